@@ -1,0 +1,57 @@
+"""What an emitter makes: a path below the project's root and a text, from a template and plain data."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from codegen.spec import Spec
+
+TEMPLATES = Path(__file__).parent.parent / "templates"
+
+
+@dataclass(frozen=True, slots=True)
+class Artefact:
+    """One generated file."""
+
+    path: str
+    text: str
+
+
+def fill(template: str, spec: Spec, **data: Any) -> str:
+    """Fills a template, which always knows the spec and the stamp that goes on top of the file."""
+    return _environment().get_template(template).render(spec=spec, stamp=stamp(spec), **data)
+
+
+def stamp(spec: Spec) -> str:
+    """Says where a file comes from; the hash changes with what the spec says, and with nothing else."""
+    return f"Generated from {spec.folder} (sha256:{spec.digest[:16]}). Do not edit; run `nox -s generate`."
+
+
+def snake(name: str) -> str:
+    """`SubmitJob` -> `submit_job`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def camel(name: str) -> str:
+    """`job_not_found` -> `JobNotFound`."""
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    environment.filters.update(snake=snake, camel=camel, repr=repr)
+    return environment

@@ -1,0 +1,30 @@
+"""The spec language, a module for each file of a spec.
+
+The models are the language: loading checks a spec against them, and the JSON Schemas that editors use are
+made from them.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from codegen.language.callers import CallersFile
+from codegen.language.deployments import DeploymentsFile
+from codegen.language.environment import EnvironmentFile
+from codegen.language.errors import ErrorsFile
+from codegen.language.lifecycle import LifecycleFile
+from codegen.language.services import ServicesFile
+from codegen.language.system import SystemFile
+from codegen.language.types import TypesFile
+
+FILES: dict[str, type[BaseModel]] = {
+    "system": SystemFile,
+    "types": TypesFile,
+    "lifecycle": LifecycleFile,
+    "services": ServicesFile,
+    "callers": CallersFile,
+    "errors": ErrorsFile,
+    "environment": EnvironmentFile,
+    "deployments": DeploymentsFile,
+}
+"""The files of a spec, in the order in which a reader should meet them."""

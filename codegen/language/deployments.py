@@ -1,0 +1,93 @@
+"""`deployments.yaml`: the designs: which node hosts what, and how nodes are found, started and checked."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, RootModel, StringConstraints
+
+from codegen.language.base import Doc, LowerName, MethodRef, Part, Positive, UpperName
+
+Duration = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*(ms|s|m)$")]
+
+
+class Timing(Part):
+    """How often and how patiently a node is checked."""
+
+    interval: Duration
+    timeout: Duration
+    retries: Positive
+    start_period: Duration
+    timeout_ms: Positive = Field(default=1000, description="Time a single check may take.")
+
+
+class Healthcheck(Part):
+    """What is checked of a node. `${NAME}` stands for a variable of the node."""
+
+    mode: Literal["tcp", "worker"]
+    target: str
+
+
+class Listen(Part):
+    """Where a node takes calls."""
+
+    host: str = "0.0.0.0"
+    port: UpperName
+
+
+class Slots(Part):
+    """The worker slots of a whole deployment, so that designs can be compared fairly."""
+
+    variable: UpperName
+    total: Positive
+
+
+class Node(Part):
+    """One kind of process."""
+
+    hosts: Annotated[tuple[LowerName, ...], Field(min_length=1)]
+    replicas: Positive = 1
+    listen: Listen | None = None
+    upstreams: dict[UpperName, LowerName] = Field(
+        default={}, description="Variables that hold the address of another node."
+    )
+    defaults: dict[UpperName, str] = Field(
+        default={}, description="Defaults that differ from environment.yaml."
+    )
+    healthcheck: Healthcheck
+    doc: Doc | None = None
+
+
+class Routing(Part):
+    """How a client finds the node that owns a key."""
+
+    hash: Literal["sha256"]
+    input: Literal["utf8"]
+    take: Literal["first_8_bytes_big_endian"]
+    owner: Literal["modulo_node_count"]
+    order: UpperName = Field(description="The variable that lists all nodes in their fixed order.")
+    index: UpperName = Field(description="The variable that says which of them a node is.")
+    mints: LowerName = Field(description="The id that a node draws until it owns it.")
+    unkeyed: Literal["round_robin"]
+    keys: dict[MethodRef, LowerName]
+    per_node: tuple[MethodRef, ...] = ()
+
+
+class Deployment(Part):
+    """One design of the system."""
+
+    title: Doc
+    doc: Doc
+    transport: Literal["grpc", "in_process"] = Field(description="How components talk to each other.")
+    ingress: tuple[LowerName, ...] = Field(description="Nodes that clients outside may reach.")
+    command: str = Field(description="The one start command of each node; {node} is its name.")
+    healthcheck: Timing
+    slots: Slots | None = None
+    nodes: Annotated[dict[LowerName, Node], Field(min_length=1)]
+    routing: Routing | None = None
+
+
+class DeploymentsFile(RootModel[dict[LowerName, Deployment]]):
+    """Every deployment of the system."""
+
+    model_config = {"frozen": True, "strict": True}

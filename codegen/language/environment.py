@@ -1,0 +1,85 @@
+"""`environment.yaml`: every variable, what it means, its bounds and who reads it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from codegen.language.base import Doc, LowerName, Part, UpperName
+
+VariableType = Literal[
+    "string",
+    "int",
+    "port",
+    "address",
+    "addresses",
+    "choice",
+    "path",
+    "secret",
+    "digests",
+    "constant",
+]
+EngineRole = Literal[
+    "log_level",
+    "tls_certificate",
+    "tls_key",
+    "tls_authority",
+    "caller_token",
+    "accepted_tokens",
+    "metrics_port",
+]
+"""What the engine needs to know of its environment, whatever the system calls it."""
+
+
+class Clamp(Part):
+    """Bounds a value is moved to when it is used."""
+
+    min: int
+    max: int
+
+
+def _readers(value: Any) -> str:
+    return "everyone" if isinstance(value, str) else "some"
+
+
+Readers = Annotated[
+    Annotated[Literal["everyone"], Tag("everyone")]
+    | Annotated[tuple[LowerName, ...], Field(min_length=1), Tag("some")],
+    Discriminator(_readers),
+]
+"""Components or nodes by name, or everyone."""
+
+
+class Variable(Part):
+    """One environment variable."""
+
+    type: VariableType
+    doc: Doc
+    read_by: Readers
+    unit: str | None = None
+    default: int | str | None = None
+    default_from: Literal["hostname"] | None = None
+    required: bool = False
+    min: int | None = None
+    max: int | None = None
+    clamp: Clamp | None = None
+    choices: tuple[str, ...] = ()
+    role: EngineRole | None = None
+
+
+class VariableRule(Part):
+    """Something that must hold between variables."""
+
+    doc: Doc
+    variable: UpperName | None = None
+    greater_than: UpperName | None = None
+    less_than_count_of: UpperName | None = None
+    together: tuple[UpperName, ...] = Field(default=(), description="All of them are set, or none.")
+
+
+class EnvironmentFile(Part):
+    """Variables and the rules between them."""
+
+    variables: dict[UpperName, Variable]
+    rules: tuple[VariableRule, ...] = ()

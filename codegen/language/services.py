@@ -1,0 +1,89 @@
+"""`services.yaml`: the components, the services they offer and the contract of each method."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from codegen.language.base import Doc, LowerName, MethodRef, Part, Positive, TypeName
+
+RetryRef = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
+IdempotencyClass = Literal["always", "when_keyed", "compare_and_set", "first_write_wins", "never"]
+
+
+class Component(Part):
+    """A unit of hand-written logic: one handler class, one principal."""
+
+    serves: tuple[TypeName, ...] = ()
+    owns: Doc
+
+
+class Idempotency(Part):
+    """What happens when a call is repeated."""
+
+    class_: IdempotencyClass = Field(
+        alias="class",
+        description=(
+            "always: repeats are harmless; when_keyed: if the key is not empty; compare_and_set: applies only to "
+            "the expected state; first_write_wins: later writes change nothing; never: each call has its own effect."
+        ),
+    )
+    key: tuple[LowerName, ...] = Field(default=(), description="Request fields that make two calls the same.")
+
+
+class Drive(Part):
+    """Says that a method moves an entity, and which request fields name the states."""
+
+    entity: LowerName
+    from_: LowerName = Field(alias="from")
+    to: LowerName
+
+
+class Route(Part):
+    """Where a method is found over HTTP."""
+
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+    path: Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9_/{}.:-]*$")]
+
+
+class Method(Part):
+    """One unary call and all that a caller or a handler has to know of it."""
+
+    doc: Doc
+    request: TypeName | None = Field(default=None, description="`<Method>Request` unless named.")
+    response: TypeName | None = Field(default=None, description="`<Method>Response` unless named.")
+    deadline_ms: Positive | None = None
+    idempotency: Idempotency
+    retry: RetryRef | None = Field(default=None, description="A retry profile, or never.")
+    pagination: LowerName | None = None
+    calls: tuple[MethodRef, ...] = Field(default=(), description="What its handler may call to answer.")
+    raises: tuple[LowerName, ...] = Field(default=(), description="Conditions its handler may raise or answer.")
+    drives: Drive | None = None
+    names_caller: LowerName | None = Field(
+        default=None, description="Request field that must name the proven caller."
+    )
+    route: Route | None = None
+
+
+class Service(Part):
+    """A set of methods that one component offers."""
+
+    proto: LowerName
+    doc: Doc
+    methods: Annotated[dict[TypeName, Method], Field(min_length=1)]
+
+
+class Defaults(Part):
+    """What holds for a method that does not say otherwise."""
+
+    deadline_ms: Positive = 1000
+    retry: RetryRef = "never"
+
+
+class ServicesFile(Part):
+    """Components and services."""
+
+    components: Annotated[dict[LowerName, Component], Field(min_length=1)]
+    defaults: Defaults = Defaults()
+    services: Annotated[dict[TypeName, Service], Field(min_length=1)]

@@ -1,0 +1,122 @@
+"""`system.yaml`: what the system is called, its proto files, shared policies and frozen decisions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from codegen.language.base import Count, Doc, LowerName, Part, Positive, UpperName
+from codegen.language.grpc_codes import GrpcCode
+
+ProtoFile = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*\.proto$")]
+ProtoPackage = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$")]
+
+
+class Proto(Part):
+    """One proto file and what it may import."""
+
+    file: ProtoFile
+    package: ProtoPackage
+    imports: tuple[LowerName, ...] = ()
+    doc: Doc | None = None
+
+
+class RetryProfile(Part):
+    """When and how often a caller tries again."""
+
+    doc: Doc | None = None
+    codes: Annotated[tuple[GrpcCode, ...], Field(min_length=1)]
+    attempts: Positive = Field(description="All attempts, the first call included.")
+    initial_ms: Positive
+    multiplier: Annotated[float, Field(ge=1.0)]
+    max_ms: Positive
+    jitter: Literal["full", "none"] = "full"
+
+
+class CallMode(Part):
+    """How a handler makes a call that must not follow the ordinary rules."""
+
+    doc: Doc | None = None
+    deadline: Literal["inherited", "fresh"] = "inherited"
+    attempts: Positive | None = Field(default=None, description="Overrides the method's retry profile.")
+
+
+class Pagination(Part):
+    """Bounds of a listing and of its page tokens."""
+
+    doc: Doc | None = None
+    default_size: Positive
+    max_size: Positive
+    max_token: Positive
+    max_token_digits: Positive
+
+
+class Limit(Part):
+    """A named size that field rules and transports refer to."""
+
+    value: Positive
+    unit: Literal["bytes", "characters", "calls", "items"]
+    doc: Doc | None = None
+
+
+class Retention(Part):
+    """How much of something is kept, bounded by a variable; a bound of 0 keeps all."""
+
+    bound: UpperName
+    unit: Literal["records", "bytes"]
+    of: Literal["all", "terminal"]
+    evicts: Literal["oldest"]
+
+
+class Keepalive(Part):
+    """Connection pings, for both sides together so that neither takes the other's for abuse."""
+
+    ping_every_ms: Positive
+    ping_timeout_ms: Positive
+    shortest_ping_accepted_ms: Positive
+    idle_pings: bool = True
+
+
+class Shutdown(Part):
+    """How a node stops."""
+
+    grace_ms: Count = 5000
+
+
+class Policies(Part):
+    """What methods, fields and deployments refer to by name."""
+
+    retry: dict[LowerName, RetryProfile] = {}
+    calls: dict[LowerName, CallMode] = {}
+    pagination: dict[LowerName, Pagination] = {}
+    limits: dict[LowerName, Limit] = {}
+    retention: dict[LowerName, Retention] = {}
+    keepalive: Keepalive = Keepalive(
+        ping_every_ms=20000, ping_timeout_ms=5000, shortest_ping_accepted_ms=10000
+    )
+    shutdown: Shutdown = Shutdown()
+    log_fields: tuple[LowerName, ...] = Field(
+        default=(), description="Request and condition fields that every log line about them carries."
+    )
+
+
+class Freeze(Part):
+    """Decisions that only a recorded blocker may change."""
+
+    since: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+    decisions: Annotated[tuple[Doc, ...], Field(min_length=1)]
+    gate: tuple[Doc, ...] = Field(default=(), description="What must hold before the freeze is lifted.")
+    out_of_scope: tuple[Doc, ...] = ()
+
+
+class SystemFile(Part):
+    """What the system is called and what its other files refer to."""
+
+    name: LowerName
+    version: Positive
+    title: Doc
+    summary: Doc
+    protos: Annotated[dict[LowerName, Proto], Field(min_length=1)]
+    policies: Policies = Policies()
+    frozen: Freeze | None = None

@@ -1,0 +1,119 @@
+"""`types.yaml`: enums and messages, a section for each proto file, with the rules of their fields."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, RootModel, StringConstraints
+
+from codegen.language.base import Count, Doc, LowerName, Part, Positive, TypeName, UpperName
+
+FieldNumber = Annotated[int, Field(ge=1, le=536_870_911)]
+FieldType = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^(?:repeated )?[A-Za-z][A-Za-z0-9]*$|^map<[a-z0-9]+, ?[A-Za-z][A-Za-z0-9]*>$",
+    ),
+    Field(
+        description="A scalar, a message or an enum; `repeated T`; `map<K, V>`.",
+        examples=["string", "JobSpec", "repeated JobStatus", "map<string, string>"],
+    ),
+]
+
+
+class EnumValue(Part):
+    """One value of an enum and its number on the wire."""
+
+    number: Count
+    doc: Doc | None = None
+
+
+class Reserved(Part):
+    """Numbers and names of deleted members, which are never used again."""
+
+    numbers: tuple[Count, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+class EnumType(Part):
+    """An enum; the value of number 0 means unspecified."""
+
+    doc: Doc | None = None
+    values: Annotated[dict[UpperName, EnumValue], Field(min_length=1)]
+    reserved: Reserved = Reserved()
+
+
+class Bounds(Part):
+    """A lower bound, an upper bound or both."""
+
+    min: int | None = None
+    max: int | None = None
+
+
+class ItemRules(Part):
+    """What a value must satisfy before a handler sees it."""
+
+    non_empty: bool = Field(default=False, description="Text, bytes or list must not be empty.")
+    min_length: Positive | None = Field(default=None, description="In characters.")
+    max_length: int | LowerName | None = Field(
+        default=None, description="In characters; a number or a limit."
+    )
+    max_bytes: int | LowerName | None = Field(
+        default=None, description="Encoded size; a number or a limit."
+    )
+    min: int | None = None
+    max: int | None = None
+    pattern: str | None = Field(default=None, description="Regular expression for the whole text.")
+    uuid4: bool = Field(default=False, description="Lowercase text of a version 4 UUID.")
+    defined: bool = Field(default=False, description="The number must be a value of the enum.")
+    specified: bool = Field(default=False, description="The enum must not be its unspecified value.")
+    one_of: tuple[str, ...] | None = Field(default=None, description="Enum values or texts that are allowed.")
+
+
+class FieldRules(ItemRules):
+    """What a field must satisfy, and how it is put in order, before a handler sees it."""
+
+    required: bool = Field(default=False, description="A message field must be present.")
+    must_be: bool | None = Field(default=None, description="The only value a bool may have.")
+    items: ItemRules | None = Field(default=None, description="Rules of each element of a list.")
+    sha256_of: LowerName | None = Field(
+        default=None,
+        description="Lowercase hex SHA-256 of a bytes field beside it; empty is filled in, wrong is refused.",
+    )
+    default: int | str | None = Field(default=None, description="Takes the place of 0 or empty.")
+    clamp: Bounds | None = Field(default=None, description="Moves a number to the nearest bound.")
+    cut: int | LowerName | None = Field(
+        default=None, description="Cuts text to so many bytes, at a character."
+    )
+    page_size: LowerName | None = Field(default=None, description="Page size under a pagination policy.")
+    page_token: LowerName | None = Field(default=None, description="Page token under a pagination policy.")
+
+
+class MessageField(Part):
+    """One field of a message."""
+
+    number: FieldNumber
+    type: FieldType
+    rules: FieldRules = FieldRules()
+    doc: Doc | None = None
+
+
+class MessageType(Part):
+    """A message. Numbers run without gaps; a deleted field leaves its number and name reserved."""
+
+    doc: Doc | None = None
+    fields: dict[LowerName, MessageField] = {}
+    reserved: Reserved = Reserved()
+
+
+class ProtoTypes(Part):
+    """The types that one proto file defines."""
+
+    enums: dict[TypeName, EnumType] = {}
+    messages: dict[TypeName, MessageType] = {}
+
+
+class TypesFile(RootModel[dict[LowerName, ProtoTypes]]):
+    """Enums and messages by the proto that defines them."""
+
+    model_config = {"frozen": True, "strict": True}

@@ -1,0 +1,97 @@
+"""The commands of the project: `nox -s <session>`; `nox` alone runs `test`.
+
+The sessions share one virtual environment, so that only the first of them pays for installing.
+"""
+
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2024.10.9"
+nox.options.sessions = ["test"]
+
+VENV = Path(".nox") / f"charter-{sys.version_info.major}.{sys.version_info.minor}"
+BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+
+
+@nox.session(python=False)
+def generate(session: nox.Session) -> None:
+    """Write every artefact of the specs."""
+    run(session, "python", "-m", "codegen", "generate", *session.posargs)
+
+
+@nox.session(python=False)
+def test(session: nox.Session) -> None:
+    """Check that nothing is stale, lint and test. With arguments: only pytest, with those."""
+    if session.posargs:
+        run(session, "pytest", *session.posargs)
+        return
+    run(session, "python", "-m", "codegen", "generate", "--check", "--full")
+    run(session, "python", "-m", "codegen", "review", "--check")
+    run_linters(session)
+    run(session, "pytest", "-n", "2", "--cov", "--cov-report=term")
+
+
+@nox.session(python=False)
+def lint(session: nox.Session) -> None:
+    """Lint and type-check."""
+    run_linters(session)
+
+
+@nox.session(python=False)
+def review(session: nox.Session) -> None:
+    """Compare the specs with their last accepted form."""
+    run(session, "python", "-m", "codegen", "review", *session.posargs)
+
+
+@nox.session(python=False)
+def conformance(session: nox.Session) -> None:
+    """Run the conformance cases against a service."""
+    run(session, "python", "-m", "scripts.conformance", *session.posargs)
+
+
+@nox.session(reuse_venv=True)
+def lock(session: nox.Session) -> None:
+    """Resolve both lock files again; `-- --upgrade` takes the newest versions."""
+    # It has an environment of its own, because it must work when the locks do not.
+    session.install("uv")
+    for lock_file, options in (
+        ("requirements.lock", ("--extra", "dev")),
+        ("requirements-run.lock", ("--constraint", "requirements.lock")),
+    ):
+        session.run(
+            *("uv", "pip", "compile", "--quiet", "--no-config", "--universal", "--python-version", "3.11"),
+            *("--generate-hashes", "--no-emit-index-url", "--custom-compile-command", "nox -s lock"),
+            *(*options, "--output-file", lock_file, "pyproject.toml", *session.posargs),
+        )
+
+
+def run_linters(session: nox.Session) -> None:
+    run(session, "ruff", "check", ".")
+    run(session, "ruff", "format", "--check", ".")
+    run(session, "mypy")
+    run(session, "buf", "lint")
+
+
+def run(session: nox.Session, tool: str, *arguments: str) -> None:
+    """Run a tool of the shared environment, which its child processes see as activated."""
+    install(session)
+    path = os.pathsep.join((str(BIN.absolute()), os.environ.get("PATH", "")))
+    session.run(str(BIN / tool), *arguments, env={"PATH": path, "VIRTUAL_ENV": str(VENV.absolute())})
+
+
+def install(session: nox.Session) -> None:
+    """Bring the shared environment up to date, unless its stamp says that it is."""
+    stamp = VENV / "installed"
+    sources = (Path("requirements.lock"), Path("pyproject.toml"))
+    wanted = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    session.run(sys.executable, "-m", "venv", str(VENV))
+    pip = (str(BIN / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
+    session.run(*pip, "--require-hashes", "--requirement", "requirements.lock")
+    session.run(*pip, "--no-deps", "--no-build-isolation", "--editable", ".")
+    stamp.write_text(wanted)
