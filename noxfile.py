@@ -49,7 +49,7 @@ def review(session: nox.Session) -> None:
 
 @nox.session(python=False)
 def conformance(session: nox.Session) -> None:
-    """Run the conformance cases against a service."""
+    """List the requirement ids that no test carries."""
     run(session, "python", "-m", "scripts.conformance", *session.posargs)
 
 

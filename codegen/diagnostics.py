@@ -10,6 +10,8 @@ from typing import Literal
 
 Severity = Literal["error", "warning"]
 FORMATS = ("text", "json", "github")
+_WIDTH = 150
+_NAMES_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -59,30 +61,42 @@ def render(diagnostics: Iterable[Diagnostic], style: str = "text") -> str:
 def suggest(wrong: str, allowed: Iterable[str]) -> str:
     """A hint for a name that is not known: the closest one, or else what there is."""
     names = sorted(set(allowed))
-    close = difflib.get_close_matches(wrong, names, n=1, cutoff=0.5) or [
-        name for name in names if name.casefold() == wrong.casefold()
-    ]
-    if close:
-        return f"Did you mean '{close[0]}'?"
-    return f"Known: {', '.join(names[:12])}{', …' if len(names) > 12 else ''}." if names else ""
+    if found := closest(wrong, names):
+        return f"Did you mean '{found}'?"
+    more = ", …" if len(names) > _NAMES_SHOWN else ""
+    return f"Known: {', '.join(names[:_NAMES_SHOWN])}{more}." if names else ""
+
+
+def closest(wrong: str, names: Iterable[str]) -> str:
+    """The name that was probably meant, or nothing."""
+    known = sorted(set(names))
+    same = [name for name in known if name.casefold() == wrong.casefold()]
+    return (same or difflib.get_close_matches(wrong, known, n=1, cutoff=0.5) or [""])[0]
 
 
 def _paragraph(each: Diagnostic) -> str:
     lines = [f"{each.place}: {each.severity} {each.code}: {each.message}"]
     if each.place.source.strip():
-        gutter = f"{each.place.line:>5} | "
-        caret = "^" * max(1, min(each.place.length, len(each.place.source) - each.place.column + 1))
-        lines += [gutter + each.place.source, " " * (len(gutter) + each.place.column - 1) + caret]
+        lines += _quotation(each.place)
     if each.hint:
         lines.append(f"  hint: {each.hint}")
     return "\n".join(lines)
 
 
+def _quotation(place: Place) -> list[str]:
+    """The line with a mark under what is meant; of an endless line only what is around it."""
+    text, start = place.source.replace("\t", " "), place.column - 1
+    cut = max(0, start - _WIDTH // 2) if len(text) > _WIDTH else 0
+    text, start = text[cut : cut + _WIDTH], start - cut
+    gutter = f"{place.line:>5} | "
+    mark = "^" * max(1, min(place.length, len(text) - start))
+    return [(gutter + text).rstrip(), " " * (len(gutter) + start) + mark]
+
+
 def _count(ordered: Sequence[Diagnostic]) -> str:
     errors = sum(each.severity == "error" for each in ordered)
-    warnings = len(ordered) - errors
-    parts = [f"{number} {word}{'s' if number != 1 else ''}" for number, word in ((errors, "error"), (warnings, "warning")) if number]
-    return ", ".join(parts)
+    counts = ((errors, "error"), (len(ordered) - errors, "warning"))
+    return ", ".join(f"{number} {word}{'s' if number != 1 else ''}" for number, word in counts if number)
 
 
 def _as_record(each: Diagnostic) -> dict[str, object]:
@@ -92,7 +106,12 @@ def _as_record(each: Diagnostic) -> dict[str, object]:
 
 
 def _annotation(each: Diagnostic) -> str:
-    text = f"{each.message} {each.hint}".strip().replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    place = each.place
+    place, text = each.place, _escaped(f"{each.message} {each.hint}".strip())
+    file = _escaped(place.file).replace(":", "%3A").replace(",", "%2C")
     end = place.column + place.length
-    return f"::{each.severity} file={place.file},line={place.line},col={place.column},endColumn={end},title={each.code}::{text}"
+    where = f"file={file},line={place.line},col={place.column},endColumn={end}"
+    return f"::{each.severity} {where},title={each.code}::{text}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import yaml
@@ -12,8 +14,13 @@ from codegen.diagnostics import Diagnostic, Place
 
 Path = tuple[str | int, ...]
 
+MAX_DEPTH = 32
+MAX_VALUES = 50_000
+"""Far beyond any spec. Aliases count as often as they are used, so that no file can grow without bound."""
+
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_INT = re.compile(r"^[-+]?(0|[1-9][0-9]*)$")
+_LINE_END = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
+_INT = re.compile(r"^[-+]?(0|[1-9][0-9]{0,39})$")
 _FLOAT = re.compile(r"^[-+]?[0-9]+\.[0-9]+([eE][-+]?[0-9]+)?$")
 _QUOTED = ("'", '"', "|", ">")
 _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
@@ -38,103 +45,211 @@ class Source:
     keys: dict[Path, Spot] = field(default_factory=dict)
     values: dict[Path, Spot] = field(default_factory=dict)
 
+    @cached_property
+    def lines(self) -> list[str]:
+        return _LINE_END.split(self.text)
+
     def place(self, path: Path, *, key: bool = False) -> Place:
         """Where a value (or its key) stands; the nearest thing around it when it is not there."""
         wanted = self.keys if key else self.values
         while path and path not in wanted:
             path = path[:-1]
-        spot = wanted.get(path, Spot(0, 0, 1))
-        lines = self.text.splitlines()
-        line = lines[spot.line] if spot.line < len(lines) else ""
+        return self.at(wanted.get(path, Spot(0, 0, 1)))
+
+    def at(self, spot: Spot) -> Place:
+        line = self.lines[spot.line] if spot.line < len(self.lines) else ""
         return Place(self.name, spot.line + 1, spot.column + 1, line, spot.length)
+
+    def forget(self, path: Path) -> None:
+        """Takes a value out of the data; what follows it in a list moves up, and its places with it."""
+        *holder_path, last = path
+        holder = self.data
+        for step in holder_path:
+            holder = holder[step]
+        del holder[last]
+        if isinstance(last, int):
+            self.keys, self.values = (_move_up(spots, path) for spots in (self.keys, self.values))
 
 
 def parse(name: str, text: str) -> tuple[Source, list[Diagnostic]]:
     """Reads YAML; syntax errors and duplicate keys come back as diagnostics."""
     source = Source(name, text)
-    loader = _Loader(text)
+    reader = _Reader(source)
     try:
-        node = loader.get_single_node()
+        node = reader.read()
+        if node is not None:
+            source.data = reader.build(node, ())
     except yaml.MarkedYAMLError as error:
-        return source, [_syntax_error(source, error)]
-    except (yaml.YAMLError, UnicodeError) as error:
-        return source, [Diagnostic(source.place(()), "E001", f"This is not YAML: {error}.", _SYNTAX_HINT)]
-    finally:
-        loader.dispose()
-    complaints: list[Diagnostic] = []
-    if node is not None:
-        source.data = _build(node, (), source, complaints, frozenset())
-    return source, complaints
+        reader.complaints.append(_syntax_error(source, error))
+    except yaml.reader.ReaderError as error:
+        reader.complaints.append(_bad_character(source, error))
+    except _Refused as refusal:
+        source.data = None
+        reader.complaints.append(Diagnostic(source.at(refusal.spot), "E008", str(refusal), refusal.hint))
+    return source, reader.complaints
 
 
-_SYNTAX_HINT = "Check the indentation and quotes here; text with ': ' or a leading '{' needs quotes."
+@dataclass(slots=True)
+class _Node:
+    """A scalar with its text, a list with its nodes, or a mapping with keys and values in turn."""
+
+    kind: str
+    spot: Spot
+    text: str = ""
+    quoted: bool = False
+    parts: list[_Node] = field(default_factory=list)
 
 
-def _syntax_error(source: Source, error: yaml.MarkedYAMLError) -> Diagnostic:
-    mark = error.problem_mark or error.context_mark
-    line, column = (mark.line, mark.column) if mark else (0, 0)
-    lines = source.text.splitlines()
-    place = Place(source.name, line + 1, column + 1, lines[line] if line < len(lines) else "")
-    return Diagnostic(place, "E001", f"This is not YAML: {error.problem or error.context}.", _SYNTAX_HINT)
+class _Refused(Exception):
+    """YAML that a spec has no use for."""
+
+    def __init__(self, spot: Spot, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.spot = spot
+        self.hint = hint
 
 
-def _build(node: Any, path: Path, source: Source, complaints: list[Diagnostic], inside: frozenset[int]) -> Any:
-    source.values[path] = _spot(node)
-    if id(node) in inside:
-        complaints.append(
-            Diagnostic(source.place(path), "E001", "This alias contains itself.", "Write the value out instead.")
-        )
-        return None
-    within = inside | {id(node)}
-    if isinstance(node, yaml.MappingNode):
-        return _build_mapping(node, path, source, complaints, within)
-    if isinstance(node, yaml.SequenceNode):
-        return [
-            _build(item, (*path, index), source, complaints, within) for index, item in enumerate(node.value)
-        ]
-    return _scalar(node)
+class _Reader:
+    """Puts the events of the YAML parser together without recursion, and within the bounds."""
 
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.complaints: list[Diagnostic] = []
+        self._root: _Node | None = None
+        self._open: list[_Node] = []
+        self._anchors: dict[str, _Node] = {}
+        self._built = 0
 
-def _build_mapping(
-    node: Any, path: Path, source: Source, complaints: list[Diagnostic], inside: frozenset[int]
-) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key_node, value_node in node.value:
-        # A key is always text, so that names such as `on` or `no` stay what they are.
-        key = key_node.value if isinstance(key_node, yaml.ScalarNode) else str(key_node.start_mark.line)
-        here = (*path, key)
-        if key in found:
-            first = source.place(here, key=True)
-            source.keys[here] = _spot(key_node)
-            complaints.append(
-                Diagnostic(
-                    source.place(here, key=True),
-                    "E002",
-                    f"The key '{key}' is here twice; it is already on line {first.line}.",
-                    "Remove one of them or give it another name.",
-                )
+    def read(self) -> _Node | None:
+        loader = _Loader(self.source.text)
+        try:
+            while not isinstance(event := loader.get_event(), yaml.StreamEndEvent):
+                self._take(event)
+        finally:
+            loader.dispose()
+        return self._root
+
+    def _take(self, event: Any) -> None:
+        if isinstance(event, yaml.ScalarEvent):
+            self._add(_Node("scalar", _spot(event), event.value, event.style in _QUOTED), event)
+        elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+            kind = "mapping" if isinstance(event, yaml.MappingStartEvent) else "list"
+            node = _Node(kind, _spot(event))
+            self._add(node, event)
+            self._open.append(node)
+            if len(self._open) > MAX_DEPTH:
+                raise _Refused(node.spot, f"This is nested more than {MAX_DEPTH} levels deep.", "No spec is.")
+        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+            node = self._open.pop()
+            node.spot = _spot(event, since=node.spot)
+        elif isinstance(event, yaml.AliasEvent):
+            self._alias(event)
+        elif isinstance(event, yaml.DocumentStartEvent) and self._root is not None:
+            raise _Refused(_spot(event), "This starts a second document.", "Put one document into a file.")
+
+    def _add(self, node: _Node, event: Any) -> None:
+        if event.tag is not None:
+            self._complain(
+                node.spot, f"Tags such as '{event.tag}' have no meaning in a spec.", "Remove the tag."
             )
-            continue
-        source.keys[here] = _spot(key_node)
-        found[key] = _build(value_node, here, source, complaints, inside)
-    return found
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
+        self._put(node)
+
+    def _alias(self, event: Any) -> None:
+        node, spot = self._anchors.get(event.anchor), _spot(event)
+        if node is None:
+            raise _Refused(
+                spot, f"No anchor '&{event.anchor}' comes before this alias.", "Write the value out."
+            )
+        if any(node is each for each in self._open):
+            raise _Refused(spot, f"The alias '*{event.anchor}' contains itself.", "Write the value out.")
+        self._put(node)
+
+    def _put(self, node: _Node) -> None:
+        if self._open:
+            self._open[-1].parts.append(node)
+        else:
+            self._root = node
+
+    def build(self, node: _Node, path: Path) -> Any:
+        """The data of a node; its places go to the source."""
+        self._built += 1
+        if self._built > MAX_VALUES or len(path) > MAX_DEPTH:
+            hint = "Write out what the aliases stand for; it is more than it looks."
+            raise _Refused(
+                node.spot, f"The file has more than {MAX_VALUES} values or is nested too deep.", hint
+            )
+        self.source.values[path] = node.spot
+        if node.kind == "mapping":
+            return self._build_mapping(node, path)
+        if node.kind == "list":
+            return [self.build(item, (*path, index)) for index, item in enumerate(node.parts)]
+        return node.text if node.quoted else _plain(node.text)
+
+    def _build_mapping(self, node: _Node, path: Path) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in zip(node.parts[::2], node.parts[1::2], strict=True):
+            if key.kind != "scalar":
+                self._complain(key.spot, f"A {key.kind} cannot be a key.", "Use a name.")
+                continue
+            # A key is always text, so that names such as `on` or `no` stay what they are.
+            here = (*path, key.text)
+            if key.text in found:
+                first = self.source.place(here, key=True).line
+                message = f"The key '{key.text}' is here twice; it is already on line {first}."
+                hint = "Remove one of them or give it another name."
+                self.complaints.append(Diagnostic(self.source.at(key.spot), "E002", message, hint))
+                continue
+            self.source.keys[here] = key.spot
+            found[key.text] = self.build(value, here)
+        return found
+
+    def _complain(self, spot: Spot, message: str, hint: str) -> None:
+        self.complaints.append(Diagnostic(self.source.at(spot), "E008", message, hint))
 
 
-def _spot(node: Any) -> Spot:
-    start, end = node.start_mark, node.end_mark
-    length = end.column - start.column if end.line == start.line else 1
-    return Spot(start.line, start.column, max(1, length))
+def _spot(event: Any, since: Spot | None = None) -> Spot:
+    end = event.end_mark
+    line, column = (since.line, since.column) if since else (event.start_mark.line, event.start_mark.column)
+    return Spot(line, column, max(1, end.column - column) if end.line == line else 1)
 
 
-def _scalar(node: Any) -> Any:
+def _plain(text: str) -> Any:
     # YAML 1.2's core schema, and dates stay text: `NO` is a country and 2026-02-10 a label.
-    text: str = node.value
-    if node.style in _QUOTED:
-        return text
     if text in _WORDS:
         return _WORDS[text]
     if _INT.match(text):
         return int(text)
-    if _FLOAT.match(text):
-        return float(text)
+    if _FLOAT.match(text) and math.isfinite(number := float(text)):
+        return number
     return text
+
+
+def _syntax_error(source: Source, error: yaml.MarkedYAMLError) -> Diagnostic:
+    mark = error.problem_mark or error.context_mark
+    place = source.at(Spot(mark.line, mark.column, 1) if mark else Spot(0, 0, 1))
+    hint = "Check the indentation and quotes here; text with ': ' or a leading '{' needs quotes."
+    if place.source[: place.column].strip(" ").startswith("\t"):
+        hint = "Indent with spaces; this is a tab."
+    return Diagnostic(place, "E001", f"This is not YAML: {error.problem or error.context}.", hint)
+
+
+def _bad_character(source: Source, error: Any) -> Diagnostic:
+    before = source.text.encode()[: error.position].decode(errors="ignore")
+    lines = _LINE_END.split(before)
+    place = source.at(Spot(len(lines) - 1, len(lines[-1]), 1))
+    return Diagnostic(place, "E001", f"This is not YAML: {error.reason}.", "Remove the character.")
+
+
+def _move_up(spots: dict[Path, Spot], removed: Path) -> dict[Path, Spot]:
+    *holder, index = removed
+    depth = len(holder)
+    moved: dict[Path, Spot] = {}
+    for path, spot in spots.items():
+        step = path[depth] if len(path) > depth and list(path[:depth]) == holder else None
+        if not isinstance(step, int) or not isinstance(index, int) or step < index:
+            moved[path] = spot
+        elif step > index:
+            moved[(*path[:depth], step - 1, *path[depth + 1 :])] = spot
+    return moved

@@ -6,6 +6,7 @@ through a box, and its label takes the middle one of these slots, so labels cann
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import fsum
 
 from codegen.diagram.model import Edge
@@ -30,7 +31,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """The columns from left to right, each listing its slots from top to bottom; slot i < len(states) is state i."""
+    """The columns from left to right, each with its slots from top to bottom; state i is slot i."""
 
     columns: list[list[int]]
     chains: tuple[Chain, ...]
@@ -48,7 +49,7 @@ def build_layers(states: Sequence[str], initial: str, edges: Sequence[Edge]) -> 
     left: dict[int, list[int]] = {slot: [] for column in columns for slot in column}
     right: dict[int, list[int]] = {slot: [] for column in columns for slot in column}
     for chain in chains:
-        for before, after in zip(chain.slots, chain.slots[1:], strict=False):
+        for before, after in pairwise(chain.slots):
             right[before].append(after)
             left[after].append(before)
     return Layers(_ordered(columns, left, right), chains, left, right)
@@ -79,21 +80,21 @@ def _topological(states: Sequence[str], initial: str, edges: Sequence[Edge]) -> 
     ahead: dict[str, list[str]] = {state: [] for state in states}
     for edge in edges:
         ahead[edge.source].append(edge.target)
-    left: list[str] = []
+    departed: list[str] = []
     seen: set[str] = set()
     for root in (initial, *states):
         stack = [(root, False)]
         while stack:
             state, leaving = stack.pop()
             if leaving:
-                left.append(state)
+                departed.append(state)
             elif state not in seen:
                 seen.add(state)
                 stack.append((state, True))
                 following = sorted(ahead[state], key=declared.__getitem__, reverse=True)
                 stack.extend((target, False) for target in following)
-    left.remove(initial)
-    return [initial, *reversed(left)]
+    departed.remove(initial)
+    return [initial, *reversed(departed)]
 
 
 def _chains(
@@ -142,7 +143,7 @@ def _shuffled(column: Sequence[int], start: int) -> list[int]:
 def _sweep(columns: list[list[int]], beside: Mapping[int, Sequence[int]], step: int) -> None:
     """Sorts each column by where its neighbours stand in the one before it, rightwards for step 1."""
     indices = range(len(columns))[::step]
-    for fixed, moved in zip(indices, indices[1:], strict=False):
+    for fixed, moved in pairwise(indices):
         columns[moved] = _by_barycentre(columns[moved], columns[fixed], beside)
 
 
@@ -181,7 +182,7 @@ def _inversions(beside: Mapping[int, Sequence[int]], place: Mapping[int, int], u
 
 def _crossings(columns: Sequence[Sequence[int]], right: Mapping[int, Sequence[int]]) -> int:
     total = 0
-    for column, following in zip(columns, columns[1:], strict=False):
+    for column, following in pairwise(columns):
         place = _places(following)
         for at, upper in enumerate(column):
             total += sum(_inversions(right, place, upper, lower) for lower in column[at + 1 :])

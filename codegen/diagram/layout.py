@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from codegen.diagram.layers import Chain, Layers, build_layers
 from codegen.diagram.metrics import NAME_SIZE, NOTE_SIZE, STATE_SIZE, text_width
@@ -14,9 +15,9 @@ _BOX_HEIGHT, _BOX_MIN_WIDTH, _BOX_PADDING = 46.0, 92.0, 18.0
 _PILL_HEIGHT, _PILL_HEIGHT_BARE, _PILL_MIN_WIDTH, _PILL_PADDING = 37.0, 24.0, 46.0, 11.0
 _LOOP_RISE, _LOOP_STACK = 20.0, 7.0
 _LANE_HALF = 2.0
-_STUB = 9.0
+_STUB, _CLEARANCE = 9.0, 4.0
 _PORT_GAP, _SLOT_GAP, _BOX_GAP, _START_GAP = 17.0, 14.0, 30.0, 42.0
-_COLUMN_GAP, _COLUMN_GAP_MAX, _COLUMN_GAP_SLOPE = 38.0, 110.0, 0.45
+_COLUMN_GAP, _COLUMN_GAP_MAX, _COLUMN_GAP_SLOPE = 42.0, 114.0, 0.45
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +127,11 @@ def _heights(plan: _Plan) -> dict[int, float]:
     """Every slot's centre line, the topmost slot starting at the margin."""
     columns, sizes = plan.layers.columns, plan.sizes
     gaps = [
-        [_distance(sizes[upper], sizes[lower]) for upper, lower in zip(column, column[1:], strict=False)]
-        for column in columns
+        [_distance(sizes[upper], sizes[lower]) for upper, lower in pairwise(column)] for column in columns
     ]
     springs = []
     for chain in plan.layers.chains:
-        for one, two in zip(chain.slots, chain.slots[1:], strict=False):
+        for one, two in pairwise(chain.slots):
             rise = plan.ports[one, two] - plan.ports[two, one]
             springs.append(Spring(one, two, rise, _stiffness(plan, chain, one, two)))
     ys = settle(columns, gaps, springs)
@@ -187,7 +187,8 @@ def _route(plan: _Plan, grid: _Grid, boxes: Sequence[StateBox], chain: Chain) ->
     arrive = grid.ys[last] + plan.ports[last, between[-1]]
     points = [(boxes[first].rect.right, leave), (grid.sides[first][1] + _STUB, leave)]
     for slot in between:
-        points.extend((x, grid.ys[slot]) for x in grid.sides[slot])
+        left, right = grid.sides[slot]
+        points.extend((x, grid.ys[slot]) for x in (left - _CLEARANCE, right + _CLEARANCE))
     points.extend([(grid.sides[last][0] - _STUB, arrive), (boxes[last].rect.x, arrive)])
     rounded = tuple((_round(x), _round(y)) for x, y in (reversed(points) if chain.backward else points))
     width, height = _pill_size(chain.edge)

@@ -9,6 +9,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED = frozenset(
     {"as", "class", "classdef", "default", "direction", "end", "hide", "note", "scale", "state", "style"}
 )
+_FULL_WIDTH = 0xFEE0
 _SPECIAL = re.compile(r'[#;:<>&"`\\{}\[\]%]')
 
 
@@ -53,5 +54,5 @@ def _label(edge: Edge) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Mermaid's own escape, which names a character by its number."""
-    return _SPECIAL.sub(lambda match: f"#{ord(match[0])};", " ".join(text.split()))
+    """The text with its special characters in full width, as state diagrams print Mermaid's escapes raw."""
+    return _SPECIAL.sub(lambda match: chr(ord(match[0]) + _FULL_WIDTH), " ".join(text.split()))

@@ -78,8 +78,8 @@ def _settle_column(
 def _rising(wishes: Sequence[tuple[float, float]]) -> list[float]:
     """The non-decreasing numbers nearest to the weighted wishes (pool adjacent violators)."""
     blocks: list[tuple[float, float, int]] = []
-    for value, weight in wishes:
-        count = 1
+    for wish, pull in wishes:
+        value, weight, count = wish, pull, 1
         while blocks and blocks[-1][0] >= value:
             other, heft, members = blocks.pop()
             value = (other * heft + value * weight) / (heft + weight)

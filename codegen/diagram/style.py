@@ -1,7 +1,5 @@
 """The colours and fonts of a diagram, for light and for dark pages."""
 
-HUES = 8
-
 _FONT = 'system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif'
 
 _FIXED = (
@@ -49,6 +47,8 @@ _HUE_PAIRS = (
     ("#0369a1", "#7dd3fc"),
     ("#92400e", "#fcd34d"),
 )
+
+HUES = len(_HUE_PAIRS) - 1
 
 
 def stylesheet() -> str:

@@ -19,15 +19,15 @@ def state_diagram(
 ) -> str:
     """The machine as one self-contained SVG document, the same bytes for the same machine everywhere."""
     layout = lay_out(states, initial, terminal, edges)
-    width = _number(max(layout.width, text_width(title, TITLE_SIZE) + 2 * MARGIN))
-    height = _number(layout.height + _TITLE_BAND)
+    width = max(layout.width, text_width(title, TITLE_SIZE) + 2 * MARGIN)
+    height = layout.height + _TITLE_BAND
     lines = [
         '<svg xmlns="http://www.w3.org/2000/svg" class="machine" role="img"'
-        f' width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
+        f' width="{_number(width)}" height="{_number(height)}" viewBox="0 0 {_at(width, height)}">',
         f"<title>{_text(title)}</title>",
         f"<desc>{_text(_description(layout, edges))}</desc>",
         f"<style>{stylesheet()}</style>",
-        f'<rect class="page" width="{width}" height="{height}" rx="14"/>',
+        _rectangle("page", Rect(0.5, 0.5, width - 1, height - 1), 14.0),
         f'<text class="title" x="{_number(MARGIN)}" y="32">{_text(title)}</text>',
         f'<g transform="translate(0 {_number(_TITLE_BAND)})">',
         *_drawing(layout, _hues(edges)),

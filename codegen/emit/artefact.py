@@ -53,5 +53,7 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         autoescape=False,
     )
-    environment.filters.update(snake=snake, camel=camel, repr=repr)
+    environment.filters.update(
+        snake=snake, camel=camel, repr=repr, tuple_repr=lambda names: repr(tuple(names))
+    )
     return environment

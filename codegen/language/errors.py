@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from codegen.language.base import Doc, LowerName, Part
+from codegen.language.base import Doc, LowerName, Part, UpperName
 from codegen.language.grpc_codes import GrpcCode
 
 Role = Literal[
@@ -60,4 +60,5 @@ class ErrorsFile(Part):
 
     conditions: dict[LowerName, Condition]
     upstream: Upstream = Upstream()
+    reasons: dict[UpperName, Doc] = Field(default={}, description="Fixed texts that say why an entity ended.")
     events: dict[LowerName, Event] = {}

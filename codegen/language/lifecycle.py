@@ -29,6 +29,14 @@ class Deletion(Part):
     from_: Annotated[tuple[UpperName, ...], Field(alias="from", min_length=1)]
 
 
+class Take(Part):
+    """A record field that keeps what the driving request says."""
+
+    from_: LowerName = Field(alias="from", description="The request field.")
+    default: str = Field(default="", description="Stands in for an empty one.")
+    keep_first: bool = Field(default=False, description="What the record has already is not replaced.")
+
+
 class Transition(Part):
     """One edge of the lifecycle."""
 
@@ -41,6 +49,7 @@ class Transition(Part):
     after: tuple[MethodRef, ...] = Field(default=(), description="Calls the actor completes first, in order.")
     stamps: tuple[LowerName, ...] = Field(default=(), description="Record times set when it applies.")
     sets: dict[LowerName, bool | int | str] = Field(default={}, description="Record fields set with it.")
+    takes: dict[LowerName, Take] = Field(default={}, description="Record fields taken from the request.")
 
 
 class Entity(Part):
@@ -51,6 +60,10 @@ class Entity(Part):
     record: TypeName = Field(description="The message that holds its fields.")
     status: LowerName = Field(description="The enum field of the record that holds its state.")
     held_by: LowerName = Field(description="The component that applies its transitions.")
+    listed_by: LowerName | None = Field(
+        default=None, description="Record time that orders listings; ties are broken by the key."
+    )
+    retention: LowerName | None = Field(default=None, description="The policy that bounds terminal records.")
     driven_by: MethodRef = Field(description="The method through which actors move it.")
     initial: UpperName
     terminal: tuple[UpperName, ...]

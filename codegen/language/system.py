@@ -56,7 +56,7 @@ class Limit(Part):
     """A named size that field rules and transports refer to."""
 
     value: Positive
-    unit: Literal["bytes", "characters", "calls", "items"]
+    unit: Literal["bytes", "characters", "calls", "items", "ms"]
     doc: Doc | None = None
 
 

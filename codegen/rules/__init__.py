@@ -1,30 +1,61 @@
 """What no schema can say: references, reachability, who can drive what. A rule is a record and a function.
 
-Codes: E0xx the text and shape of a file, E1xx types, E2xx lifecycle, E3xx services, E4xx callers, E5xx errors,
-E6xx environment, E7xx deployments.
+Codes: E0xx the text and shape of a file, E1xx types, E2xx lifecycle, E3xx services, E4xx callers,
+E5xx errors, E6xx environment, E7xx deployments, E8xx system.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
 from codegen.diagnostics import Diagnostic
-from codegen.rules import callers, deployments, environment, errors, lifecycle, services, types
+from codegen.rules import (
+    callers,
+    calls,
+    deployments,
+    environment,
+    errors,
+    fields,
+    lifecycle,
+    methods,
+    names,
+    routing,
+    services,
+    states,
+    system,
+    text,
+    types,
+    variables,
+    wiring,
+)
 from codegen.rules.rule import Rule
 from codegen.spec import Spec
 
-MODULES = (types, lifecycle, services, callers, errors, environment, deployments)
+MODULES = (
+    *(text, names, system, types, fields, services, methods, callers, errors, lifecycle, states, calls),
+    *(deployments, wiring, routing, environment, variables),
+)
+"""In the order in which one fault makes the next: what the later ones build on comes first."""
+
 RULES: tuple[Rule, ...] = tuple(
-    sorted(
-        (each for module in MODULES for each in vars(module).values() if isinstance(each, Rule)),
-        key=lambda each: each.code,
-    )
+    each for module in MODULES for each in vars(module).values() if isinstance(each, Rule)
 )
 
 
-def check(spec: Spec, *, whole: bool = True) -> list[Diagnostic]:
-    """Everything the rules find. A spec with parts left out is spared what only makes sense of the whole."""
-    return [
-        diagnostic
-        for each in RULES
-        if whole or not each.needs_whole
-        for diagnostic in each.find(spec)
-    ]
+def check(spec: Spec, complaints: Iterable[Diagnostic] = ()) -> list[Diagnostic]:
+    """Everything the rules find in a spec whose text and shape gave the complaints so far."""
+    faulty = _files(complaints)
+    found: list[Diagnostic] = []
+    for each in sorted(RULES, key=lambda each: bool(each.needs)):
+        if faulty.isdisjoint(each.needs):
+            breaches = each.find(spec)
+            found += breaches
+            if each.spreads:
+                faulty |= _files(breaches)
+    return found
+
+
+def _files(complaints: Iterable[Diagnostic]) -> set[str]:
+    """The files that complaints are about, as `needs` names them."""
+    return {PurePosixPath(each.place.file).stem for each in complaints}

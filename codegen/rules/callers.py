@@ -4,8 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.rules.rule import Finding, rule, unknown
+from codegen.language.callers import Permission
+from codegen.rules.lookup import misfit, outsiders, request_of
+from codegen.rules.rule import Finding, rule, unknown, unknown_method
+from codegen.source import Path
 from codegen.spec import Spec
+
+_NEEDED_ROLES = {
+    "certificate": ("tls_certificate", "tls_key", "tls_authority"),
+    "token": ("accepted_tokens",),
+}
+
+
+@rule(
+    "E401",
+    "The caller matrix has someone who is no principal.",
+    wrong="may_call:\n  gatewy: {}",
+    right="may_call:\n  gateway: {}",
+    spreads=True,
+)
+def unknown_principal(spec: Spec) -> Iterator[Finding]:
+    for name in spec.callers.may_call:
+        place = spec.place("callers", "may_call", name, key=True)
+        yield from unknown(
+            spec, place, "The matrix has a row for", name, spec.callers.principals, "who is no principal"
+        )
 
 
 @rule(
@@ -13,20 +36,193 @@ from codegen.spec import Spec
     "A permission names a service or method that does not exist.",
     wrong="gateway:\n  QueueInternalService: [Enqueue]",
     right="gateway:\n  QueueInternalService: [EnqueueJob]",
+    spreads=True,
 )
-def unknown_method(spec: Spec) -> Iterator[Finding]:
+def unknown_permission(spec: Spec) -> Iterator[Finding]:
     for principal, services in spec.callers.may_call.items():
-        for service_name, grants in services.items():
-            path = ("may_call", principal, service_name)
-            service = spec.services.services.get(service_name)
-            if service is None:
-                place = spec.place("callers", *path, key=True)
-                yield from unknown(spec, place, f"{principal} may call", service_name, spec.services.services)
-                continue
+        for service in services:
+            if service not in spec.services.services:
+                place = spec.place("callers", "may_call", principal, service, key=True)
+                known = spec.services.services
+                yield from unknown(
+                    spec, place, f"{principal} may call", service, known, "which is no service"
+                )
+    for path, principal, ref, _ in _permissions(spec):
+        if ref.partition(".")[0] in spec.services.services:
+            yield from unknown_method(spec, spec.place("callers", *path), f"{principal} may call", ref)
+
+
+@rule(
+    "E403",
+    "A permission is given twice.",
+    wrong=(
+        "gateway:\n  ResultInternalService: [StoreResult, StoreResult: {only: {terminal_status: CANCELED}}]"
+    ),
+    right="gateway:\n  ResultInternalService: [StoreResult: {only: {terminal_status: CANCELED}}]",
+)
+def permission_twice(spec: Spec) -> Iterator[Finding]:
+    seen: set[tuple[str, str]] = set()
+    for path, principal, ref, _ in _permissions(spec):
+        if (principal, ref) in seen:
+            message = f"{principal} may call {ref} twice; only the last of them would count."
+            yield Finding(spec.place("callers", *path), message, "Remove one of them.")
+        seen.add((principal, ref))
+
+
+@rule(
+    "E404",
+    "A permission depends on a field that the request does not have.",
+    wrong="- StoreResult: {only: {status: CANCELED}}",
+    right="- StoreResult: {only: {terminal_status: CANCELED}}",
+)
+def unknown_condition_field(spec: Spec) -> Iterator[Finding]:
+    for path, _, ref, permission in _permissions(spec):
+        fields = request_of(spec, ref)
+        for name in permission.only if fields is not None else ():
+            place = spec.place("callers", *path, "only", name, key=True)
+            lack = f"which {spec.methods[ref].request} does not have"
+            yield from unknown(spec, place, "The permission depends on the field", name, fields or {}, lack)
+
+
+@rule(
+    "E405",
+    "A permission depends on a value that the field cannot have.",
+    wrong="- StoreResult: {only: {terminal_status: CANCELLED}}",
+    right="- StoreResult: {only: {terminal_status: CANCELED}}",
+)
+def condition_misfit(spec: Spec) -> Iterator[Finding]:
+    for path, _, ref, permission in _permissions(spec):
+        fields = request_of(spec, ref) or {}
+        for name, value in permission.only.items():
+            if name in fields and (wrong := misfit(spec, fields[name].type, value)):
+                message = f"'{name}' {wrong.problem}, so the permission can never hold."
+                if "no value" not in wrong.problem:
+                    message = f"'{name}' cannot be {value!r}; it {wrong.problem}."
+                yield Finding(spec.place("callers", *path, "only", name), message, wrong.hint)
+
+
+@rule(
+    "E406",
+    "A permission names a call mode that does not exist.",
+    wrong="- EnqueueJob: {call: resque}",
+    right="- EnqueueJob: {call: rescue}",
+)
+def unknown_call_mode(spec: Spec) -> Iterator[Finding]:
+    for path, principal, ref, permission in _permissions(spec):
+        if permission.call:
+            place = spec.place("callers", *path, "call")
+            subject = f"{principal} calls {ref} in the mode"
+            yield from unknown(spec, place, subject, permission.call, spec.system.policies.calls)
+
+
+@rule(
+    "E408",
+    "A principal is anonymous and proves itself as well. Who is anonymous proves nothing.",
+    wrong="client: {proof: [anonymous, token]}",
+    right="client: {proof: [anonymous]}",
+)
+def proven_and_anonymous(spec: Spec) -> Iterator[Finding]:
+    for name, principal in spec.callers.principals.items():
+        if "anonymous" in principal.proof and len(principal.proof) > 1:
+            place = spec.place("callers", "principals", name, "proof")
+            message = f"{name} is anonymous and proves itself as well."
+            yield Finding(place, message, "Make two principals of it, or remove one of the proofs.")
+
+
+@rule(
+    "E409",
+    "Two principals are anonymous, so nobody could tell them apart.",
+    wrong="client: {proof: [anonymous]}\nguest: {proof: [anonymous]}",
+    right="client: {proof: [anonymous]}\nguest: {proof: [token]}",
+)
+def anonymous_twice(spec: Spec) -> Iterator[Finding]:
+    anonymous = [name for name, row in spec.callers.principals.items() if "anonymous" in row.proof]
+    for name in anonymous[1:]:
+        place = spec.place("callers", "principals", name, "proof")
+        message = f"{name} is anonymous, and so is {anonymous[0]}; nobody could tell them apart."
+        yield Finding(place, message, "Let one of them prove itself, or make one principal of them.")
+
+
+@rule(
+    "E410",
+    "A principal proves itself by something that no variable is for.",
+    wrong="# no variable has the role accepted_tokens\nworker: {proof: [token]}",
+    right="# ACCEPTED_TOKENS: {role: accepted_tokens, type: digests, …}\nworker: {proof: [token]}",
+    needs=("environment",),
+)
+def proof_without_variable(spec: Spec) -> Iterator[Finding]:
+    roles = {row.role for row in spec.environment.variables.values()}
+    told: set[str] = set()
+    for name, principal in spec.callers.principals.items():
+        for index, proof in enumerate(principal.proof):
+            own = ("caller_token",) if proof == "token" and name in spec.services.components else ()
+            for role in (*_NEEDED_ROLES.get(proof, ()), *own):
+                if role not in roles | told:
+                    told.add(role)
+                    place = spec.place("callers", "principals", name, "proof", index)
+                    message = f"{name} proves itself by {proof}, but no variable has the role '{role}'."
+                    yield Finding(place, message, f"Give 'role: {role}' to a variable in environment.yaml.")
+
+
+@rule(
+    "E411",
+    "Someone who proves nothing may move an entity directly.",
+    wrong="client:  # proof: [anonymous]\n  JobInternalService: [TransitionJobStatus]",
+    right="coordinator:  # proof: [certificate]\n  JobInternalService: [TransitionJobStatus]",
+    severity="warning",
+)
+def anonymous_drives(spec: Spec) -> Iterator[Finding]:
+    for path, principal, ref, _ in _permissions(spec):
+        row, who = spec.methods.get(ref), spec.callers.principals.get(principal)
+        if row and row.method.drives and who and "anonymous" in who.proof:
+            message = f"{principal} is anonymous and may move a {row.method.drives.entity} by {ref}."
+            yield Finding(spec.place("callers", *path), message, "Let a component do it on its behalf.")
+
+
+@rule(
+    "E412",
+    "A principal that is no component may call nothing, so it is of no use.",
+    wrong="principals: {client: {proof: [anonymous]}}\nmay_call: {}",
+    right=(
+        "principals: {client: {proof: [anonymous]}}\n"
+        "may_call:\n"
+        "  client: {TaskQueuePublicService: [SubmitJob]}"
+    ),
+    severity="warning",
+    needs=("callers", "services"),
+)
+def idle_principal(spec: Spec) -> Iterator[Finding]:
+    callers = {principal for principal, _ in spec.permissions}
+    for name in outsiders(spec):
+        if name not in callers:
+            place = spec.place("callers", "principals", name, key=True)
+            yield Finding(
+                place, f"{name} is no component and may call nothing.", "Permit it something or remove it."
+            )
+
+
+@rule(
+    "E413",
+    "A component is anonymous, so that anyone could pass for it.",
+    wrong="coordinator: {proof: [anonymous]}  # a component",
+    right="coordinator: {proof: [certificate, token]}",
+)
+def anonymous_component(spec: Spec) -> Iterator[Finding]:
+    for name, principal in spec.callers.principals.items():
+        if name in spec.services.components and principal.proof == ("anonymous",):
+            place = spec.place("callers", "principals", name, "proof")
+            message = f"{name} is a component and anonymous, so anyone could pass for it."
+            yield Finding(place, message, "Let it prove itself by certificate or token.")
+
+
+def _permissions(spec: Spec) -> Iterator[tuple[Path, str, str, Permission]]:
+    """Every entry of the matrix as it is written: its path, who, `Service.Method` and the conditions."""
+    for principal, services in spec.callers.may_call.items():
+        for service, grants in services.items():
             for index, grant in enumerate(grants):
-                name = grant if isinstance(grant, str) else next(iter(grant))
-                if name not in service.methods:
-                    place = spec.place("callers", *path, index)
-                    yield from unknown(
-                        spec, place, f"{principal} may call {service_name}.", name, service.methods
-                    )
+                path = ("may_call", principal, service, index)
+                if isinstance(grant, str):
+                    yield path, principal, f"{service}.{grant}", Permission()
+                else:
+                    for method, permission in grant.items():
+                        yield (*path, method), principal, f"{service}.{method}", permission

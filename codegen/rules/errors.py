@@ -1,1 +1,211 @@
-"""Rules of errors.yaml."""
+"""Rules of errors.yaml: conditions, their codes and messages."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterator
+from string import Formatter
+from typing import get_args
+
+from codegen.diagnostics import suggest
+from codegen.language.errors import Role
+from codegen.rules.lookup import fields_of, listed, method_paths, misfit
+from codegen.rules.rule import Finding, rule, unknown
+from codegen.spec import Spec
+
+_HARD = ("grpc", "http", "retry", "message")
+ROLE_ARGUMENTS: dict[Role, tuple[str, ...]] = {
+    "invalid_request": ("field", "problem"),
+    "illegal_transition": ("entity", "from_state", "to_state"),
+    "unauthenticated": ("method", "problem"),
+    "permission_denied": ("caller", "method", "problem"),
+    "upstream_unavailable": ("service",),
+    "deadline_exceeded": ("method",),
+    "unexpected": ("correlation_id",),
+}
+"""What the engine knows when it raises the condition of a role."""
+
+
+@rule(
+    "E501",
+    "No condition plays one of the engine's roles, so the engine could not say what went wrong.",
+    wrong="conditions: {}",
+    right="conditions:\n  unexpected: {role: unexpected, grpc: INTERNAL, …}",
+    needs=("errors",),
+)
+def role_missing(spec: Spec) -> Iterator[Finding]:
+    for role in get_args(Role):
+        if role not in spec.roles:
+            place = spec.place("errors", "conditions", key=True)
+            message = f"No condition has the role '{role}', which the engine needs."
+            yield Finding(place, message, f"Add a condition with 'role: {role}'.")
+
+
+@rule(
+    "E502",
+    "Two conditions play the same role.",
+    wrong="broken: {role: unexpected}\nfailed: {role: unexpected}",
+    right="broken: {role: unexpected}\nfailed: {}",
+)
+def role_twice(spec: Spec) -> Iterator[Finding]:
+    first: dict[str, str] = {}
+    for name, condition in spec.errors.conditions.items():
+        if condition.role and (other := first.setdefault(condition.role, name)) != name:
+            place = spec.place("errors", "conditions", name, "role")
+            message = f"'{name}' has the role '{condition.role}', and so has '{other}'."
+            yield Finding(place, message, "Leave the role to one of them.")
+
+
+@rule(
+    "E503",
+    "A condition that is an error lacks its code, its HTTP status, its advice on retries or its message.",
+    wrong="job_not_found: {grpc: NOT_FOUND, doc: …}",
+    right='job_not_found: {grpc: NOT_FOUND, http: 404, retry: never, message: "no job {job_id}", doc: …}',
+)
+def hard_incomplete(spec: Spec) -> Iterator[Finding]:
+    for name, condition in spec.hard_conditions.items():
+        lacks = [key for key in _HARD if getattr(condition, key) is None]
+        if lacks:
+            place = spec.place("errors", "conditions", name, key=True)
+            hint = "Add them, or say by 'soft' which response fields tell it."
+            yield Finding(place, f"The condition '{name}' lacks {listed(lacks)}.", hint)
+
+
+@rule(
+    "E504",
+    "A condition that is part of an ordinary answer has something that only errors have.",
+    wrong="queue_empty: {soft: {found: false}, grpc: NOT_FOUND}",
+    right="queue_empty: {soft: {found: false}}",
+)
+def soft_with_code(spec: Spec) -> Iterator[Finding]:
+    for name, condition in spec.errors.conditions.items():
+        if condition.soft is not None:
+            extra = [key for key in (*_HARD, "role") if getattr(condition, key) is not None]
+            if extra:
+                place = spec.place("errors", "conditions", name, extra[0], key=True)
+                message = f"The condition '{name}' is soft, so it has no {listed(extra)}."
+                yield Finding(place, message, "Remove it, or remove 'soft'.")
+            elif not condition.soft:
+                place = spec.place("errors", "conditions", name, "soft")
+                message = f"The condition '{name}' is soft, but no field of a response tells it."
+                yield Finding(place, message, "Name at least one field and its value.")
+
+
+@rule(
+    "E505",
+    "A method answers by a condition that its response has no field for.",
+    wrong="queue_empty: {soft: {fond: false}}",
+    right="queue_empty: {soft: {found: false}}",
+)
+def soft_misfit(spec: Spec) -> Iterator[Finding]:
+    for row, path in method_paths(spec):
+        fields = fields_of(spec, row.response)
+        for index, name in enumerate(row.method.raises if fields is not None else ()):
+            condition = spec.errors.conditions.get(name)
+            for field, value in ((condition.soft or {}) if condition else {}).items():
+                place = spec.place("services", *path, "raises", index)
+                told = f"'{name}' is told by '{field}'"
+                if fields is not None and field not in fields:
+                    lack = f"which {row.response} does not have"
+                    yield from unknown(spec, place, f"'{name}' is told by", field, fields, lack)
+                elif fields is not None and (wrong := misfit(spec, fields[field].type, value)):
+                    message = f"{told} being {value!r}, but that {wrong.problem} in {row.response}."
+                    yield Finding(place, message, wrong.hint)
+
+
+@rule(
+    "E506",
+    "A condition is raised by no method and plays no role.",
+    wrong="job_lost: {grpc: DATA_LOSS, …}  # in no method's raises",
+    right="job_lost: {grpc: DATA_LOSS, …, reserved: true}",
+    needs=("errors", "services"),
+)
+def unraised(spec: Spec) -> Iterator[Finding]:
+    raised = {name for row in spec.methods.values() for name in row.method.raises}
+    for name, condition in spec.errors.conditions.items():
+        if name not in raised and condition.role is None and not condition.reserved:
+            place = spec.place("errors", "conditions", name, key=True)
+            message = f"No method raises '{name}'."
+            yield Finding(place, message, "Add it to what a method raises, or say 'reserved: true'.")
+
+
+@rule(
+    "E507",
+    "A message has a placeholder that cannot be filled in.",
+    wrong='job_not_found: {message: "no job {job id}"}',
+    right='job_not_found: {message: "no job {job_id}"}',
+)
+def bad_message(spec: Spec) -> Iterator[Finding]:
+    for name, condition in spec.errors.conditions.items():
+        place = spec.place("errors", "conditions", name, "message")
+        try:
+            parts = list(Formatter().parse(condition.message or ""))
+        except ValueError as error:
+            yield Finding(
+                place, f"The message of '{name}' is no template: {error}.", "Write a brace as '{{' or '}}'."
+            )
+            continue
+        for _, argument, form, conversion in parts:
+            if argument is None:
+                continue
+            known = ROLE_ARGUMENTS[condition.role] if condition.role else ()
+            if form or conversion or not _is_name(argument):
+                message = (
+                    f"The message of '{name}' has the placeholder '{{{argument}}}', which is no plain name."
+                )
+                yield Finding(place, message, "Use a name in lower case, such as {job_id}.")
+            elif condition.role and argument not in known:
+                message = (
+                    f"The message of '{name}' asks for '{argument}', which the engine does not know there."
+                )
+                yield Finding(place, message, suggest(argument, known))
+
+
+def _is_name(text: str) -> bool:
+    return re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", text) is not None and not keyword.iskeyword(text)
+
+
+@rule(
+    "E508",
+    "A condition is reserved for later, but a method raises it.",
+    wrong="capacity_exhausted: {reserved: true}  # and EnqueueJob raises it",
+    right="capacity_exhausted: {}  # and EnqueueJob raises it",
+)
+def reserved_but_raised(spec: Spec) -> Iterator[Finding]:
+    for row, path in method_paths(spec):
+        for index, name in enumerate(row.method.raises):
+            condition = spec.errors.conditions.get(name)
+            if condition and condition.reserved:
+                place = spec.place("services", *path, "raises", index)
+                message = f"{row.name} raises '{name}', which is reserved for later."
+                yield Finding(place, message, f"Remove 'reserved' from '{name}' in errors.yaml.")
+
+
+@rule(
+    "E509",
+    "A code of a failed call is both passed through and told as unavailable.",
+    wrong="upstream: {pass_through: [UNAVAILABLE], unavailable: [UNAVAILABLE]}",
+    right="upstream: {pass_through: [NOT_FOUND], unavailable: [UNAVAILABLE]}",
+)
+def code_twice(spec: Spec) -> Iterator[Finding]:
+    for index, code in enumerate(spec.errors.upstream.pass_through):
+        if code in spec.errors.upstream.unavailable:
+            place = spec.place("errors", "upstream", "pass_through", index)
+            yield Finding(
+                place, f"{code} is passed through and is told as unavailable as well.", "Remove one of them."
+            )
+
+
+@rule(
+    "E510",
+    "An event says both that it is always written and that only its first one is.",
+    wrong="heartbeat_attempt: {level: DEBUG, always: true, first_always: true}",
+    right="heartbeat_attempt: {level: DEBUG, first_always: true}",
+)
+def always_twice(spec: Spec) -> Iterator[Finding]:
+    for name, event in spec.errors.events.items():
+        if event.always and event.first_always:
+            place = spec.place("errors", "events", name, "first_always", key=True)
+            message = f"The event '{name}' is always written, so its first one is, too."
+            yield Finding(place, message, "Remove 'always' or 'first_always'.")

@@ -1,1 +1,300 @@
-"""Rules of lifecycle.yaml."""
+"""Rules of lifecycle.yaml: everything an entity names must exist and be of the right kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from codegen.language.lifecycle import Entity
+from codegen.language.types import MessageField
+from codegen.rules.lookup import fields_of, misfit
+from codegen.rules.rule import Finding, rule, unknown, unknown_method
+from codegen.source import Path
+from codegen.spec import SCALARS, Spec, type_ref
+
+
+@rule(
+    "E201",
+    "The record of an entity is no message.",
+    wrong="job: {record: JobRecord}",
+    right="job: {record: JobSummary}",
+    spreads=True,
+)
+def unknown_record(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        place = spec.place("lifecycle", "entities", name, "record")
+        yield from unknown(spec, place, f"The record of a {name} is", entity.record, spec.messages)
+
+
+@rule(
+    "E202",
+    "The key or the status of an entity is no field of its record, or of the wrong type.",
+    wrong="job: {key: id, status: state}",
+    right="job: {key: job_id, status: status}",
+    spreads=True,
+)
+def bad_key_or_status(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in _records(spec):
+        for word, field in (("key", entity.key), ("status", entity.status)):
+            place = spec.place("lifecycle", "entities", name, word)
+            if field not in record:
+                yield from _unknown_field(
+                    spec, (name, word), entity, field, record, f"The {word} of a {name} is"
+                )
+            elif word == "key" and record[field].type != "string":
+                message = f"The key of a {name} is '{field}', which is of type {record[field].type}."
+                yield Finding(place, message, "Name a string.")
+            elif word == "status" and _is_no_enum(spec, record[field].type):
+                message = f"The status of a {name} is '{field}', which is of type {record[field].type}."
+                yield Finding(place, message, "Name an enum.")
+
+
+@rule(
+    "E203",
+    "Something names a state that the entity does not have.",
+    wrong="dispatch: {from: QUEUD, to: RUNNING}",
+    right="dispatch: {from: QUEUED, to: RUNNING}",
+    spreads=True,
+)
+def unknown_state(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        enum = spec.enums.get(status_type(spec, entity))
+        if enum is None:
+            continue
+        states = [value for value, row in enum.values.items() if row.number]
+        for path, state in _states_named(entity):
+            place = spec.place("lifecycle", "entities", name, *path)
+            yield from unknown(
+                spec, place, f"A {name} has the state", state, states, "which is none of its states"
+            )
+
+
+@rule(
+    "E204",
+    "Something is done by someone who is no principal.",
+    wrong="dispatch: {by: [cordinator]}",
+    right="dispatch: {by: [coordinator]}",
+    spreads=True,
+)
+def unknown_actor(spec: Spec) -> Iterator[Finding]:
+    for path, what, actors in _acts(spec):
+        for index, actor in enumerate(actors):
+            place = spec.place("lifecycle", *path, "by", index)
+            yield from unknown(
+                spec, place, f"'{what}' is done by", actor, spec.callers.principals, "who is no principal"
+            )
+
+
+@rule(
+    "E205",
+    "The lifecycle names a method that no service has.",
+    wrong="driven_by: JobInternalService.Transition",
+    right="driven_by: JobInternalService.TransitionJobStatus",
+    spreads=True,
+)
+def unknown_driver(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        for path, ref in (*_drivers(entity), *_preparations(entity)):
+            place = spec.place("lifecycle", "entities", name, *path)
+            subject = f"'{path[1]}' comes after" if path[-2:-1] == ("after",) else f"A {name} is moved by"
+            yield from unknown_method(spec, place, subject, ref)
+
+
+@rule(
+    "E206",
+    "An entity is held by something that is no component.",
+    wrong="job: {held_by: jobs}",
+    right="job: {held_by: job}",
+    spreads=True,
+)
+def unknown_holder(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        place = spec.place("lifecycle", "entities", name, "held_by")
+        known = spec.services.components
+        yield from unknown(
+            spec, place, f"A {name} is held by", entity.held_by, known, "which is no component"
+        )
+
+
+@rule(
+    "E207",
+    "Nobody does a transition.",
+    wrong="dispatch: {by: []}",
+    right="dispatch: {by: [coordinator]}",
+)
+def no_actor(spec: Spec) -> Iterator[Finding]:
+    for path, what, actors in _acts(spec):
+        if not actors:
+            place = spec.place("lifecycle", *path, "by")
+            yield Finding(place, f"Nobody does '{what}'.", "Name at least one principal.")
+
+
+@rule(
+    "E216",
+    "A stamp is no time of the record.",
+    wrong="dispatch: {stamps: [started_at]}",
+    right="dispatch: {stamps: [started_at_ms]}",
+)
+def bad_stamp(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in _records(spec):
+        stamps: list[tuple[Path, tuple[str, ...]]] = [(("create",), entity.create.stamps)]
+        stamps += [(("transitions", edge), row.stamps) for edge, row in entity.transitions.items()]
+        for path, fields in stamps:
+            for index, field in enumerate(fields):
+                here = (name, *path, "stamps", index)
+                if field not in record:
+                    yield from _unknown_field(spec, here, entity, field, record, f"'{path[-1]}' stamps")
+                elif record[field].type not in ("int64", "uint64"):
+                    message = f"'{path[-1]}' stamps '{field}', which is of type {record[field].type}."
+                    yield Finding(spec.place("lifecycle", "entities", *here), message, "A time is an int64.")
+
+
+@rule(
+    "E217",
+    "A transition sets something that the record does not have, or to a value that it cannot have.",
+    wrong="withdraw: {sets: {cancel_requested: 1}}",
+    right="withdraw: {sets: {cancel_requested: true}}",
+)
+def bad_set(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in _records(spec):
+        for edge, row in entity.transitions.items():
+            for field, value in row.sets.items():
+                here = (name, "transitions", edge, "sets", field)
+                if field not in record:
+                    yield from _unknown_field(spec, here, entity, field, record, f"'{edge}' sets")
+                elif field in (entity.key, entity.status):
+                    message = f"'{edge}' sets '{field}', which is the key or the status of a {name}."
+                    place = spec.place("lifecycle", "entities", *here, key=True)
+                    yield Finding(place, message, "The state changes by from and to; the key never does.")
+                elif wrong := misfit(spec, record[field].type, value):
+                    message = f"'{edge}' sets '{field}' to {value!r}, but that {wrong.problem}."
+                    yield Finding(spec.place("lifecycle", "entities", *here), message, wrong.hint)
+
+
+@rule(
+    "E218",
+    "A transition depends on something that is no flag of the record.",
+    wrong="abandon: {when: [cancel_reason]}",
+    right="abandon: {when: [cancel_requested]}",
+)
+def bad_flag(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in _records(spec):
+        for edge, row in entity.transitions.items():
+            for index, field in enumerate(row.when):
+                here = (name, "transitions", edge, "when", index)
+                if field not in record:
+                    yield from _unknown_field(spec, here, entity, field, record, f"'{edge}' depends on")
+                elif record[field].type != "bool":
+                    message = f"'{edge}' depends on '{field}', which is of type {record[field].type}."
+                    yield Finding(spec.place("lifecycle", "entities", *here), message, "A flag is a bool.")
+
+
+@rule(
+    "E219",
+    "The method that moves an entity does not say so, or says it of another entity.",
+    wrong="# driven_by: JobInternalService.TransitionJobStatus\nTransitionJobStatus: {}",
+    right="TransitionJobStatus: {drives: {entity: job, from: expected_from_status, to: to_status}}",
+    needs=("services",),
+)
+def driver_without_drives(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        for path, ref in _drivers(entity):
+            drives = spec.methods[ref].method.drives if ref in spec.methods else None
+            place = spec.place("lifecycle", "entities", name, *path)
+            if drives is None and path == ("driven_by",) and ref in spec.methods:
+                message = f"A {name} is driven by {ref}, which does not say that it drives one."
+                yield Finding(
+                    place,
+                    message,
+                    f"Add 'drives: {{entity: {name}, from: …, to: …}}' to it in services.yaml.",
+                )
+            elif drives is not None and drives.entity != name and drives.entity in spec.lifecycle.entities:
+                yield Finding(place, f"A {name} is moved by {ref}, which drives a {drives.entity}.")
+
+
+@rule(
+    "E220",
+    "An entity is moved by a method of a component that does not hold it.",
+    wrong="job: {held_by: queue, driven_by: JobInternalService.TransitionJobStatus}",
+    right="job: {held_by: job, driven_by: JobInternalService.TransitionJobStatus}",
+    needs=("services",),
+)
+def foreign_driver(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        strangers = {
+            ref: path
+            for path, ref in reversed(_drivers(entity))
+            if ref in spec.methods and spec.methods[ref].component not in ("", entity.held_by)
+        }
+        if entity.held_by not in spec.services.components:
+            continue
+        if entity.driven_by in strangers:
+            strangers = {entity.driven_by: ("held_by",)}
+        for ref, path in strangers.items():
+            place = spec.place("lifecycle", "entities", name, *path)
+            server = spec.methods[ref].component
+            message = f"A {name} is held by {entity.held_by}, but {ref} is served by {server}."
+            yield Finding(place, message, "Only the component that holds an entity can move it.")
+
+
+def status_type(spec: Spec, entity: Entity) -> str:
+    """The enum of an entity's states; empty if the record or the field is not known."""
+    field = (fields_of(spec, entity.record) or {}).get(entity.status)
+    return field.type if field else ""
+
+
+def _is_no_enum(spec: Spec, type_text: str) -> bool:
+    ref = type_ref(type_text)
+    return ref.kind != "single" or ref.name in SCALARS or ref.name in spec.messages
+
+
+def _records(spec: Spec) -> Iterator[tuple[str, Entity, Mapping[str, MessageField]]]:
+    """Every entity whose record is known."""
+    for name, entity in spec.lifecycle.entities.items():
+        if (record := fields_of(spec, entity.record)) is not None:
+            yield name, entity, record
+
+
+def _states_named(entity: Entity) -> Iterator[tuple[Path, str]]:
+    yield ("initial",), entity.initial
+    yield from ((("terminal", index), state) for index, state in enumerate(entity.terminal))
+    for index, state in enumerate(entity.delete.from_ if entity.delete else ()):
+        yield ("delete", "from", index), state
+    for name, edge in entity.transitions.items():
+        yield ("transitions", name, "from"), edge.from_
+        yield ("transitions", name, "to"), edge.to
+
+
+def _acts(spec: Spec) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
+    """Everything that someone does: its path, its name and by whom."""
+    for name, entity in spec.lifecycle.entities.items():
+        yield ("entities", name, "create"), "create", entity.create.by
+        if entity.delete:
+            yield ("entities", name, "delete"), "delete", entity.delete.by
+        for edge_name, edge in entity.transitions.items():
+            yield ("entities", name, "transitions", edge_name), edge_name, edge.by
+
+
+def _drivers(entity: Entity) -> list[tuple[Path, str]]:
+    """The methods through which an entity comes, goes and moves."""
+    found: list[tuple[Path, str]] = [
+        (("driven_by",), entity.driven_by),
+        (("create", "via"), entity.create.via),
+    ]
+    if entity.delete:
+        found.append((("delete", "via"), entity.delete.via))
+    found += [
+        (("transitions", name, "via"), edge.via) for name, edge in entity.transitions.items() if edge.via
+    ]
+    return found
+
+
+def _preparations(entity: Entity) -> Iterator[tuple[Path, str]]:
+    for name, edge in entity.transitions.items():
+        yield from ((("transitions", name, "after", index), ref) for index, ref in enumerate(edge.after))
+
+
+def _unknown_field(
+    spec: Spec, path: Path, entity: Entity, field: str, record: Mapping[str, MessageField], subject: str
+) -> Iterator[Finding]:
+    place, lack = spec.place("lifecycle", "entities", *path), f"which {entity.record} does not have"
+    yield from unknown(spec, place, subject, field, record, lack)

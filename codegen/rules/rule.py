@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from codegen.diagnostics import Diagnostic, Place, Severity, suggest
@@ -31,30 +31,56 @@ class Rule:
     right: str
     search: Search
     severity: Severity = "error"
-    needs_whole: bool = False
+    needs: tuple[str, ...] = ()
+    spreads: bool = False
 
-    def find(self, spec: Spec) -> Iterator[Diagnostic]:
-        for each in self.search(spec):
-            yield Diagnostic(each.place, self.code, each.message, each.hint, self.severity)
+    def find(self, spec: Spec) -> list[Diagnostic]:
+        found = self.search(spec)
+        return [Diagnostic(each.place, self.code, each.message, each.hint, self.severity) for each in found]
 
 
 def rule(
-    code: str, meaning: str, *, wrong: str, right: str, severity: Severity = "error", needs_whole: bool = False
+    code: str,
+    meaning: str,
+    *,
+    wrong: str,
+    right: str,
+    severity: Severity = "error",
+    needs: tuple[str, ...] = (),
+    spreads: bool = False,
 ) -> Callable[[Search], Rule]:
     """Makes a rule of the function that searches for breaches.
 
-    `needs_whole` is for rules that say something is missing: they stay silent while other parts of the spec
-    are too broken to be read, because what is missing may be in there.
+    One cause shall give one complaint. A rule that says something is missing or unused therefore `needs` the
+    files where it could be: it stays silent while one of them has parts that cannot be read, or has a finding
+    of a rule that `spreads`, such as a misspelt name.
     """
 
     def wrap(search: Search) -> Rule:
-        return Rule(code, meaning, wrong, right, search, severity, needs_whole)
+        return Rule(code, meaning, wrong, right, search, severity, needs, spreads)
 
     return wrap
 
 
-def unknown(spec: Spec, place: Place, subject: str, name: str, known: object) -> Iterator[Finding]:
+def unknown(
+    spec: Spec,
+    place: Place,
+    subject: str,
+    name: str,
+    known: Iterable[str],
+    lack: str = "which is not defined",
+) -> Iterator[Finding]:
     """A finding for a name that nothing defines; silent if its definition was too broken to be read."""
-    names = list(known) if hasattr(known, "__iter__") else []
+    names = list(known)
     if name not in names and name not in spec.dropped:
-        yield Finding(place, f"{subject} '{name}', which is not defined.", suggest(name, names))
+        yield Finding(place, f"{subject} '{name}', {lack}.", suggest(name, names))
+
+
+def unknown_method(spec: Spec, place: Place, subject: str, ref: str) -> Iterator[Finding]:
+    """A finding for a `Service.Method` that no service has."""
+    service_name, _, name = ref.partition(".")
+    if ref in spec.methods or {service_name, name} & spec.dropped:
+        return
+    service = spec.services.services.get(service_name)
+    hint = suggest(name, service.methods) if service else suggest(ref, spec.methods)
+    yield Finding(place, f"{subject} '{ref}', which no service has.", hint)

@@ -1,1 +1,258 @@
-"""Rules of types.yaml."""
+"""Rules of types.yaml: names, numbers and types of enums, messages and fields."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from codegen.language.types import EnumType, EnumValue, MessageField, MessageType
+from codegen.rules.lookup import listed
+from codegen.rules.rule import Finding, rule, unknown
+from codegen.source import Path
+from codegen.spec import SCALARS, Spec, type_ref
+
+_MAP_KEYS = sorted(set(SCALARS) - {"bytes", "double", "float"})
+
+
+@rule(
+    "E101",
+    "A section of types.yaml is for a proto that system.yaml does not have.",
+    wrong="publik: {messages: {}}",
+    right="public: {messages: {}}",
+    spreads=True,
+)
+def unknown_proto(spec: Spec) -> Iterator[Finding]:
+    for proto in spec.types.root:
+        place = spec.place("types", proto, key=True)
+        yield from unknown(spec, place, "Types are defined for the proto", proto, spec.system.protos)
+
+
+@rule(
+    "E102",
+    "Two types have the same name. A name means the same in all protos of a system.",
+    wrong="public: {messages: {Page: {}}}\ninternal: {messages: {Page: {}}}",
+    right="public: {messages: {Page: {}}}\ninternal: {messages: {RecordPage: {}}}",
+)
+def type_twice(spec: Spec) -> Iterator[Finding]:
+    first: dict[str, Path] = {}
+    for proto, types in spec.types.root.items():
+        for kind, members in (("enums", types.enums), ("messages", types.messages)):
+            for name in members:
+                path = (proto, kind, name)
+                if name in first:
+                    line = spec.place("types", *first[name], key=True).line
+                    message = f"The type '{name}' is defined twice; it is already on line {line}."
+                    hint = "Give it another name, or use the one that is there."
+                    yield Finding(spec.place("types", *path, key=True), message, hint)
+                first.setdefault(name, path)
+
+
+@rule(
+    "E103",
+    "Two members of a type have the same number.",
+    wrong="job_id: {number: 1, type: string}\nstatus: {number: 1, type: JobStatus}",
+    right="job_id: {number: 1, type: string}\nstatus: {number: 2, type: JobStatus}",
+)
+def number_twice(spec: Spec) -> Iterator[Finding]:
+    for path, type_, members in _types(spec):
+        names: dict[int, str] = {}
+        for name, member in members.items():
+            if other := names.get(member.number):
+                message = f"'{name}' has the number {member.number}, which is that of '{other}'."
+                hint = f"The next free number is {_next_number(type_, members)}."
+                yield Finding(spec.place("types", *path, name, "number"), message, hint)
+            names.setdefault(member.number, name)
+
+
+@rule(
+    "E104",
+    "A number or a name of a deleted member is used again, so that old and new messages would be mixed up.",
+    wrong="fields: {job_id: {number: 1, type: string}}\nreserved: {numbers: [1]}",
+    right="fields: {job_id: {number: 2, type: string}}\nreserved: {numbers: [1]}",
+)
+def reserved_reused(spec: Spec) -> Iterator[Finding]:
+    for path, type_, members in _types(spec):
+        for name, member in members.items():
+            if name in type_.reserved.names:
+                place = spec.place("types", *path, name, key=True)
+                yield Finding(place, f"The name '{name}' is reserved.", "Choose a name that was never used.")
+            if member.number in type_.reserved.numbers:
+                place = spec.place("types", *path, name, "number")
+                hint = f"The next free number is {_next_number(type_, members)}."
+                yield Finding(place, f"'{name}' has the number {member.number}, which is reserved.", hint)
+
+
+@rule(
+    "E105",
+    "The numbers of a message have a gap that is not reserved.",
+    wrong="fields: {job_id: {number: 1, type: string}, status: {number: 3, type: JobStatus}}",
+    right=(
+        "fields: {job_id: {number: 1, type: string}, status: {number: 3, type: JobStatus}}\n"
+        "reserved: {numbers: [2]}"
+    ),
+    needs=("types",),
+)
+def number_gap(spec: Spec) -> Iterator[Finding]:
+    for path, type_, members in _types(spec):
+        numbers = [member.number for member in members.values()]
+        if isinstance(type_, EnumType) or len(numbers) > len(set(numbers)):
+            continue
+        known = {*numbers, *type_.reserved.numbers}
+        for name, member in members.items():
+            if member.number > 1 and member.number - 1 not in known:
+                message = f"'{name}' has the number {member.number}, but no field has {member.number - 1}."
+                hint = "Number the fields without gaps; the number of a deleted field goes to 'reserved'."
+                yield Finding(spec.place("types", *path, name, "number"), message, hint)
+
+
+@rule(
+    "E106",
+    "An enum does not begin with an unspecified value of number 0, which is what a missing field reads as.",
+    wrong="values: {QUEUED: {number: 1}}",
+    right="values: {JOB_STATUS_UNSPECIFIED: {number: 0}, QUEUED: {number: 1}}",
+    needs=("types",),
+)
+def no_unspecified(spec: Spec) -> Iterator[Finding]:
+    for path, type_, members in _types(spec):
+        if isinstance(type_, EnumType):
+            name = next(iter(members))
+            if members[name].number != 0 or not name.endswith("UNSPECIFIED"):
+                message = f"The enum '{path[-2]}' begins with '{name}' of number {members[name].number}."
+                hint = f"Begin it with '{_prefix(str(path[-2]))}UNSPECIFIED: {{number: 0}}'."
+                yield Finding(spec.place("types", *path, name, key=True), message, hint)
+
+
+@rule(
+    "E107",
+    "A field is of a type that does not exist.",
+    wrong="status: {number: 1, type: JobState}",
+    right="status: {number: 1, type: JobStatus}",
+    spreads=True,
+)
+def unknown_type(spec: Spec) -> Iterator[Finding]:
+    known = {*SCALARS, *spec.enums, *spec.messages}
+    for path, name, field in _fields(spec):
+        if (wanted := type_ref(field.type).name) not in known:
+            place = spec.place("types", *path, name, "type")
+            yield from unknown(spec, place, f"'{name}' is of type", wanted, known)
+
+
+@rule(
+    "E108",
+    "A proto uses a type of another proto without importing it.",
+    wrong="internal: {file: internal.proto, package: tasks.internal}",
+    right="internal: {file: internal.proto, package: tasks.internal, imports: [public]}",
+)
+def import_missing(spec: Spec) -> Iterator[Finding]:
+    uses = [
+        (str(path[0]), ("types", *path, name, "type"), type_ref(field.type).name)
+        for path, name, field in _fields(spec)
+    ]
+    for row in spec.methods.values():
+        path = ("services", "services", row.service_name, "methods", row.name)
+        uses += [(row.service.proto, path, name) for name in (row.request, row.response)]
+    told: set[tuple[str, str]] = set()
+    for proto, (file, *rest), name in uses:
+        home = spec.proto_of.get(name, proto)
+        declared = spec.system.protos.get(proto)
+        if home == proto or declared is None or home in declared.imports or (proto, home) in told:
+            continue
+        told.add((proto, home))
+        message = f"The proto '{proto}' uses '{name}', which is in '{home}', and does not import that."
+        yield Finding(
+            spec.place(str(file), *rest), message, f"Add '{home}' to the imports of '{proto}' in system.yaml."
+        )
+
+
+@rule(
+    "E109",
+    "A map has keys of a type that cannot be one.",
+    wrong='labels: {number: 1, type: "map<bytes, string>"}',
+    right='labels: {number: 1, type: "map<string, string>"}',
+)
+def map_key(spec: Spec) -> Iterator[Finding]:
+    for path, name, field in _fields(spec):
+        ref = type_ref(field.type)
+        if ref.kind == "map" and ref.key not in _MAP_KEYS:
+            message = f"The keys of '{name}' are of type '{ref.key}', which no key of a map can be."
+            yield Finding(
+                spec.place("types", *path, name, "type"), message, f"Known: {', '.join(_MAP_KEYS)}."
+            )
+
+
+@rule(
+    "E110",
+    "Two enums of a package have the same value name. Proto puts the values of an enum beside it.",
+    wrong="JobStatus: {values: {FAILED: {number: 1}}}\nOutcome: {values: {FAILED: {number: 1}}}",
+    right="JobStatus: {values: {FAILED: {number: 1}}}\nOutcome: {values: {OUTCOME_FAILED: {number: 1}}}",
+)
+def value_twice(spec: Spec) -> Iterator[Finding]:
+    taken: dict[tuple[str, str], str] = {}
+    for proto, types in spec.types.root.items():
+        package = spec.system.protos[proto].package if proto in spec.system.protos else proto
+        for name in types.messages:
+            taken[package, name] = f"the message '{name}'"
+        for enum_name, enum in types.enums.items():
+            for value in enum.values:
+                other = taken.setdefault((package, value), f"the enum '{enum_name}'")
+                # protoc refuses values that differ only in the enum's name in front of them.
+                short = value.removeprefix(_prefix(enum_name))
+                if short != value and short in enum.values:
+                    other = f"'{short}' but for its prefix"
+                if other != f"the enum '{enum_name}'":
+                    place = spec.place("types", proto, "enums", enum_name, "values", value, key=True)
+                    message = (
+                        f"The value '{value}' of '{enum_name}' clashes with {other} in the same package."
+                    )
+                    yield Finding(
+                        place, message, f"Call it '{_prefix(enum_name)}{short}', or rename the other."
+                    )
+
+
+@rule(
+    "E111",
+    "Two fields of a message have the same name in JSON.",
+    wrong="line_1: {number: 1, type: string}\nline1: {number: 2, type: string}",
+    right="first_line: {number: 1, type: string}\nsecond_line: {number: 2, type: string}",
+)
+def json_name_twice(spec: Spec) -> Iterator[Finding]:
+    for path, type_, members in _types(spec):
+        if isinstance(type_, EnumType):
+            continue
+        first: dict[str, str] = {}
+        for name in members:
+            json_name = re.sub("_(.)", lambda found: found[1].upper(), name)
+            if json_name in first:
+                message = f"{listed([first[json_name], name])} are both '{json_name}' in JSON."
+                yield Finding(spec.place("types", *path, name, key=True), message, "Rename one of them.")
+            first.setdefault(json_name, name)
+
+
+def _types(
+    spec: Spec,
+) -> Iterator[tuple[Path, EnumType | MessageType, Mapping[str, EnumValue] | Mapping[str, MessageField]]]:
+    """Every type with its members and the path to them."""
+    for proto, types in spec.types.root.items():
+        for name, enum in types.enums.items():
+            yield (proto, "enums", name, "values"), enum, enum.values
+        for name, message in types.messages.items():
+            yield (proto, "messages", name, "fields"), message, message.fields
+
+
+def _fields(spec: Spec) -> Iterator[tuple[Path, str, MessageField]]:
+    """Every field with the path to its message's fields."""
+    for proto, types in spec.types.root.items():
+        for message_name, message in types.messages.items():
+            for name, field in message.fields.items():
+                yield (proto, "messages", message_name, "fields"), name, field
+
+
+def _next_number(
+    type_: EnumType | MessageType, members: Mapping[str, EnumValue] | Mapping[str, MessageField]
+) -> int:
+    return max([0, *(member.number for member in members.values()), *type_.reserved.numbers]) + 1
+
+
+def _prefix(enum: str) -> str:
+    """`JobStatus` -> `JOB_STATUS_`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", enum).upper() + "_"

@@ -1,0 +1,56 @@
+"""The catalogue of complaints, written from the rules themselves."""
+
+from __future__ import annotations
+
+from codegen.rules import RULES
+from codegen.rules.rule import Rule
+
+_SECTIONS = {
+    "E0": "The text and shape of a file",
+    "E1": "`types.yaml`",
+    "E2": "`lifecycle.yaml`",
+    "E3": "`services.yaml`",
+    "E4": "`callers.yaml`",
+    "E5": "`errors.yaml`",
+    "E6": "`environment.yaml`",
+    "E7": "`deployments.yaml`",
+    "E8": "`system.yaml`",
+}
+_INTRODUCTION = """\
+# Complaints about a spec
+
+Generated from `codegen/rules/`. Do not edit; run `nox -s generate`.
+
+A spec is checked as a whole before anything is generated. Every complaint has a place, a code, a sentence and,
+where there is one, a way out. The examples below are shortened: `…` stands for what does not matter.
+"""
+
+
+def catalogue() -> str:
+    """The text of docs/errors.md: every code, what it means, and both sides of it."""
+    parts = [_INTRODUCTION]
+    for prefix, title in _SECTIONS.items():
+        rules = sorted((rule for rule in RULES if rule.code.startswith(prefix)), key=lambda rule: rule.code)
+        parts += [f"## {title}\n", *(_entry(rule) for rule in rules)]
+    return "\n".join(parts)
+
+
+def _entry(rule: Rule) -> str:
+    warning = " This is a warning." if rule.severity == "warning" else ""
+    return f"""\
+### {rule.code}
+
+{rule.meaning}{warning}
+
+Wrong:
+
+```yaml
+{rule.wrong}
+```
+
+Right:
+
+```yaml
+{rule.right}
+```
+"""

@@ -1,0 +1,172 @@
+"""Compose files: each deployment on one machine, and an example of the variables it may be given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import yaml
+
+from codegen.emit import env_example, wiring
+from codegen.emit.artefact import Artefact, fill
+from codegen.emit.image import dockerfile_path, image_name
+from codegen.emit.wiring import Peer, Setting, dns
+from codegen.language.deployments import Deployment
+from codegen.spec import Spec
+
+CPUS = "1.0"
+PIDS = 256
+
+
+@dataclass(frozen=True)
+class Replica:
+    """One container of a node: what sets it apart from the others."""
+
+    name: str
+    environment: dict[str, str]
+    published: str
+
+
+@dataclass(frozen=True)
+class ComposeNode:
+    """One node as the template needs it; values are YAML already, an empty one is passed on if it is set."""
+
+    name: str
+    command: str
+    environment: dict[str, str]
+    test: str
+    memory_mib: int
+    depends_on: list[str]
+    secrets: list[str]
+    open: bool
+    replicas: list[Replica]
+
+    @property
+    def replicated(self) -> bool:
+        return len(self.replicas) > 1
+
+
+def emit(spec: Spec) -> Iterator[Artefact]:
+    """A folder for each deployment, with `compose.yaml` and `.env.example`."""
+    for name, deployment in spec.deployments.root.items():
+        folder = f"generated/{spec.name}/deploy/{name}"
+        yield Artefact(f"{folder}/compose.yaml", _compose(spec, name, deployment))
+        yield Artefact(f"{folder}/.env.example", env_example.text(spec, deployment))
+
+
+def _compose(spec: Spec, name: str, deployment: Deployment) -> str:
+    nodes = [_node(spec, deployment, each) for each in deployment.nodes]
+    return fill(
+        "deploy/compose.yaml.j2",
+        spec,
+        about=wiring.one_line(f"{deployment.title}: {deployment.doc}"),
+        project=f"{spec.name}-{name}",
+        image=image_name(spec),
+        dockerfile=dockerfile_path(spec),
+        user=wiring.USER_ID,
+        cpus=CPUS,
+        pids=PIDS,
+        stop_after_s=wiring.stop_after_s(spec),
+        timing=deployment.healthcheck,
+        nodes=nodes,
+        secrets=sorted({secret for node in nodes for secret in node.secrets}),
+    )
+
+
+def _node(spec: Spec, deployment: Deployment, name: str) -> ComposeNode:
+    node = deployment.nodes[name]
+    rows = list(wiring.settings(spec, deployment, name))
+    values = {row.name: _value(spec, deployment, name, row) for row in rows if row.kind != "index"}
+    return ComposeNode(
+        name=dns(name),
+        command=_scalar(_escaped(wiring.command(deployment, name))),
+        environment=values,
+        test=json.dumps(["CMD-SHELL", _escaped(wiring.healthcheck(deployment, name))]),
+        memory_mib=wiring.memory_mib(spec, deployment, name),
+        depends_on=_depends_on(deployment, name),
+        secrets=sorted({wiring.proof_file(name, node, row) for row in rows if row.kind == "file"}),
+        open=name in deployment.ingress,
+        replicas=[
+            Replica(
+                wiring.host(peer),
+                {row.name: _scalar(str(peer.place or 0)) for row in rows if row.kind == "index"},
+                _published(spec, deployment, peer),
+            )
+            for peer in wiring.replicas(name, node)
+        ],
+    )
+
+
+def _value(spec: Spec, deployment: Deployment, name: str, row: Setting) -> str:
+    """The value of a variable, as YAML."""
+    outside = wiring.outside_name(name, deployment.nodes[name], row)
+    match row.kind:
+        case "peers":
+            return _scalar(",".join(_address(spec, deployment, peer) for peer in row.peers))
+        case "file":
+            return _scalar(f"/run/secrets/{wiring.proof_file(name, deployment.nodes[name], row)}")
+        case "fixed":
+            return _scalar(_escaped(row.value))
+        case "required":
+            return _scalar(f"${{{outside}:?must be set}}")
+        case "open" if outside == row.name:
+            return ""
+        case _:
+            return _scalar(_overridable(outside, row.value))
+
+
+def _address(spec: Spec, deployment: Deployment, peer: Peer) -> str:
+    return f"{wiring.host(peer)}:{_inside_port(spec, deployment, peer.node)}"
+
+
+def _inside_port(spec: Spec, deployment: Deployment, name: str) -> str:
+    """The port inside. Where others hold the address it stays put, else it follows its variable."""
+    node = deployment.nodes[name]
+    number = str(wiring.port(spec, name, node))
+    moves = node.listen and not wiring.is_upstream(deployment, name)
+    return _overridable(node.listen.port, number) if node.listen and moves else number
+
+
+def _published(spec: Spec, deployment: Deployment, peer: Peer) -> str:
+    """`address:outside:inside` of an ingress node."""
+    for published in wiring.published(spec, deployment):
+        if published.peer == peer:
+            outside = _overridable(published.variable, str(published.port))
+            return _scalar(f"127.0.0.1:{outside}:{_inside_port(spec, deployment, peer.node)}")
+    return ""
+
+
+def _depends_on(deployment: Deployment, name: str) -> list[str]:
+    """Hosts that must be healthy first: all upstreams but those that wait for this node in turn."""
+    return [
+        wiring.host(peer)
+        for target in dict.fromkeys(deployment.nodes[name].upstreams.values())
+        if name not in _waits_for(deployment, target)
+        for peer in wiring.replicas(target, deployment.nodes[target])
+    ]
+
+
+def _waits_for(deployment: Deployment, name: str) -> set[str]:
+    """Every node that a node leads to by its upstreams, itself included."""
+    found = {name}
+    open_ends = [name]
+    while open_ends:
+        new = set(deployment.nodes[open_ends.pop()].upstreams.values()) - found
+        found |= new
+        open_ends += sorted(new)
+    return found
+
+
+def _overridable(variable: str, default: str) -> str:
+    """A default that `.env` may override; one that compose could misread stays as it is."""
+    return _escaped(default) if set("${}") & set(default) else f"${{{variable}:-{default}}}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("$", "$$")
+
+
+def _scalar(text: str) -> str:
+    """Text as YAML on one line, in quotes where it needs them."""
+    return yaml.safe_dump(text, width=10**9, allow_unicode=True).removesuffix("...\n").strip()

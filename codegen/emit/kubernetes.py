@@ -1,0 +1,97 @@
+"""Kubernetes: each deployment as a kustomize base, on a network closed to all but the caller matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import yaml
+
+from codegen.emit import network_policies, wiring
+from codegen.emit.artefact import Artefact, fill
+from codegen.emit.image import image_name
+from codegen.emit.pod import labels, pod_template, selector
+from codegen.emit.wiring import dns
+from codegen.language.deployments import Deployment
+from codegen.spec import Spec
+
+POLICIES = "network-policies.yaml"
+
+
+def emit(spec: Spec) -> Iterator[Artefact]:
+    """A folder `kubernetes` for each deployment."""
+    for name, deployment in spec.deployments.root.items():
+        files = {
+            "kustomization.yaml": [_kustomization(spec, name, deployment)],
+            "namespace.yaml": [_namespace(spec, name)],
+            **{f"{dns(node)}.yaml": list(_node(spec, name, deployment, node)) for node in deployment.nodes},
+            POLICIES: list(network_policies.documents(spec, name, deployment)),
+        }
+        for file, documents in files.items():
+            text = fill("deploy/manifest.yaml.j2", spec, body=_yaml(documents))
+            yield Artefact(f"generated/{spec.name}/deploy/{name}/kubernetes/{file}", text)
+
+
+def _kustomization(spec: Spec, name: str, deployment: Deployment) -> dict[str, Any]:
+    image, tag = image_name(spec).split(":")
+    return {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "namespace": dns(f"{spec.name}-{name}"),
+        "resources": ["namespace.yaml", *(f"{dns(node)}.yaml" for node in deployment.nodes), POLICIES],
+        "images": [{"name": image, "newTag": tag}],
+    }
+
+
+def _namespace(spec: Spec, name: str) -> dict[str, Any]:
+    """A namespace that admits only pods as harmless as ours are."""
+    marks = {
+        "app.kubernetes.io/part-of": dns(spec.name),
+        "pod-security.kubernetes.io/enforce": "restricted",
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": dns(f"{spec.name}-{name}"), "labels": marks},
+    }
+
+
+def _node(spec: Spec, name: str, deployment: Deployment, node_name: str) -> Iterator[dict[str, Any]]:
+    """The workload of a node, and the service through which it is found if it listens."""
+    node = deployment.nodes[node_name]
+    pods = selector(spec, name, node_name)
+    meta = {"name": dns(node_name), "labels": labels(spec, name, node_name)}
+    if node.listen:
+        exposed: dict[str, Any] = {
+            "selector": pods,
+            "ports": [{"name": "api", "port": wiring.port(spec, node_name, node), "targetPort": "api"}],
+        }
+        # Replicas are found one by one: by their name, or by a client that spreads its calls.
+        head = {"clusterIP": "None"} if node.replicas > 1 else {}
+        yield {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": head | exposed}
+    shared = {
+        "replicas": node.replicas,
+        "selector": {"matchLabels": pods},
+        "template": pod_template(spec, name, deployment, node_name),
+    }
+    if deployment.routing and node.replicas > 1:
+        placed = {"serviceName": dns(node_name), "podManagementPolicy": "Parallel"}
+        yield {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": meta, "spec": placed | shared}
+    else:
+        # A node may own its data alone, so the old one goes before the new one comes.
+        strategy = {"strategy": {"type": "Recreate"}} if node.replicas == 1 else {}
+        yield {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": strategy | shared}
+
+
+class _Dumper(yaml.SafeDumper):
+    """YAML as people write it: lists indented, nothing shared by reference."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
+        super().increase_indent(flow, indentless=False)
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+        return True
+
+
+def _yaml(documents: Iterable[dict[str, Any]]) -> str:
+    return yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, width=10**9, allow_unicode=True)

@@ -1,0 +1,24 @@
+"""Guard tables of the lifecycle: which edges there are and who may drive each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codegen.emit.artefact import Artefact, fill
+from codegen.language.lifecycle import Entity
+from codegen.spec import Spec, field_enum
+
+
+def emit(spec: Spec) -> Iterator[Artefact]:
+    entities = {name: (row, states_of(spec, row)) for name, row in spec.lifecycle.entities.items()}
+    imported = sorted({state for _, states in entities.values() for state in states})
+    yield Artefact(
+        f"generated/{spec.name}/lifecycle.py",
+        fill("python/lifecycle.py.j2", spec, entities=entities, imported=imported),
+    )
+
+
+def states_of(spec: Spec, entity: Entity) -> list[str]:
+    """The states of an entity: every value of its status enum but the unspecified one."""
+    enum = field_enum(spec, spec.messages[entity.record].fields[entity.status])
+    return [name for name, row in enum.values.items() if row.number != 0] if enum else []

@@ -1,0 +1,219 @@
+"""Request validators as plain Python: which requests are refused and how the others are put in order."""
+
+from __future__ import annotations
+
+import re
+
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from codegen.emit.artefact import Artefact, fill, snake
+from codegen.language.types import FieldRules, ItemRules, MessageField
+from codegen.spec import Spec, field_enum, type_ref
+
+
+@dataclass(slots=True)
+class Test:
+    """One `if`: what is wrong when it holds, and the sentence that says so."""
+
+    when: str
+    problem: str
+
+
+@dataclass(slots=True)
+class FieldChecks:
+    """All that is checked or settled of one field."""
+
+    name: str
+    required: bool = False
+    tests: list[Test] = field(default_factory=list)
+    item_tests: list[Test] = field(default_factory=list)
+    settles: list[str] = field(default_factory=list)
+    nested: str = ""
+    nested_kind: str = ""
+    nested_checked: bool = False
+    nested_settled: bool = False
+
+
+@dataclass(slots=True)
+class MessageChecks:
+    """The functions of one message."""
+
+    name: str
+    fields: list[FieldChecks]
+
+    @property
+    def checked(self) -> list[FieldChecks]:
+        return [each for each in self.fields if each.required or each.tests or each.item_tests or each.nested_checked]
+
+    @property
+    def settled(self) -> list[FieldChecks]:
+        return [each for each in self.fields if each.settles or each.nested_settled]
+
+
+def emit(spec: Spec) -> Iterator[Artefact]:
+    messages = [each for each in message_checks(spec) if each.checked or each.settled]
+    patterns = sorted(
+        {
+            rules.pattern
+            for message in spec.messages.values()
+            for row in message.fields.values()
+            for rules in (row.rules, row.rules.items)
+            if rules and rules.pattern
+        }
+    )
+    body = fill("python/requests_body.py.j2", spec, messages=messages)
+    helpers = [name for name in ("cut", "is_uuid4", "sha256_hex") if f"{name}(" in body]
+    values = {value for enum in spec.enums.values() for value in enum.values}
+    text = fill(
+        "python/requests.py.j2",
+        spec,
+        imported=sorted({each.name for each in messages} | (values & set(re.findall(r"\b[A-Z0-9_]+\b", body)))),
+        body=body,
+        patterns=patterns,
+        helpers=helpers,
+    )
+    yield Artefact(f"generated/{spec.name}/requests.py", text)
+
+
+def message_checks(spec: Spec) -> list[MessageChecks]:
+    """The checks of every message that a request holds, innermost knowledge first."""
+    reached = _reachable(spec)
+    found = {name: _checks_of(spec, name) for name in spec.messages if name in reached}
+    changed = True
+    while changed:
+        # A message is checked when something inside it is; messages may hold each other, so until nothing moves.
+        changed = False
+        for message in found.values():
+            for each in message.fields:
+                inner = found.get(each.nested)
+                if inner and (bool(inner.checked), bool(inner.settled)) != (
+                    each.nested_checked,
+                    each.nested_settled,
+                ):
+                    each.nested_checked, each.nested_settled = bool(inner.checked), bool(inner.settled)
+                    changed = True
+    return list(found.values())
+
+
+def _reachable(spec: Spec) -> set[str]:
+    waiting = [row.request for row in spec.methods.values()]
+    reached: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name in spec.messages and name not in reached:
+            reached.add(name)
+            waiting += [type_ref(row.type).name for row in spec.messages[name].fields.values()]
+    return reached
+
+
+def _checks_of(spec: Spec, name: str) -> MessageChecks:
+    return MessageChecks(
+        name, [_field_checks(spec, key, row) for key, row in spec.messages[name].fields.items()]
+    )
+
+
+def _field_checks(spec: Spec, name: str, row: MessageField) -> FieldChecks:
+    found = FieldChecks(name)
+    kind, inner, _ = type_ref(row.type)
+    value = f"message.{name}"
+    found.required = row.rules.required
+    if row.rules.must_be is not None:
+        found.tests.append(Test(f"{value} is not {row.rules.must_be}", f"must be {str(row.rules.must_be).lower()}"))
+    if row.rules.sha256_of:
+        other = f"message.{row.rules.sha256_of}"
+        found.tests.append(
+            Test(
+                f"{value} and {value} != sha256_hex({other})",
+                f"must be empty or the lowercase hex SHA-256 of {row.rules.sha256_of}",
+            )
+        )
+        found.settles.append(f"if not {value}:\n    {value} = sha256_hex({other})")
+    if row.rules.page_token:
+        found.tests.append(_page_token(spec, value, row.rules.page_token))
+    found.tests += _value_tests(spec, row, row.rules, value)
+    if row.rules.items:
+        found.item_tests += _value_tests(spec, row, row.rules.items, "item")
+    found.settles += _settles(spec, row, value)
+    if inner in spec.messages:
+        found.nested, found.nested_kind = inner, kind
+    return found
+
+
+def _page_token(spec: Spec, value: str, policy: str) -> Test:
+    rules = spec.system.policies.pagination[policy]
+    digits = rules.max_token_digits
+    return Test(
+        f"{value} and not ({value}.isascii() and {value}.isdigit() and len({value}) <= {digits}"
+        f" and int({value}) <= {rules.max_token})",
+        f"must be empty or a whole number from 0 to {rules.max_token} in decimal digits",
+    )
+
+
+def _value_tests(spec: Spec, row: MessageField, rules: ItemRules, value: str) -> Iterator[Test]:
+    if rules.non_empty:
+        yield Test(f"not {value}", "must not be empty")
+    if rules.min_length is not None:
+        yield Test(f"len({value}) < {rules.min_length}", f"must have at least {rules.min_length} characters")
+    if rules.max_length is not None:
+        bound = spec.limit(rules.max_length)
+        yield Test(f"len({value}) > {bound}", f"must have at most {bound} characters")
+    if rules.max_bytes is not None:
+        bound = spec.limit(rules.max_bytes)
+        size = value if type_ref(row.type).name == "bytes" else f"{value}.encode()"
+        yield Test(f"len({size}) > {bound}", f"must have at most {bound} bytes")
+    if rules.min is not None:
+        yield Test(f"{value} < {rules.min}", f"must be at least {rules.min}")
+    if rules.max is not None:
+        yield Test(f"{value} > {rules.max}", f"must be at most {rules.max}")
+    if rules.pattern is not None:
+        yield Test(f"not PATTERNS[{rules.pattern!r}].fullmatch({value})", f"must match {rules.pattern}")
+    if rules.uuid4:
+        yield Test(f"not is_uuid4({value})", "must be the lowercase text of a version 4 UUID")
+    yield from _choice_tests(spec, row, rules, value)
+
+
+def _choice_tests(spec: Spec, row: MessageField, rules: ItemRules, value: str) -> Iterator[Test]:
+    enum = field_enum(spec, row)
+    if enum is None:
+        if rules.one_of is not None:
+            yield Test(f"{value} not in {rules.one_of!r}", f"must be one of {', '.join(rules.one_of)}")
+        return
+    allowed = [
+        name
+        for name, member in enum.values.items()
+        if (rules.one_of is None or name in rules.one_of) and not (rules.specified and member.number == 0)
+    ]
+    if rules.defined or rules.one_of is not None:
+        yield Test(f"{value} not in {_tuple(allowed)}", f"must be one of {', '.join(allowed)}")
+    elif rules.specified:
+        yield Test(f"not {value}", "must be specified")
+
+
+def _settles(spec: Spec, row: MessageField, value: str) -> Iterator[str]:
+    rules: FieldRules = row.rules
+    if rules.default is not None:
+        enum = field_enum(spec, row)
+        yield f"if not {value}:\n    {value} = {rules.default if enum else repr(rules.default)}"
+    if rules.page_size:
+        policy = spec.system.policies.pagination[rules.page_size]
+        yield f"{value} = min({value} or {policy.default_size}, {policy.max_size})"
+    if rules.clamp is not None:
+        inner = value if rules.clamp.min is None else f"max({value}, {rules.clamp.min})"
+        yield f"{value} = {inner if rules.clamp.max is None else f'min({inner}, {rules.clamp.max})'}"
+    if rules.cut is not None:
+        yield f"{value} = cut({value}, {spec.limit(rules.cut)})"
+
+
+def _tuple(names: list[str]) -> str:
+    return f"({names[0]},)" if len(names) == 1 else f"({', '.join(names)})"
+
+
+def checker(spec: Spec, message: str) -> tuple[str, str]:
+    """The names of the check and settle functions of a message; empty where it has none."""
+    for each in message_checks(spec):
+        if each.name == message:
+            base = snake(message)
+            return f"check_{base}" if each.checked else "", f"settle_{base}" if each.settled else ""
+    return "", ""

@@ -1,0 +1,56 @@
+"""Message classes, gRPC stubs and their types, compiled from the .proto files."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from codegen.emit.artefact import Artefact
+
+_IMPORT = re.compile(r"^import (\w+_pb2)( as \w+)?$", re.MULTILINE)
+
+
+class ProtocError(Exception):
+    """The compiler refused a generated .proto file, which is a fault of the generator."""
+
+
+def compile_protos(protos: Sequence[Artefact], package: str = "generated") -> Iterator[Artefact]:
+    """Compiles all .proto files in one run of the compiler."""
+    # Imported here because it is slow, and most runs need no compiler.
+    from grpc_tools import protoc
+
+    with tempfile.TemporaryDirectory(prefix="charter-") as scratch:
+        source, output = Path(scratch, "proto"), Path(scratch, "out")
+        source.mkdir()
+        output.mkdir()
+        for proto in protos:
+            (source / Path(proto.path).name).write_text(proto.text, encoding="utf-8")
+        arguments = [
+            "protoc",
+            f"-I{source}",
+            f"--python_out={output}",
+            f"--grpc_python_out={output}",
+            f"--mypy_out=quiet:{output}",
+            f"--mypy_grpc_out=quiet:{output}",
+            *(f"--plugin={name}={_beside_python(name)}" for name in ("protoc-gen-mypy", "protoc-gen-mypy_grpc")),
+            *sorted(Path(proto.path).name for proto in protos),
+        ]
+        if protoc.main(arguments) != 0:
+            raise ProtocError(f"protoc failed on {', '.join(arguments[-len(protos):])}")
+        for path in sorted(output.rglob("*.py*")):
+            text = _packaged(path.read_text(encoding="utf-8"), package)
+            yield Artefact(f"{package}/{path.relative_to(output).as_posix()}", text)
+
+
+def _beside_python(tool: str) -> str:
+    """A tool of this environment, also when the environment is not the active one."""
+    return shutil.which(tool, path=str(Path(sys.executable).parent)) or shutil.which(tool) or tool
+
+
+def _packaged(text: str, package: str) -> str:
+    """Makes the compiler's top-level imports imports from the package, so that `sys.path` stays untouched."""
+    return _IMPORT.sub(lambda match: f"from {package} import {match[1]}{match[2] or ''}", text)

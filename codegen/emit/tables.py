@@ -1,0 +1,95 @@
+"""The two tables that both the reference and the README show: endpoints and variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codegen.emit import wiring
+from codegen.emit.deployments import serves
+from codegen.emit.markdown import code, codes, prose, table
+from codegen.language.deployments import Deployment
+from codegen.language.environment import Variable, VariableRule
+from codegen.spec import Spec
+
+
+def endpoints(spec: Spec, deployment: Deployment) -> str:
+    """Where each node of a deployment is found and what it answers."""
+    headers = ("DNS name", "Service", "Bind host", "Port", "Inbound RPC", "From outside")
+    return table(headers, (_endpoint(spec, deployment, name) for name in deployment.nodes))
+
+
+def _endpoint(spec: Spec, deployment: Deployment, name: str) -> tuple[str, ...]:
+    node = deployment.nodes[name]
+    hosts = _span([wiring.host(peer) for peer in wiring.replicas(name, node)])
+    if node.listen is None:
+        return hosts, "none", "none", "none", "no", ""
+    services = [full_name(spec, service) for service in serves(spec, deployment, node)]
+    port = f"{code(wiring.port(spec, name, node))} ({code(node.listen.port)})"
+    outside = [f"127.0.0.1:{row.port}" for row in wiring.published(spec, deployment) if row.peer.node == name]
+    return hosts, codes(services) or "none", code(node.listen.host), port, "yes", _span(outside)
+
+
+def _span(values: list[str]) -> str:
+    return codes(values) if len(values) < 3 else f"{code(values[0])} to {code(values[-1])}"
+
+
+def full_name(spec: Spec, service: str) -> str:
+    """A service as it is called on the wire."""
+    return f"{spec.system.protos[spec.services.services[service].proto].package}.{service}"
+
+
+def variables(spec: Spec) -> str:
+    """Every variable: what it may be, who reads it and what it means."""
+    headers = ("Variable", "Type", "Default", "Bounds", "Read by", "Meaning")
+    return table(headers, (_variable(spec, name, row) for name, row in spec.environment.variables.items()))
+
+
+def _variable(spec: Spec, name: str, row: Variable) -> tuple[str, ...]:
+    readers = "everyone" if row.read_by == "everyone" else ", ".join(row.read_by)
+    kind = f"{row.type}, {row.unit}" if row.unit else row.type
+    return code(name), kind, _default(spec, name, row), "; ".join(_bounds(row)), readers, prose(row.doc)
+
+
+def _default(spec: Spec, name: str, row: Variable) -> str:
+    if row.required:
+        return "**required**"
+    if row.default_from:
+        return f"the {row.default_from}"
+    usual = "none" if row.default is None else code(row.default)
+    others = [
+        f"{code(node.defaults[name])} in {deployment}"
+        for deployment, _, _, node in spec.nodes()
+        if name in node.defaults
+    ]
+    return "; ".join([usual, *dict.fromkeys(others)])
+
+
+def _bounds(row: Variable) -> Iterator[str]:
+    if row.type == "port":
+        yield "1 to 65535"
+    if row.choices:
+        yield codes(row.choices)
+    if row.min is not None and row.max is not None:
+        yield f"{row.min} to {row.max}"
+    elif row.min is not None:
+        yield f"at least {row.min}"
+    elif row.max is not None:
+        yield f"at most {row.max}"
+    if row.clamp:
+        yield f"used as {row.clamp.min} to {row.clamp.max}"
+
+
+def rules(spec: Spec) -> list[str]:
+    """What must hold between variables, a sentence each."""
+    return [f"{_rule(row)}: {prose(row.doc).rstrip('.')}." for row in spec.environment.rules]
+
+
+def _rule(row: VariableRule) -> str:
+    said = []
+    if row.greater_than:
+        said.append(f"{code(row.variable)} is greater than {code(row.greater_than)}")
+    if row.less_than_count_of:
+        said.append(f"{code(row.variable)} is less than the count of {code(row.less_than_count_of)}")
+    if row.together:
+        said.append(f"{codes(row.together)} are set together or not at all")
+    return " and ".join(said)

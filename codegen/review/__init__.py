@@ -1,0 +1,11 @@
+"""Change control: the semantic difference of a spec from its accepted form, and the records that cover it."""
+
+from __future__ import annotations
+
+from codegen.review.command import main
+from codegen.review.compare import FROZEN, compare
+from codegen.review.difference import Difference, Kind, Verdict
+from codegen.review.kinds import KINDS
+from codegen.review.record import record_schema
+
+__all__ = ["FROZEN", "KINDS", "Difference", "Kind", "Verdict", "compare", "main", "record_schema"]

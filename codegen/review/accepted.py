@@ -1,0 +1,89 @@
+"""`spec/accepted/<system>.json`: the last accepted form of a spec and the records that led to it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from codegen.diagnostics import Diagnostic, Place, SpecError
+from codegen.review.form import read, write
+from codegen.spec import Spec
+
+FOLDER = "spec/accepted"
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """What was accepted of a system; no spec means that it was never there, or was given up."""
+
+    spec: Spec | None = None
+    records: tuple[str, ...] = ()
+
+
+def accepted_systems(root: Path) -> list[str]:
+    """Every system that has an accepted form."""
+    return sorted(path.stem for path in (root / FOLDER).glob("*.json"))
+
+
+def read_accepted(root: Path, system: str) -> Accepted:
+    """The accepted form of a system; raises SpecError if its file cannot be used."""
+    path = _path(root, system)
+    return parse_accepted(path.read_text(encoding="utf-8"), system) if path.exists() else Accepted()
+
+
+def parse_accepted(text: str, system: str) -> Accepted:
+    """The accepted form in a text."""
+    shown = f"{FOLDER}/{system}.json"
+    try:
+        data = json.loads(text)
+        records = tuple(map(str, data.pop("records")))
+        return Accepted(read(data, f"spec/{system}") if data else None, records)
+    except json.JSONDecodeError as error:
+        place, problem = Place(shown, error.lineno, error.colno), error.msg
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place, problem = Place(shown, 1, 1), f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        place, problem = Place(shown, 1, 1), f"{type(error).__name__} {error}"
+    hint = "Only `python -m codegen review --accept` writes this file; take it from version control."
+    raise SpecError([Diagnostic(place, "E909", f"This is no accepted form: {problem}.", hint)])
+
+
+def write_accepted(root: Path, system: str, spec: Spec | None, records: Iterable[str]) -> bool:
+    """Replaces the accepted form in one step; False if it says the same already."""
+    path, text = _path(root, system), text_of(spec, records)
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+    return True
+
+
+def text_of(spec: Spec | None, records: Iterable[str]) -> str:
+    """The text of an accepted form."""
+    form = write(spec) if spec else {}
+    return json.dumps({**form, "records": [*records]}, indent=2, ensure_ascii=False) + "\n"
+
+
+def lost_records(system: str, accepted: Accepted, names: Iterable[str]) -> Iterator[Diagnostic]:
+    """Records that were accepted and are no longer there."""
+    known = set(names)
+    for record in accepted.records:
+        if record not in known:
+            message = f"The accepted form of {system} rests on {record}, which is not in spec/changes."
+            hint = "Records are kept for good; take it from version control."
+            yield Diagnostic(Place(f"{FOLDER}/{system}.json", 1, 1), "E910", message, hint)
+
+
+def _path(root: Path, system: str) -> Path:
+    return root / FOLDER / f"{system}.json"

@@ -1,0 +1,105 @@
+"""`python -m codegen review`: compares specs with their accepted form, and accepts what is recorded."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from codegen.diagnostics import Diagnostic, SpecError, suggest
+from codegen.load import examine
+from codegen.review import revision
+from codegen.review.accepted import Accepted, accepted_systems, lost_records, read_accepted, write_accepted
+from codegen.review.judge import Review, judge
+from codegen.review.record import Record, next_number, read_records, unknown_systems
+from codegen.review.report import FORMATS, Report, told
+from codegen.spec import Spec
+
+
+def main(arguments: list[str], root: Path) -> int:
+    """Runs a review; 0 if everything is recorded, 1 if not, 2 if it was asked wrongly."""
+    try:
+        result = _command.main(arguments, "python -m codegen review", standalone_mode=False, obj=root)
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except revision.NoRevision as error:
+        print(f"codegen review: {error}.", file=sys.stderr)
+        return 2
+    return int(result or 0)
+
+
+@click.command(help="Compares the specs with their accepted form.")
+@click.option("--format", "style", type=click.Choice(FORMATS), default="text", help="How it is told.")
+@click.option("--base", metavar="REF", help="Compare with the specs of a git revision instead.")
+@click.option("--check", is_flag=True, help="Say nothing if everything is recorded.")
+@click.option("--accept", is_flag=True, help="Make the specs the accepted form if everything is recorded.")
+@click.option("--system", "wanted", metavar="NAME", help="Only this system.")
+@click.pass_obj
+def _command(root: Path, style: str, base: str | None, check: bool, accept: bool, wanted: str | None) -> int:
+    if accept and (base or check):
+        raise click.UsageError("--accept stands alone: it compares with the accepted form and writes it.")
+    commit = revision.resolve(root, base) if base is not None else None
+    systems = _systems(root, commit)
+    if wanted and wanted not in systems:
+        raise click.UsageError(f"There is no system '{wanted}'. {suggest(wanted, systems)}")
+    records, complaints = read_records(root)
+    complaints += unknown_systems(records, systems)
+    reviews: list[Review] = []
+    for system in [wanted] if wanted else systems:
+        try:
+            reviews.append(_review(root, system, records, commit))
+        except SpecError as error:
+            complaints += error.diagnostics
+    against = f"revision {base}" if base else "its accepted form"
+    report = Report(reviews, complaints, against, next_number(records))
+    if not (check and report.is_recorded):
+        print(told(report, style))
+    if accept:
+        _accept(root, report)
+    return 0 if report.is_recorded else 1
+
+
+def _systems(root: Path, commit: str | None) -> list[str]:
+    present = {path.parent.name for path in (root / "spec").glob("*/system.yaml")}
+    known = revision.systems_at(root, commit) if commit else accepted_systems(root)
+    return sorted({*present, *known})
+
+
+def _review(root: Path, system: str, records: Iterable[Record], commit: str | None) -> Review:
+    current = _current(root, system)
+    if commit:
+        there = revision.records_at(root, commit)
+        pending = [each for each in records if each.name not in there]
+        return judge(system, revision.spec_at(root, commit, system), current, pending)
+    accepted = read_accepted(root, system)
+    _require(lost_records(system, accepted, (each.name for each in records)))
+    pending = [each for each in records if each.name not in accepted.records]
+    return judge(system, accepted.spec, current, pending)
+
+
+def _current(root: Path, system: str) -> Spec | None:
+    folder = root / "spec" / system
+    if not (folder / "system.yaml").exists():
+        return None
+    spec, complaints = examine(folder, root)
+    _require(each for each in complaints if each.severity == "error")
+    return spec
+
+
+def _require(complaints: Iterable[Diagnostic]) -> None:
+    if found := [*complaints]:
+        raise SpecError(found)
+
+
+def _accept(root: Path, report: Report) -> None:
+    if not report.is_recorded:
+        print("\nNothing is accepted: everything has to be recorded first.")
+        return
+    for review in report.reviews:
+        before: Accepted = read_accepted(root, review.system)
+        names = [*before.records, *(each.name for each in review.pending)]
+        changed = write_accepted(root, review.system, review.current, names)
+        print(f"\n{review.system}: {'accepted' if changed else 'nothing to accept'}.")

@@ -1,0 +1,84 @@
+"""Holds the differences of a system against the change records that should cover them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from codegen.diagnostics import Diagnostic, suggest
+from codegen.review.compare import compare
+from codegen.review.difference import Difference, Verdict
+from codegen.review.record import Record
+from codegen.spec import Spec
+
+
+@dataclass(frozen=True)
+class Review:
+    """What came of one system: its differences, who covers them, and what is wrong with the records."""
+
+    system: str
+    current: Spec | None
+    differences: Sequence[Difference]
+    pending: Sequence[Record]
+    covered: Mapping[str, str]
+    complaints: Sequence[Diagnostic]
+    frozen: bool
+
+    @property
+    def unrecorded(self) -> list[Difference]:
+        return [each for each in self.differences if each.needs_record and each.id not in self.covered]
+
+    @property
+    def is_recorded(self) -> bool:
+        return not self.unrecorded and not self.complaints
+
+
+def judge(system: str, old: Spec | None, new: Spec | None, pending: Iterable[Record]) -> Review:
+    """Compares two forms of a system. Pending are the records that came after the old one."""
+    differences = _differences(system, old, new)
+    records = [each for each in pending if each.body.system == system]
+    frozen = old is not None and old.system.frozen is not None
+    complaints = [*_not_differences(records, differences), *_covered_twice(records)]
+    if frozen:
+        complaints += _without_blocker(records)
+    covered = {difference: each.name for each in reversed(records) for difference in each.body.covers}
+    return Review(system, new, differences, records, covered, complaints, frozen)
+
+
+def _differences(system: str, old: Spec | None, new: Spec | None) -> list[Difference]:
+    if old and new:
+        return compare(old, new)
+    if new:
+        return [Difference(f"system.added {system}", f"system {system} is added", Verdict.COMPATIBLE)]
+    if old:
+        return [Difference(f"system.removed {system}", f"system {system} is removed", Verdict.WIRE)]
+    return []
+
+
+def _not_differences(records: Iterable[Record], differences: Iterable[Difference]) -> Iterator[Diagnostic]:
+    known = {each.id for each in differences}
+    for record in records:
+        for index, covered in enumerate(record.body.covers):
+            if covered not in known:
+                message = f"'{covered}' is no difference; a record names exactly what it covers."
+                hint = suggest(covered, known) or "There are no differences; leave the list empty."
+                yield Diagnostic(record.place("covers", index), "E906", message, hint)
+
+
+def _covered_twice(records: Iterable[Record]) -> Iterator[Diagnostic]:
+    first: dict[str, Record] = {}
+    for record in records:
+        for index, covered in enumerate(record.body.covers):
+            if (other := first.setdefault(covered, record)) is not record:
+                message = f"'{covered}' is already covered by {other.name}."
+                yield Diagnostic(
+                    record.place("covers", index), "E907", message, "Leave it to one of the two."
+                )
+
+
+def _without_blocker(records: Iterable[Record]) -> Iterator[Diagnostic]:
+    for record in records:
+        if record.body.blocker is None:
+            message = f"The design of {record.body.system} is frozen, and this record names no blocker."
+            hint = "Add 'blocker:' with description, why_design_fails, scope and impact_on_task."
+            yield Diagnostic(record.place(), "E905", message, hint)

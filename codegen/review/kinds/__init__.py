@@ -1,0 +1,23 @@
+"""The kinds of difference, a module for each file of a spec. A kind is a record and a function."""
+
+from __future__ import annotations
+
+from codegen.review.difference import Kind
+from codegen.review.kinds import (
+    callers,
+    deployments,
+    environment,
+    errors,
+    lifecycle,
+    rules,
+    services,
+    states,
+    system,
+    types,
+)
+
+MODULES = (system, types, rules, lifecycle, states, services, callers, errors, environment, deployments)
+KINDS: tuple[Kind, ...] = tuple(
+    each for module in MODULES for each in vars(module).values() if isinstance(each, Kind)
+)
+"""Every kind, in the order in which a reader should meet them."""

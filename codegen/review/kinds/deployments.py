@@ -1,0 +1,197 @@
+"""Differences of deployments.yaml: designs, nodes and how clients find the owner of a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codegen.language.deployments import Deployment, Node
+from codegen.review.difference import Found, Verdict, kind
+from codegen.review.form import Path
+from codegen.review.kinds.pairs import added, gained, kept, turn, words
+from codegen.spec import Spec
+
+
+@kind("deployment.added", "There is one more deployment.", Verdict.COMPATIBLE)
+def deployment_added(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, _ in added(old.deployments.root, new.deployments.root):
+        yield Found(name, f"deployment {name} is added", ("deployments", name))
+
+
+@kind("deployment.removed", "A deployment is gone.", Verdict.CONFIGURATION)
+def deployment_removed(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, _ in added(new.deployments.root, old.deployments.root):
+        yield Found(name, f"deployment {name} is removed", ("deployments", name))
+
+
+@kind("deployment.transport", "The components of a deployment talk in another way.", Verdict.BEHAVIOUR)
+def deployment_transport(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after in _deployments(old, new):
+        if before.transport != after.transport:
+            text = f"{name} transport {turn(before.transport, after.transport)}"
+            yield Found(name, text, ("deployments", name, "transport"))
+
+
+@kind("deployment.command", "The nodes of a deployment are started in another way.", Verdict.CONFIGURATION)
+def deployment_command(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after in _deployments(old, new):
+        if before.command != after.command:
+            text = f"{name} command '{before.command}' -> '{after.command}'"
+            yield Found(name, text, ("deployments", name, "command"))
+
+
+@kind("deployment.healthcheck", "The nodes of a deployment are checked at other times.", Verdict.COMPATIBLE)
+def deployment_healthcheck(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after in _deployments(old, new):
+        for word, was, now in words(before.healthcheck, after.healthcheck):
+            path = ("deployments", name, "healthcheck", word)
+            yield Found(f"{name}.{word}", f"{name} healthcheck {word} {turn(was, now)}", path)
+
+
+@kind("ingress.added", "Clients outside can reach one more node.", Verdict.WIDENS)
+def ingress_added(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after in _deployments(old, new):
+        for node in gained(before.ingress, after.ingress):
+            yield Found(
+                f"{name}.{node}",
+                f"{node} of {name} opens to clients outside",
+                ("deployments", name, "ingress"),
+            )
+
+
+@kind("ingress.removed", "Clients outside can no longer reach a node.", Verdict.BEHAVIOUR)
+def ingress_removed(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after in _deployments(old, new):
+        for node in gained(after.ingress, before.ingress):
+            yield Found(
+                f"{name}.{node}",
+                f"{node} of {name} closes to clients outside",
+                ("deployments", name, "ingress"),
+            )
+
+
+@kind("slots.total", "A deployment has another total of slots.", Verdict.BEHAVIOUR)
+def slots_total(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after in _deployments(old, new):
+        was, now = (each.slots.total if each.slots else None for each in (before, after))
+        if was != now:
+            yield Found(name, f"{name} slots {turn(was, now)}", ("deployments", name, "slots", "total"))
+
+
+@kind("slots.variable", "The slots of a deployment are set by another variable.", Verdict.CONFIGURATION)
+def slots_variable(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after in _deployments(old, new):
+        was, now = (each.slots.variable if each.slots else None for each in (before, after))
+        if was != now:
+            text = f"{name} slots are set by {turn(was, now)}"
+            yield Found(name, text, ("deployments", name, "slots", "variable"))
+
+
+@kind("node.added", "A deployment has one more kind of node.", Verdict.CONFIGURATION)
+def node_added(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after in _deployments(old, new):
+        for node, row in added(before.nodes, after.nodes):
+            text = f"node {node} is added to {name} with {', '.join(row.hosts)}"
+            yield Found(f"{name}.{node}", text, ("deployments", name, "nodes", node))
+
+
+@kind("node.removed", "A deployment lacks a kind of node.", Verdict.CONFIGURATION)
+def node_removed(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after in _deployments(old, new):
+        for node, _ in added(after.nodes, before.nodes):
+            yield Found(
+                f"{name}.{node}", f"node {node} is removed from {name}", ("deployments", name, "nodes", node)
+            )
+
+
+@kind("node.replicas", "A deployment has more or fewer nodes of a kind.", Verdict.CONFIGURATION)
+def node_replicas(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after, path in _nodes(old, new):
+        if before.replicas != after.replicas:
+            yield Found(name, f"{name} replicas {turn(before.replicas, after.replicas)}", (*path, "replicas"))
+
+
+@kind("node.hosts", "A node carries other components.", Verdict.BEHAVIOUR)
+def node_hosts(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after, path in _nodes(old, new):
+        for component in gained(before.hosts, after.hosts):
+            text = f"{name} gains the component {component}"
+            yield Found(f"{name} {component}", text, (*path, "hosts"), verdict=Verdict.COMPATIBLE)
+        for component in gained(after.hosts, before.hosts):
+            yield Found(f"{name} {component}", f"{name} loses the component {component}", (*path, "hosts"))
+
+
+@kind("node.listen", "A node listens elsewhere.", Verdict.CONFIGURATION)
+def node_listen(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after, path in _nodes(old, new):
+        was, now = (
+            f"{each.listen.host}:{each.listen.port}" if each.listen else "nowhere" for each in (before, after)
+        )
+        if was != now:
+            yield Found(name, f"{name} listens on {turn(was, now)}", (*path, "listen"))
+
+
+@kind(
+    "node.upstream", "A node finds another by another variable, or another node by it.", Verdict.CONFIGURATION
+)
+def node_upstream(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after, path in _nodes(old, new):
+        yield from _entries(name, "upstream", before.upstreams, after.upstreams, (*path, "upstreams"))
+
+
+@kind("node.default", "A variable has another default on a node.", Verdict.BEHAVIOUR)
+def node_default(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after, path in _nodes(old, new):
+        yield from _entries(name, "default", before.defaults, after.defaults, (*path, "defaults"))
+
+
+@kind("node.healthcheck", "Something else of a node is checked.", Verdict.CONFIGURATION)
+def node_healthcheck(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after, path in _nodes(old, new):
+        for word, was, now in words(before.healthcheck, after.healthcheck):
+            text = f"{name} healthcheck {word} {turn(was, now)}"
+            yield Found(f"{name} {word}", text, (*path, "healthcheck", word))
+
+
+@kind("routing.added", "Clients have to find the owner of a key.", Verdict.BEHAVIOUR)
+def routing_added(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after in _deployments(old, new):
+        if after.routing and not before.routing:
+            yield Found(name, f"{name} routes by key", ("deployments", name, "routing"))
+
+
+@kind("routing.removed", "Clients no longer find the owner of a key.", Verdict.BEHAVIOUR)
+def routing_removed(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after in _deployments(old, new):
+        if before.routing and not after.routing:
+            yield Found(name, f"{name} no longer routes by key", ("deployments", name, "routing"))
+
+
+@kind("routing.changed", "Clients find the owner of a key in another way.", Verdict.BEHAVIOUR)
+def routing_changed(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after in _deployments(old, new):
+        if before.routing and after.routing:
+            path = ("deployments", name, "routing")
+            yield from _entries(
+                name, "routing key of", before.routing.keys, after.routing.keys, (*path, "keys")
+            )
+            for word, was, now in words(before.routing, after.routing, "keys"):
+                yield Found(f"{name} {word}", f"{name} routing {word} {turn(was, now)}", (*path, word))
+
+
+def _deployments(old: Spec, new: Spec) -> Iterator[tuple[str, Deployment, Deployment]]:
+    yield from kept(old.deployments.root, new.deployments.root)
+
+
+def _nodes(old: Spec, new: Spec) -> Iterator[tuple[str, Node, Node, Path]]:
+    for name, before, after in _deployments(old, new):
+        for node, was, now in kept(before.nodes, after.nodes):
+            yield f"{name}.{node}", was, now, ("deployments", name, "nodes", node)
+
+
+def _entries(
+    name: str, what: str, before: dict[str, str], after: dict[str, str], path: Path
+) -> Iterator[Found]:
+    for key in sorted({*before, *after}):
+        if before.get(key) != after.get(key):
+            text = f"{name} {what} {key} {turn(before.get(key), after.get(key))}"
+            yield Found(f"{name} {key}", text, (*path, key))

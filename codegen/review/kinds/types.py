@@ -1,0 +1,156 @@
+"""Differences of types.yaml on the wire. Rules of fields are in rules.py, states of entities in states.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codegen.language.types import MessageField
+from codegen.review.difference import Found, Verdict, kind
+from codegen.review.form import Path
+from codegen.review.kinds.members import Held, enums, messages, state_enums, type_path
+from codegen.review.kinds.pairs import added, gained, kept, turn
+from codegen.spec import Spec
+
+
+@kind("type.added", "There is one more enum or message.", Verdict.COMPATIBLE)
+def type_added(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, path in added(_types(old), _types(new)):
+        yield Found(name, f"{name} is added to proto {path[1]}", path)
+
+
+@kind("type.removed", "An enum or message is gone.", Verdict.WIRE)
+def type_removed(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, path in added(_types(new), _types(old)):
+        yield Found(name, f"{name} is removed from proto {path[1]}", path)
+
+
+@kind(
+    "type.moved", "An enum or message is in another proto file, or is now the other of the two.", Verdict.WIRE
+)
+def type_moved(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after in kept(_types(old), _types(new)):
+        if before != after:
+            places = turn(" ".join(before[1:3]), " ".join(after[1:3]))
+            yield Found(name, f"{name} moves: {places}", before, after)
+
+
+@kind("field.added", "A message has one more field.", Verdict.COMPATIBLE)
+def field_added(old: Spec, new: Spec) -> Iterator[Found]:
+    for held in messages(old, new):
+        for name, field in held.came():
+            text = f"field {held.name}.{name} = {field.number} is added"
+            yield Found(f"{held.name}.{name}", text, (*held.new_at, "fields", name))
+
+
+@kind("field.removed", "A message lacks a field, whose number and name have to be reserved.", Verdict.WIRE)
+def field_removed(old: Spec, new: Spec) -> Iterator[Found]:
+    for held in messages(old, new):
+        for name, field in held.went():
+            text, verdict = held.deletion(name, field)
+            yield Found(f"{held.name}.{name}", text, (*held.old_at, "fields", name), verdict=verdict)
+
+
+@kind("field.renamed", "The number of a field has another name.", Verdict.WIRE)
+def field_renamed(old: Spec, new: Spec) -> Iterator[Found]:
+    for held in messages(old, new):
+        yield from _renamed(held, "fields")
+
+
+@kind("field.number", "A field has another number.", Verdict.WIRE)
+def field_number(old: Spec, new: Spec) -> Iterator[Found]:
+    for held in messages(old, new):
+        yield from _renumbered(held, "fields")
+
+
+@kind("field.type", "A field has another type.", Verdict.WIRE)
+def field_type(old: Spec, new: Spec) -> Iterator[Found]:
+    for held in messages(old, new):
+        for name, was, now in kept(held.before, held.after):
+            if isinstance(was, MessageField) and isinstance(now, MessageField) and was.type != now.type:
+                text = f"{held.name}.{name} type {turn(was.type, now.type)}"
+                yield Found(f"{held.name}.{name}", text, (*held.new_at, "fields", name, "type"))
+
+
+@kind("value.added", "An enum has one more value.", Verdict.COMPATIBLE)
+def value_added(old: Spec, new: Spec) -> Iterator[Found]:
+    for held in _stateless(old, new):
+        for name, value in held.came():
+            text = f"value {held.name}.{name} = {value.number} is added"
+            yield Found(f"{held.name}.{name}", text, (*held.new_at, "values", name))
+
+
+@kind("value.removed", "An enum lacks a value, whose number and name have to be reserved.", Verdict.WIRE)
+def value_removed(old: Spec, new: Spec) -> Iterator[Found]:
+    for held in _stateless(old, new):
+        for name, value in held.went():
+            text, verdict = held.deletion(name, value)
+            yield Found(f"{held.name}.{name}", text, (*held.old_at, "values", name), verdict=verdict)
+
+
+@kind("value.renamed", "The number of an enum value has another name.", Verdict.WIRE)
+def value_renamed(old: Spec, new: Spec) -> Iterator[Found]:
+    for held in _stateless(old, new):
+        yield from _renamed(held, "values")
+
+
+@kind("value.number", "An enum value has another number.", Verdict.WIRE)
+def value_number(old: Spec, new: Spec) -> Iterator[Found]:
+    for held in enums(old, new):
+        yield from _renumbered(held, "values")
+
+
+@kind("reserved.added", "A number or name is set aside for good.", Verdict.COMPATIBLE)
+def reserved_added(old: Spec, new: Spec) -> Iterator[Found]:
+    for held in _all(old, new):
+        for word in ("numbers", "names"):
+            for entry in gained(getattr(held.reserved_before, word), getattr(held.reserved_after, word)):
+                path = (*held.new_at, "reserved", word)
+                yield Found(f"{held.name} {entry}", f"{held.name} reserves {entry}", path)
+
+
+@kind("reserved.removed", "A number or name that was set aside is free again.", Verdict.WIRE)
+def reserved_removed(old: Spec, new: Spec) -> Iterator[Found]:
+    for held in _all(old, new):
+        for word in ("numbers", "names"):
+            for entry in gained(getattr(held.reserved_after, word), getattr(held.reserved_before, word)):
+                path = (*held.old_at, "reserved", word)
+                yield Found(f"{held.name} {entry}", f"{held.name} no longer reserves {entry}", path)
+
+
+@kind("reserved.reused", "A new member takes a number or name that was set aside.", Verdict.WIRE)
+def reserved_reused(old: Spec, new: Spec) -> Iterator[Found]:
+    for held in _all(old, new):
+        for name, member in added(held.before, held.after):
+            if member.number in held.reserved_before.numbers or name in held.reserved_before.names:
+                text = f"{held.name}.{name} = {member.number} uses again what {held.name} had reserved"
+                yield Found(f"{held.name}.{name}", text)
+
+
+def _types(spec: Spec) -> dict[str, Path]:
+    found = {name: type_path(spec, "enums", name) for name in spec.enums}
+    return {**found, **{name: type_path(spec, "messages", name) for name in spec.messages}}
+
+
+def _all(old: Spec, new: Spec) -> Iterator[Held]:
+    yield from messages(old, new)
+    yield from enums(old, new)
+
+
+def _stateless(old: Spec, new: Spec) -> Iterator[Held]:
+    """Enums that are not the states of an entity."""
+    taken = set(state_enums(old, new).values())
+    yield from (held for held in enums(old, new) if held.name not in taken)
+
+
+def _renamed(held: Held, section: str) -> Iterator[Found]:
+    for name, other, number in held.renamed():
+        text = f"{held.name}.{name} = {number} gives its number to {held.name}.{other}"
+        paths = (*held.old_at, section, name), (*held.new_at, section, other)
+        yield Found(f"{held.name}.{name}", text, *paths)
+
+
+def _renumbered(held: Held, section: str) -> Iterator[Found]:
+    for name, was, now in kept(held.before, held.after):
+        if was.number != now.number:
+            text = f"{held.name}.{name} number {turn(was.number, now.number)}"
+            yield Found(f"{held.name}.{name}", text, (*held.new_at, section, name, "number"))

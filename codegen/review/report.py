@@ -1,0 +1,130 @@
+"""What a review has to say, as text, JSON or Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import yaml
+
+from codegen.diagnostics import Diagnostic, render
+from codegen.review.difference import Difference
+from codegen.review.judge import Review
+from codegen.review.record import HEADER
+
+FORMATS = ("text", "json", "markdown")
+NOT_RECORDED = "not recorded"
+
+
+@dataclass(frozen=True)
+class Report:
+    """The reviews of a run; `against` says what the specs were compared with."""
+
+    reviews: Sequence[Review]
+    complaints: Sequence[Diagnostic]
+    against: str
+    next_number: str
+
+    @property
+    def is_recorded(self) -> bool:
+        return not self.complaints and all(each.is_recorded for each in self.reviews)
+
+    @property
+    def all_complaints(self) -> list[Diagnostic]:
+        return [*self.complaints, *(each for review in self.reviews for each in review.complaints)]
+
+
+def told(report: Report, style: str) -> str:
+    """The whole report in one of the FORMATS."""
+    if style == "json":
+        return json.dumps(_as_data(report), indent=2, ensure_ascii=False)
+    blocks = [
+        _markdown(review, report) if style == "markdown" else _text(review, report)
+        for review in report.reviews
+    ]
+    blocks += [_proposal(review, report, style) for review in report.reviews if review.unrecorded]
+    if report.all_complaints:
+        found = render(report.all_complaints)
+        blocks.append(f"```\n{found}\n```" if style == "markdown" else found)
+    return "\n\n".join(blocks)
+
+
+def _as_data(report: Report) -> dict[str, Any]:
+    return {
+        "against": report.against,
+        "recorded": report.is_recorded,
+        "next_record": report.next_number,
+        "systems": [
+            {
+                "system": review.system,
+                "frozen": review.frozen,
+                "pending": [each.name for each in review.pending],
+                "differences": [_difference(review, each) for each in review.differences],
+            }
+            for review in report.reviews
+        ],
+        "complaints": json.loads(render(report.all_complaints, "json")),
+    }
+
+
+def _difference(review: Review, each: Difference) -> dict[str, Any]:
+    return {
+        "id": each.id,
+        "sentence": each.sentence,
+        "verdict": each.verdict.value,
+        "needs_record": each.needs_record,
+        "record": review.covered.get(each.id),
+    }
+
+
+def _text(review: Review, report: Report) -> str:
+    lines = [f"{_summary(review, report)}."]
+    for verdict, differences in groupby(review.differences, key=lambda each: each.verdict):
+        lines += ["", verdict.value]
+        for each in differences:
+            lines += [f"  {each.sentence}", f"      {each.id} [{_record(review, each)}]"]
+    return "\n".join(lines)
+
+
+def _markdown(review: Review, report: Report) -> str:
+    lines = [f"## {_summary(review, report)}"]
+    for verdict, differences in groupby(review.differences, key=lambda each: each.verdict):
+        lines += ["", f"### {verdict.value}", "", "| difference | id | record |", "|---|---|---|"]
+        for each in differences:
+            cells = each.sentence, f"`{each.id}`", _record(review, each)
+            lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+    return "\n".join(lines)
+
+
+def _summary(review: Review, report: Report) -> str:
+    number = len(review.differences)
+    count = f"{number or 'no'} difference{'s' if number != 1 else ''}"
+    waiting = ", ".join(each.name for each in review.pending)
+    return f"{review.system}: {count} from {report.against}" + (f"; pending: {waiting}" if waiting else "")
+
+
+def _record(review: Review, each: Difference) -> str:
+    return review.covered.get(each.id) or (NOT_RECORDED if each.needs_record else "needs no record")
+
+
+def _proposal(review: Review, report: Report, style: str) -> str:
+    """A record to paste, with exactly the lines that are missing."""
+    number = len(review.unrecorded)
+    count = f"{number} difference{'s are' if number != 1 else ' is'}"
+    said = (
+        f"{count} not recorded. Write spec/changes/{report.next_number}-….yaml, or add to a pending record:"
+    )
+    record = "\n".join(_skeleton(review))
+    return f"{said}\n\n```yaml\n{record}\n```" if style == "markdown" else f"{said}\n\n{record}"
+
+
+def _skeleton(review: Review) -> Iterator[str]:
+    yield from (HEADER, f"system: {review.system}", "title: …", "what: …", "why: …", "impact: …")
+    if review.frozen:
+        yield "blocker: {description: …, why_design_fails: …, scope: …, impact_on_task: …}"
+    yield "covers:"
+    listed = yaml.safe_dump([each.id for each in review.unrecorded], width=1_000_000, allow_unicode=True)
+    yield from (f"  {line}" for line in listed.splitlines())

@@ -1,0 +1,236 @@
+"""Rules about who has to call whom: the matrix must permit what lifecycle and methods need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from codegen.rules.lookup import listed, method_paths
+from codegen.rules.rule import Finding, rule, unknown_method
+from codegen.source import Path
+from codegen.spec import MethodRow, Spec
+
+_FILES = ("callers", "lifecycle", "services")
+
+
+class Need(NamedTuple):
+    """A call that has to be possible: who makes it, and what in the spec says so."""
+
+    caller: str
+    ref: str
+    file: str
+    path: Path
+    reason: str
+
+
+@rule(
+    "E213",
+    "An actor may not call the method through which it moves the entity.",
+    wrong="# lifecycle.yaml\ndispatch: {by: [worker]}\n# callers.yaml\nworker: {}",
+    right=(
+        "# lifecycle.yaml\n"
+        "dispatch: {by: [coordinator]}\n"
+        "# callers.yaml\n"
+        "coordinator: {JobInternalService: [TransitionJobStatus]}"
+    ),
+    needs=_FILES,
+)
+def actor_without_permission(spec: Spec) -> Iterator[Finding]:
+    reasons: dict[tuple[str, str], list[Need]] = {}
+    for need in _moves(spec):
+        if not _permitted(spec, need):
+            reasons.setdefault((need.caller, need.ref), []).append(need)
+    for (caller, ref), needs in reasons.items():
+        what = listed([need.reason for need in needs])
+        message = f"{caller} does {what} through {ref}, which it may not call."
+        yield Finding(spec.place(needs[0].file, *needs[0].path), message, _permit(ref))
+
+
+@rule(
+    "E215",
+    "An actor may not make a call that comes before its transition.",
+    wrong=(
+        "# lifecycle.yaml\n"
+        "complete: {by: [coordinator], after: [ResultInternalService.StoreResult]}\n"
+        "# callers.yaml\n"
+        "coordinator: {}"
+    ),
+    right=(
+        "# lifecycle.yaml\n"
+        "complete: {by: [coordinator], after: [ResultInternalService.StoreResult]}\n"
+        "# callers.yaml\n"
+        "coordinator: {ResultInternalService: [StoreResult]}"
+    ),
+    needs=_FILES,
+)
+def after_without_permission(spec: Spec) -> Iterator[Finding]:
+    told = {(need.caller, need.ref) for need in _moves(spec)}
+    for need in _preparations(spec):
+        if not _permitted(spec, need) and (need.caller, need.ref) not in told:
+            told.add((need.caller, need.ref))
+            message = f"{need.caller} calls {need.ref} before '{need.reason}', which it may not."
+            yield Finding(spec.place(need.file, *need.path), message, _permit(need.ref))
+
+
+@rule(
+    "E214",
+    "The condition of a permission excludes a transition of the actor.",
+    wrong=(
+        "# withdraw: {from: QUEUED, to: CANCELED, by: [gateway]}\n"
+        "- TransitionJobStatus: {only: {to_status: FAILED}}"
+    ),
+    right=(
+        "# withdraw: {from: QUEUED, to: CANCELED, by: [gateway]}\n"
+        "- TransitionJobStatus: {only: {to_status: CANCELED}}"
+    ),
+    needs=_FILES,
+)
+def transition_excluded(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        for edge_name, edge in entity.transitions.items():
+            ref = edge.via or entity.driven_by
+            drives = spec.methods[ref].method.drives if ref in spec.methods else None
+            for index, actor in enumerate(edge.by if drives else ()):
+                only = spec.permissions[actor, ref].only if (actor, ref) in spec.permissions else {}
+                for field, state in ((drives.from_, edge.from_), (drives.to, edge.to)) if drives else ():
+                    if only.get(field, state) != state:
+                        place = spec.place(
+                            "lifecycle", "entities", name, "transitions", edge_name, "by", index
+                        )
+                        message = (
+                            f"{actor} does '{edge_name}' through {ref}, but may call it only "
+                            f"with {field} {only[field]}."
+                        )
+                        yield Finding(
+                            place, message, f"Permit {state} in callers.yaml, or name another actor."
+                        )
+
+
+@rule(
+    "E311",
+    "A method calls something that no service has.",
+    wrong="GetJobStatus: {calls: [JobInternalService.GetRecord]}",
+    right="GetJobStatus: {calls: [JobInternalService.GetJobRecord]}",
+    spreads=True,
+)
+def unknown_call(spec: Spec) -> Iterator[Finding]:
+    for row, path in method_paths(spec):
+        for index, ref in enumerate(row.method.calls):
+            yield from unknown_method(
+                spec, spec.place("services", *path, "calls", index), f"{row.name} calls", ref
+            )
+
+
+@rule(
+    "E312",
+    "A method calls something that its component may not call.",
+    wrong=(
+        "# services.yaml\n"
+        "GetJobStatus: {calls: [JobInternalService.GetJobRecord]}\n"
+        "# callers.yaml\n"
+        "gateway: {}"
+    ),
+    right=(
+        "# services.yaml\n"
+        "GetJobStatus: {calls: [JobInternalService.GetJobRecord]}\n"
+        "# callers.yaml\n"
+        "gateway: {JobInternalService: [GetJobRecord]}"
+    ),
+    needs=_FILES,
+)
+def call_without_permission(spec: Spec) -> Iterator[Finding]:
+    told = {(need.caller, need.ref) for need in (*_moves(spec), *_preparations(spec))}
+    for need in _calls(spec):
+        if not _permitted(spec, need) and (need.caller, need.ref) not in told:
+            told.add((need.caller, need.ref))
+            message = f"{need.reason} calls {need.ref}, which {need.caller} may not call."
+            yield Finding(spec.place(need.file, *need.path), message, _permit(need.ref))
+
+
+@rule(
+    "E313",
+    "A method has less time than a single call that it makes.",
+    wrong="GetJobStatus: {deadline_ms: 500, calls: [JobInternalService.GetJobRecord]}  # which has 1000",
+    right="GetJobStatus: {deadline_ms: 1500, calls: [JobInternalService.GetJobRecord]}  # which has 1000",
+)
+def deadline_too_short(spec: Spec) -> Iterator[Finding]:
+    for row, path in method_paths(spec):
+        for ref in row.method.calls:
+            called = spec.methods.get(ref)
+            if called and called.deadline_ms > row.deadline_ms and not _has_own_time(spec, row, ref):
+                said = row.method.deadline_ms is not None
+                place = spec.place("services", *path, *(["deadline_ms"] if said else []), key=not said)
+                message = (
+                    f"{row.name} has {row.deadline_ms} ms, less than the {called.deadline_ms} ms "
+                    f"of {ref}, which it calls."
+                )
+                yield Finding(place, message, f"Give it at least {called.deadline_ms} ms.")
+                break
+
+
+def _has_own_time(spec: Spec, row: MethodRow, ref: str) -> bool:
+    permission = spec.permissions.get((row.component, ref))
+    mode = spec.system.policies.calls.get(permission.call or "") if permission else None
+    return mode is not None and mode.deadline == "fresh"
+
+
+@rule(
+    "E407",
+    "Nobody may call a method.",
+    wrong="# callers.yaml has no GetResult\nResultInternalService: {methods: {GetResult: {}}}",
+    right="gateway:\n  ResultInternalService: [GetResult]",
+    needs=_FILES,
+)
+def uncallable(spec: Spec) -> Iterator[Finding]:
+    callable_ = {ref for _, ref in spec.permissions} | {need.ref for need in needed_calls(spec)}
+    for row, path in method_paths(spec):
+        if row.ref not in callable_:
+            place = spec.place("services", *path, key=True)
+            yield Finding(
+                place, f"Nobody may call {row.ref}.", "Permit it to someone in callers.yaml, or remove it."
+            )
+
+
+def needed_calls(spec: Spec) -> list[Need]:
+    """Every call that the lifecycle and the methods need."""
+    return [*_moves(spec), *_preparations(spec), *_calls(spec)]
+
+
+def _moves(spec: Spec) -> Iterator[Need]:
+    for name, entity in spec.lifecycle.entities.items():
+        path: Path = ("entities", name)
+        for index, actor in enumerate(entity.create.by):
+            yield Need(actor, entity.create.via, "lifecycle", (*path, "create", "by", index), "create")
+        for index, actor in enumerate(entity.delete.by if entity.delete else ()):
+            via = entity.delete.via if entity.delete else ""
+            yield Need(actor, via, "lifecycle", (*path, "delete", "by", index), "delete")
+        for edge_name, edge in entity.transitions.items():
+            for index, actor in enumerate(edge.by):
+                where = (*path, "transitions", edge_name, "by", index)
+                yield Need(actor, edge.via or entity.driven_by, "lifecycle", where, edge_name)
+
+
+def _preparations(spec: Spec) -> Iterator[Need]:
+    for name, entity in spec.lifecycle.entities.items():
+        for edge_name, edge in entity.transitions.items():
+            for index, ref in enumerate(edge.after):
+                where = ("entities", name, "transitions", edge_name, "after", index)
+                yield from (Need(actor, ref, "lifecycle", where, edge_name) for actor in edge.by)
+
+
+def _calls(spec: Spec) -> Iterator[Need]:
+    for row, path in method_paths(spec):
+        if row.component:
+            for index, ref in enumerate(row.method.calls):
+                yield Need(row.component, ref, "services", (*path, "calls", index), row.name)
+
+
+def _permitted(spec: Spec, need: Need) -> bool:
+    """Whether the matrix permits it; also true of what is not known, which has a complaint already."""
+    unknown = need.ref not in spec.methods or need.caller not in spec.callers.principals
+    return unknown or (need.caller, need.ref) in spec.permissions
+
+
+def _permit(ref: str) -> str:
+    service, _, method = ref.partition(".")
+    return f"Permit it in callers.yaml under {service}: [{method}]."

@@ -1,0 +1,216 @@
+"""Rules of services.yaml about what each method says of itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from codegen.rules.lookup import fields_of, method_paths
+from codegen.rules.rule import Finding, rule, unknown
+from codegen.source import Path
+from codegen.spec import MethodRow, Spec, type_ref
+
+_KEYED = ("when_keyed", "compare_and_set", "first_write_wins")
+
+
+@rule(
+    "E307",
+    "A method names a retry profile that does not exist.",
+    wrong="GetJobStatus: {retry: standart}",
+    right="GetJobStatus: {retry: standard}",
+)
+def unknown_retry(spec: Spec) -> Iterator[Finding]:
+    known = ["never", *spec.system.policies.retry]
+    place = spec.place("services", "defaults", "retry")
+    yield from unknown(spec, place, "Methods retry by the profile", spec.services.defaults.retry, known)
+    for row, path in method_paths(spec):
+        if row.method.retry is not None:
+            place = spec.place("services", *path, "retry")
+            yield from unknown(spec, place, f"{row.name} is retried by the profile", row.method.retry, known)
+
+
+@rule(
+    "E308",
+    "A method is retried although each call has an effect of its own.",
+    wrong="DequeueJob: {idempotency: {class: never}, retry: standard}",
+    right="DequeueJob: {idempotency: {class: never}, retry: never}",
+)
+def retried_but_not_idempotent(spec: Spec) -> Iterator[Finding]:
+    for row, path in method_paths(spec):
+        if row.retry != "never" and row.method.idempotency.class_ == "never":
+            said = row.method.retry is not None
+            place = spec.place("services", *path, "retry" if said else "idempotency")
+            origin = "" if said else " by default"
+            message = f"{row.name} is retried{origin}, and a second call would have a second effect."
+            yield Finding(place, message, "Say 'retry: never', or make it idempotent and say by which key.")
+
+
+@rule(
+    "E309",
+    "The key that makes two calls the same is not in the request, or is not given.",
+    wrong="SubmitJob: {idempotency: {class: when_keyed, key: [request_id]}}",
+    right="SubmitJob: {idempotency: {class: when_keyed, key: [client_request_id]}}",
+)
+def bad_key(spec: Spec) -> Iterator[Finding]:
+    for row, path in method_paths(spec):
+        idempotency = row.method.idempotency
+        if idempotency.class_ in _KEYED and not idempotency.key:
+            place = spec.place("services", *path, "idempotency")
+            message = f"{row.name} is idempotent by '{idempotency.class_}', but has no key."
+            yield Finding(
+                place, message, "Add 'key: […]' with the fields of the request that make two calls the same."
+            )
+        if idempotency.class_ == "never" and idempotency.key:
+            place = spec.place("services", *path, "idempotency", "key")
+            yield Finding(place, f"{row.name} is never idempotent, but has a key.", "Remove the key.")
+        fields = fields_of(spec, row.request)
+        for index, name in enumerate(idempotency.key if fields is not None else ()):
+            yield from _unknown_field(spec, row, name, (*path, "idempotency", "key", index))
+
+
+@rule(
+    "E310",
+    "A method names a pagination policy that does not exist.",
+    wrong="ListJobs: {pagination: ofset}",
+    right="ListJobs: {pagination: offset}",
+)
+def unknown_pagination(spec: Spec) -> Iterator[Finding]:
+    for row, path in method_paths(spec):
+        if policy := row.method.pagination:
+            place = spec.place("services", *path, "pagination")
+            known = spec.system.policies.pagination
+            yield from unknown(spec, place, f"{row.name} lists under the pagination policy", policy, known)
+
+
+@rule(
+    "E314",
+    "A method raises a condition that is not declared.",
+    wrong="GetJobStatus: {raises: [no_such_job]}",
+    right="GetJobStatus: {raises: [job_not_found]}",
+    spreads=True,
+)
+def unknown_condition(spec: Spec) -> Iterator[Finding]:
+    for row, path in method_paths(spec):
+        for index, name in enumerate(row.method.raises):
+            place = spec.place("services", *path, "raises", index)
+            yield from unknown(
+                spec,
+                place,
+                f"{row.name} raises",
+                name,
+                spec.errors.conditions,
+                "which errors.yaml does not have",
+            )
+
+
+@rule(
+    "E316",
+    "A method that moves an entity does not name the fields of its request that hold the two states.",
+    wrong="TransitionJobStatus: {drives: {entity: job, from: reason, to: to_status}}",
+    right="TransitionJobStatus: {drives: {entity: job, from: expected_from_status, to: to_status}}",
+)
+def bad_drive(spec: Spec) -> Iterator[Finding]:
+    for row, path in method_paths(spec):
+        drives = row.method.drives
+        if drives is None:
+            continue
+        place = spec.place("services", *path, "drives", "entity")
+        yield from unknown(
+            spec, place, f"{row.name} moves the entity", drives.entity, spec.lifecycle.entities
+        )
+        entity = spec.lifecycle.entities.get(drives.entity)
+        record = fields_of(spec, entity.record) if entity else None
+        fields = fields_of(spec, row.request)
+        for key, name in (("from", drives.from_), ("to", drives.to)):
+            place = spec.place("services", *path, "drives", key)
+            if fields is None:
+                continue
+            if name not in fields:
+                yield from _unknown_field(spec, row, name, (*path, "drives", key))
+            elif (
+                entity
+                and record
+                and entity.status in record
+                and fields[name].type != record[entity.status].type
+            ):
+                wanted = record[entity.status].type
+                message = (
+                    f"'{name}' is of type {fields[name].type}; the states of a {drives.entity} are {wanted}."
+                )
+                right = [each for each, field in fields.items() if field.type == wanted]
+                yield Finding(place, message, f"Name {' or '.join(right)}." if right else "")
+
+
+@rule(
+    "E317",
+    "The field that names the caller is not a string of the request.",
+    wrong="TransitionJobStatus: {names_caller: who}",
+    right="TransitionJobStatus: {names_caller: actor}",
+)
+def bad_caller_field(spec: Spec) -> Iterator[Finding]:
+    for row, path in method_paths(spec):
+        fields = fields_of(spec, row.request)
+        name = row.method.names_caller
+        if name is None or fields is None:
+            continue
+        if name not in fields:
+            yield from _unknown_field(spec, row, name, (*path, "names_caller"))
+        elif fields[name].type != "string":
+            message = f"The caller of {row.name} is named in '{name}', which is of type {fields[name].type}."
+            yield Finding(spec.place("services", *path, "names_caller"), message, "Name a string.")
+
+
+@rule(
+    "E318",
+    "Two methods have the same HTTP route.",
+    wrong=(
+        'GetJob: {route: {method: GET, path: "/jobs/{job_id}"}}\n'
+        'FindJob: {route: {method: GET, path: "/jobs/{name}"}}'
+    ),
+    right=(
+        'GetJob: {route: {method: GET, path: "/jobs/{job_id}"}}\n'
+        'FindJob: {route: {method: GET, path: "/names/{name}"}}'
+    ),
+)
+def route_twice(spec: Spec) -> Iterator[Finding]:
+    first: dict[tuple[str, str], str] = {}
+    for row, path in method_paths(spec):
+        if route := row.method.route:
+            shape = (route.method, re.sub(r"\{[^{}]*\}", "{}", route.path))
+            if (other := first.setdefault(shape, row.ref)) != row.ref:
+                message = f"{row.name} is found at {route.method} {route.path}, and so is {other}."
+                yield Finding(
+                    spec.place("services", *path, "route"), message, "Give it another path or method."
+                )
+
+
+@rule(
+    "E319",
+    "A placeholder in the path of a route is no simple field of the request.",
+    wrong='GetJobStatus: {route: {method: GET, path: "/jobs/{id}"}}',
+    right='GetJobStatus: {route: {method: GET, path: "/jobs/{job_id}"}}',
+)
+def bad_route(spec: Spec) -> Iterator[Finding]:
+    for row, path in method_paths(spec):
+        fields = fields_of(spec, row.request)
+        if row.method.route is None or fields is None:
+            continue
+        place = spec.place("services", *path, "route", "path")
+        text = row.method.route.path
+        if re.search(r"[{}]", re.sub(r"(?<=/)\{[a-z0-9_]+\}(?=/|:|$)", "", text)):
+            message = f"The path '{text}' has braces that are not around the name of one whole part."
+            yield Finding(place, message, "Write it as '/things/{thing_id}'.")
+            continue
+        for name in re.findall(r"\{([^{}]*)\}", text):
+            if name not in fields:
+                yield from _unknown_field(spec, row, name, (*path, "route", "path"))
+            elif type_ref(fields[name].type).kind != "single" or fields[name].type in spec.messages:
+                message = f"'{name}' is of type {fields[name].type}, which does not fit into a path."
+                yield Finding(place, message, "Name a field with a simple value.")
+
+
+def _unknown_field(spec: Spec, row: MethodRow, name: str, path: Path) -> Iterator[Finding]:
+    place, fields = spec.place("services", *path), fields_of(spec, row.request) or {}
+    yield from unknown(
+        spec, place, f"{row.name} names the field", name, fields, f"which {row.request} does not have"
+    )

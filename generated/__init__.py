@@ -1,0 +1,1 @@
+"""Everything that is generated from spec/. Do not edit; run `nox -s generate`."""

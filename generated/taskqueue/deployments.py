@@ -1,0 +1,235 @@
+"""The deployments of taskqueue: which node hosts what, and how it is started, found and checked.
+
+Generated from spec/taskqueue (sha256:d3a7a2ea018a63dc). Do not edit; run `nox -s generate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from runtime.tables import Deployment, Healthcheck, Node, Routing
+
+MICROSERVICES: Final = Deployment(
+    name="microservices",
+    in_process=False,
+    ingress=("gateway",),
+    nodes={
+        "gateway": Node(
+            name="gateway",
+            hosts=("gateway",),
+            serves=("TaskQueuePublicService",),
+            variables=(
+                "LOG_LEVEL",
+                "PYTHONUNBUFFERED",
+                "GATEWAY_PORT",
+                "JOB_SERVICE_ADDR",
+                "QUEUE_SERVICE_ADDR",
+                "RESULT_SERVICE_ADDR",
+                "TLS_CERT_FILE",
+                "TLS_KEY_FILE",
+                "TLS_CA_FILE",
+                "CALLER_TOKEN",
+                "ACCEPTED_TOKENS",
+                "METRICS_PORT",
+            ),
+            command="python -m runtime.serve taskqueue.microservices.gateway",
+            healthcheck=Healthcheck("tcp", "127.0.0.1:${GATEWAY_PORT}", 1000),
+            bind_host="0.0.0.0",
+            port_variable="GATEWAY_PORT",
+            upstreams={
+                "JOB_SERVICE_ADDR": "job",
+                "QUEUE_SERVICE_ADDR": "queue",
+                "RESULT_SERVICE_ADDR": "result",
+            },
+        ),
+        "job": Node(
+            name="job",
+            hosts=("job",),
+            serves=("JobInternalService",),
+            variables=(
+                "LOG_LEVEL",
+                "PYTHONUNBUFFERED",
+                "JOB_PORT",
+                "MAX_DEDUP_KEYS",
+                "MAX_RETAINED_JOBS",
+                "TLS_CERT_FILE",
+                "TLS_KEY_FILE",
+                "TLS_CA_FILE",
+                "CALLER_TOKEN",
+                "ACCEPTED_TOKENS",
+                "METRICS_PORT",
+            ),
+            command="python -m runtime.serve taskqueue.microservices.job",
+            healthcheck=Healthcheck("tcp", "127.0.0.1:${JOB_PORT}", 1000),
+            bind_host="0.0.0.0",
+            port_variable="JOB_PORT",
+        ),
+        "queue": Node(
+            name="queue",
+            hosts=("queue",),
+            serves=("QueueInternalService",),
+            variables=(
+                "LOG_LEVEL",
+                "PYTHONUNBUFFERED",
+                "QUEUE_PORT",
+                "TLS_CERT_FILE",
+                "TLS_KEY_FILE",
+                "TLS_CA_FILE",
+                "CALLER_TOKEN",
+                "ACCEPTED_TOKENS",
+                "METRICS_PORT",
+            ),
+            command="python -m runtime.serve taskqueue.microservices.queue",
+            healthcheck=Healthcheck("tcp", "127.0.0.1:${QUEUE_PORT}", 1000),
+            bind_host="0.0.0.0",
+            port_variable="QUEUE_PORT",
+        ),
+        "coordinator": Node(
+            name="coordinator",
+            hosts=("coordinator",),
+            serves=("CoordinatorInternalService",),
+            variables=(
+                "LOG_LEVEL",
+                "PYTHONUNBUFFERED",
+                "COORDINATOR_PORT",
+                "JOB_SERVICE_ADDR",
+                "QUEUE_SERVICE_ADDR",
+                "RESULT_SERVICE_ADDR",
+                "HEARTBEAT_INTERVAL_MS",
+                "WORKER_TIMEOUT_MS",
+                "FETCH_RETRY_AFTER_MS",
+                "TLS_CERT_FILE",
+                "TLS_KEY_FILE",
+                "TLS_CA_FILE",
+                "CALLER_TOKEN",
+                "ACCEPTED_TOKENS",
+                "METRICS_PORT",
+            ),
+            command="python -m runtime.serve taskqueue.microservices.coordinator",
+            healthcheck=Healthcheck("tcp", "127.0.0.1:${COORDINATOR_PORT}", 1000),
+            bind_host="0.0.0.0",
+            port_variable="COORDINATOR_PORT",
+            upstreams={
+                "JOB_SERVICE_ADDR": "job",
+                "QUEUE_SERVICE_ADDR": "queue",
+                "RESULT_SERVICE_ADDR": "result",
+            },
+        ),
+        "worker": Node(
+            name="worker",
+            hosts=("worker",),
+            serves=(),
+            variables=(
+                "LOG_LEVEL",
+                "PYTHONUNBUFFERED",
+                "COORDINATOR_ADDR",
+                "MAX_OUTPUT_BYTES",
+                "HEARTBEAT_INTERVAL_MS",
+                "WORKER_ID",
+                "WORKER_SLOTS",
+                "TLS_CERT_FILE",
+                "TLS_KEY_FILE",
+                "TLS_CA_FILE",
+                "CALLER_TOKEN",
+                "ACCEPTED_TOKENS",
+                "METRICS_PORT",
+            ),
+            command="python -m runtime.serve taskqueue.microservices.worker",
+            healthcheck=Healthcheck("worker", "${COORDINATOR_ADDR}", 1000),
+            upstreams={
+                "COORDINATOR_ADDR": "coordinator",
+            },
+        ),
+        "result": Node(
+            name="result",
+            hosts=("result",),
+            serves=("ResultInternalService",),
+            variables=(
+                "LOG_LEVEL",
+                "PYTHONUNBUFFERED",
+                "RESULT_PORT",
+                "MAX_OUTPUT_BYTES",
+                "MAX_RETAINED_OUTPUT_BYTES",
+                "TLS_CERT_FILE",
+                "TLS_KEY_FILE",
+                "TLS_CA_FILE",
+                "CALLER_TOKEN",
+                "ACCEPTED_TOKENS",
+                "METRICS_PORT",
+            ),
+            command="python -m runtime.serve taskqueue.microservices.result",
+            healthcheck=Healthcheck("tcp", "127.0.0.1:${RESULT_PORT}", 1000),
+            bind_host="0.0.0.0",
+            port_variable="RESULT_PORT",
+        ),
+    },
+    slots_variable="WORKER_SLOTS",
+    slots_total=6,
+)
+"""Six processes, each the owner of one datum; they talk gRPC."""
+
+MONOLITH: Final = Deployment(
+    name="monolith",
+    in_process=True,
+    ingress=("monolith",),
+    nodes={
+        "monolith": Node(
+            name="monolith",
+            hosts=("gateway", "job", "queue", "coordinator", "worker", "result"),
+            serves=("TaskQueuePublicService",),
+            variables=(
+                "LOG_LEVEL",
+                "PYTHONUNBUFFERED",
+                "NODE_PORT",
+                "MAX_DEDUP_KEYS",
+                "MAX_RETAINED_JOBS",
+                "MAX_OUTPUT_BYTES",
+                "MAX_RETAINED_OUTPUT_BYTES",
+                "HEARTBEAT_INTERVAL_MS",
+                "WORKER_TIMEOUT_MS",
+                "FETCH_RETRY_AFTER_MS",
+                "WORKER_ID",
+                "WORKER_SLOTS",
+                "NODE_INDEX",
+                "NODE_ADDRS",
+                "TLS_CERT_FILE",
+                "TLS_KEY_FILE",
+                "TLS_CA_FILE",
+                "CALLER_TOKEN",
+                "ACCEPTED_TOKENS",
+                "METRICS_PORT",
+            ),
+            command="python -m runtime.serve taskqueue.monolith.monolith",
+            healthcheck=Healthcheck("tcp", "127.0.0.1:${NODE_PORT}", 1000),
+            replicas=6,
+            bind_host="0.0.0.0",
+            port_variable="NODE_PORT",
+            defaults={"WORKER_SLOTS": "1"},
+        ),
+    },
+    slots_variable="WORKER_SLOTS",
+    slots_total=6,
+    routing=Routing(
+        order_variable="NODE_ADDRS",
+        index_variable="NODE_INDEX",
+        mints="job_id",
+        keys={
+            "/taskqueue.v1.TaskQueuePublicService/SubmitJob": "client_request_id",
+            "/taskqueue.v1.TaskQueuePublicService/GetJobStatus": "job_id",
+            "/taskqueue.v1.TaskQueuePublicService/GetJobResult": "job_id",
+            "/taskqueue.v1.TaskQueuePublicService/CancelJob": "job_id",
+        },
+        per_node=frozenset(
+            {
+                "/taskqueue.v1.TaskQueuePublicService/ListJobs",
+            }
+        ),
+    ),
+)
+"""Six identical processes, each with every component inside; clients route to the owner of a job."""
+
+DEPLOYMENTS: Final[Mapping[str, Deployment]] = {
+    "microservices": MICROSERVICES,
+    "monolith": MONOLITH,
+}

@@ -1,0 +1,54 @@
+"""The log events that handlers of taskqueue tell of.
+
+Generated from spec/taskqueue (sha256:d3a7a2ea018a63dc). Do not edit; run `nox -s generate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from runtime.tables import Event
+
+WORKER_LOOP_STARTED: Final = Event("worker_loop_started", "INFO", always=True)
+"""A worker began to ask for work."""
+
+HEARTBEAT_ATTEMPT: Final = Event("heartbeat_attempt", "DEBUG", first_always=True)
+"""A worker is about to report that it is alive."""
+
+CONSISTENCY_ANOMALY: Final = Event("consistency_anomaly", "ERROR", always=True)
+"""State that a partial failure may have left inconsistent."""
+
+DISPATCH_RACE: Final = Event("dispatch_race", "INFO")
+"""A job left its state between its dequeue and its dispatch."""
+
+DISPATCH_RESCUE: Final = Event("dispatch_rescue", "WARNING")
+"""A job that could not be dispatched is put back."""
+
+TERMINAL_RACE: Final = Event("terminal_race", "INFO")
+"""Another terminal state was there first."""
+
+WORKER_AVAILABLE: Final = Event("worker_available", "INFO")
+"""A worker is heard of for the first time or again."""
+
+WORKER_UNAVAILABLE: Final = Event("worker_unavailable", "WARNING")
+"""A worker has not been heard of for its timeout."""
+
+FOREIGN_REPORT: Final = Event("foreign_report", "WARNING")
+"""An outcome came from a worker that the job is not assigned to."""
+
+JOB_DEQUEUED: Final = Event("job_dequeued", "DEBUG")
+"""A job left the queue for a worker."""
+
+EVENTS: Final[Mapping[str, Event]] = {
+    "worker_loop_started": WORKER_LOOP_STARTED,
+    "heartbeat_attempt": HEARTBEAT_ATTEMPT,
+    "consistency_anomaly": CONSISTENCY_ANOMALY,
+    "dispatch_race": DISPATCH_RACE,
+    "dispatch_rescue": DISPATCH_RESCUE,
+    "terminal_race": TERMINAL_RACE,
+    "worker_available": WORKER_AVAILABLE,
+    "worker_unavailable": WORKER_UNAVAILABLE,
+    "foreign_report": FOREIGN_REPORT,
+    "job_dequeued": JOB_DEQUEUED,
+}

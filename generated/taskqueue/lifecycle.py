@@ -1,0 +1,102 @@
+"""The lifecycle of taskqueue: which edges there are and who may drive each.
+
+Generated from spec/taskqueue (sha256:d3a7a2ea018a63dc). Do not edit; run `nox -s generate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from generated.taskqueue.messages import CANCELED, DONE, FAILED, QUEUED, RUNNING
+from runtime.tables import Lifecycle, Take, Transition
+
+JOB_DISPATCH: Final = Transition(
+    name="dispatch",
+    source=QUEUED,
+    target=RUNNING,
+    actors=frozenset(("coordinator",)),
+    stamps=("started_at_ms",),
+)
+"""A worker fetches work and the job leaves the queue."""
+
+JOB_COMPLETE: Final = Transition(
+    name="complete",
+    source=RUNNING,
+    target=DONE,
+    actors=frozenset(("coordinator",)),
+    stamps=("finished_at_ms",),
+)
+"""The worker reports success."""
+
+JOB_FAIL: Final = Transition(
+    name="fail",
+    source=RUNNING,
+    target=FAILED,
+    actors=frozenset(("coordinator",)),
+    stamps=("finished_at_ms",),
+    takes={
+        "failure_reason": Take("reason", default="UNKNOWN_FAILURE"),
+    },
+)
+"""The worker reports a failure, or is lost."""
+
+JOB_WITHDRAW: Final = Transition(
+    name="withdraw",
+    source=QUEUED,
+    target=CANCELED,
+    actors=frozenset(("gateway",)),
+    stamps=("finished_at_ms",),
+    sets={"cancel_requested": True},
+    takes={
+        "cancel_reason": Take("reason", keep_first=True),
+    },
+)
+"""A client cancels a job that still waits."""
+
+JOB_ABANDON: Final = Transition(
+    name="abandon",
+    source=RUNNING,
+    target=CANCELED,
+    actors=frozenset(("coordinator",)),
+    stamps=("finished_at_ms",),
+    sets={"cancel_requested": True},
+    takes={
+        "cancel_reason": Take("reason", keep_first=True),
+    },
+)
+"""A client asked to cancel a job that had left the queue, and the request came first."""
+
+JOB: Final = Lifecycle(
+    entity="job",
+    holder="job",
+    key="job_id",
+    status="status",
+    states={
+        QUEUED: "QUEUED",
+        RUNNING: "RUNNING",
+        DONE: "DONE",
+        FAILED: "FAILED",
+        CANCELED: "CANCELED",
+    },
+    initial=QUEUED,
+    terminal=frozenset({DONE, FAILED, CANCELED}),
+    creators=frozenset(("gateway",)),
+    creation_stamps=("created_at_ms",),
+    listed_by="created_at_ms",
+    retained_by="MAX_RETAINED_JOBS",
+    deletable=frozenset({QUEUED}),
+    deleters=frozenset(("gateway",)),
+    edges={
+        (QUEUED, RUNNING): JOB_DISPATCH,
+        (RUNNING, DONE): JOB_COMPLETE,
+        (RUNNING, FAILED): JOB_FAIL,
+        (QUEUED, CANCELED): JOB_WITHDRAW,
+        (RUNNING, CANCELED): JOB_ABANDON,
+    },
+)
+"""One piece of work, from its acceptance to its result."""
+
+LIFECYCLES: Final[Mapping[str, Lifecycle]] = {
+    "job": JOB,
+}

@@ -1,0 +1,410 @@
+"""The environment of taskqueue: its variables, and the settings that each component takes from them.
+
+Generated from spec/taskqueue (sha256:d3a7a2ea018a63dc). Do not edit; run `nox -s generate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from runtime.settings import read
+from runtime.tables import Variable, VariableRule
+
+VARIABLES: Final[Mapping[str, Variable]] = {
+    "LOG_LEVEL": Variable(
+        name="LOG_LEVEL",
+        type="choice",
+        meaning="Least level that is logged.",
+        default="INFO",
+        choices=("DEBUG", "INFO", "WARNING", "ERROR"),
+        role="log_level",
+    ),
+    "PYTHONUNBUFFERED": Variable(
+        name="PYTHONUNBUFFERED",
+        type="constant",
+        meaning="Log lines leave the process at once.",
+        default="1",
+    ),
+    "GATEWAY_PORT": Variable(
+        name="GATEWAY_PORT",
+        type="port",
+        meaning="Port of the public API.",
+        default="50051",
+    ),
+    "JOB_PORT": Variable(
+        name="JOB_PORT",
+        type="port",
+        meaning="Port of the job service.",
+        default="50052",
+    ),
+    "QUEUE_PORT": Variable(
+        name="QUEUE_PORT",
+        type="port",
+        meaning="Port of the queue service.",
+        default="50053",
+    ),
+    "COORDINATOR_PORT": Variable(
+        name="COORDINATOR_PORT",
+        type="port",
+        meaning="Port of the coordinator.",
+        default="50054",
+    ),
+    "RESULT_PORT": Variable(
+        name="RESULT_PORT",
+        type="port",
+        meaning="Port of the result service.",
+        default="50055",
+    ),
+    "NODE_PORT": Variable(
+        name="NODE_PORT",
+        type="port",
+        meaning="Port of the public API of a monolith node.",
+        default="50051",
+    ),
+    "JOB_SERVICE_ADDR": Variable(
+        name="JOB_SERVICE_ADDR",
+        type="address",
+        meaning="Where the job service listens.",
+        required=True,
+    ),
+    "QUEUE_SERVICE_ADDR": Variable(
+        name="QUEUE_SERVICE_ADDR",
+        type="address",
+        meaning="Where the queue service listens.",
+        required=True,
+    ),
+    "RESULT_SERVICE_ADDR": Variable(
+        name="RESULT_SERVICE_ADDR",
+        type="address",
+        meaning="Where the result service listens.",
+        required=True,
+    ),
+    "COORDINATOR_ADDR": Variable(
+        name="COORDINATOR_ADDR",
+        type="address",
+        meaning="Where the coordinator listens.",
+        required=True,
+    ),
+    "MAX_DEDUP_KEYS": Variable(
+        name="MAX_DEDUP_KEYS",
+        type="int",
+        meaning="Submit keys remembered; the oldest is forgotten first.",
+        default="10000",
+        minimum=1,
+    ),
+    "MAX_RETAINED_JOBS": Variable(
+        name="MAX_RETAINED_JOBS",
+        type="int",
+        meaning="Terminal records kept; 0 keeps all.",
+        default="1000000",
+        minimum=0,
+    ),
+    "MAX_OUTPUT_BYTES": Variable(
+        name="MAX_OUTPUT_BYTES",
+        type="int",
+        meaning="Largest output of a job; a larger one fails it.",
+        default="262144",
+        minimum=0,
+        maximum=4128768,
+    ),
+    "MAX_RETAINED_OUTPUT_BYTES": Variable(
+        name="MAX_RETAINED_OUTPUT_BYTES",
+        type="int",
+        meaning="Bytes of envelopes kept; 0 keeps all.",
+        default="1073741824",
+        minimum=0,
+    ),
+    "HEARTBEAT_INTERVAL_MS": Variable(
+        name="HEARTBEAT_INTERVAL_MS",
+        type="int",
+        meaning="Time between two heartbeats of a worker.",
+        default="1000",
+        minimum=1,
+    ),
+    "WORKER_TIMEOUT_MS": Variable(
+        name="WORKER_TIMEOUT_MS",
+        type="int",
+        meaning="Silence after which a worker counts as unavailable.",
+        default="4000",
+        minimum=1,
+    ),
+    "FETCH_RETRY_AFTER_MS": Variable(
+        name="FETCH_RETRY_AFTER_MS",
+        type="int",
+        meaning="Hint to an idle worker on when to ask again.",
+        default="200",
+        minimum=0,
+        clamp=(50, 1000),
+    ),
+    "WORKER_ID": Variable(
+        name="WORKER_ID",
+        type="string",
+        meaning="Name of the worker for its lifetime.",
+        default_from="hostname",
+    ),
+    "WORKER_SLOTS": Variable(
+        name="WORKER_SLOTS",
+        type="int",
+        meaning="Jobs a worker runs at a time.",
+        default="6",
+        minimum=1,
+    ),
+    "NODE_INDEX": Variable(
+        name="NODE_INDEX",
+        type="int",
+        meaning="Place of this node in NODE_ADDRS, from 0.",
+        required=True,
+        minimum=0,
+    ),
+    "NODE_ADDRS": Variable(
+        name="NODE_ADDRS",
+        type="addresses",
+        meaning="All nodes in their fixed order, separated by commas.",
+        required=True,
+    ),
+    "TLS_CERT_FILE": Variable(
+        name="TLS_CERT_FILE",
+        type="path",
+        meaning="Certificate that proves this node. Without it callers prove themselves by token.",
+        role="tls_certificate",
+    ),
+    "TLS_KEY_FILE": Variable(
+        name="TLS_KEY_FILE",
+        type="path",
+        meaning="Private key of the certificate.",
+        role="tls_key",
+    ),
+    "TLS_CA_FILE": Variable(
+        name="TLS_CA_FILE",
+        type="path",
+        meaning="Authority that signed the certificates of all nodes.",
+        role="tls_authority",
+    ),
+    "CALLER_TOKEN": Variable(
+        name="CALLER_TOKEN",
+        type="secret",
+        meaning="Proof of this node to others where TLS is off.",
+        role="caller_token",
+    ),
+    "ACCEPTED_TOKENS": Variable(
+        name="ACCEPTED_TOKENS",
+        type="digests",
+        meaning="Principals and the SHA-256 of their tokens as name=hex, separated by commas.",
+        role="accepted_tokens",
+    ),
+    "METRICS_PORT": Variable(
+        name="METRICS_PORT",
+        type="int",
+        meaning="Port for Prometheus; 0 is off.",
+        default="0",
+        minimum=0,
+        maximum=65535,
+        role="metrics_port",
+    ),
+}
+
+RULES: Final = (
+    VariableRule(
+        meaning="a worker must be able to miss a beat",
+        variable="WORKER_TIMEOUT_MS",
+        greater_than="HEARTBEAT_INTERVAL_MS",
+    ),
+    VariableRule(
+        meaning="a node must be in its own list",
+        variable="NODE_INDEX",
+        less_than_count_of="NODE_ADDRS",
+    ),
+    VariableRule(
+        meaning="a certificate is no use without its key and authority",
+        together=("TLS_CERT_FILE", "TLS_KEY_FILE", "TLS_CA_FILE"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GatewaySettings:
+    """What gateway takes from its environment."""
+
+    @classmethod
+    def load(cls, environ: Mapping[str, str]) -> GatewaySettings:
+        """Reads the environment; raises SettingsError with everything that is wrong."""
+        return cls.of(read([], RULES, environ))
+
+    @classmethod
+    def of(cls, _values: Mapping[str, Any]) -> GatewaySettings:
+        """Takes what it needs from values that were read before."""
+        return cls()
+
+
+@dataclass(frozen=True, slots=True)
+class JobSettings:
+    """What job takes from its environment."""
+
+    max_dedup_keys: int
+    """Submit keys remembered; the oldest is forgotten first."""
+
+    max_retained_jobs: int
+    """Terminal records kept; 0 keeps all."""
+
+    @classmethod
+    def load(cls, environ: Mapping[str, str]) -> JobSettings:
+        """Reads the environment; raises SettingsError with everything that is wrong."""
+        return cls.of(
+            read(
+                [
+                    VARIABLES["MAX_DEDUP_KEYS"],
+                    VARIABLES["MAX_RETAINED_JOBS"],
+                ],
+                RULES,
+                environ,
+            )
+        )
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> JobSettings:
+        """Takes what it needs from values that were read before."""
+        return cls(
+            max_dedup_keys=values["MAX_DEDUP_KEYS"],
+            max_retained_jobs=values["MAX_RETAINED_JOBS"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """What queue takes from its environment."""
+
+    @classmethod
+    def load(cls, environ: Mapping[str, str]) -> QueueSettings:
+        """Reads the environment; raises SettingsError with everything that is wrong."""
+        return cls.of(read([], RULES, environ))
+
+    @classmethod
+    def of(cls, _values: Mapping[str, Any]) -> QueueSettings:
+        """Takes what it needs from values that were read before."""
+        return cls()
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorSettings:
+    """What coordinator takes from its environment."""
+
+    heartbeat_interval_ms: int
+    """Time between two heartbeats of a worker."""
+
+    worker_timeout_ms: int
+    """Silence after which a worker counts as unavailable."""
+
+    fetch_retry_after_ms: int
+    """Hint to an idle worker on when to ask again."""
+
+    @classmethod
+    def load(cls, environ: Mapping[str, str]) -> CoordinatorSettings:
+        """Reads the environment; raises SettingsError with everything that is wrong."""
+        return cls.of(
+            read(
+                [
+                    VARIABLES["HEARTBEAT_INTERVAL_MS"],
+                    VARIABLES["WORKER_TIMEOUT_MS"],
+                    VARIABLES["FETCH_RETRY_AFTER_MS"],
+                ],
+                RULES,
+                environ,
+            )
+        )
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> CoordinatorSettings:
+        """Takes what it needs from values that were read before."""
+        return cls(
+            heartbeat_interval_ms=values["HEARTBEAT_INTERVAL_MS"],
+            worker_timeout_ms=values["WORKER_TIMEOUT_MS"],
+            fetch_retry_after_ms=values["FETCH_RETRY_AFTER_MS"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """What worker takes from its environment."""
+
+    max_output_bytes: int
+    """Largest output of a job; a larger one fails it."""
+
+    heartbeat_interval_ms: int
+    """Time between two heartbeats of a worker."""
+
+    worker_id: str
+    """Name of the worker for its lifetime."""
+
+    worker_slots: int
+    """Jobs a worker runs at a time."""
+
+    @classmethod
+    def load(cls, environ: Mapping[str, str]) -> WorkerSettings:
+        """Reads the environment; raises SettingsError with everything that is wrong."""
+        return cls.of(
+            read(
+                [
+                    VARIABLES["MAX_OUTPUT_BYTES"],
+                    VARIABLES["HEARTBEAT_INTERVAL_MS"],
+                    VARIABLES["WORKER_ID"],
+                    VARIABLES["WORKER_SLOTS"],
+                ],
+                RULES,
+                environ,
+            )
+        )
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> WorkerSettings:
+        """Takes what it needs from values that were read before."""
+        return cls(
+            max_output_bytes=values["MAX_OUTPUT_BYTES"],
+            heartbeat_interval_ms=values["HEARTBEAT_INTERVAL_MS"],
+            worker_id=values["WORKER_ID"],
+            worker_slots=values["WORKER_SLOTS"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ResultSettings:
+    """What result takes from its environment."""
+
+    max_output_bytes: int
+    """Largest output of a job; a larger one fails it."""
+
+    max_retained_output_bytes: int
+    """Bytes of envelopes kept; 0 keeps all."""
+
+    @classmethod
+    def load(cls, environ: Mapping[str, str]) -> ResultSettings:
+        """Reads the environment; raises SettingsError with everything that is wrong."""
+        return cls.of(
+            read(
+                [
+                    VARIABLES["MAX_OUTPUT_BYTES"],
+                    VARIABLES["MAX_RETAINED_OUTPUT_BYTES"],
+                ],
+                RULES,
+                environ,
+            )
+        )
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> ResultSettings:
+        """Takes what it needs from values that were read before."""
+        return cls(
+            max_output_bytes=values["MAX_OUTPUT_BYTES"],
+            max_retained_output_bytes=values["MAX_RETAINED_OUTPUT_BYTES"],
+        )
+
+
+SETTINGS: Final[Mapping[str, type[Any]]] = {
+    "gateway": GatewaySettings,
+    "job": JobSettings,
+    "queue": QueueSettings,
+    "coordinator": CoordinatorSettings,
+    "worker": WorkerSettings,
+    "result": ResultSettings,
+}

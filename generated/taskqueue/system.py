@@ -1,0 +1,42 @@
+"""Everything the engine has to know of taskqueue.
+
+Generated from spec/taskqueue (sha256:d3a7a2ea018a63dc). Do not edit; run `nox -s generate`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from generated.taskqueue.callers import MATRIX, PRINCIPALS
+from generated.taskqueue.clients import CLIENTS
+from generated.taskqueue.deployments import DEPLOYMENTS
+from generated.taskqueue.errors import CONDITIONS, ROLES, UPSTREAM
+from generated.taskqueue.events import EVENTS
+from generated.taskqueue.lifecycle import LIFECYCLES
+from generated.taskqueue.methods import SERVICES
+from generated.taskqueue.policy import KEEPALIVE
+from generated.taskqueue.settings import RULES, SETTINGS, VARIABLES
+from runtime.tables import System
+
+SYSTEM: Final = System(
+    name="taskqueue",
+    digest="d3a7a2ea018a63dc9c52afefb03c84cc223f39306aaf4eb17f7a7fab3e02fd25",
+    services=SERVICES,
+    matrix=MATRIX,
+    principals=PRINCIPALS,
+    lifecycles=LIFECYCLES,
+    conditions=CONDITIONS,
+    roles=ROLES,
+    upstream=UPSTREAM,
+    events=EVENTS,
+    variables=VARIABLES,
+    variable_rules=RULES,
+    deployments=DEPLOYMENTS,
+    keepalive=KEEPALIVE,
+    message_bytes=4194304,
+    concurrent_streams=1024,
+    shutdown_grace_ms=5000,
+    log_fields=("job_id", "worker_id"),
+    settings=SETTINGS,
+    clients=CLIENTS,
+)

@@ -1,0 +1,166 @@
+"""Job records: created once for each key, moved by guarded transitions, listed by age."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from generated.taskqueue import errors
+from generated.taskqueue.lifecycle import JOB
+from generated.taskqueue.messages import (
+    CREATED_AT_ASC,
+    JOB_STATUS_UNSPECIFIED,
+    CreateJobRequest,
+    CreateJobResponse,
+    DeleteJobIfStatusRequest,
+    DeleteJobIfStatusResponse,
+    GetJobRecordRequest,
+    GetJobRecordResponse,
+    JobSpec,
+    JobStatus,
+    JobSummary,
+    ListJobRecordsRequest,
+    ListJobRecordsResponse,
+    PageResponse,
+    SetCancelRequestedRequest,
+    SetCancelRequestedResponse,
+    TransitionJobStatusRequest,
+    TransitionJobStatusResponse,
+)
+from generated.taskqueue.settings import JobSettings
+from runtime.bounded import BoundedMap
+from runtime.call import Call
+from runtime.store import NoSuchEntity, Store
+from runtime.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """One job. The spec is kept as bytes, with its labels in key order, so that equal specs are equal bytes."""
+
+    job_id: str
+    spec: bytes
+    job_type: str
+    client_request_id: str = ""
+    status: JobStatus.ValueType = JOB_STATUS_UNSPECIFIED
+    created_at_ms: int = 0
+    started_at_ms: int = 0
+    finished_at_ms: int = 0
+    cancel_requested: bool = False
+    failure_reason: str = ""
+    cancel_reason: str = ""
+
+
+class Job:
+    """Owns all records and the keys of earlier submits."""
+
+    def __init__(self, records: Store[JobRecord], settings: JobSettings, world: World) -> None:
+        self._records = records
+        self._world = world
+        self._submits: BoundedMap[str] = BoundedMap(settings.max_dedup_keys)
+
+    async def create_job(self, request: CreateJobRequest, call: Call) -> CreateJobResponse:
+        key = request.client_request_id
+        spec = request.spec.SerializeToString(deterministic=True)
+        if (known := await self._earlier(key)) is not None:
+            if known.spec != spec:
+                raise errors.RequestKeyReused(client_request_id=key)
+            return _created(known, deduplicated=True)
+        # The key is taken before anything is awaited, so that of two parallel submits one finds it.
+        job_id = self._world.new_id()
+        if key:
+            self._submits.add(key, job_id)
+        record = await self._records.create(JobRecord(job_id, spec, request.spec.job_type, key), call)
+        return _created(record, deduplicated=False)
+
+    async def delete_job_if_status(
+        self, request: DeleteJobIfStatusRequest, call: Call
+    ) -> DeleteJobIfStatusResponse:
+        record = await self._records.get(request.job_id)
+        if record is None:
+            return DeleteJobIfStatusResponse(deleted=False)
+        gone = await self._records.delete(request.job_id, request.expected_status, call)
+        if gone.applied and self._submits.get(record.client_request_id) == request.job_id:
+            self._submits.remove(record.client_request_id)
+        return DeleteJobIfStatusResponse(deleted=gone.applied, current_status=_status(gone.state))
+
+    async def get_job_record(self, request: GetJobRecordRequest, _call: Call) -> GetJobRecordResponse:
+        record = await self._existing(request.job_id)
+        return GetJobRecordResponse(
+            summary=_summary(record),
+            failure_reason=record.failure_reason,
+            spec=JobSpec.FromString(record.spec),
+            cancel_reason=record.cancel_reason,
+        )
+
+    async def list_job_records(self, request: ListJobRecordsRequest, _call: Call) -> ListJobRecordsResponse:
+        offset = int(request.page.page_token or 0)
+        records, more = await self._records.page(
+            request.status_filter, offset, request.page.page_size, newest_first=request.sort != CREATED_AT_ASC
+        )
+        token = str(offset + len(records)) if more else ""
+        return ListJobRecordsResponse(
+            jobs=[_summary(record) for record in records], page=PageResponse(next_page_token=token)
+        )
+
+    async def transition_job_status(
+        self, request: TransitionJobStatusRequest, call: Call
+    ) -> TransitionJobStatusResponse:
+        try:
+            moved = await self._records.move(
+                request.job_id, request.expected_from_status, request.to_status, call, reason=request.reason
+            )
+        except NoSuchEntity:
+            raise errors.JobNotFound(job_id=request.job_id) from None
+        return TransitionJobStatusResponse(applied=moved.applied, current_status=_status(moved.state))
+
+    async def set_cancel_requested(
+        self, request: SetCancelRequestedRequest, _call: Call
+    ) -> SetCancelRequestedResponse:
+        record = await self._existing(request.job_id)
+        if record.status in JOB.terminal:
+            return SetCancelRequestedResponse(applied=False, current_status=record.status)
+        await self._records.update(
+            request.job_id, cancel_requested=True, cancel_reason=record.cancel_reason or request.reason
+        )
+        return SetCancelRequestedResponse(applied=True, current_status=record.status)
+
+    async def _earlier(self, key: str) -> JobRecord | None:
+        """The job of an earlier submit under the same key, unless it has been forgotten."""
+        job_id = self._submits.get(key) if key else None
+        if job_id is None:
+            return None
+        record = await self._records.get(job_id)
+        if record is None:
+            self._submits.remove(key)
+        return record
+
+    async def _existing(self, job_id: str) -> JobRecord:
+        record = await self._records.get(job_id)
+        if record is None:
+            raise errors.JobNotFound(job_id=job_id)
+        return record
+
+
+def _created(record: JobRecord, *, deduplicated: bool) -> CreateJobResponse:
+    return CreateJobResponse(
+        job_id=record.job_id,
+        status=record.status,
+        created_at_ms=record.created_at_ms,
+        deduplicated=deduplicated,
+    )
+
+
+def _summary(record: JobRecord) -> JobSummary:
+    return JobSummary(
+        job_id=record.job_id,
+        status=record.status,
+        job_type=record.job_type,
+        created_at_ms=record.created_at_ms,
+        started_at_ms=record.started_at_ms,
+        finished_at_ms=record.finished_at_ms,
+        cancel_requested=record.cancel_requested,
+    )
+
+
+def _status(state: int) -> JobStatus.ValueType:
+    return JobStatus.ValueType(state)

@@ -1,0 +1,1 @@
+"""The engine under every generated service. It knows no system by name."""

@@ -1,0 +1,86 @@
+"""One call as a handler sees it: who asks, until when, and a way to tell the log about it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol, TypeVar
+
+from runtime.log import Log
+from runtime.tables import CallMode, Event, Method
+from runtime.world import World
+
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+Invoke = Callable[[Request, "Call"], Awaitable[Response]]
+
+
+class Call:
+    """The circumstances of a call. It is passed on with every call that it causes.
+
+    `deadline` is a time on the world's monotonic clock, or None where nobody waits.
+    """
+
+    __slots__ = ("caller", "deadline", "fields", "gone", "log", "method", "mode", "request_id", "trace", "world")
+
+    def __init__(
+        self,
+        *,
+        world: World,
+        log: Log,
+        caller: str,
+        method: str = "",
+        deadline: float | None = None,
+        request_id: str | None = None,
+        fields: Mapping[str, Any] | None = None,
+        trace: str | None = None,
+        mode: CallMode | None = None,
+    ) -> None:
+        self.world = world
+        self.log = log
+        self.caller = caller
+        self.method = method
+        self.deadline = deadline
+        self.request_id = request_id
+        self.fields = fields
+        self.trace = trace
+        self.mode = mode
+        self.gone = False
+        """Whether whoever asked has stopped waiting; the answer will reach nobody."""
+
+    def remaining(self) -> float | None:
+        """Seconds until nobody waits for the answer any more; None if there is no such time."""
+        return None if self.deadline is None else self.deadline - self.world.monotonic()
+
+    @property
+    def expired(self) -> bool:
+        return self.deadline is not None and self.deadline <= self.world.monotonic()
+
+    def under(self, mode: CallMode) -> Call:
+        """The same call for a step that goes by other rules, such as a compensation."""
+        return Call(
+            world=self.world,
+            log=self.log,
+            caller=self.caller,
+            method=self.method,
+            deadline=self.deadline,
+            request_id=self.request_id,
+            fields=self.fields,
+            trace=self.trace,
+            mode=mode,
+        )
+
+    def tell(self, event: Event, message: str, **fields: object) -> None:
+        """Writes an event to the log, together with what is known of the call."""
+        if self.log.wants(event):
+            known = {"request_id": self.request_id, "caller": self.caller or None, **(self.fields or {})}
+            self.log.write(event, message, self.method, {**known, **fields})
+
+
+class Channel(Protocol):
+    """A way to another component: over the network or within the process."""
+
+    def bind(
+        self, method: Method, request: type[Request], response: type[Response]
+    ) -> Invoke[Request, Response]:
+        """The method as a function. Deadlines, retries and failures are the same on every channel."""
+        ...

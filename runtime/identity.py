@@ -1,0 +1,66 @@
+"""Who is calling, by proof: the URI in a peer's certificate, or a token. A bare header names nobody."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterable, Mapping
+
+from runtime.tables import System
+
+TOKEN_HEADER = "authorization"
+_BEARER = "Bearer "
+
+
+class Unproven(Exception):
+    """Why a caller could not be told."""
+
+
+class Identity:
+    """Tells callers apart for one node."""
+
+    def __init__(self, system: System, accepted_tokens: Mapping[str, bytes] | None) -> None:
+        self._prefix = f"spiffe://{system.name}/"
+        self._principals = system.principals
+        self._tokens = [
+            (name, digest)
+            for name, digest in (accepted_tokens or {}).items()
+            if name in system.principals and "token" in system.principals[name].proofs
+        ]
+        self._anonymous = next((each.name for each in system.principals.values() if each.anonymous), None)
+
+    def caller(self, certificate_uris: Iterable[bytes], authorization: str | None) -> str:
+        """The proven caller. No proof at all is the anonymous principal, if the system has one."""
+        for uri in certificate_uris:
+            return self._by_certificate(uri)
+        if authorization is not None:
+            return self._by_token(authorization)
+        if self._anonymous is None:
+            raise Unproven("no certificate and no token")
+        return self._anonymous
+
+    def _by_certificate(self, uri: bytes) -> str:
+        text = uri.decode(errors="replace")
+        name = text.removeprefix(self._prefix)
+        principal = self._principals.get(name) if text.startswith(self._prefix) else None
+        if principal is None or "certificate" not in principal.proofs:
+            raise Unproven(f"the certificate names {text}, which is no principal here")
+        return name
+
+    def _by_token(self, authorization: str) -> str:
+        if not authorization.startswith(_BEARER):
+            raise Unproven("the authorization is no bearer token")
+        given = hashlib.sha256(authorization[len(_BEARER) :].encode()).digest()
+        found = None
+        for name, digest in self._tokens:
+            # Every digest is compared, so that the time taken tells nothing about which one fits.
+            if hmac.compare_digest(given, digest):
+                found = name
+        if found is None:
+            raise Unproven("the token is not known")
+        return found
+
+
+def token_metadata(token: str) -> tuple[tuple[str, str], ...]:
+    """The metadata with which a node proves itself where TLS is off."""
+    return ((TOKEN_HEADER, f"{_BEARER}{token}"),)

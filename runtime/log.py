@@ -1,0 +1,69 @@
+"""JSON Lines on standard output: one object a line, with the fields that every line must have."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from runtime.tables import Event
+from runtime.world import World
+
+LEVELS = {"DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40}
+
+SERVICE_READY = Event("service_ready", "INFO", always=True)
+SERVICE_STOPPING = Event("service_stopping", "INFO")
+SERVICE_STOPPED = Event("service_stopped", "INFO")
+SETTINGS_INVALID = Event("settings_invalid", "ERROR", always=True)
+RPC = Event("rpc", "DEBUG")
+RPC_ERROR = Event("rpc_error", "WARNING", always=True)
+RPC_FAULT = Event("rpc_error", "ERROR", always=True)
+CALL_DENIED = Event("call_denied", "WARNING", always=True)
+CALL_RETRIED = Event("call_retried", "INFO")
+TRANSITION = Event("transition", "INFO")
+INVALID_TRANSITION = Event("invalid_transition", "WARNING", always=True)
+TERMINAL_WRITE_IGNORED = Event("terminal_write_ignored", "INFO")
+BACKGROUND_FAULT = Event("background_fault", "ERROR", always=True)
+
+
+class Log:
+    """The log of one node. Each component writes through a view of its own, which knows its name."""
+
+    def __init__(self, service: str, level: str, world: World, stream: TextIO | None = None) -> None:
+        self.service = service
+        self._least = LEVELS[level]
+        self._world = world
+        self._stream = stream
+        self._seen: set[str] = set()
+
+    def of(self, service: str) -> Log:
+        """A view for another component of the same node."""
+        view = Log.__new__(Log)
+        view.__dict__.update(self.__dict__, service=service)
+        return view
+
+    def wants(self, event: Event) -> bool:
+        """Whether a line about this event would be written."""
+        if event.always or LEVELS[event.level] >= self._least:
+            return True
+        return event.first_always and event.name not in self._seen
+
+    def write(self, event: Event, message: str, method: str = "", fields: Mapping[str, Any] | None = None) -> None:
+        """Writes a line, unless the level is too low for it. Fields that are None are left out."""
+        if not self.wants(event):
+            return
+        self._seen.add(event.name)
+        line: dict[str, Any] = {
+            "ts_ms": self._world.now_ms(),
+            "level": event.level,
+            "service": self.service,
+            "method": method,
+            "event": event.name,
+            "message": message,
+        }
+        if fields:
+            line.update((name, value) for name, value in fields.items() if value is not None)
+        stream = self._stream or sys.stdout
+        stream.write(json.dumps(line, default=str) + "\n")
+        stream.flush()

@@ -1,0 +1,188 @@
+"""The store in memory: a transition is a swap in a dictionary, atomic because nothing is awaited within it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import fields, replace
+from typing import Any, Generic
+
+from runtime import log as events
+from runtime.call import Call
+from runtime.guard import require_edge
+from runtime.listing import Listing
+from runtime.metrics import Metrics
+from runtime.store import GuardBreach, Moved, NoSuchEntity, Record
+from runtime.tables import Lifecycle, System, Transition
+from runtime.world import World
+
+
+class MemoryStore(Generic[Record]):
+    """The entities of one kind, as frozen dataclasses. Terminal ones beyond the bound are forgotten, oldest first."""
+
+    def __init__(
+        self,
+        system: System,
+        lifecycle: Lifecycle,
+        record: type[Record],
+        world: World,
+        metrics: Metrics,
+        *,
+        max_terminal: int = 0,
+    ) -> None:
+        self._roles = system.roles
+        self._lifecycle = lifecycle
+        self._world = world
+        self._metrics = metrics
+        self._records: dict[str, Any] = {}
+        self._listing = Listing()
+        self._terminal: deque[str] = deque()
+        self._max_terminal = max_terminal
+        self._guarded = _guarded_fields(lifecycle, record)
+        self._stamps = self._guarded - {lifecycle.key, lifecycle.status}
+        metrics.watch(self)
+
+    async def create(self, record: Record, call: Call) -> Record:
+        lifecycle = self._lifecycle
+        key: str = getattr(record, lifecycle.key)
+        if key in self._records:
+            raise GuardBreach(f"{lifecycle.entity} {key} exists already")
+        if call.caller not in lifecycle.creators:
+            raise self._denied(call, f"only {', '.join(sorted(lifecycle.creators))} may create a {lifecycle.entity}")
+        now = self._world.now_ms()
+        stamped: Any = replace(
+            record,  # type: ignore[type-var]
+            **{lifecycle.status: lifecycle.initial},
+            **dict.fromkeys(lifecycle.creation_stamps, now),
+        )
+        self._records[key] = stamped
+        self._listing.add(lifecycle.initial, self._order(stamped), key)
+        self._metrics.transition(lifecycle.entity, "create", call.caller)
+        self._tell(call, "create", key, None, lifecycle.initial)
+        return stamped  # type: ignore[no-any-return]
+
+    async def get(self, key: str) -> Record | None:
+        return self._records.get(key)
+
+    async def move(self, key: str, source: int, target: int, call: Call, **given: str) -> Moved:
+        lifecycle = self._lifecycle
+        require_edge(self._roles, lifecycle, call.caller, call.method, source, target)
+        record = self._existing(key)
+        current: int = getattr(record, lifecycle.status)
+        edge = lifecycle.edges[source, target]
+        if current != source or not all(getattr(record, flag) for flag in edge.when):
+            if current in lifecycle.terminal and current != target:
+                call.tell(
+                    events.TERMINAL_WRITE_IGNORED,
+                    f"{lifecycle.entity} is {lifecycle.states[current]} already",
+                    **{lifecycle.key: key},
+                    expected_status=lifecycle.states[source],
+                    current_status=lifecycle.states[current],
+                )
+            return Moved(False, current)
+        # A clock that steps back must not make a job start before it was created.
+        now = max([self._world.now_ms(), *(getattr(record, stamp) for stamp in self._stamps)])
+        self._records[key] = replace(
+            record,
+            **{lifecycle.status: target},
+            **dict.fromkeys(edge.stamps, now),
+            **edge.sets,
+            **_taken(edge, record, given),
+        )
+        self._listing.move(source, target, self._order(record), key)
+        self._metrics.transition(lifecycle.entity, edge.name, call.caller)
+        self._tell(call, edge.name, key, source, target)
+        if target in lifecycle.terminal:
+            self._retain(key)
+        return Moved(True, target)
+
+    async def update(self, key: str, **changes: Any) -> Record:
+        record = self._existing(key)
+        self._refuse_guarded(changes)
+        changed = self._records[key] = replace(record, **changes)
+        return changed  # type: ignore[no-any-return]
+
+    async def delete(self, key: str, expected: int, call: Call) -> Moved:
+        lifecycle = self._lifecycle
+        if call.caller not in lifecycle.deleters:
+            raise self._denied(call, f"only {', '.join(sorted(lifecycle.deleters))} may delete a {lifecycle.entity}")
+        record = self._existing(key)
+        current: int = getattr(record, lifecycle.status)
+        if current != expected or current not in lifecycle.deletable:
+            return Moved(False, current)
+        self._drop(key)
+        self._metrics.transition(lifecycle.entity, "delete", call.caller)
+        self._tell(call, "delete", key, current, None)
+        return Moved(True, current)
+
+    async def page(
+        self, states: Collection[int], offset: int, size: int, *, newest_first: bool
+    ) -> tuple[list[Record], bool]:
+        keys, more = self._listing.page(states, offset, size, newest_first=newest_first)
+        return [self._records[key] for key in keys], more
+
+    def census(self) -> Iterator[tuple[str, str, int, float]]:
+        """How many entities there are in each state, and how old the oldest is."""
+        now = self._world.now_ms()
+        for state, name in self._lifecycle.states.items():
+            oldest = self._listing.oldest(state)
+            age = 0.0 if oldest is None or not self._lifecycle.listed_by else max(0, now - oldest) / 1000
+            yield self._lifecycle.entity, name, self._listing.count(state), age
+
+    def _existing(self, key: str) -> Any:
+        try:
+            return self._records[key]
+        except KeyError:
+            raise NoSuchEntity(key) from None
+
+    def _refuse_guarded(self, changes: dict[str, Any]) -> None:
+        if breached := sorted(self._guarded & changes.keys()):
+            raise GuardBreach(f"{', '.join(breached)} of a {self._lifecycle.entity} changes only with its state")
+
+    def _denied(self, call: Call, problem: str) -> Exception:
+        make: Callable[..., Exception] = self._roles["permission_denied"]
+        return make(caller=call.caller, method=call.method, problem=problem)
+
+    def _order(self, record: Any) -> int:
+        return getattr(record, self._lifecycle.listed_by) if self._lifecycle.listed_by else 0
+
+    def _retain(self, key: str) -> None:
+        if not self._max_terminal:
+            return
+        self._terminal.append(key)
+        while len(self._terminal) > self._max_terminal:
+            self._drop(self._terminal.popleft())
+
+    def _drop(self, key: str) -> None:
+        record = self._records.pop(key)
+        self._listing.remove(getattr(record, self._lifecycle.status), self._order(record), key)
+
+    def _tell(self, call: Call, name: str, key: str, source: int | None, target: int | None) -> None:
+        if call.log.wants(events.TRANSITION):
+            states = self._lifecycle.states
+            call.tell(
+                events.TRANSITION,
+                f"{self._lifecycle.entity} {name}",
+                entity=self._lifecycle.entity,
+                transition=name,
+                **{self._lifecycle.key: key},
+                from_status=states.get(source) if source is not None else None,
+                to_status=states.get(target) if target is not None else None,
+            )
+
+
+def _taken(edge: Transition, record: Any, given: dict[str, str]) -> dict[str, str]:
+    return {
+        name: (take.keep_first and getattr(record, name)) or given.get(take.source) or take.default
+        for name, take in edge.takes.items()
+    }
+
+
+def _guarded_fields(lifecycle: Lifecycle, record: type[Any]) -> frozenset[str]:
+    """The fields that only a transition changes; all that the lifecycle names must be in the record."""
+    stamps = {stamp for edge in lifecycle.edges.values() for stamp in edge.stamps}
+    guarded = frozenset({lifecycle.key, lifecycle.status, *lifecycle.creation_stamps, *stamps})
+    named = guarded | {name for edge in lifecycle.edges.values() for name in (*edge.sets, *edge.takes, *edge.when)}
+    if lacking := sorted(named - {each.name for each in fields(record)}):
+        raise TypeError(f"{record.__name__} lacks {', '.join(lacking)}, which the lifecycle of {lifecycle.entity} names")
+    return guarded

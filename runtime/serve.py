@@ -1,0 +1,93 @@
+"""`python -m runtime.serve <system>.<deployment>.<node>`: runs one node until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import signal
+import sys
+
+from runtime import log as events
+from runtime.log import Log
+from runtime.node import Node
+from runtime.settings import SettingsError
+from runtime.tables import System
+from runtime.world import RealWorld
+
+USAGE = "usage: python -m runtime.serve <system>.<deployment>.<node>"
+
+
+def main(arguments: list[str]) -> int:
+    """Runs a node; 0 after an orderly stop, 1 when it cannot run, 2 for wrong words or settings."""
+    parts = arguments[0].split(".") if len(arguments) == 1 else []
+    if len(parts) != 3:
+        print(USAGE, file=sys.stderr)
+        return 2
+    name, deployment, node = parts
+    try:
+        system = load_system(name)
+        _ = system.deployments[deployment].nodes[node]
+    except (ModuleNotFoundError, KeyError) as error:
+        print(f"There is no node {arguments[0]} ({error}).\n{USAGE}", file=sys.stderr)
+        return 2
+    return _run(system, deployment, node)
+
+
+def load_system(name: str) -> System:
+    """The generated tables of a system."""
+    found: System = importlib.import_module(f"generated.{name}.system").SYSTEM
+    return found
+
+
+def _run(system: System, deployment: str, name: str) -> int:
+    log = Log(name, "INFO", RealWorld())
+    try:
+        import uvloop
+
+        runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+    except ImportError:  # uvloop has no wheels for Windows
+        runner = asyncio.Runner()
+    with runner:
+        try:
+            return runner.run(_serve(system, deployment, name))
+        except SettingsError as error:
+            log.write(
+                events.SETTINGS_INVALID,
+                f"{len(error.problems)} settings are wrong: {error}",
+                fields={"problems": error.problems},
+            )
+            return 2
+        except OSError as error:
+            log.write(events.BACKGROUND_FAULT, str(error))
+            return 1
+
+
+async def _serve(system: System, deployment: str, name: str) -> int:
+    node = Node(system, deployment, name, os.environ, RealWorld())
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def on_signal() -> None:
+        if stop.is_set():
+            os._exit(1)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal)
+    await node.start()
+    failed = await _stopped_or_failed(node, stop)
+    await node.stop()
+    return int(failed)
+
+
+async def _stopped_or_failed(node: Node, stop: asyncio.Event) -> bool:
+    """Waits for a signal, or for background work to end by itself, which is a failure."""
+    waiting = asyncio.create_task(stop.wait())
+    done, _ = await asyncio.wait({waiting, *node.background}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    return waiting not in done
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,300 @@
+"""What the generator tells the engine: frozen records, filled in by the modules under `generated/`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from google.protobuf.message import Message
+
+from runtime.conditions import Condition
+
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A request field that breaks a rule."""
+
+    field: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.problem}"
+
+
+@dataclass(frozen=True, slots=True)
+class RetryProfile:
+    """When and how often a caller tries again; attempts count the first call."""
+
+    name: str
+    codes: frozenset[str]
+    attempts: int
+    initial_ms: int
+    multiplier: float
+    max_ms: int
+    full_jitter: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CallMode:
+    """How a handler makes a call that must not follow the ordinary rules."""
+
+    name: str
+    fresh_deadline: bool = False
+    attempts: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallPolicy:
+    """What a caller holds to: the deadline of one attempt, and whether it may try again."""
+
+    deadline_ms: int
+    idempotency: str
+    key: tuple[str, ...] = ()
+    retry: RetryProfile | None = None
+    retry_when_set: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drive:
+    """Says that a method moves an entity, and which request fields name the states."""
+
+    entity: str
+    source_field: str
+    target_field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One unary call."""
+
+    service: str
+    name: str
+    attribute: str
+    request: type[Message]
+    response: type[Message]
+    policy: CallPolicy
+    check: Callable[[Any], Sequence[Violation]] | None = None
+    settle: Callable[[Any], None] | None = None
+    drive: Drive | None = None
+    names_caller: str | None = None
+    log_fields: tuple[str, ...] = ()
+    detached: bool = False
+    """Whether it has steps that must be carried through even if its caller goes away."""
+
+    @property
+    def path(self) -> str:
+        """Its name on the wire."""
+        return f"/{self.service}/{self.name}"
+
+    def __str__(self) -> str:
+        return f"{self.service.rpartition('.')[2]}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A set of methods that one component offers."""
+
+    name: str
+    component: str
+    methods: tuple[Method, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """That a principal may call a method, and the only values that request fields may have then."""
+
+    only: Mapping[str, object] = field(default_factory=dict)
+    mode: CallMode | None = None
+
+
+CallerMatrix = Mapping[str, Mapping[str, Permission]]
+"""Path of a method -> principal -> permission. What is not in it is denied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """A record field that keeps what the driving request says."""
+
+    source: str
+    default: str = ""
+    keep_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One edge of a lifecycle."""
+
+    name: str
+    source: int
+    target: int
+    actors: frozenset[str]
+    when: tuple[str, ...] = ()
+    stamps: tuple[str, ...] = ()
+    sets: Mapping[str, object] = field(default_factory=dict)
+    takes: Mapping[str, Take] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Lifecycle:
+    """The states of an entity and the edges between them."""
+
+    entity: str
+    holder: str
+    key: str
+    status: str
+    states: Mapping[int, str]
+    initial: int
+    terminal: frozenset[int]
+    creators: frozenset[str]
+    creation_stamps: tuple[str, ...]
+    listed_by: str | None
+    retained_by: str | None
+    deletable: frozenset[int]
+    deleters: frozenset[str]
+    edges: Mapping[tuple[int, int], Transition]
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Someone who calls, and the ways in which it may prove itself."""
+
+    name: str
+    proofs: frozenset[str]
+
+    @property
+    def anonymous(self) -> bool:
+        return "anonymous" in self.proofs
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something worth a log line."""
+
+    name: str
+    level: str
+    always: bool = False
+    first_always: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One environment variable."""
+
+    name: str
+    type: str
+    meaning: str
+    default: str | None = None
+    default_from: str | None = None
+    required: bool = False
+    minimum: int | None = None
+    maximum: int | None = None
+    clamp: tuple[int, int] | None = None
+    choices: tuple[str, ...] = ()
+    role: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VariableRule:
+    """Something that must hold between variables."""
+
+    meaning: str
+    variable: str | None = None
+    greater_than: str | None = None
+    less_than_count_of: str | None = None
+    together: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Healthcheck:
+    """What is checked of a node, and how patiently."""
+
+    mode: str
+    target: str
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One kind of process of a deployment."""
+
+    name: str
+    hosts: tuple[str, ...]
+    serves: tuple[str, ...]
+    variables: tuple[str, ...]
+    command: str
+    healthcheck: Healthcheck
+    replicas: int = 1
+    bind_host: str | None = None
+    port_variable: str | None = None
+    upstreams: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """How a client finds the node that owns a key."""
+
+    order_variable: str
+    index_variable: str
+    mints: str
+    keys: Mapping[str, str]
+    per_node: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """One design of a system."""
+
+    name: str
+    in_process: bool
+    ingress: tuple[str, ...]
+    nodes: Mapping[str, Node]
+    slots_variable: str | None = None
+    slots_total: int | None = None
+    routing: Routing | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Keepalive:
+    """Connection pings of both sides."""
+
+    ping_every_ms: int
+    ping_timeout_ms: int
+    shortest_ping_accepted_ms: int
+    idle_pings: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """How a failed call to another component looks to our own caller."""
+
+    pass_through: frozenset[str]
+    unavailable: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """Everything the engine has to know of a system."""
+
+    name: str
+    digest: str
+    services: Mapping[str, Service]
+    matrix: CallerMatrix
+    principals: Mapping[str, Principal]
+    lifecycles: Mapping[str, Lifecycle]
+    conditions: Mapping[str, type[Condition]]
+    roles: Mapping[str, type[Condition]]
+    upstream: Upstream
+    events: Mapping[str, Event]
+    variables: Mapping[str, Variable]
+    variable_rules: tuple[VariableRule, ...]
+    deployments: Mapping[str, Deployment]
+    keepalive: Keepalive
+    message_bytes: int
+    concurrent_streams: int
+    shutdown_grace_ms: int
+    log_fields: tuple[str, ...]
+    settings: Mapping[str, type[Any]] = field(default_factory=dict)
+    clients: Mapping[str, type[Any]] = field(default_factory=dict)

@@ -1,0 +1,25 @@
+"""Small things that field rules need of text and bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+_UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+
+
+def cut(text: str, limit: int) -> str:
+    """The text, or as many whole characters of it as fit into so many bytes of UTF-8."""
+    if len(text) * 4 <= limit:
+        return text
+    return text.encode()[:limit].decode(errors="ignore") if len(text.encode()) > limit else text
+
+
+def is_uuid4(text: str) -> bool:
+    """Whether this is a version 4 UUID as lowercase text."""
+    return _UUID4.fullmatch(text) is not None
+
+
+def sha256_hex(content: bytes) -> str:
+    """Lowercase hex SHA-256."""
+    return hashlib.sha256(content).hexdigest()

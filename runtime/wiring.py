@@ -1,0 +1,96 @@
+"""Makes the handlers of a node and hands each what its constructor asks for, by type."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from runtime.call import Channel
+from runtime.metrics import Metrics
+from runtime.store import Store
+from runtime.tables import Lifecycle, System
+from runtime.world import World
+
+StoreFactory = Callable[[Lifecycle, type[Any]], Any]
+ChannelFor = Callable[[str, str], Channel]
+"""Takes the calling component and the service, gives the channel to it."""
+
+
+class WiringError(Exception):
+    """A handler that cannot be made: what it asks for is not to be had."""
+
+
+class Wiring:
+    """Everything that a handler of a node may be handed."""
+
+    def __init__(
+        self,
+        system: System,
+        world: World,
+        values: Mapping[str, Any],
+        channel_for: ChannelFor,
+        store_factory: StoreFactory,
+    ) -> None:
+        self._system = system
+        self._world = world
+        self._values = values
+        self._channel_for = channel_for
+        self._store_factory = store_factory
+
+    def make(self, component: str) -> Any:
+        """The handler of a component: the class of its name in the module of its name."""
+        handler = handler_class(self._system.name, component)
+        hints = get_type_hints(handler.__init__)
+        wanted = [name for name in inspect.signature(handler).parameters if name in hints]
+        return handler(**{name: self._provide(component, name, hints[name]) for name in wanted})
+
+    def _provide(self, component: str, name: str, hint: Any) -> Any:
+        if hint is World:
+            return self._world
+        if hint is self._system.settings[component]:
+            return self._system.settings[component].of(self._values)
+        if get_origin(hint) is Store:
+            return self._store_factory(self._lifecycle(component), get_args(hint)[0])
+        if (service := getattr(hint, "__name__", "")) in self._system.services:
+            return self._client(component, service)
+        raise WiringError(
+            f"{component} asks for {name}: {hint}. A handler can have World, Store[…], "
+            f"{self._system.settings[component].__name__} and the services that it may call."
+        )
+
+    def _client(self, component: str, service: str) -> Any:
+        methods = self._system.services[service].methods
+        if not any(component in self._system.matrix.get(method.path, {}) for method in methods):
+            raise WiringError(f"{component} asks for {service}, which the caller matrix does not let it call.")
+        return self._system.clients[service](self._channel_for(component, service))
+
+    def _lifecycle(self, component: str) -> Lifecycle:
+        held = [each for each in self._system.lifecycles.values() if each.holder == component]
+        if len(held) != 1:
+            raise WiringError(f"{component} asks for a store and holds {len(held)} kinds of entity; it must be one.")
+        return held[0]
+
+
+def handler_class(system: str, component: str) -> type[Any]:
+    """The hand-written class of a component."""
+    name = "".join(part.capitalize() for part in component.split("_"))
+    module: ModuleType = importlib.import_module(f"handlers.{system}.{component}")
+    try:
+        found: type[Any] = getattr(module, name)
+    except AttributeError:
+        raise WiringError(f"handlers/{system}/{component}.py has no class {name}.") from None
+    return found
+
+
+def memory_stores(system: System, world: World, metrics: Metrics, values: Mapping[str, Any]) -> StoreFactory:
+    """Makes stores in memory, bounded as the spec says."""
+    from runtime.memory import MemoryStore
+
+    def make(lifecycle: Lifecycle, record: type[Any]) -> Any:
+        bound = values.get(lifecycle.retained_by or "") or 0
+        return MemoryStore(system, lifecycle, record, world, metrics, max_terminal=bound)
+
+    return make

@@ -1,0 +1,55 @@
+"""Time, chance and new ids, from one object that is handed to whoever needs them.
+
+The same code then runs under a virtual clock and a seeded generator, where every run can be replayed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+import uuid
+from typing import Protocol
+
+
+class World(Protocol):
+    """What a handler may know of the world outside."""
+
+    def now_ms(self) -> int:
+        """Wall-clock time, in milliseconds of UTC since the epoch. It may step back."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds on a clock that never steps back."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Waits."""
+        ...
+
+    def uniform(self, low: float, high: float) -> float:
+        """A random number between two bounds."""
+        ...
+
+    def new_id(self) -> str:
+        """A new version 4 UUID as lowercase text."""
+        ...
+
+
+class RealWorld:
+    """The world as it is."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def uniform(self, low: float, high: float) -> float:
+        return random.uniform(low, high)
+
+    def new_id(self) -> str:
+        return str(uuid.uuid4())

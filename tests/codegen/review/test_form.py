@@ -1,0 +1,64 @@
+"""The stored form of a spec."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pydantic import ValidationError
+
+from codegen.review.accepted import text_of
+from codegen.review.form import rule_name, write
+from tests.codegen.review.forms import base, edited, spec
+
+
+def test_members_stand_by_number_and_names_by_name() -> None:
+    """Fields are in the order of their numbers, and what is found by name in the order of names."""
+    form = write(spec(base()))
+    assert list(form["types"]["public"]["messages"]["Ticket"]["fields"])[:3] == ["ticket_id", "state", "zone"]
+    assert list(form["callers"]["principals"]) == ["booth", "gate", "till", "visitor"]
+
+
+def test_defaults_are_left_out() -> None:
+    """What the language says anyway is not stored."""
+    form = write(spec(edited(base(), {"system/policies/shutdown/grace_ms": 5000})))
+    assert "shutdown" not in form["system"]["policies"]
+    assert form["types"]["inner"] == {"messages": {"Empty": {}}}
+
+
+def test_order_with_a_meaning_is_kept() -> None:
+    """The calls that a transition follows stay in their order."""
+    enter = write(spec(base()))["lifecycle"]["entities"]["ticket"]["transitions"]["enter"]
+    assert enter["after"] == ["TillService.Move", "TillService.Drop"]
+
+
+def test_spaces_in_a_map_type_say_nothing() -> None:
+    """`map<string,string>` is stored as `map<string, string>`."""
+    path = "types/public/messages/Order/fields/tags"
+    forms = [
+        write(spec(edited(base(), {path: {"number": 11, "type": text}})))
+        for text in ("map<string,string>", "map<string, string>")
+    ]
+    assert forms[0] == forms[1]
+
+
+def test_the_text_is_stable() -> None:
+    """The same spec gives the same text, in two-space JSON that ends with its records and a newline."""
+    text = text_of(spec(base()), ["0001-a"])
+    assert text == text_of(spec(json.loads(json.dumps(write(spec(base()))))), ["0001-a"])
+    assert text.endswith('  "records": [\n    "0001-a"\n  ]\n}\n')
+
+
+def test_a_form_of_another_language_is_refused() -> None:
+    """A stored word that the language does not know is an error, never ignored."""
+    with pytest.raises(ValidationError):
+        spec(edited(base(), {"system/colour": "red"}))
+
+
+def test_rules_between_variables_are_named_by_what_they_say() -> None:
+    """The name of a rule has its variables and words, and not its reason."""
+    assert [rule_name(each) for each in spec(base()).environment.rules] == [
+        "SEATS greater_than KEPT_TICKETS",
+        "NODE less_than_count_of NODES",
+        "together NODE, NODES",
+    ]

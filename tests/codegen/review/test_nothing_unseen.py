@@ -1,0 +1,144 @@
+"""No change of a spec goes unseen, whatever word of the language it touches."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, RootModel, ValidationError
+
+from codegen.language import FILES
+from codegen.review import compare
+from codegen.review.form import Data, leaves, tree, write
+from codegen.spec import Spec
+from tests.codegen.review.forms import base, edited, spec
+
+Steps = tuple[str | int, ...]
+
+BASE = spec(base())
+STORED: Data = json.loads(json.dumps(write(BASE)))
+REMOVED = object()
+NAMES = ("extra", "EXTRA", "Extra")
+LITERALS = (
+    "none",
+    "full",
+    "fresh",
+    "all",
+    "bytes",
+    "items",
+    "GET",
+    "never",
+    "always",
+    "anonymous",
+    "ERROR",
+    "secret",
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_any_change_is_a_difference(data: st.DataObject) -> None:
+    """Whatever is changed of the stored form, each value that changes is told by a kind that knows it."""
+    changed = copy.deepcopy(STORED)
+    for _ in range(data.draw(st.integers(1, 3))):
+        steps = data.draw(st.sampled_from(list(_places(changed))))
+        acts = data.draw(st.permutations([REMOVED, *NAMES, *_others(_value(changed, steps))]))
+        mutants = (_mutated(changed, steps, act) for act in acts)
+        changed = next((each for each in mutants if _spec(each) is not None), changed)
+    new = _spec(changed)
+    assert new is not None
+    found = compare(BASE, new)
+    assert bool(found) == (write(new) != write(BASE))
+    assert [each.id for each in found if each.kind == "other"] == []
+
+
+def test_what_no_kind_knows_is_told_as_it_is() -> None:
+    """Without any kind, every value that differs is still a difference of its own."""
+    new = spec(edited(base(), {"environment/variables/SEATS/default": 12, "types/public/messages/Hat": {}}))
+    assert [(each.id, each.sentence) for each in compare(BASE, new, kinds=())] == [
+        ("other environment.variables.SEATS.default", "environment.variables.SEATS.default 10 -> 12"),
+        ("other types.public.messages.Hat", "types.public.messages.Hat none -> {}"),
+    ]
+
+
+def test_the_base_spec_uses_every_word() -> None:
+    """Each word of the language is said somewhere in base.yaml, so that the test above tries it."""
+    unsaid: dict[str, set[str]] = {}
+    for part in _parts(*(getattr(BASE, name) for name in FILES)):
+        words = type(part).model_fields
+        silent = {name for name in words if getattr(part, name) == words[name].default}
+        unsaid[type(part).__name__] = unsaid.get(type(part).__name__, silent) & silent
+    # Item rules are those of fields, and a word with a single value cannot be said otherwise.
+    unsaid.pop("ItemRules")
+    unsaid["FieldRules"].discard("uuid4")
+    unsaid["Entity"].discard("terminal_race")
+    assert {name: words for name, words in unsaid.items() if words} == {}
+
+
+def test_the_stored_form_says_all_that_the_spec_says() -> None:
+    """Every value of the models that is not a default is in the stored form."""
+    assert leaves(tree(BASE)) == leaves(tree(spec(STORED)))
+    assert write(spec(STORED)) == STORED
+
+
+def _parts(*values: Any) -> Iterator[BaseModel]:
+    for value in values:
+        if isinstance(value, RootModel):
+            yield from _parts(value.root)
+        elif isinstance(value, BaseModel):
+            yield value
+            yield from _parts(*(getattr(value, name) for name in type(value).model_fields))
+        elif isinstance(value, dict | tuple):
+            yield from _parts(*(value.values() if isinstance(value, dict) else value))
+
+
+def _places(value: Any, steps: Steps = ()) -> Iterator[Steps]:
+    """Every place in the data below the eight files."""
+    if len(steps) > 1:
+        yield steps
+    if isinstance(value, dict):
+        for key in value:
+            yield from _places(value[key], (*steps, key))
+    if isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _places(each, (*steps, index))
+
+
+def _mutated(data: Data, steps: Steps, act: Any) -> Data:
+    """The data with what is at a place taken away, given another name too, or replaced."""
+    mutant = copy.deepcopy(data)
+    holder = _value(mutant, steps[:-1])
+    if act is REMOVED:
+        del holder[steps[-1]]
+    elif act in NAMES and isinstance(holder, dict):
+        holder[act] = copy.deepcopy(holder[steps[-1]])
+    else:
+        holder[steps[-1]] = act
+    return mutant
+
+
+def _others(value: Any) -> list[Any]:
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int | float):
+        return [value + 1, value * 2 + 3, max(value - 1, 0)]
+    if isinstance(value, str):
+        return [f"{value}x", f"{value}X", f"{value}_x", f"{value}_X", *LITERALS]
+    return [value[::-1]] if isinstance(value, list) else []
+
+
+def _value(data: Any, steps: Steps) -> Any:
+    for step in steps:
+        data = data[step]
+    return data
+
+
+def _spec(data: Data) -> Spec | None:
+    try:
+        return spec(data)
+    except ValidationError:
+        return None

@@ -1,0 +1,127 @@
+"""How complaints look: each folder in diagnostics/ changes the locker spec and holds the exact output.
+
+A folder has `change.diff` (hunks without line numbers, each under the name of its file), whole files that take
+the place of the locker's, or both. CHARTER_UPDATE_GOLDEN=1 writes the expected output anew.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from codegen.catalogue import catalogue
+from codegen.diagnostics import Diagnostic, Place, render, suggest
+from codegen.load import examine
+from codegen.rules import RULES
+
+HERE = Path(__file__).parent / "diagnostics"
+LOCKER = Path(__file__).parent.parent / "specs" / "locker"
+CASES = sorted(path.name for path in HERE.iterdir())
+STYLES = {"expected.txt": "text", "expected.json": "json", "expected.github.txt": "github"}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_output_is_exact(case: str, tmp_path: Path) -> None:
+    """A faulty spec gets the complaints that its folder expects, word for word."""
+    complaints = complaints_of(HERE / case, tmp_path)
+    for file, style in STYLES.items():
+        golden = HERE / case / file
+        if file == "expected.txt" or golden.exists():
+            output = render(complaints, style) + "\n"
+            if os.environ.get("CHARTER_UPDATE_GOLDEN"):
+                golden.write_text(output, encoding="utf-8")
+            assert output == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.startswith("E")])
+def test_one_cause_one_complaint(case: str, tmp_path: Path) -> None:
+    """A single fault gives complaints of the one code that its folder is named after."""
+    assert {each.code for each in complaints_of(HERE / case, tmp_path)} == {case[:4]}
+
+
+def test_every_code_has_a_folder() -> None:
+    """No rule is without a golden test, and no folder is without a rule."""
+    assert {case[:4] for case in CASES if case.startswith("E")} == {rule.code for rule in RULES}
+
+
+def test_locker_is_clean(tmp_path: Path) -> None:
+    """The spec that the folders change has no complaint of its own."""
+    assert examine(LOCKER)[1] == []
+
+
+def test_codes_are_unique() -> None:
+    """No two rules share a code."""
+    codes = [rule.code for rule in RULES]
+    assert len(codes) == len(set(codes))
+
+
+def test_catalogue_has_every_rule() -> None:
+    """The catalogue tells of each code what it means and how it is done right."""
+    text = catalogue()
+    for rule in RULES:
+        assert f"### {rule.code}\n\n{rule.meaning}" in text
+        assert f"```yaml\n{rule.right}\n```" in text
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_examples_are_yaml(rule: object) -> None:
+    """The examples of the catalogue can be read as YAML, except the one of what is not YAML."""
+    code, wrong, right = (getattr(rule, name) for name in ("code", "wrong", "right"))
+    yaml.safe_load(right)
+    if code not in ("E001",):
+        yaml.safe_load(wrong)
+    assert wrong != right
+
+
+def test_meanings_are_sentences() -> None:
+    """Each rule says what it is about in whole sentences."""
+    assert all(re.fullmatch(r"[A-Z].*\.", rule.meaning) for rule in RULES)
+
+
+def test_suggestion_ignores_case() -> None:
+    """A name in the wrong case is recognised whatever else is similar."""
+    assert suggest("enqueuejob", ["EnqueueJob", "Enqueue"]) == "Did you mean 'EnqueueJob'?"
+
+
+def test_suggestion_lists_what_there_is() -> None:
+    """When nothing is close, the hint lists the names there are, but not endlessly."""
+    assert suggest("zebra", ["a", "b"]) == "Known: a, b."
+    assert suggest("zebra", [f"n{number:02}" for number in range(20)]).endswith("n11, ….")
+
+
+def test_endless_line_is_cut() -> None:
+    """Of a very long line only what is around the fault is shown, and the mark is still under it."""
+    place = Place("a.yaml", 1, 5001, "x" * 5000 + "HERE" + "y" * 5000, 4)
+    _, quotation, mark, *_ = render([Diagnostic(place, "E001", "Too long.")]).splitlines()
+    assert len(quotation) < 200
+    assert quotation[mark.index("^") :].startswith("HERE")
+
+
+def complaints_of(case: Path, workplace: Path) -> list[Diagnostic]:
+    """What is said about the locker spec with the changes of a folder."""
+    spec = workplace / "locker"
+    shutil.copytree(LOCKER, spec)
+    for file in case.glob("*.yaml"):
+        shutil.copy(file, spec)
+    if (case / "change.diff").exists():
+        for hunk in re.split(r"^(?=--- )", (case / "change.diff").read_text(encoding="utf-8"), flags=re.M)[1:]:
+            apply(hunk, spec)
+    return examine(spec, workplace)[1]
+
+
+def apply(hunk: str, spec: Path) -> None:
+    """Changes a file by a hunk, or removes it if it is to become /dev/null."""
+    header, *lines = hunk.rstrip("\n").split("\n")
+    file = spec / header.removeprefix("--- ")
+    if lines == ["+++ /dev/null"]:
+        file.unlink()
+        return
+    old, new = ("".join(f"{line[1:]}\n" for line in lines if line[:1] in side) for side in (" -", " +"))
+    text = file.read_text(encoding="utf-8")
+    assert text.count(old) == 1, f"the hunk must fit {file.name} in one place:\n{hunk}"
+    file.write_text(text.replace(old, new), encoding="utf-8")
