@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from codegen.language.types import MessageField
 from codegen.review.difference import Found, Verdict, kind
 from codegen.review.form import Path
-from codegen.review.kinds.members import Held, enums, messages, state_enums, type_path
+from codegen.review.kinds.members import Held, enums, messages, state_enums
 from codegen.review.kinds.pairs import added, gained, kept, turn
 from codegen.spec import Spec
 
 
 @kind("type.added", "There is one more enum or message.", Verdict.COMPATIBLE)
 def type_added(old: Spec, new: Spec) -> Iterator[Found]:
-    for name, path in added(_types(old), _types(new)):
-        yield Found(name, f"{name} is added to proto {path[1]}", path)
+    for name, paths in added(_types(old), _types(new)):
+        yield Found(name, f"{name} is added to proto {_protos(paths)}", *paths)
 
 
 @kind("type.removed", "An enum or message is gone.", Verdict.WIRE)
 def type_removed(old: Spec, new: Spec) -> Iterator[Found]:
-    for name, path in added(_types(new), _types(old)):
-        yield Found(name, f"{name} is removed from proto {path[1]}", path)
+    for name, paths in added(_types(new), _types(old)):
+        yield Found(name, f"{name} is removed from proto {_protos(paths)}", *paths)
 
 
-@kind(
-    "type.moved", "An enum or message is in another proto file, or is now the other of the two.", Verdict.WIRE
-)
+@kind("type.moved", "An enum or message is in another proto file.", Verdict.WIRE)
 def type_moved(old: Spec, new: Spec) -> Iterator[Found]:
     for name, before, after in kept(_types(old), _types(new)):
         if before != after:
-            places = turn(" ".join(before[1:3]), " ".join(after[1:3]))
-            yield Found(name, f"{name} moves: {places}", before, after)
+            text = f"{name} moves from proto {_protos(before)} to {_protos(after)}"
+            yield Found(name, text, *before, *after)
 
 
 @kind("field.added", "A message has one more field.", Verdict.COMPATIBLE)
@@ -126,9 +124,18 @@ def reserved_reused(old: Spec, new: Spec) -> Iterator[Found]:
                 yield Found(f"{held.name}.{name}", text)
 
 
-def _types(spec: Spec) -> dict[str, Path]:
-    found = {name: type_path(spec, "enums", name) for name in spec.enums}
-    return {**found, **{name: type_path(spec, "messages", name) for name in spec.messages}}
+def _types(spec: Spec) -> dict[str, tuple[Path, ...]]:
+    """Where each enum and message stands; in a sound spec that is one place."""
+    found: dict[str, tuple[Path, ...]] = {}
+    for proto, types in sorted(spec.types.root.items()):
+        for section, names in (("enums", types.enums), ("messages", types.messages)):
+            for name in names:
+                found[name] = (*found.get(name, ()), ("types", proto, section, name))
+    return found
+
+
+def _protos(paths: Iterable[Path]) -> str:
+    return ", ".join(path[1] for path in paths)
 
 
 def _all(old: Spec, new: Spec) -> Iterator[Held]:

@@ -1,0 +1,42 @@
+"""The specs that the emitters are tried on, and ways to change them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from codegen.emit.artefact import Artefact
+from codegen.language import FILES
+from codegen.load import load
+from codegen.spec import Spec
+
+ROOT = Path(__file__).parents[3]
+FOLDERS = sorted(
+    path.parent.relative_to(ROOT).as_posix()
+    for pattern in ("spec/*/system.yaml", "tests/specs/*/system.yaml")
+    for path in ROOT.glob(pattern)
+)
+"""Every spec there is: what emitters make must be right for any of them."""
+
+
+@cache
+def spec(folder: str) -> Spec:
+    return load(ROOT / folder, ROOT)
+
+
+def texts(emit: Callable[[Spec], Iterator[Artefact]], of: Spec) -> dict[str, str]:
+    """What an emitter makes, by path."""
+    return {artefact.path: artefact.text for artefact in emit(of)}
+
+
+def changed(of: Spec, file: str, change: Callable[[Any], None]) -> Spec:
+    """A spec in which one file says something else."""
+    data = yaml.safe_load((ROOT / of.folder / f"{file}.yaml").read_text(encoding="utf-8"))
+    change(data)
+    parts: dict[str, Any] = {file: FILES[file].model_validate(data, strict=False)}
+    return dataclasses.replace(of, **parts)
