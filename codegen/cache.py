@@ -34,10 +34,11 @@ def remember(root: Path) -> None:
 
 
 def _state(root: Path) -> dict[str, str]:
-    return {"inputs": _digest(root, INPUTS), "outputs": _digest(root, OUTPUTS)}
+    return {"inputs": digest(root, INPUTS), "outputs": digest(root, OUTPUTS)}
 
 
-def _digest(root: Path, places: Iterable[str]) -> str:
+def digest(root: Path, places: Iterable[str]) -> str:
+    """A hash of the names and contents of all files in some places."""
     total = hashlib.sha256()
     for place in places:
         for path in _files(f"{root}/{place}"):

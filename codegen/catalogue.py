@@ -21,8 +21,8 @@ _INTRODUCTION = """\
 
 Generated from `codegen/rules/`. Do not edit; run `nox -s generate`.
 
-A spec is checked as a whole before anything is generated. Every complaint has a place, a code, a sentence and,
-where there is one, a way out. The examples below are shortened: `…` stands for what does not matter.
+A spec is checked as a whole before anything is generated. Every complaint has a place, a code, a sentence
+and, where there is one, a way out. The examples below are shortened: `…` stands for what does not matter.
 """
 
 

@@ -85,8 +85,9 @@ def _paragraph(each: Diagnostic) -> str:
 
 def _quotation(place: Place) -> list[str]:
     """The line with a mark under what is meant; of an endless line only what is around it."""
-    text, start = place.source.replace("\t", " "), place.column - 1
-    cut = max(0, start - _WIDTH // 2) if len(text) > _WIDTH else 0
+    text = "".join(each if each.isprintable() else " " for each in place.source)
+    start = place.column - 1
+    cut = max(0, start - _WIDTH // 2) if start + place.length > _WIDTH else 0
     text, start = text[cut : cut + _WIDTH], start - cut
     gutter = f"{place.line:>5} | "
     mark = "^" * max(1, min(place.length, len(text) - start))

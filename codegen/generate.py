@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from ruff.__main__ import find_ruff_bin
 
 from codegen import cache
 from codegen.diagnostics import Diagnostic, render
-from codegen.emit import emit_all
+from codegen.emit import emit_code, emit_rest
 from codegen.emit.artefact import Artefact
 from codegen.emit.stubs import compile_protos
 from codegen.load import examine
@@ -59,7 +60,7 @@ def build(root: Path) -> tuple[dict[str, str], Outcome]:
     specs, complaints = load_all(root)
     if any(each.severity == "error" for each in complaints):
         return {}, Outcome(complaints, ())
-    artefacts = formatted(emit_all(specs, root))
+    artefacts = _rendered(specs, root)
     rendered = time.perf_counter()
     stubs = list(compile_protos([each for each in artefacts if each.path.endswith(".proto")]))
     compiled = time.perf_counter()
@@ -90,9 +91,16 @@ def generate(root: Path, *, check: bool = False, style: str = "text") -> int:
     return 0
 
 
-def formatted(artefacts: Iterable[Artefact]) -> list[Artefact]:
-    """The artefacts with their Python as ruff writes it, in one run of ruff."""
-    artefacts = list(artefacts)
+def _rendered(specs: Sequence[Spec], root: Path) -> list[Artefact]:
+    """What needs no compiler. Ruff is a process of its own, so the other artefacts are made beside it."""
+    with ThreadPoolExecutor(1) as beside:
+        code = beside.submit(formatted, emit_code(specs))
+        rest = emit_rest(specs, root)
+        return [*code.result(), *rest]
+
+
+def formatted(artefacts: Sequence[Artefact]) -> list[Artefact]:
+    """The artefacts with their Python as ruff writes it."""
     python = [each for each in artefacts if each.path.endswith(".py")]
     with tempfile.TemporaryDirectory(prefix="charter-") as scratch:
         for each in python:

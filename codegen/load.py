@@ -42,7 +42,8 @@ def examine(folder: Path, base: Path | None = None) -> tuple[Spec | None, list[D
         return None, complaints
     parts: dict[str, Any] = {**models}
     spec = Spec(shown.as_posix(), sources, digest(models), **parts, dropped=frozenset(dropped))
-    return spec, complaints + check(spec, complaints)
+    # What an alias repeats is wrong in one place only.
+    return spec, list(dict.fromkeys(complaints + check(spec, complaints)))
 
 
 def digest(models: dict[str, BaseModel]) -> str:

@@ -20,7 +20,7 @@ class Call:
     `deadline` is a time on the world's monotonic clock, or None where nobody waits.
     """
 
-    __slots__ = ("caller", "deadline", "fields", "gone", "log", "method", "mode", "request_id", "trace", "world")
+    __slots__ = ("caller", "deadline", "fields", "gone", "log", "method", "mode", "trace", "world", "_request_id")
 
     def __init__(
         self,
@@ -40,12 +40,25 @@ class Call:
         self.caller = caller
         self.method = method
         self.deadline = deadline
-        self.request_id = request_id
+        self._request_id = request_id
         self.fields = fields
         self.trace = trace
         self.mode = mode
         self.gone = False
         """Whether whoever asked has stopped waiting; the answer will reach nobody."""
+
+    @property
+    def request_id(self) -> str:
+        """What tells this call and all that it causes apart in the logs; made up when first asked for.
+
+        Background work is no call: each call that it makes has an id of its own.
+        """
+        if self._request_id is not None:
+            return self._request_id
+        made_up = f"{int(self.world.uniform(0, 1 << 53)):014x}"
+        if self.method:
+            self._request_id = made_up
+        return made_up
 
     def remaining(self) -> float | None:
         """Seconds until nobody waits for the answer any more; None if there is no such time."""

@@ -18,6 +18,7 @@ from runtime.identity import Unproven
 from runtime.log import Log
 from runtime.metrics import Metrics
 from runtime.tables import Method, System
+from runtime.tracing import Span, Tracer
 from runtime.world import World
 
 Handle = Callable[[Any, Call], Awaitable[Any]]
@@ -28,7 +29,14 @@ class Endpoint:
     """One method of one handler, ready to be called through any transport."""
 
     def __init__(
-        self, system: System, method: Method, handler: object, world: World, log: Log, metrics: Metrics
+        self,
+        system: System,
+        method: Method,
+        handler: object,
+        world: World,
+        log: Log,
+        metrics: Metrics,
+        tracer: Tracer | None = None,
     ) -> None:
         self.method = method
         self._name = str(method)
@@ -38,6 +46,7 @@ class Endpoint:
         self._world = world
         self._log = log
         self._count = metrics.calls(self._name)
+        self._tracer = tracer
         self._carried_through: set[asyncio.Task[Any]] = set()
 
     async def answer(
@@ -57,10 +66,14 @@ class Endpoint:
             caller="" if isinstance(caller, Unproven) else caller,
             method=self._name,
             deadline=deadline,
-            request_id=request_id or self._world.new_id(),
+            request_id=request_id,
             fields=fields,
             trace=trace,
         )
+        span = None
+        if self._tracer is not None:
+            span = self._tracer.begin(self._name, call.caller, trace, fields)
+            call.trace = span.traceparent
         try:
             if isinstance(caller, Unproven):
                 raise self._role("unauthenticated", method=self._name, problem=str(caller))
@@ -68,10 +81,13 @@ class Endpoint:
             response = await (self._carry(request, call) if self.method.detached else self._handle(request, call))
         except Exception as error:
             failure = self._settled(error, call)
-            self._finish(call, failure.grpc, started)
+            self._finish(call, failure.grpc, started, span)
             self._report(call, failure)
             raise failure from (None if failure is error else error)
-        self._finish(call, "OK", started)
+        except asyncio.CancelledError:
+            self._finish(call, "CANCELLED", started, span)
+            raise
+        self._finish(call, "OK", started, span)
         if self._log.wants(events.RPC):
             call.tell(events.RPC, "answered", latency_ms=self._latency_ms(started))
         return response
@@ -111,7 +127,7 @@ class Endpoint:
         return self._unexpected(error, call)
 
     def _unexpected(self, error: BaseException, call: Call) -> Failure:
-        correlation = call.request_id or self._world.new_id()
+        correlation = call.request_id
         detail = "".join(traceback.format_exception(error))
         call.tell(events.RPC_FAULT, f"{type(error).__name__}: {error}", correlation_id=correlation, detail=detail)
         return self._role("unexpected", correlation_id=correlation)
@@ -124,7 +140,9 @@ class Endpoint:
             call.tell(events.CALL_DENIED, failure.message)
         call.tell(events.RPC_ERROR, failure.message, grpc_code=failure.grpc, condition=code)
 
-    def _finish(self, call: Call, code: str, started: float) -> None:
+    def _finish(self, call: Call, code: str, started: float, span: Span | None) -> None:
+        if span is not None:
+            span.end(code)
         self._count(code, call.caller, self._world.monotonic() - started)
 
     def _latency_ms(self, started: float) -> float:
@@ -136,11 +154,18 @@ class Endpoint:
 
 
 def endpoints(
-    system: System, services: Mapping[str, object], world: World, log: Log, metrics: Metrics
+    system: System,
+    services: Mapping[str, object],
+    world: World,
+    log: Log,
+    metrics: Metrics,
+    tracer: Tracer | None = None,
 ) -> dict[str, Endpoint]:
     """The endpoints of some services, by path; `services` has the handler of each."""
     return {
-        method.path: Endpoint(system, method, handler, world, log.of(system.services[name].component), metrics)
+        method.path: Endpoint(
+            system, method, handler, world, log.of(system.services[name].component), metrics, tracer
+        )
         for name, handler in services.items()
         for method in system.services[name].methods
     }

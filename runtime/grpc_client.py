@@ -55,9 +55,7 @@ class GrpcChannel:
         )
 
         async def attempt(message: Any, call: Call, patience: float) -> Any:
-            metadata = self._proof
-            if call.request_id is not None:
-                metadata = (*metadata, (REQUEST_ID_HEADER, call.request_id))
+            metadata = (*self._proof, (REQUEST_ID_HEADER, call.request_id))
             if call.trace is not None:
                 metadata = (*metadata, (TRACE_HEADER, call.trace))
             try:

@@ -18,6 +18,8 @@ from runtime.tables import Keepalive, System
 from runtime.tls import Credentials
 from runtime.world import World
 
+LONGEST_REQUEST_ID = 64
+"""A caller names its calls as it likes, but not at any length: the name goes into every log line."""
 _SERVING = health_pb2.HealthCheckResponse.SERVING
 _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 _CODES = {code.name: code for code in grpc.StatusCode}
@@ -117,7 +119,7 @@ def _serve(endpoint: Endpoint, identity: Identity, world: World, secure: bool) -
             if name == TOKEN_HEADER:
                 authorization = str(value)
             elif name == REQUEST_ID_HEADER:
-                request_id = str(value)
+                request_id = str(value)[:LONGEST_REQUEST_ID]
             elif name == TRACE_HEADER:
                 trace = str(value)
         uris: Iterable[bytes] = context.auth_context().get("peer_spiffe_id", ()) if secure else ()

@@ -20,6 +20,7 @@ from runtime.settings import read
 from runtime.tables import Deployment, System
 from runtime.tables import Node as NodeTable
 from runtime.tls import Credentials
+from runtime.tracing import tracer
 from runtime.wiring import Wiring, memory_stores
 from runtime.world import World
 
@@ -44,6 +45,7 @@ class Node:
         self._world = self._owning(world)
         self.log = Log(name, self._role("log_level") or "INFO", world, stream)
         self.metrics = Metrics()
+        self._tracer = tracer(f"{system.name}.{name}", environ)
         self._tls = self._credentials()
         self._channels: dict[str, GrpcChannel] = {}
         self._endpoints: dict[str, Endpoint] = {}
@@ -88,6 +90,8 @@ class Node:
         for channel in self._channels.values():
             await channel.close()
         self._stop_metrics()
+        if self._tracer is not None:
+            self._tracer.close()
         self.log.write(events.SERVICE_STOPPED, "stopped")
 
     async def _listen(self, port: int | None) -> None:
@@ -118,7 +122,9 @@ class Node:
             for name, service in self._system.services.items()
             if service.component in handlers
         }
-        self._endpoints.update(endpoints(self._system, offered, self._world, self.log, self.metrics))
+        self._endpoints.update(
+            endpoints(self._system, offered, self._world, self.log, self.metrics, self._tracer)
+        )
         return handlers
 
     def _channel_for(self, component: str, service: str) -> Channel:

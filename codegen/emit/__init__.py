@@ -29,7 +29,9 @@ from codegen.emit import (
 from codegen.emit.artefact import Artefact
 from codegen.spec import Spec
 
-PER_SYSTEM: Sequence[Callable[[Spec], Iterator[Artefact]]] = (
+Emitter = Callable[[Spec], Iterator[Artefact]]
+
+CODE: Sequence[Emitter] = (
     proto.emit,
     messages.emit,
     errors.emit,
@@ -41,6 +43,8 @@ PER_SYSTEM: Sequence[Callable[[Spec], Iterator[Artefact]]] = (
     settings.emit,
     deployments.emit,
     system.emit,
+)
+PAGES_AND_MANIFESTS: Sequence[Emitter] = (
     service_config.emit,
     image.emit,
     compose.emit,
@@ -49,14 +53,19 @@ PER_SYSTEM: Sequence[Callable[[Spec], Iterator[Artefact]]] = (
 )
 
 
-def emit_all(specs: Sequence[Spec], root: Path) -> list[Artefact]:
-    """Every artefact of the specs that needs no other tool; formatting and compiling come after."""
+def emit_code(specs: Sequence[Spec]) -> list[Artefact]:
+    """The .proto files, and the Python modules as the templates leave them: not formatted yet."""
+    package = Artefact("generated/__init__.py", _PACKAGE)
+    return [package, *(artefact for spec in specs for emit in CODE for artefact in emit(spec))]
+
+
+def emit_rest(specs: Sequence[Spec], root: Path) -> list[Artefact]:
+    """Every other artefact that needs no compiler."""
     return [
-        *(artefact for spec in specs for emit in PER_SYSTEM for artefact in emit(spec)),
+        *(artefact for spec in specs for emit in PAGES_AND_MANIFESTS for artefact in emit(spec)),
         *schema.emit(),
         *readme.emit(specs, root),
         Artefact("docs/errors.md", catalogue()),
-        Artefact("generated/__init__.py", _PACKAGE),
     ]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import jinja2
 
+from codegen.emit.kept import CompiledTemplates
 from codegen.spec import Spec
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
@@ -45,13 +46,15 @@ def camel(name: str) -> str:
 
 @cache
 def _environment() -> jinja2.Environment:
+    options: dict[str, Any] = {
+        "undefined": jinja2.StrictUndefined,
+        "trim_blocks": True,
+        "lstrip_blocks": True,
+        "keep_trailing_newline": True,
+        "autoescape": False,
+    }
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
+        loader=jinja2.FileSystemLoader(TEMPLATES), bytecode_cache=CompiledTemplates(options), **options
     )
     environment.filters.update(
         snake=snake, camel=camel, repr=repr, tuple_repr=lambda names: repr(tuple(names))

@@ -210,10 +210,12 @@ def _tuple(names: list[str]) -> str:
     return f"({names[0]},)" if len(names) == 1 else f"({', '.join(names)})"
 
 
-def checker(spec: Spec, message: str) -> tuple[str, str]:
-    """The names of the check and settle functions of a message; empty where it has none."""
-    for each in message_checks(spec):
-        if each.name == message:
-            base = snake(message)
-            return f"check_{base}" if each.checked else "", f"settle_{base}" if each.settled else ""
-    return "", ""
+def functions_of(spec: Spec) -> dict[str, tuple[str, str]]:
+    """The names of the check and settle functions of every request; empty where it needs none."""
+    return {
+        each.name: (
+            f"check_{snake(each.name)}" if each.checked else "",
+            f"settle_{snake(each.name)}" if each.settled else "",
+        )
+        for each in message_checks(spec)
+    }

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from codegen.emit.artefact import Artefact, fill
-from codegen.emit.requests import checker
+from codegen.emit.requests import functions_of
 from codegen.spec import MethodRow, Spec
 
 
@@ -20,8 +20,9 @@ class Row(NamedTuple):
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:
+    functions = functions_of(spec)
     services = {
-        name: [_row(spec, spec.methods[f"{name}.{method}"]) for method in service.methods]
+        name: [_row(spec, spec.methods[f"{name}.{method}"], functions) for method in service.methods]
         for name, service in spec.services.services.items()
     }
     rows = [row for methods in services.values() for row in methods]
@@ -35,8 +36,8 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         yield Artefact(f"generated/{spec.name}/{module}.py", text)
 
 
-def _row(spec: Spec, row: MethodRow) -> Row:
-    check, settle = checker(spec, row.request)
+def _row(spec: Spec, row: MethodRow, functions: dict[str, tuple[str, str]]) -> Row:
+    check, settle = functions[row.request]
     fields = spec.messages[row.request].fields
     return Row(
         row, check, settle, tuple(name for name in spec.system.policies.log_fields if name in fields)

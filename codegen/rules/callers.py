@@ -89,15 +89,14 @@ def unknown_condition_field(spec: Spec) -> Iterator[Finding]:
     "A permission depends on a value that the field cannot have.",
     wrong="- StoreResult: {only: {terminal_status: CANCELLED}}",
     right="- StoreResult: {only: {terminal_status: CANCELED}}",
+    spreads=True,
 )
 def condition_misfit(spec: Spec) -> Iterator[Finding]:
     for path, _, ref, permission in _permissions(spec):
         fields = request_of(spec, ref) or {}
         for name, value in permission.only.items():
             if name in fields and (wrong := misfit(spec, fields[name].type, value)):
-                message = f"'{name}' {wrong.problem}, so the permission can never hold."
-                if "no value" not in wrong.problem:
-                    message = f"'{name}' cannot be {value!r}; it {wrong.problem}."
+                message = f"The permission depends on '{name}', but that {wrong.problem}."
                 yield Finding(spec.place("callers", *path, "only", name), message, wrong.hint)
 
 

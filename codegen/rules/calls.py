@@ -86,24 +86,24 @@ def after_without_permission(spec: Spec) -> Iterator[Finding]:
     needs=_FILES,
 )
 def transition_excluded(spec: Spec) -> Iterator[Finding]:
+    excluded: dict[tuple[str, str, str], list[tuple[Path, str]]] = {}
     for name, entity in spec.lifecycle.entities.items():
         for edge_name, edge in entity.transitions.items():
             ref = edge.via or entity.driven_by
             drives = spec.methods[ref].method.drives if ref in spec.methods else None
-            for index, actor in enumerate(edge.by if drives else ()):
-                only = spec.permissions[actor, ref].only if (actor, ref) in spec.permissions else {}
-                for field, state in ((drives.from_, edge.from_), (drives.to, edge.to)) if drives else ():
-                    if only.get(field, state) != state:
-                        place = spec.place(
-                            "lifecycle", "entities", name, "transitions", edge_name, "by", index
-                        )
-                        message = (
-                            f"{actor} does '{edge_name}' through {ref}, but may call it only "
-                            f"with {field} {only[field]}."
-                        )
-                        yield Finding(
-                            place, message, f"Permit {state} in callers.yaml, or name another actor."
-                        )
+            states = {drives.from_: edge.from_, drives.to: edge.to} if drives else {}
+            for index, actor in enumerate(edge.by):
+                permission = spec.permissions.get((actor, ref))
+                for field, only in permission.only.items() if permission else ():
+                    if states.get(field, only) != only:
+                        path: Path = ("entities", name, "transitions", edge_name, "by", index)
+                        case = (actor, ref, f"{field} {only}")
+                        excluded.setdefault(case, []).append((path, edge_name))
+    for (actor, ref, condition), edges in excluded.items():
+        what = listed([edge_name for _, edge_name in edges])
+        message = f"{actor} does {what} through {ref}, but may call it only with {condition}."
+        hint = "Change the condition in callers.yaml, or name another actor."
+        yield Finding(spec.place("lifecycle", *edges[0][0]), message, hint)
 
 
 @rule(

@@ -53,6 +53,7 @@ def unhosted(spec: Spec) -> Iterator[Finding]:
     "Two nodes of a deployment host the same component.",
     wrong="nodes: {gateway: {hosts: [gateway, queue]}, queue: {hosts: [queue]}}",
     right="nodes: {gateway: {hosts: [gateway]}, queue: {hosts: [queue]}}",
+    spreads=True,
 )
 def hosted_twice(spec: Spec) -> Iterator[Finding]:
     for name, deployment in spec.deployments.root.items():
@@ -123,6 +124,7 @@ def missing_ingress(spec: Spec) -> Iterator[Finding]:
     "The worker slots are counted by something that is no number of a node.",
     wrong="slots: {variable: SLOTS, total: 6}",
     right="slots: {variable: WORKER_SLOTS, total: 6}",
+    spreads=True,
 )
 def bad_slots(spec: Spec) -> Iterator[Finding]:
     variables = spec.environment.variables
@@ -160,11 +162,11 @@ def slots_do_not_add_up(spec: Spec) -> Iterator[Finding]:
             yield Finding(place, message, f"Give it one in 'defaults' of '{node}'.")
         elif sum(count or 0 for count in counts.values()) != deployment.slots.total:
             total = sum(count or 0 for count in counts.values())
-            parts = ", ".join(
-                f"{deployment.nodes[node].replicas} '{node}': {count}" for node, count in counts.items()
-            )
+            replicas = {node: deployment.nodes[node].replicas for node in counts}
+            parts = ", ".join(f"{count} on {replicas[node]} x '{node}'" for node, count in counts.items())
+            wanted = deployment.slots.total
             message = (
-                f"The slots of '{name}' add up to {total} ({parts or 'no node reads it'}), not to the total."
+                f"The slots of '{name}' add up to {total} ({parts or 'no node has any'}), not to {wanted}."
             )
             place = spec.place("deployments", name, "slots", "total")
             yield Finding(
@@ -188,6 +190,7 @@ def _slots(spec: Spec, deployment: Deployment, variable: str) -> dict[str, int |
     "A node has a default for a variable that it does not read, or one that the variable cannot have.",
     wrong='nodes: {gateway: {defaults: {WORKER_SLOTS: "1"}}}',
     right='nodes: {worker: {defaults: {WORKER_SLOTS: "1"}}}',
+    needs=("deployments",),
 )
 def bad_node_default(spec: Spec) -> Iterator[Finding]:
     for deployment_name, deployment, node_name, node in spec.nodes():

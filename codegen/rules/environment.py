@@ -48,6 +48,7 @@ def unknown_reader(spec: Spec) -> Iterator[Finding]:
     "A default is not a value that the variable may have.",
     wrong="WORKER_SLOTS: {type: int, min: 1, default: 0}",
     right="WORKER_SLOTS: {type: int, min: 1, default: 6}",
+    spreads=True,
 )
 def bad_default(spec: Spec) -> Iterator[Finding]:
     for name, row in spec.environment.variables.items():
@@ -64,7 +65,7 @@ def problem_of(row: Variable, value: int | str) -> tuple[str, str] | None:
         return _out_of_bounds(row, value)
     if not isinstance(value, str):
         return "which is no text", f'Write it as "{value}".'
-    if row.type == "choice" and value not in row.choices:
+    if row.type == "choice" and row.choices and value not in row.choices:
         return "which is none of its choices", f"Known: {', '.join(row.choices)}."
     form = _FORMS.get(row.type)
     if form and not re.fullmatch(form[0], value):
@@ -79,6 +80,8 @@ def _out_of_bounds(row: Variable, value: int) -> tuple[str, str] | None:
     if row.type == "port":
         bounds.append(("the lowest port", 1, "the highest port", _HIGHEST_PORT))
     for low_name, low, high_name, high in bounds:
+        if low is not None and high is not None and low > high:
+            continue
         if low is not None and value < low:
             return f"below {low_name} {low}", "Give a value within the bounds."
         if high is not None and value > high:
@@ -111,6 +114,7 @@ def needless_default(spec: Spec) -> Iterator[Finding]:
     "A variable has a key that makes no sense for its type, or lacks one that its type needs.",
     wrong="LOG_LEVEL: {type: string, choices: [DEBUG, INFO]}",
     right="LOG_LEVEL: {type: choice, choices: [DEBUG, INFO]}",
+    needs=("environment",),
 )
 def key_misfit(spec: Spec) -> Iterator[Finding]:
     for name, row in spec.environment.variables.items():

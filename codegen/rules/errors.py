@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from string import Formatter
 from typing import get_args
 
-from codegen.diagnostics import suggest
+from codegen.diagnostics import Place, suggest
 from codegen.language.errors import Role
 from codegen.rules.lookup import fields_of, listed, method_paths, misfit
 from codegen.rules.rule import Finding, rule, unknown
-from codegen.spec import Spec
+from codegen.spec import MethodRow, Spec
 
 _HARD = ("grpc", "http", "retry", "message")
 ROLE_ARGUMENTS: dict[Role, tuple[str, ...]] = {
@@ -62,6 +62,7 @@ def role_twice(spec: Spec) -> Iterator[Finding]:
     "A condition that is an error lacks its code, its HTTP status, its advice on retries or its message.",
     wrong="job_not_found: {grpc: NOT_FOUND, doc: …}",
     right='job_not_found: {grpc: NOT_FOUND, http: 404, retry: never, message: "no job {job_id}", doc: …}',
+    needs=("errors",),
 )
 def hard_incomplete(spec: Spec) -> Iterator[Finding]:
     for name, condition in spec.hard_conditions.items():
@@ -99,19 +100,36 @@ def soft_with_code(spec: Spec) -> Iterator[Finding]:
     right="queue_empty: {soft: {found: false}}",
 )
 def soft_misfit(spec: Spec) -> Iterator[Finding]:
+    for name, condition in spec.errors.conditions.items():
+        for field, value in (condition.soft or {}).items():
+            raising = list(_raising(spec, name))
+            found = [list(_unfit(spec, place, name, row, field, value)) for place, row in raising]
+            if all(found) and found:
+                # No response can tell it, so the fault is in the condition.
+                place = spec.place("errors", "conditions", name, "soft", field, key=True)
+                yield Finding(place, found[0][0].message, found[0][0].hint)
+            else:
+                yield from (each for findings in found for each in findings)
+
+
+def _raising(spec: Spec, condition: str) -> Iterator[tuple[Place, MethodRow]]:
     for row, path in method_paths(spec):
-        fields = fields_of(spec, row.response)
-        for index, name in enumerate(row.method.raises if fields is not None else ()):
-            condition = spec.errors.conditions.get(name)
-            for field, value in ((condition.soft or {}) if condition else {}).items():
-                place = spec.place("services", *path, "raises", index)
-                told = f"'{name}' is told by '{field}'"
-                if fields is not None and field not in fields:
-                    lack = f"which {row.response} does not have"
-                    yield from unknown(spec, place, f"'{name}' is told by", field, fields, lack)
-                elif fields is not None and (wrong := misfit(spec, fields[field].type, value)):
-                    message = f"{told} being {value!r}, but that {wrong.problem} in {row.response}."
-                    yield Finding(place, message, wrong.hint)
+        if condition in row.method.raises:
+            yield spec.place("services", *path, "raises", row.method.raises.index(condition)), row
+
+
+def _unfit(
+    spec: Spec, place: Place, condition: str, row: MethodRow, field: str, value: object
+) -> Iterator[Finding]:
+    fields = fields_of(spec, row.response)
+    if fields is None:
+        return
+    if field not in fields:
+        lack = f"which {row.response} does not have"
+        yield from unknown(spec, place, f"'{condition}' is told by", field, fields, lack)
+    elif wrong := misfit(spec, fields[field].type, value):
+        message = f"'{condition}' is told by '{field}' of {row.response}, but that {wrong.problem}."
+        yield Finding(place, message, wrong.hint)
 
 
 @rule(
@@ -154,7 +172,7 @@ def bad_message(spec: Spec) -> Iterator[Finding]:
                 message = (
                     f"The message of '{name}' has the placeholder '{{{argument}}}', which is no plain name."
                 )
-                yield Finding(place, message, "Use a name in lower case, such as {job_id}.")
+                yield Finding(place, message, "Use a name in lower case with underscores.")
             elif condition.role and argument not in known:
                 message = (
                     f"The message of '{name}' asks for '{argument}', which the engine does not know there."

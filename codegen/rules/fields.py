@@ -88,8 +88,8 @@ def value_misfit(spec: Spec) -> Iterator[Finding]:
             named.append((("default",), ruled.rules.default))
         for path, value in named:
             if _kind(spec, ruled.type) in _FITS[str(path[0])] and (wrong := misfit(spec, ruled.type, value)):
-                message = f"'{ruled.name}' {wrong.problem}, so {path[0]} cannot name {value!r}."
-                yield Finding(spec.place("types", *ruled.path, *path), message, wrong.hint)
+                place = spec.place("types", *ruled.path, *path)
+                yield Finding(place, f"'{ruled.name}' {wrong.problem}.", wrong.hint)
 
 
 @rule(

@@ -166,7 +166,7 @@ def bad_set(spec: Spec) -> Iterator[Finding]:
                     place = spec.place("lifecycle", "entities", *here, key=True)
                     yield Finding(place, message, "The state changes by from and to; the key never does.")
                 elif wrong := misfit(spec, record[field].type, value):
-                    message = f"'{edge}' sets '{field}' to {value!r}, but that {wrong.problem}."
+                    message = f"'{edge}' sets '{field}', but that {wrong.problem}."
                     yield Finding(spec.place("lifecycle", "entities", *here), message, wrong.hint)
 
 

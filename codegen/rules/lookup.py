@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -51,25 +52,27 @@ def request_of(spec: Spec, ref: str) -> Mapping[str, MessageField] | None:
 
 def misfit(spec: Spec, type_text: str, value: object) -> Misfit | None:
     """What keeps a value from being one of a field type; None if nothing does, or the type is not known."""
-    ref = type_ref(type_text)
+    ref, shown = type_ref(type_text), json.dumps(value)
     if ref.kind != "single" or ref.name in spec.messages:
         return Misfit(f"is of type {type_text}, which has no simple values", "Name another field.")
     if enum := spec.enums.get(ref.name):
-        if isinstance(value, str) and value in enum.values:
+        if isinstance(value, str) and (value in enum.values or value in spec.dropped):
             return None
-        return Misfit(f"is a {ref.name}, which has no value '{value}'", suggest(str(value), enum.values))
+        return Misfit(f"is a {ref.name}, which has no value {shown}", suggest(str(value), enum.values))
     if ref.name not in SCALARS:
         return None
     python = SCALARS[ref.name]
     if type(value) not in _KINDS.get(python, ()):
-        return Misfit(
-            f"is of type {ref.name}",
-            f"Its values are {_WORDS.get(python, 'bytes, which a spec cannot say')}.",
-        )
-    if isinstance(value, int) and ref.name in RANGES:
-        least, greatest = RANGES[ref.name]
-        if not least <= value <= greatest:
-            return Misfit(f"is of type {ref.name}", f"It holds numbers from {least} to {greatest}.")
+        hint = f"Its values are {_WORDS.get(python, 'bytes, which a spec cannot say')}."
+        return Misfit(f"is of type {ref.name}, which {shown} is not", hint)
+    least, greatest = RANGES.get(ref.name, (None, None))
+    if (
+        least is not None
+        and greatest is not None
+        and isinstance(value, int)
+        and not least <= value <= greatest
+    ):
+        return Misfit(f"is of type {ref.name}, which {shown} is not", f"It goes from {least} to {greatest}.")
     return None
 
 

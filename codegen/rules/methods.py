@@ -54,7 +54,7 @@ def retried_but_not_idempotent(spec: Spec) -> Iterator[Finding]:
 def bad_key(spec: Spec) -> Iterator[Finding]:
     for row, path in method_paths(spec):
         idempotency = row.method.idempotency
-        if idempotency.class_ in _KEYED and not idempotency.key:
+        if idempotency.class_ in _KEYED and not idempotency.key and "key" not in spec.dropped:
             place = spec.place("services", *path, "idempotency")
             message = f"{row.name} is idempotent by '{idempotency.class_}', but has no key."
             yield Finding(

@@ -19,7 +19,7 @@ from codegen.spec import Spec
 def reserved_word(spec: Spec) -> Iterator[Finding]:
     for file, path, name in _names(spec):
         if keyword.iskeyword(name):
-            message = f"'{path[-1]}' would be called '{name}' in Python, where that is a reserved word."
+            message = f"'{name}' is a reserved word of Python, where this name would be used."
             yield Finding(spec.place(file, *path, key=True), message, "Choose another name.")
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import BaseModel, RootModel, ValidationError
 
-from codegen.diagnostics import Diagnostic, closest, suggest
+from codegen.diagnostics import Diagnostic, closest
 from codegen.source import Path, Source
 
 _KINDS = {
@@ -86,7 +86,9 @@ def _leave_out(source: Source, problems: dict[Path, list[Any]], dropped: set[str
     elements = {_element(source.data, path) for path in problems}
     if () in elements:
         return False
-    dropped.update(str(step) for path in problems for step in path)
+    for name in {str(step) for path in problems for step in path}:
+        # A name in the wrong case is still the name of what cannot be read.
+        dropped.update((name, name.lower(), name.upper(), name[:1].upper() + name[1:]))
     # From the end, so that what is taken out of a list does not move what is still to be taken out.
     for path in sorted(
         elements, key=lambda path: [(isinstance(step, str), step) for step in path], reverse=True
@@ -120,15 +122,17 @@ def _complaints(
         if errors[0]["type"] == "extra_forbidden":
             name = str(path[-1])
             present = {str(key[-1]) for key in source.keys if key[:-1] == path[:-1]}
-            known = [key for key in _keys_at(model, path[:-1]) if key not in present]
+            known = _keys_at(model, path[:-1])
+            meant = closest(name, [key for key in known if key not in present])
             # A misspelt key is missing under its right name, too; that is no complaint of its own.
-            missing.discard((*path[:-1], closest(name, known)))
+            missing.discard((*path[:-1], meant))
             message = f"The key '{name}' is not part of the language here."
-            yield Diagnostic(source.place(path, key=True), "E004", message, suggest(name, known))
+            hint = f"Did you mean '{meant}'?" if meant else f"Known: {', '.join(known)}."
+            yield Diagnostic(source.place(path, key=True), "E004", message, hint)
     for path, errors in problems.items():
         if path in missing:
-            inside = _shown(path[:-1])
-            place = source.place(path[:-1], key=len(path) > 1)
+            inside = ".".join(map(str, path[:-1])) or "the file"
+            place = source.place(path[:-1], key=isinstance([0, *path][-2], str))
             yield Diagnostic(
                 place, "E006", f"The key '{path[-1]}' is missing in {inside}.", f"Add '{path[-1]}: …'."
             )
@@ -143,9 +147,9 @@ def _misfit(source: Source, path: Path, errors: list[Any]) -> Diagnostic:
     place = source.place(path)
     if wrong := [each for each in errors if each["type"] not in _KINDS]:
         value = json.dumps(wrong[0]["input"], ensure_ascii=False, default=str)[:60]
-        return Diagnostic(place, "E007", f"{_shown(path)} cannot be {value}.", _explain(wrong[0]))
+        return Diagnostic(place, "E007", f"{_subject(path)} cannot be {value}.", _explain(wrong[0]))
     kinds = " or ".join(dict.fromkeys(_KINDS[each["type"]] for each in errors))
-    return Diagnostic(place, "E005", f"{_shown(path)} has the wrong type.", f"It must be {kinds}.")
+    return Diagnostic(place, "E005", f"{_subject(path)} has the wrong type.", f"It must be {kinds}.")
 
 
 def _explain(error: Any) -> str:
@@ -155,8 +159,8 @@ def _explain(error: Any) -> str:
     return f"{error['msg'].removeprefix('Input ').capitalize()}."
 
 
-def _shown(path: Path) -> str:
-    return ".".join(map(str, path)) or "the file"
+def _subject(path: Path) -> str:
+    return ".".join(map(str, path)) or "The file"
 
 
 def _keys_at(model: type[BaseModel], path: Path) -> list[str]:

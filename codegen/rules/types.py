@@ -24,7 +24,8 @@ _MAP_KEYS = sorted(set(SCALARS) - {"bytes", "double", "float"})
 def unknown_proto(spec: Spec) -> Iterator[Finding]:
     for proto in spec.types.root:
         place = spec.place("types", proto, key=True)
-        yield from unknown(spec, place, "Types are defined for the proto", proto, spec.system.protos)
+        lack = "which system.yaml does not have"
+        yield from unknown(spec, place, "Types are defined for the proto", proto, spec.system.protos, lack)
 
 
 @rule(
@@ -32,6 +33,7 @@ def unknown_proto(spec: Spec) -> Iterator[Finding]:
     "Two types have the same name. A name means the same in all protos of a system.",
     wrong="public: {messages: {Page: {}}}\ninternal: {messages: {Page: {}}}",
     right="public: {messages: {Page: {}}}\ninternal: {messages: {RecordPage: {}}}",
+    spreads=True,
 )
 def type_twice(spec: Spec) -> Iterator[Finding]:
     first: dict[str, Path] = {}
@@ -45,6 +47,11 @@ def type_twice(spec: Spec) -> Iterator[Finding]:
                     hint = "Give it another name, or use the one that is there."
                     yield Finding(spec.place("types", *path, key=True), message, hint)
                 first.setdefault(name, path)
+    for name in spec.services.services:
+        if name in first:
+            message = f"The service '{name}' is called like a type."
+            place = spec.place("services", "services", name, key=True)
+            yield Finding(place, message, "Give one of them another name.")
 
 
 @rule(
@@ -142,6 +149,7 @@ def unknown_type(spec: Spec) -> Iterator[Finding]:
     "A proto uses a type of another proto without importing it.",
     wrong="internal: {file: internal.proto, package: tasks.internal}",
     right="internal: {file: internal.proto, package: tasks.internal, imports: [public]}",
+    needs=("system", "types"),
 )
 def import_missing(spec: Spec) -> Iterator[Finding]:
     uses = [
@@ -190,23 +198,20 @@ def value_twice(spec: Spec) -> Iterator[Finding]:
     taken: dict[tuple[str, str], str] = {}
     for proto, types in spec.types.root.items():
         package = spec.system.protos[proto].package if proto in spec.system.protos else proto
-        for name in types.messages:
-            taken[package, name] = f"the message '{name}'"
+        taken |= {(package, name): name for name in types.messages}
         for enum_name, enum in types.enums.items():
             for value in enum.values:
-                other = taken.setdefault((package, value), f"the enum '{enum_name}'")
-                # protoc refuses values that differ only in the enum's name in front of them.
+                place = spec.place("types", proto, "enums", enum_name, "values", value, key=True)
+                other = taken.setdefault((package, value), enum_name)
                 short = value.removeprefix(_prefix(enum_name))
-                if short != value and short in enum.values:
-                    other = f"'{short}' but for its prefix"
-                if other != f"the enum '{enum_name}'":
-                    place = spec.place("types", proto, "enums", enum_name, "values", value, key=True)
-                    message = (
-                        f"The value '{value}' of '{enum_name}' clashes with {other} in the same package."
-                    )
+                if other != enum_name:
+                    message = f"'{value}' of '{enum_name}' has a namesake in '{other}' of the same package."
                     yield Finding(
-                        place, message, f"Call it '{_prefix(enum_name)}{short}', or rename the other."
+                        place, message, f"Call it '{_prefix(enum_name)}{value}', or rename the other."
                     )
+                elif short != value and short in enum.values:
+                    message = f"'{value}' and '{short}' of '{enum_name}' are the same to protoc."
+                    yield Finding(place, message, "Remove one of them.")
 
 
 @rule(
@@ -226,6 +231,23 @@ def json_name_twice(spec: Spec) -> Iterator[Finding]:
                 message = f"{listed([first[json_name], name])} are both '{json_name}' in JSON."
                 yield Finding(spec.place("types", *path, name, key=True), message, "Rename one of them.")
             first.setdefault(json_name, name)
+
+
+@rule(
+    "E113",
+    "A number cannot be used on the wire.",
+    wrong="fields: {job_id: {number: 19000, type: string}}  # protobuf keeps 19000 to 19999 for itself",
+    right="fields: {job_id: {number: 1, type: string}}",
+)
+def impossible_number(spec: Spec) -> Iterator[Finding]:
+    for path, type_, members in _types(spec):
+        for name, member in members.items():
+            limits = "of 2147483647 at most" if isinstance(type_, EnumType) else "outside 19000 to 19999"
+            possible = member.number < 2**31 if isinstance(type_, EnumType) else member.number // 1000 != 19
+            if not possible:
+                place = spec.place("types", *path, name, "number")
+                message = f"'{name}' has the number {member.number}, which cannot be used on the wire."
+                yield Finding(place, message, f"Choose a number {limits}.")
 
 
 def _types(

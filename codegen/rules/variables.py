@@ -32,6 +32,7 @@ def unknown_variable(spec: Spec) -> Iterator[Finding]:
     "A rule between variables does not say one thing.",
     wrong="- {variable: WORKER_TIMEOUT_MS}",
     right="- {variable: WORKER_TIMEOUT_MS, greater_than: HEARTBEAT_INTERVAL_MS}",
+    needs=("environment",),
 )
 def shapeless(spec: Spec) -> Iterator[Finding]:
     for index, row in enumerate(spec.environment.rules):

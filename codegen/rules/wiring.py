@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from codegen.diagnostics import Place
 from codegen.language.deployments import Deployment, Node
 from codegen.rules.calls import needed_calls
 from codegen.rules.lookup import public_methods
@@ -44,9 +45,10 @@ def unknown_upstream(spec: Spec) -> Iterator[Finding]:
 )
 def bad_address(spec: Spec) -> Iterator[Finding]:
     for path, deployment, node_name, node in _nodes(spec):
-        for variable in node.upstreams:
-            where = (*path, "upstreams", variable)
-            yield from _bad_variable(spec, deployment, node_name, where, variable, "address")
+        for variable, target in node.upstreams.items():
+            place = spec.place("deployments", *path, "upstreams", variable, key=True)
+            subject = f"The node '{node_name}' has the address of '{target}' in"
+            yield from _bad_variable(spec, place, subject, variable, "address", deployment, node_name)
 
 
 @rule(
@@ -59,24 +61,24 @@ def bad_address(spec: Spec) -> Iterator[Finding]:
 def bad_port(spec: Spec) -> Iterator[Finding]:
     for path, deployment, node_name, node in _nodes(spec):
         if node.listen:
-            where = (*path, "listen", "port")
-            yield from _bad_variable(spec, deployment, node_name, where, node.listen.port, "port")
+            place = spec.place("deployments", *path, "listen", "port")
+            subject = f"The node '{node_name}' has its port in"
+            yield from _bad_variable(spec, place, subject, node.listen.port, "port", deployment, node_name)
 
 
 def _bad_variable(
-    spec: Spec, deployment: Deployment, node: str, path: Path, name: str, type_: str
+    spec: Spec, place: Place, subject: str, name: str, type_: str, deployment: Deployment, node: str
 ) -> Iterator[Finding]:
-    place = spec.place("deployments", *path, key=type_ == "address")
     row = spec.environment.variables.get(name)
     fitting = [each for each, row in spec.environment.variables.items() if row.type == type_]
     if row is None:
-        yield from unknown(spec, place, f"The node '{node}' finds its {type_} in", name, fitting)
+        yield from unknown(spec, place, subject, name, fitting)
     elif row.type != type_:
-        message = f"The node '{node}' finds its {type_} in {name}, which is of type {row.type}."
-        yield Finding(place, message, f"Known: {', '.join(fitting)}." if fitting else "")
+        hint = f"Known: {', '.join(fitting)}." if fitting else ""
+        yield Finding(place, f"{subject} {name}, which is of type {row.type}.", hint)
     elif name not in spec.variables_of(deployment, node):
-        message = f"The node '{node}' finds its {type_} in {name}, which it does not read."
-        yield Finding(place, message, f"Add '{node}' to 'read_by' of {name} in environment.yaml.")
+        hint = f"Add '{node}' to 'read_by' of {name} in environment.yaml."
+        yield Finding(place, f"{subject} {name}, which it does not read.", hint)
 
 
 @rule(
@@ -102,19 +104,19 @@ def needless_upstream(spec: Spec) -> Iterator[Finding]:
     wrong="gateway: {upstreams: {}}  # and gateway may call JobInternalService",
     right="gateway: {upstreams: {JOB_SERVICE_ADDR: job}}",
     needs=_FILES,
+    spreads=True,
 )
 def missing_upstream(spec: Spec) -> Iterator[Finding]:
     for path, deployment, node_name, node in _nodes(spec):
         for target, ref in _targets(spec, deployment, node).items():
-            if target in node.upstreams.values():
-                continue
             place = spec.place("deployments", *path, key=True)
-            message = f"The node '{node_name}' may call {ref} on '{target}', but has no address of it."
-            hint = f"Add 'upstreams: {{<variable>: {target}}}' with a variable of type address."
             if deployment.transport == "in_process":
                 message = f"The node '{node_name}' may call {ref}, but in process it cannot reach '{target}'."
-                hint = "Host both components on one node, or say 'transport: grpc'."
-            yield Finding(place, message, hint)
+                yield Finding(place, message, "Host both on one node, or say 'transport: grpc'.")
+            elif target not in node.upstreams.values():
+                message = f"The node '{node_name}' may call {ref} on '{target}', but has no address of it."
+                hint = f"Add 'upstreams: {{<variable>: {target}}}' with a variable of type address."
+                yield Finding(place, message, hint)
 
 
 def _targets(spec: Spec, deployment: Deployment, node: Node, *, needed: bool = False) -> dict[str, str]:
@@ -136,7 +138,8 @@ def _targets(spec: Spec, deployment: Deployment, node: Node, *, needed: bool = F
     "A node has something to serve, but does not listen.",
     wrong="queue: {hosts: [queue]}",
     right="queue: {hosts: [queue], listen: {port: QUEUE_PORT}}",
-    needs=("services", "callers"),
+    needs=_FILES,
+    spreads=True,
 )
 def deaf(spec: Spec) -> Iterator[Finding]:
     for path, deployment, node_name, node in _nodes(spec):
@@ -196,7 +199,7 @@ def port_twice(spec: Spec) -> Iterator[Finding]:
     "A healthcheck has a target that is no address, or a variable that the node does not read.",
     wrong='queue: {healthcheck: {mode: tcp, target: "127.0.0.1:${JOB_PORT}"}}',
     right='queue: {healthcheck: {mode: tcp, target: "127.0.0.1:${QUEUE_PORT}"}}',
-    needs=("environment",),
+    needs=("deployments", "environment"),
     spreads=True,
 )
 def bad_target(spec: Spec) -> Iterator[Finding]:
@@ -204,7 +207,11 @@ def bad_target(spec: Spec) -> Iterator[Finding]:
         place = spec.place("deployments", *path, "healthcheck", "target")
         target = node.healthcheck.target
         names = re.findall(r"\$\{([^{}]*)\}", target)
-        read = spec.variables_of(deployment, node_name)
+        read = [
+            name
+            for name, row in spec.variables_of(deployment, node_name).items()
+            if row.type in ("port", "address")
+        ]
         if not re.fullmatch(r"\$\{[^{}]*\}|[^\s:${}]+:(\$\{[^{}]*\}|[0-9]{1,5})", target):
             hint = "Write it as '127.0.0.1:${PORT}' or '${ADDRESS}'."
             yield Finding(place, f"'{target}' is no target of a healthcheck.", hint)

@@ -1,7 +1,7 @@
 """How complaints look: each folder in diagnostics/ changes the locker spec and holds the exact output.
 
-A folder has `change.diff` (hunks without line numbers, each under the name of its file), whole files that take
-the place of the locker's, or both. CHARTER_UPDATE_GOLDEN=1 writes the expected output anew.
+A folder has `change.diff` (hunks without line numbers, each under the name of its file), whole files that
+take the place of the locker's, or both. CHARTER_UPDATE_GOLDEN=1 writes the expected output anew.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def test_output_is_exact(case: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.startswith("E")])
 def test_one_cause_one_complaint(case: str, tmp_path: Path) -> None:
-    """A single fault gives complaints of the one code that its folder is named after."""
-    assert {each.code for each in complaints_of(HERE / case, tmp_path)} == {case[:4]}
+    """A single fault gives a single complaint, of the code that its folder is named after."""
+    assert [each.code for each in complaints_of(HERE / case, tmp_path)] == [case[:4]]
 
 
 def test_every_code_has_a_folder() -> None:
@@ -109,7 +109,9 @@ def complaints_of(case: Path, workplace: Path) -> list[Diagnostic]:
     for file in case.glob("*.yaml"):
         shutil.copy(file, spec)
     if (case / "change.diff").exists():
-        for hunk in re.split(r"^(?=--- )", (case / "change.diff").read_text(encoding="utf-8"), flags=re.M)[1:]:
+        for hunk in re.split(r"^(?=--- )", (case / "change.diff").read_text(encoding="utf-8"), flags=re.M)[
+            1:
+        ]:
             apply(hunk, spec)
     return examine(spec, workplace)[1]
 

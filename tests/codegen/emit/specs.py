@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -40,3 +41,10 @@ def changed(of: Spec, file: str, change: Callable[[Any], None]) -> Spec:
     change(data)
     parts: dict[str, Any] = {file: FILES[file].model_validate(data, strict=False)}
     return dataclasses.replace(of, **parts)
+
+
+def run(
+    *command: str | Path, cwd: Path = ROOT, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """A command and what it said; how it ended is for the test to judge."""
+    return subprocess.run(command, cwd=cwd, env=env, check=False, capture_output=True, text=True)

@@ -1,0 +1,95 @@
+"""Hand-written gRPC services without an engine: the baselines. `python -m bench.bare ROLE PORT [ADDRESS …]`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import uuid
+from typing import Any
+
+import grpc
+import grpc.aio
+import uvloop
+
+from generated import taskqueue_internal_pb2 as internal
+from generated import taskqueue_internal_pb2_grpc as internal_grpc
+from generated import taskqueue_public_pb2 as public
+from generated import taskqueue_public_pb2_grpc as public_grpc
+from runtime.tls import Credentials, server_name
+
+SYSTEM = "taskqueue"
+
+
+class BareQueue(internal_grpc.QueueInternalServiceServicer):
+    """Answers an enqueue, as little as an answer can be."""
+
+    async def EnqueueJob(self, request: Any, context: Any) -> Any:  # noqa: N802
+        return internal.EnqueueJobResponse(accepted=True)
+
+
+class BareJob(internal_grpc.JobInternalServiceServicer):
+    """Keeps created jobs in a dictionary."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Any] = {}
+
+    async def CreateJob(self, request: Any, context: Any) -> Any:  # noqa: N802
+        job_id = str(uuid.uuid4())
+        self._jobs[job_id] = request.spec
+        return internal.CreateJobResponse(job_id=job_id, status=public.QUEUED)
+
+
+class BareGateway(public_grpc.TaskQueuePublicServiceServicer):
+    """Creates, then enqueues."""
+
+    def __init__(self, job: grpc.aio.Channel, queue: grpc.aio.Channel) -> None:
+        self._job = internal_grpc.JobInternalServiceStub(job)
+        self._queue = internal_grpc.QueueInternalServiceStub(queue)
+
+    async def SubmitJob(self, request: Any, context: Any) -> Any:  # noqa: N802
+        created = await self._job.CreateJob(internal.CreateJobRequest(spec=request.spec), timeout=1)
+        await self._queue.EnqueueJob(internal.EnqueueJobRequest(job_id=created.job_id), timeout=1)
+        return public.SubmitJobResponse(job_id=created.job_id, initial_status=public.QUEUED)
+
+
+async def serve(role: str, port: int, upstreams: list[str]) -> None:
+    """Serves one of the baselines until it is killed."""
+    server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+    if role == "queue":
+        internal_grpc.add_QueueInternalServiceServicer_to_server(BareQueue(), server)
+    elif role == "job":
+        internal_grpc.add_JobInternalServiceServicer_to_server(BareJob(), server)
+    else:
+        channels = [
+            _channel(address, component)
+            for address, component in zip(upstreams, ("job", "queue"), strict=True)
+        ]
+        public_grpc.add_TaskQueuePublicServiceServicer_to_server(BareGateway(*channels), server)
+    tls = credentials()
+    if tls is None:
+        server.add_insecure_port(f"127.0.0.1:{port}")
+    else:
+        server.add_secure_port(f"127.0.0.1:{port}", tls.for_server(require_client=role != "gateway"))
+    await server.start()
+    await server.wait_for_termination()
+
+
+def credentials() -> Credentials | None:
+    """The same certificates as the nodes it is compared with, or none."""
+    if "TLS_CERT_FILE" not in os.environ:
+        return None
+    return Credentials.read(*(os.environ[name] for name in ("TLS_CERT_FILE", "TLS_KEY_FILE", "TLS_CA_FILE")))
+
+
+def _channel(address: str, component: str) -> grpc.aio.Channel:
+    tls = credentials()
+    if tls is None:
+        return grpc.aio.insecure_channel(address)
+    options = tls.name_options(server_name(SYSTEM, component))
+    return grpc.aio.secure_channel(address, tls.for_client(), options)
+
+
+if __name__ == "__main__":
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve(sys.argv[1], int(sys.argv[2]), sys.argv[3:]))

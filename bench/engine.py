@@ -1,0 +1,206 @@
+"""What the engine costs: the same messages through hand-written gRPC and through the engine, in one run.
+
+`nox -s bench -- engine` prints the ratios and writes them to `bench/results/engine.json`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from bench.machine import describe, free_port
+from bench.pickup import pickup
+from bench.retained import retained
+from runtime.certs import make_certificates
+from runtime.serve import load_system
+
+DEPLOYMENT = "taskqueue.microservices"
+RESULTS = Path(__file__).parent / "results"
+PAIRS = 9
+CALLS = 3000
+IN_FLIGHT = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two sides of a comparison: processes, and the address that is called."""
+
+    processes: list[psutil.Process]
+    address: str
+
+    def cpu(self) -> float:
+        """Processor seconds of all its processes so far."""
+        return sum(sum(each.cpu_times()[:2]) for each in self.processes)
+
+
+def main(_arguments: list[str]) -> int:
+    """Runs all comparisons; 1 if one misses its bar."""
+    found: dict[str, Any] = {"machine": describe(), "command": "nox -s bench -- engine", "bars": {}}
+    console = Console()
+    with tempfile.TemporaryDirectory(prefix="charter-bench-") as folder:
+        for name, method, tls, bar in (
+            ("echo", "enqueue", False, 0.85),
+            ("echo with TLS", "enqueue", True, 0.85),
+            ("submit chain", "submit", False, 0.80),
+            ("submit chain with TLS", "submit", True, 0.80),
+        ):
+            certificates = Path(folder, "certs") if tls else None
+            if certificates is not None and not certificates.exists():
+                make_certificates(load_system("taskqueue"), "microservices", certificates)
+            found[name] = compare(method, certificates)
+            found["bars"][name] = {"ratio": found[name]["calls_per_s_ratio"], "at_least": bar}
+            console.print(f"{name}: {found[name]['calls_per_s_ratio']:.2f}x")
+    found["idle pickup"] = asyncio.run(pickup(DEPLOYMENT))
+    found["retained jobs"] = asyncio.run(retained())
+    _show(console, found)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "engine.json").write_text(json.dumps(found, indent=2) + "\n")
+    missed = [name for name, each in found["bars"].items() if each["ratio"] < each["at_least"]]
+    console.print(f"Missed: {', '.join(missed)}" if missed else "Every bar is met.")
+    return int(bool(missed))
+
+
+def compare(method: str, certificates: Path | None) -> dict[str, Any]:
+    """Interleaved runs against the baseline and the engine; medians, so that one bad moment does not count."""
+    with ExitStack() as running:
+        sides = {
+            "bare": running.enter_context(_bare(method, certificates)),
+            "engine": running.enter_context(_engine(method, certificates)),
+        }
+        runs = [{name: _measured(side, method, certificates) for name, side in sides.items()} for _ in range(PAIRS)]
+    medians = {
+        name: {key: statistics.median(run[name][key] for run in runs) for key in runs[0][name]} for name in sides
+    }
+    ratios = [run["engine"]["calls_per_s"] / run["bare"]["calls_per_s"] for run in runs]
+    return {
+        **medians,
+        "calls_per_s_ratio": round(statistics.median(ratios), 3),
+        "cpu_ratio": round(medians["engine"]["cpu_us_per_call"] / medians["bare"]["cpu_us_per_call"], 3),
+        "pairs": PAIRS,
+        "calls": CALLS,
+        "in_flight": IN_FLIGHT,
+    }
+
+
+def _measured(side: Side, method: str, certificates: Path | None) -> dict[str, float]:
+    caller = "gateway" if method == "enqueue" else ""
+    environ = _environ(caller, certificates) if caller or certificates is None else _environ("gateway", certificates)
+    token = _token(caller) if caller and certificates is None else ""
+    command = [sys.executable, "-m", "bench.load", side.address, method, str(CALLS), str(IN_FLIGHT), token]
+    before = side.cpu()
+    done = subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True, check=True)
+    told: dict[str, float] = json.loads(done.stdout)
+    return {
+        "calls_per_s": told["calls_per_s"],
+        "cpu_us_per_call": (side.cpu() - before) / told["calls"] * 1e6,
+        "client_cpu_share": told["client_cpu_share"],
+    }
+
+
+@contextmanager
+def _bare(method: str, certificates: Path | None) -> Iterator[Side]:
+    ports = {role: free_port() for role in ("gateway", "job", "queue")}
+    roles = ["queue"] if method == "enqueue" else ["job", "queue", "gateway"]
+    upstreams = {"gateway": [f"127.0.0.1:{ports['job']}", f"127.0.0.1:{ports['queue']}"]}
+    commands = {
+        role: (["bench.bare", role, str(ports[role]), *upstreams.get(role, [])], _environ(role, certificates))
+        for role in roles
+    }
+    with _processes(commands, ports) as processes:
+        yield Side(processes, f"127.0.0.1:{ports[roles[-1]]}")
+
+
+@contextmanager
+def _engine(method: str, certificates: Path | None) -> Iterator[Side]:
+    ports = {role: free_port() for role in ("gateway", "job", "queue")}
+    roles = ["queue"] if method == "enqueue" else ["job", "queue", "gateway"]
+    wiring = {f"{role.upper()}_PORT": str(port) for role, port in ports.items()}
+    wiring |= {f"{role.upper()}_SERVICE_ADDR": f"127.0.0.1:{port}" for role, port in ports.items()}
+    wiring["RESULT_SERVICE_ADDR"] = f"127.0.0.1:{free_port()}"
+    commands = {
+        role: (["runtime.serve", f"{DEPLOYMENT}.{role}"], {**wiring, **_environ(role, certificates)}) for role in roles
+    }
+    with _processes(commands, ports) as processes:
+        yield Side(processes, f"127.0.0.1:{ports[roles[-1]]}")
+
+
+@contextmanager
+def _processes(
+    commands: Mapping[str, tuple[list[str], dict[str, str]]], ports: Mapping[str, int]
+) -> Iterator[list[psutil.Process]]:
+    started = []
+    try:
+        for arguments, environ in commands.values():
+            command = [sys.executable, "-m", *arguments]
+            started.append(subprocess.Popen(command, env={**os.environ, **environ}, stdout=subprocess.DEVNULL))
+        for role in commands:
+            _wait_for(ports[role])
+        yield [psutil.Process(each.pid) for each in started]
+    finally:
+        for each in started:
+            each.terminate()
+        for each in started:
+            each.wait()
+
+
+def _wait_for(port: int) -> None:
+    import socket
+
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise TimeoutError(f"nothing listens on port {port}")
+
+
+def _environ(role: str, certificates: Path | None) -> dict[str, str]:
+    if certificates is None:
+        digests = ",".join(
+            f"{name}={hashlib.sha256(_token(name).encode()).hexdigest()}" for name in ("gateway", "coordinator")
+        )
+        return {"CALLER_TOKEN": _token(role), "ACCEPTED_TOKENS": digests}
+    return {
+        "TLS_CERT_FILE": str(certificates / f"{role}.crt"),
+        "TLS_KEY_FILE": str(certificates / f"{role}.key"),
+        "TLS_CA_FILE": str(certificates / "ca.crt"),
+    }
+
+
+def _token(role: str) -> str:
+    return f"bench-token-of-{role}"
+
+
+def _show(console: Console, found: Mapping[str, Any]) -> None:
+    table = Table("comparison", "bare calls/s", "engine calls/s", "ratio", "bar", "CPU us/call", "CPU ratio")
+    for name, bar in found["bars"].items():
+        row = found[name]
+        table.add_row(
+            name,
+            f"{row['bare']['calls_per_s']:.0f}",
+            f"{row['engine']['calls_per_s']:.0f}",
+            f"{row['calls_per_s_ratio']:.2f}",
+            f">= {bar['at_least']:.2f}",
+            f"{row['bare']['cpu_us_per_call']:.0f} / {row['engine']['cpu_us_per_call']:.0f}",
+            f"{row['cpu_ratio']:.2f}",
+        )
+    console.print(table)
+    console.print(f"idle pickup: {found['idle pickup']}")
+    console.print(f"retained jobs: {found['retained jobs']}")

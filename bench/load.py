@@ -1,0 +1,70 @@
+"""A client that keeps so many calls in flight: `python -m bench.load` prints what it got as one JSON line.
+
+It is a process of its own, speaks bare gRPC, and is the same for a baseline and for what is compared with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from typing import Any
+
+import grpc
+import grpc.aio
+import uvloop
+
+from bench.bare import SYSTEM, credentials
+from generated import taskqueue_internal_pb2 as internal
+from generated import taskqueue_public_pb2 as public
+from runtime.tls import server_name
+
+METHODS: dict[str, tuple[str, str, Any, Any]] = {
+    "enqueue": (
+        "/taskqueue.internal.v1.QueueInternalService/EnqueueJob",
+        "queue",
+        internal.EnqueueJobRequest(job_id="3f2b8c1e-9d4a-4e6b-8f10-2a7c5d9e0b13"),
+        internal.EnqueueJobResponse,
+    ),
+    "submit": (
+        "/taskqueue.v1.TaskQueuePublicService/SubmitJob",
+        "gateway",
+        public.SubmitJobRequest(spec=public.JobSpec(job_type="bench", labels={"team": "a"})),
+        public.SubmitJobResponse,
+    ),
+}
+
+
+async def load(address: str, method: str, calls: int, in_flight: int, token: str) -> dict[str, float]:
+    """Makes so many calls, so many at a time."""
+    path, component, request, response = METHODS[method]
+    tls = credentials()
+    if tls is None:
+        channel = grpc.aio.insecure_channel(address)
+    else:
+        channel = grpc.aio.secure_channel(
+            address, tls.for_client(), tls.name_options(server_name(SYSTEM, component))
+        )
+    call: Any = channel.unary_unary(
+        path, request_serializer=type(request).SerializeToString, response_deserializer=response.FromString
+    )
+    metadata = (("authorization", f"Bearer {token}"),) if token else ()
+
+    async def keep_calling(count: int) -> None:
+        for _ in range(count):
+            await call(request, timeout=5, metadata=metadata)
+
+    await keep_calling(20)
+    started, cpu = time.perf_counter(), time.process_time()
+    await asyncio.gather(*(keep_calling(calls // in_flight) for _ in range(in_flight)))
+    seconds, busy = time.perf_counter() - started, time.process_time() - cpu
+    await channel.close()
+    done = calls // in_flight * in_flight
+    return {"calls_per_s": done / seconds, "client_cpu_share": busy / seconds, "calls": done}
+
+
+if __name__ == "__main__":
+    address, method, calls, in_flight, token = sys.argv[1:]
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        print(json.dumps(runner.run(load(address, method, int(calls), int(in_flight), token))))

@@ -1,0 +1,64 @@
+"""What a million kept jobs cost: bytes for each, and the time of a page beside that of a small store."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from typing import Any
+
+import psutil
+
+from generated.taskqueue.lifecycle import JOB
+from generated.taskqueue.messages import DONE, QUEUED, RUNNING, JobSpec
+from generated.taskqueue.system import SYSTEM
+from handlers.taskqueue.job import JobRecord
+from runtime.call import Call
+from runtime.log import Log
+from runtime.memory import MemoryStore
+from runtime.metrics import Metrics
+from runtime.world import RealWorld
+
+FEW, MANY, PAGE = 10_000, 1_000_000, 200
+
+
+async def retained() -> dict[str, Any]:
+    """Fills a small and a large store and reads pages from anywhere in both."""
+    few, _ = await _filled(FEW)
+    many, bytes_each = await _filled(MANY)
+    small, large = await _page_ms(few, FEW), await _page_ms(many, MANY)
+    return {
+        "jobs": MANY,
+        "bytes_per_job": round(bytes_each),
+        "page": PAGE,
+        f"page_ms_at_{FEW}": round(small, 3),
+        f"page_ms_at_{MANY}": round(large, 3),
+        "ratio": round(large / small, 2),
+    }
+
+
+async def _filled(count: int) -> tuple[MemoryStore[JobRecord], float]:
+    world = RealWorld()
+    store: MemoryStore[JobRecord] = MemoryStore(SYSTEM, JOB, JobRecord, world, Metrics())
+    log = Log("bench", "ERROR", world)
+    gateway = Call(world=world, log=log, caller="gateway", method="bench")
+    coordinator = Call(world=world, log=log, caller="coordinator", method="bench")
+    before = psutil.Process(os.getpid()).memory_info().rss
+    for number in range(count):
+        spec = JobSpec(job_type="sleep", work_duration_ms=number % 1000, labels={"team": "a"})
+        record = JobRecord(world.new_id(), spec.SerializeToString(deterministic=True), spec.job_type)
+        await store.create(record, gateway)
+        if number % 3:
+            await store.move(record.job_id, QUEUED, RUNNING, coordinator)
+            await store.move(record.job_id, RUNNING, DONE, coordinator)
+    return store, (psutil.Process(os.getpid()).memory_info().rss - before) / count
+
+
+async def _page_ms(store: MemoryStore[JobRecord], count: int) -> float:
+    """The median over pages from the front, the middle and near the end, of all states together."""
+    times = []
+    for offset in [0, count // 2, count - 2 * PAGE] * 30:
+        started = time.perf_counter()
+        await store.page((), offset, PAGE, newest_first=True)
+        times.append((time.perf_counter() - started) * 1000)
+    return statistics.median(times)

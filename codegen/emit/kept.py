@@ -1,0 +1,50 @@
+"""What is slow to make and hangs on the generator alone, kept from run to run: it is the same for every spec."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from jinja2.bccache import Bucket
+
+from codegen import cache
+
+PROJECT = Path(__file__).parents[2]
+FOLDER = PROJECT / ".charter"
+
+
+def kept(name: str, version: str, make: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
+    """Some texts, made anew when the code of the generator has changed or the version of a library it uses."""
+    path, key = FOLDER / f"{name}.json", f"{version} {cache.digest(PROJECT, ('codegen',))}"
+    with suppress(OSError, ValueError, KeyError):
+        found: dict[str, dict[str, str]] = json.loads(path.read_bytes())
+        return found[key]
+    texts = make()
+    with suppress(OSError):
+        FOLDER.mkdir(exist_ok=True)
+        scratch = path.with_suffix(f".{os.getpid()}")
+        scratch.write_text(json.dumps({key: texts}), encoding="utf-8")
+        scratch.replace(path)
+    return texts
+
+
+class CompiledTemplates(jinja2.FileSystemBytecodeCache):
+    """Compiled templates. Without them a run would spend most of its time compiling."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        # A template compiles to something else under other options or by another jinja2.
+        self._salt = f"{jinja2.__version__} {sorted(map(str, options.items()))}"
+        super().__init__(str(FOLDER / "templates"))
+
+    def get_source_checksum(self, source: str) -> str:
+        return super().get_source_checksum(f"{self._salt}\0{source}")
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError):
+            Path(self.directory).mkdir(parents=True, exist_ok=True)
+            super().dump_bytecode(bucket)

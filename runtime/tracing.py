@@ -1,0 +1,76 @@
+"""Traces by OpenTelemetry, where the `tracing` extra is installed and an exporter is configured.
+
+Without them the trace context of a caller is passed on as it came, and nothing else is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.trace import Span as OpenSpan
+
+_SWITCHES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+
+
+class Span:
+    """One call in a trace."""
+
+    def __init__(self, span: OpenSpan) -> None:
+        self._span = span
+
+    @property
+    def traceparent(self) -> str:
+        """The context that calls made within this one carry along."""
+        context = self._span.get_span_context()
+        return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
+
+    def end(self, code: str) -> None:
+        """Ends it with the code that was answered."""
+        from opentelemetry.trace import Status, StatusCode
+
+        self._span.set_attribute("rpc.grpc.status_code", code)
+        if code != "OK":
+            self._span.set_status(Status(StatusCode.ERROR, code))
+        self._span.end()
+
+
+class Tracer:
+    """Makes the spans of one node."""
+
+    def __init__(self, provider: TracerProvider) -> None:
+        self._provider = provider
+        self._tracer = provider.get_tracer("charter")
+
+    def begin(self, method: str, caller: str, parent: str | None, fields: Mapping[str, Any]) -> Span:
+        """A span for a call, below that of its caller if there is one."""
+        from opentelemetry.trace import SpanKind
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        context = TraceContextTextMapPropagator().extract({"traceparent": parent}) if parent else None
+        known = {name: str(value) for name, value in fields.items() if value is not None}
+        service, _, name = method.partition(".")
+        attributes = {"rpc.system": "grpc", "rpc.service": service, "rpc.method": name, "caller": caller, **known}
+        return Span(
+            self._tracer.start_span(method, context=context, kind=SpanKind.SERVER, attributes=attributes)
+        )
+
+    def close(self) -> None:
+        """Sends what is still waiting to be sent."""
+        self._provider.shutdown()
+
+
+def tracer(service: str, environ: Mapping[str, str]) -> Tracer | None:
+    """The tracer of a node, or None where nobody asked for traces."""
+    if not any(environ.get(name) for name in _SWITCHES):
+        return None
+    from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    provider = TracerProvider(resource=Resource.create({"service.name": service}))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return Tracer(provider)

@@ -1,0 +1,22 @@
+"""What the tests of reviews share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.codegen.review.project import Project, project_at
+
+
+@pytest.fixture
+def project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Project:
+    """A project with one system that was never accepted."""
+    return project_at(tmp_path, capsys)
+
+
+@pytest.fixture
+def accepted(project: Project) -> Project:
+    """A project whose system is accepted as it is."""
+    project.accept_first()
+    return project

@@ -1,0 +1,90 @@
+"""buf and the review agree on what breaks the wire."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from codegen.emit import proto
+from codegen.load import load
+from codegen.review import Verdict, compare
+from codegen.review.form import write
+from codegen.spec import Spec
+from tests.codegen.review.forms import edited, spec
+from tests.codegen.review.project import LOCKER
+
+BUF = Path(sys.executable).with_name("buf")
+# The wire, and what a caller of today finds missing on it.
+RULES = ["WIRE_JSON", "RPC_NO_DELETE", "SERVICE_NO_DELETE", "MESSAGE_NO_DELETE", "ENUM_NO_DELETE"]
+CONFIG = {"version": "v2", "modules": [{"path": "proto"}], "breaking": {"use": RULES}}
+ITEM = "types/desk/messages/Item"
+SIZE = "types/desk/enums/ParcelSize"
+VAULT = "services/services/VaultService/methods"
+LOST_FIELD = "FIELD_NO_DELETE_UNLESS_NUMBER_RESERVED"
+LOST_VALUE = "ENUM_VALUE_NO_DELETE_UNLESS_NUMBER_RESERVED"
+
+
+@pytest.mark.req("TQ-209")
+@pytest.mark.parametrize(
+    ("edits", "rule"),
+    [
+        ({f"{ITEM}/fields/colour": {"number": 3, "type": "string"}}, ""),
+        ({f"{SIZE}/values/HUGE": {"number": 4}}, ""),
+        ({"types/desk/messages/Hat": {"fields": {"size": {"number": 1, "type": "uint32"}}}}, ""),
+        ({f"{ITEM}/reserved": {"numbers": [9], "names": ["hat"]}}, ""),
+        ({f"{ITEM}/fields/note": None}, LOST_FIELD),
+        (
+            {f"{ITEM}/fields/note": None, f"{ITEM}/fields/text": {"number": 2, "type": "string"}},
+            "FIELD_SAME_NAME",
+        ),
+        ({f"{ITEM}/fields/note/number": 3}, LOST_FIELD),
+        ({f"{ITEM}/fields/note/type": "uint64"}, "FIELD_WIRE_JSON_COMPATIBLE_TYPE"),
+        ({f"{SIZE}/values/LARGE": None}, LOST_VALUE),
+        ({f"{SIZE}/values/LARGE/number": 5}, LOST_VALUE),
+        ({"types/desk/messages/Parcel/reserved/numbers": []}, "RESERVED_MESSAGE_NO_DELETE"),
+        ({f"{VAULT}/ReadParcel": None}, "RPC_NO_DELETE"),
+        (
+            {"types/vault/messages/Note": {}, f"{ITEM}/fields/note/type": "bytes"},
+            "FIELD_WIRE_JSON_COMPATIBLE_TYPE",
+        ),
+        ({f"{VAULT}/MoveParcel/response": "ReadParcelResponse"}, "RPC_SAME_RESPONSE_TYPE"),
+    ],
+)
+def test_buf_agrees(tmp_path: Path, edits: dict[str, Any], rule: str) -> None:
+    """Where the review says that the wire breaks buf says so too, and where it does not buf is silent."""
+    old, new = _locker({}), _locker(edits)
+    breaks = any(each.verdict is Verdict.WIRE for each in compare(old, new))
+    said = _buf_breaking(tmp_path, old, new)
+    assert (breaks, bool(said)) == (bool(rule), bool(rule))
+    assert rule in said
+
+
+def test_a_reserved_deletion_keeps_the_wire(tmp_path: Path) -> None:
+    """A field that is retired with its number and name changes behaviour, but not the wire, as buf has it too."""
+    old = _locker({})
+    new = _locker({f"{ITEM}/fields/note": None, f"{ITEM}/reserved": {"numbers": [2], "names": ["note"]}})
+    assert compare(old, new)[0].verdict is Verdict.BEHAVIOUR
+    assert _buf_breaking(tmp_path, old, new) == ""
+
+
+def _locker(edits: dict[str, Any]) -> Spec:
+    return spec(edited(write(load(LOCKER)), edits))
+
+
+def _buf_breaking(root: Path, old: Spec, new: Spec) -> str:
+    for name, each in (("old", old), ("new", new)):
+        for artefact in proto.emit(each):
+            path = root / name / artefact.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(artefact.text, encoding="utf-8")
+        (root / name / "buf.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
+    command = [str(BUF), "breaking", "new", "--against", "old", "--error-format", "json"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 100), done.stderr
+    assert "COMPILE" not in done.stdout
+    return done.stdout
