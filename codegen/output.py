@@ -13,6 +13,8 @@ OWNED = ("proto", "generated", "spec/schema")
 SHARED = ("docs", "README.md")
 """Places where generated files stand beside written ones."""
 _IGNORED = {"__pycache__", ".mypy_cache", ".ruff_cache"}
+_SETTINGS_OF_USERS = ".env"
+"""Compose reads it from beside the compose file; it is no more ours to delete than to write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ def present(root: Path, folders: Iterable[str] = OWNED) -> Iterator[str]:
     for folder in folders:
         for directory, subfolders, files in os.walk(root / folder):
             subfolders[:] = sorted(set(subfolders) - _IGNORED)
-            for name in sorted(files):
+            for name in sorted(set(files) - {_SETTINGS_OF_USERS}):
                 yield Path(directory, name).relative_to(root).as_posix()
 
 

@@ -55,6 +55,7 @@ class MethodRow(NamedTuple):
     response: str
     deadline_ms: int
     retry: str
+    max_request: str | None
     component: str
 
 
@@ -122,6 +123,7 @@ class Spec:
                 response=method.response or f"{name}Response",
                 deadline_ms=method.deadline_ms or defaults.deadline_ms,
                 retry=method.retry or defaults.retry,
+                max_request=method.max_request or defaults.max_request,
                 component=self.server_of.get(service_name, ""),
             )
             for service_name, service in self.services.services.items()
@@ -177,7 +179,7 @@ class Spec:
         }
 
     def services_of(self, node: Node) -> list[str]:
-        """Services that a node offers: all it hosts, or what outsiders may call when the rest is in process."""
+        """The services of all components that a node hosts."""
         return [service for component in node.hosts for service in self.services.components[component].serves]
 
     def limit(self, value: int | str) -> int:

@@ -90,6 +90,7 @@ def server_options(system: System) -> list[tuple[str, Any]]:
         ("grpc.max_send_message_length", system.message_bytes),
         ("grpc.max_receive_message_length", system.message_bytes),
         ("grpc.max_concurrent_streams", system.concurrent_streams),
+        ("grpc.max_allowed_incoming_connections", system.connections),
         # Two nodes must never share a port by accident.
         ("grpc.so_reuseport", 0),
     ]

@@ -25,6 +25,7 @@ class Guard:
             for principal, permission in self._system.matrix.get(method.path, {}).items()
         }
         check, settle, names_caller = method.check, method.settle, method.names_caller
+        most = method.max_request_bytes
         drives = self._driving(method)
         deny, refuse = self._role("permission_denied"), self._role("invalid_request")
         unproven, name = self._role("unauthenticated"), str(method)
@@ -43,6 +44,8 @@ class Guard:
                 raise deny(caller=caller, method=name, problem=f"{names_caller} must name the caller itself")
             if drives is not None:
                 drives(caller, request)
+            if most is not None and request.ByteSize() > most:
+                raise refuse(field="request", problem=f"must have at most {most} bytes, not {request.ByteSize()}")
             if check is not None and (found := check(request)):
                 raise refuse(
                     field=found[0].field, problem="; ".join([found[0].problem, *map(str, found[1:])])

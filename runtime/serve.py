@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import os
 import signal
 import sys
@@ -12,6 +11,7 @@ from runtime import log as events
 from runtime.log import Log
 from runtime.node import Node
 from runtime.settings import SettingsError
+from runtime.systems import load_system as load_system
 from runtime.tables import System
 from runtime.world import RealWorld
 
@@ -32,12 +32,6 @@ def main(arguments: list[str]) -> int:
         print(f"There is no node {arguments[0]} ({error}).\n{USAGE}", file=sys.stderr)
         return 2
     return _run(system, deployment, node)
-
-
-def load_system(name: str) -> System:
-    """The generated tables of a system."""
-    found: System = importlib.import_module(f"generated.{name}.system").SYSTEM
-    return found
 
 
 def _run(system: System, deployment: str, name: str) -> int:

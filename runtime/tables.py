@@ -77,6 +77,7 @@ class Method:
     policy: CallPolicy
     check: Callable[[Any], Sequence[Violation]] | None = None
     settle: Callable[[Any], None] | None = None
+    max_request_bytes: int | None = None
     drive: Drive | None = None
     names_caller: str | None = None
     log_fields: tuple[str, ...] = ()
@@ -294,6 +295,7 @@ class System:
     keepalive: Keepalive
     message_bytes: int
     concurrent_streams: int
+    connections: int
     shutdown_grace_ms: int
     log_fields: tuple[str, ...]
     settings: Mapping[str, type[Any]] = field(default_factory=dict)

@@ -29,6 +29,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
     data = {
         "services": services,
         "types": sorted({name for row in rows for name in (row.row.request, row.row.response)}),
+        "limits": sorted({row.row.max_request for row in rows if row.row.max_request}),
         "functions": sorted({name for row in rows for name in (row.check, row.settle) if name}),
     }
     for module in ("services", "methods", "clients"):

@@ -7,20 +7,13 @@ from collections.abc import Iterator
 from codegen.emit.artefact import Artefact, fill
 from codegen.spec import Spec
 
-MESSAGE_BYTES = 4 * 1024 * 1024
-"""gRPC's own limit, for a spec that does not set `limits.message_bytes`."""
-CONCURRENT_STREAMS = 1024
+TRANSPORT_LIMITS = {"message_bytes": 4 * 1024 * 1024, "concurrent_streams": 1024, "connections": 4096}
+"""Limits that the transport holds to; a spec that names one under `policies.limits` sets it."""
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:
-    limits = spec.system.policies.limits
-    text = fill(
-        "python/system.py.j2",
-        spec,
-        message_bytes=limits["message_bytes"].value if "message_bytes" in limits else MESSAGE_BYTES,
-        concurrent_streams=(
-            limits["concurrent_streams"].value if "concurrent_streams" in limits else CONCURRENT_STREAMS
-        ),
-    )
+    named = spec.system.policies.limits
+    limits = {name: named[name].value if name in named else usual for name, usual in TRANSPORT_LIMITS.items()}
+    text = fill("python/system.py.j2", spec, **limits)
     yield Artefact(f"generated/{spec.name}/system.py", text)
     yield Artefact(f"generated/{spec.name}/__init__.py", fill("python/package.py.j2", spec))

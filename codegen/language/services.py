@@ -56,6 +56,7 @@ class Method(Part):
     deadline_ms: Positive | None = None
     idempotency: Idempotency
     retry: RetryRef | None = Field(default=None, description="A retry profile, or never.")
+    max_request: LowerName | None = Field(default=None, description="The limit on the size of its request.")
     pagination: LowerName | None = None
     calls: tuple[MethodRef, ...] = Field(default=(), description="What its handler may call to answer.")
     raises: tuple[LowerName, ...] = Field(default=(), description="Conditions its handler may raise or answer.")
@@ -79,6 +80,7 @@ class Defaults(Part):
 
     deadline_ms: Positive = 1000
     retry: RetryRef = "never"
+    max_request: LowerName | None = None
 
 
 class ServicesFile(Part):

@@ -1,4 +1,4 @@
 """Distributed task queue: everything that is generated from spec/taskqueue.
 
-Generated from spec/taskqueue (sha256:d3a7a2ea018a63dc). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:236df950de133a0d). Do not edit; run `nox -s generate`.
 """

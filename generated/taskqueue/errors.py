@@ -1,6 +1,6 @@
 """The conditions of taskqueue: what handlers raise, and what the engine makes of it.
 
-Generated from spec/taskqueue (sha256:d3a7a2ea018a63dc). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:236df950de133a0d). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The method tables of taskqueue, from which the engine serves and calls.
 
-Generated from spec/taskqueue (sha256:d3a7a2ea018a63dc). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:236df950de133a0d). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from generated.taskqueue import messages
-from generated.taskqueue.policy import CALLS
+from generated.taskqueue.policy import CALLS, MESSAGE_BYTES, REQUEST_SIZE
 from generated.taskqueue.requests import (
     check_cancel_job_request,
     check_create_job_request,
@@ -48,6 +48,7 @@ TASK_QUEUE_PUBLIC_SERVICE_SUBMIT_JOB: Final = Method(
     response=messages.SubmitJobResponse,
     policy=CALLS["TaskQueuePublicService.SubmitJob"],
     check=check_submit_job_request,
+    max_request_bytes=REQUEST_SIZE,
     detached=True,
 )
 TASK_QUEUE_PUBLIC_SERVICE_GET_JOB_STATUS: Final = Method(
@@ -58,6 +59,7 @@ TASK_QUEUE_PUBLIC_SERVICE_GET_JOB_STATUS: Final = Method(
     response=messages.GetJobStatusResponse,
     policy=CALLS["TaskQueuePublicService.GetJobStatus"],
     check=check_get_job_status_request,
+    max_request_bytes=REQUEST_SIZE,
     detached=True,
     log_fields=("job_id",),
 )
@@ -69,6 +71,7 @@ TASK_QUEUE_PUBLIC_SERVICE_GET_JOB_RESULT: Final = Method(
     response=messages.GetJobResultResponse,
     policy=CALLS["TaskQueuePublicService.GetJobResult"],
     check=check_get_job_result_request,
+    max_request_bytes=REQUEST_SIZE,
     detached=True,
     log_fields=("job_id",),
 )
@@ -81,6 +84,7 @@ TASK_QUEUE_PUBLIC_SERVICE_CANCEL_JOB: Final = Method(
     policy=CALLS["TaskQueuePublicService.CancelJob"],
     check=check_cancel_job_request,
     settle=settle_cancel_job_request,
+    max_request_bytes=REQUEST_SIZE,
     detached=True,
     log_fields=("job_id",),
 )
@@ -93,6 +97,7 @@ TASK_QUEUE_PUBLIC_SERVICE_LIST_JOBS: Final = Method(
     policy=CALLS["TaskQueuePublicService.ListJobs"],
     check=check_list_jobs_request,
     settle=settle_list_jobs_request,
+    max_request_bytes=REQUEST_SIZE,
     detached=True,
 )
 
@@ -104,6 +109,7 @@ JOB_INTERNAL_SERVICE_CREATE_JOB: Final = Method(
     response=messages.CreateJobResponse,
     policy=CALLS["JobInternalService.CreateJob"],
     check=check_create_job_request,
+    max_request_bytes=REQUEST_SIZE,
 )
 JOB_INTERNAL_SERVICE_DELETE_JOB_IF_STATUS: Final = Method(
     service="taskqueue.internal.v1.JobInternalService",
@@ -113,6 +119,7 @@ JOB_INTERNAL_SERVICE_DELETE_JOB_IF_STATUS: Final = Method(
     response=messages.DeleteJobIfStatusResponse,
     policy=CALLS["JobInternalService.DeleteJobIfStatus"],
     check=check_delete_job_if_status_request,
+    max_request_bytes=REQUEST_SIZE,
     log_fields=("job_id",),
 )
 JOB_INTERNAL_SERVICE_GET_JOB_RECORD: Final = Method(
@@ -123,6 +130,7 @@ JOB_INTERNAL_SERVICE_GET_JOB_RECORD: Final = Method(
     response=messages.GetJobRecordResponse,
     policy=CALLS["JobInternalService.GetJobRecord"],
     check=check_get_job_record_request,
+    max_request_bytes=REQUEST_SIZE,
     log_fields=("job_id",),
 )
 JOB_INTERNAL_SERVICE_LIST_JOB_RECORDS: Final = Method(
@@ -134,6 +142,7 @@ JOB_INTERNAL_SERVICE_LIST_JOB_RECORDS: Final = Method(
     policy=CALLS["JobInternalService.ListJobRecords"],
     check=check_list_job_records_request,
     settle=settle_list_job_records_request,
+    max_request_bytes=REQUEST_SIZE,
 )
 JOB_INTERNAL_SERVICE_TRANSITION_JOB_STATUS: Final = Method(
     service="taskqueue.internal.v1.JobInternalService",
@@ -144,6 +153,7 @@ JOB_INTERNAL_SERVICE_TRANSITION_JOB_STATUS: Final = Method(
     policy=CALLS["JobInternalService.TransitionJobStatus"],
     check=check_transition_job_status_request,
     settle=settle_transition_job_status_request,
+    max_request_bytes=REQUEST_SIZE,
     drive=Drive("job", "expected_from_status", "to_status"),
     names_caller="actor",
     log_fields=("job_id",),
@@ -157,6 +167,7 @@ JOB_INTERNAL_SERVICE_SET_CANCEL_REQUESTED: Final = Method(
     policy=CALLS["JobInternalService.SetCancelRequested"],
     check=check_set_cancel_requested_request,
     settle=settle_set_cancel_requested_request,
+    max_request_bytes=REQUEST_SIZE,
     log_fields=("job_id",),
 )
 
@@ -168,6 +179,7 @@ QUEUE_INTERNAL_SERVICE_ENQUEUE_JOB: Final = Method(
     response=messages.EnqueueJobResponse,
     policy=CALLS["QueueInternalService.EnqueueJob"],
     check=check_enqueue_job_request,
+    max_request_bytes=REQUEST_SIZE,
     log_fields=("job_id",),
 )
 QUEUE_INTERNAL_SERVICE_DEQUEUE_JOB: Final = Method(
@@ -178,6 +190,7 @@ QUEUE_INTERNAL_SERVICE_DEQUEUE_JOB: Final = Method(
     response=messages.DequeueJobResponse,
     policy=CALLS["QueueInternalService.DequeueJob"],
     check=check_dequeue_job_request,
+    max_request_bytes=REQUEST_SIZE,
     log_fields=("worker_id",),
 )
 QUEUE_INTERNAL_SERVICE_REMOVE_JOB_IF_PRESENT: Final = Method(
@@ -188,6 +201,7 @@ QUEUE_INTERNAL_SERVICE_REMOVE_JOB_IF_PRESENT: Final = Method(
     response=messages.RemoveJobIfPresentResponse,
     policy=CALLS["QueueInternalService.RemoveJobIfPresent"],
     check=check_remove_job_if_present_request,
+    max_request_bytes=REQUEST_SIZE,
     log_fields=("job_id",),
 )
 
@@ -199,6 +213,7 @@ COORDINATOR_INTERNAL_SERVICE_WORKER_HEARTBEAT: Final = Method(
     response=messages.WorkerHeartbeatResponse,
     policy=CALLS["CoordinatorInternalService.WorkerHeartbeat"],
     check=check_worker_heartbeat_request,
+    max_request_bytes=REQUEST_SIZE,
     log_fields=("worker_id",),
 )
 COORDINATOR_INTERNAL_SERVICE_FETCH_WORK: Final = Method(
@@ -209,6 +224,7 @@ COORDINATOR_INTERNAL_SERVICE_FETCH_WORK: Final = Method(
     response=messages.FetchWorkResponse,
     policy=CALLS["CoordinatorInternalService.FetchWork"],
     check=check_fetch_work_request,
+    max_request_bytes=REQUEST_SIZE,
     detached=True,
     log_fields=("worker_id",),
 )
@@ -221,6 +237,7 @@ COORDINATOR_INTERNAL_SERVICE_REPORT_WORK_OUTCOME: Final = Method(
     policy=CALLS["CoordinatorInternalService.ReportWorkOutcome"],
     check=check_report_work_outcome_request,
     settle=settle_report_work_outcome_request,
+    max_request_bytes=MESSAGE_BYTES,
     detached=True,
     log_fields=("job_id", "worker_id"),
 )
@@ -234,6 +251,7 @@ RESULT_INTERNAL_SERVICE_STORE_RESULT: Final = Method(
     policy=CALLS["ResultInternalService.StoreResult"],
     check=check_store_result_request,
     settle=settle_store_result_request,
+    max_request_bytes=MESSAGE_BYTES,
     log_fields=("job_id",),
 )
 RESULT_INTERNAL_SERVICE_GET_RESULT: Final = Method(
@@ -244,6 +262,7 @@ RESULT_INTERNAL_SERVICE_GET_RESULT: Final = Method(
     response=messages.GetResultResponse,
     policy=CALLS["ResultInternalService.GetResult"],
     check=check_get_result_request,
+    max_request_bytes=REQUEST_SIZE,
     log_fields=("job_id",),
 )
 

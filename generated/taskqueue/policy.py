@@ -1,6 +1,6 @@
 """How calls of taskqueue are made: deadlines, retries, idempotency, call modes and connection settings.
 
-Generated from spec/taskqueue (sha256:d3a7a2ea018a63dc). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:236df950de133a0d). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -142,6 +142,9 @@ CALLS: Final[Mapping[str, CallPolicy]] = {
 MESSAGE_BYTES: Final = 4194304
 """Largest gRPC message a node accepts or sends."""
 
+REQUEST_SIZE: Final = 1048576
+"""Largest request of a method that carries no output."""
+
 STORED_TEXT: Final = 1024
 """Longest reason or summary kept; longer text is cut at a character."""
 
@@ -153,6 +156,9 @@ IDLE_HOLD: Final = 600
 
 CONCURRENT_STREAMS: Final = 1024
 """Calls one connection may have open at a time."""
+
+CONNECTIONS: Final = 4096
+"""Connections a node accepts at a time."""
 
 KEEPALIVE: Final = Keepalive(
     ping_every_ms=20000,

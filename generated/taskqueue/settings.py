@@ -1,6 +1,6 @@
 """The environment of taskqueue: its variables, and the settings that each component takes from them.
 
-Generated from spec/taskqueue (sha256:d3a7a2ea018a63dc). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:236df950de133a0d). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

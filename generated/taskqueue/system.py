@@ -1,6 +1,6 @@
 """Everything the engine has to know of taskqueue.
 
-Generated from spec/taskqueue (sha256:d3a7a2ea018a63dc). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:236df950de133a0d). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tables import System
 
 SYSTEM: Final = System(
     name="taskqueue",
-    digest="d3a7a2ea018a63dc9c52afefb03c84cc223f39306aaf4eb17f7a7fab3e02fd25",
+    digest="236df950de133a0d396aae319a8ca0100279fb5101370bff164263d1d43df8db",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,
@@ -35,6 +35,7 @@ SYSTEM: Final = System(
     keepalive=KEEPALIVE,
     message_bytes=4194304,
     concurrent_streams=1024,
+    connections=4096,
     shutdown_grace_ms=5000,
     log_fields=("job_id", "worker_id"),
     settings=SETTINGS,

@@ -285,4 +285,4 @@ def test_identity_is_one_certificate_a_component() -> None:
         "monolith.crt",
         "monolith.key",
     ]
-    assert stack("microservices")["secrets"]["job.key"] == {"file": "${CERTS_DIR:-./certs}/job.key"}
+    assert stack("microservices")["secrets"]["job.key"] == {"file": "${CERTS_DIR:-../../../../certs}/job.key"}

@@ -1,0 +1,185 @@
+"""`python -m runtime.certs <system>.<deployment>`: a private authority and a short-lived certificate a node.
+
+The authority's key is never written: nothing that is left on a disk can sign another certificate. To renew is
+therefore to make a new authority, which `--force` does.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from runtime.deployment_argument import Chosen, DeploymentCommand, deployment_argument
+from runtime.tables import Deployment, Node, System
+from runtime.tls import server_name
+
+AUTHORITY_FILE = "ca.crt"
+DAYS = 7
+_SKEW = timedelta(minutes=5)
+"""How far behind the clock of whoever checks a new certificate may be."""
+
+
+class Issued(NamedTuple):
+    """A certificate and its private key, as PEM."""
+
+    certificate: bytes
+    key: bytes
+
+
+class Authority:
+    """Signs certificates for one system, and only as long as it is in memory."""
+
+    def __init__(self, system: str, days: int = DAYS) -> None:
+        self._system = system
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._begin = datetime.now(UTC) - _SKEW
+        self._end = datetime.now(UTC) + timedelta(days=days)
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{system} authority")])
+        self._certificate = (
+            self._builder(subject, subject, self._key.public_key())
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_key_usage(signs=True), critical=True)
+            .sign(self._key, hashes.SHA256())
+        )
+        self.certificate = self._certificate.public_bytes(serialization.Encoding.PEM)
+
+    def issue(self, principal: str, names: Iterable[str] = ()) -> Issued:
+        """A certificate that proves a principal and is good for a server under the names, too."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, principal)])
+        known_as: list[x509.GeneralName] = [
+            x509.UniformResourceIdentifier(f"spiffe://{self._system}/{principal}"),
+            *(x509.DNSName(name) for name in dict.fromkeys((*names, "localhost"))),
+            x509.IPAddress(ip_address("127.0.0.1")),
+        ]
+        uses = [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]
+        issuer = self._certificate.subject
+        certificate = (
+            self._builder(subject, issuer, key.public_key())
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_key_usage(signs=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
+            .add_extension(x509.SubjectAlternativeName(known_as), critical=False)
+            .sign(self._key, hashes.SHA256())
+        )
+        return Issued(
+            certificate.public_bytes(serialization.Encoding.PEM),
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            ),
+        )
+
+    def _builder(
+        self, subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
+    ) -> x509.CertificateBuilder:
+        signer = self._key.public_key()
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(issuer)
+            .public_key(key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(self._begin)
+            .not_valid_after(self._end)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer), critical=False)
+        )
+
+
+def make_certificates(system: System, deployment: str, folder: Path, *, days: int = DAYS) -> Authority:
+    """Writes `ca.crt` and the `.crt` and `.key` of each identity of a deployment."""
+    authority = Authority(system.name, days)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name, known_as in identities(system, system.deployments[deployment]).items():
+        issued = authority.issue(name, known_as)
+        _write(folder / f"{name}.key", issued.key, 0o600)
+        _write(folder / f"{name}.crt", issued.certificate, 0o644)
+    _write(folder / AUTHORITY_FILE, authority.certificate, 0o644)
+    return authority
+
+
+def identities(system: System, deployment: Deployment) -> dict[str, list[str]]:
+    """Who the nodes of a deployment prove to be, each with the host names it goes by."""
+    found: dict[str, list[str]] = {}
+    for node in deployment.nodes.values():
+        host = node.name.replace("_", "-")
+        replicas = [f"{host}-{place}" for place in range(node.replicas)] if node.replicas > 1 else []
+        components = [server_name(system.name, component) for component in node.hosts]
+        found.setdefault(identity(node), []).extend((*components, host, *replicas))
+    return found
+
+
+def identity(node: Node) -> str:
+    """Whose certificate a node holds.
+
+    A node of several components has one of its own: they talk in process, so it never proves itself as one.
+    """
+    return node.hosts[0] if len(node.hosts) == 1 else node.name
+
+
+def _key_usage(*, signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs,
+        key_cert_sign=signs,
+        crl_sign=signs,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    """Puts a file in its place at once; nobody ever sees half of it, or a key with an open mode."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(content)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+@click.command(cls=DeploymentCommand)
+@deployment_argument
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="certs", show_default=True)
+@click.option("--days", type=click.IntRange(1, 825), default=DAYS, show_default=True, help="How long they last.")
+@click.option("--force", is_flag=True, help="Replace an authority that is there already.")
+def command(chosen: Chosen, out: Path, days: int, force: bool) -> None:
+    """Make a private authority and a certificate for each node of a deployment."""
+    if (out / AUTHORITY_FILE).exists() and not force:
+        raise click.ClickException(
+            f"{out / AUTHORITY_FILE} is there already. --force makes a new authority and new certificates; "
+            "what was started with the old ones has to be started again."
+        )
+    try:
+        make_certificates(chosen.system, chosen.deployment.name, out, days=days)
+        # The folder holds private keys, so it keeps itself out of version control.
+        (out / ".gitignore").write_text("*\n")
+    except OSError as error:
+        raise click.ClickException(f"The certificates cannot be written: {error}") from None
+    names = ", ".join(identities(*chosen))
+    click.echo(f"{out}/{AUTHORITY_FILE} and, each with .crt and .key: {names}; good for {days} days.")
+    click.echo(f"For compose: CERTS_DIR={out.absolute()} RUN_AS={os.getuid()}:{os.getgid()}")
+
+
+if __name__ == "__main__":
+    sys.exit(command.main(prog_name="python -m runtime.certs"))

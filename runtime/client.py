@@ -1,0 +1,121 @@
+"""The way in for whoever is no node of a deployment: typed clients, with deadlines and retries as the spec has them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from runtime.call import Call, Invoke, Request, Response
+from runtime.grpc_client import GrpcChannel
+from runtime.log import Log
+from runtime.systems import load_system
+from runtime.tables import Method, System
+from runtime.tls import Credentials
+from runtime.world import RealWorld, World
+
+Typed = TypeVar("Typed")
+AddressesOf = Callable[[str], Sequence[str]]
+"""Takes a component, gives the addresses at which it can be called."""
+
+
+def connect(
+    system: System | str, addresses: str | Sequence[str], *, ca_file: str | None = None, token: str | None = None
+) -> Client:
+    """A client of the ingress nodes of a deployment. It opens nothing until the first call.
+
+    With a CA file it talks TLS. A token proves a principal that has one; without, the caller is anonymous.
+    """
+    tables = load_system(system) if isinstance(system, str) else system
+    found = (addresses,) if isinstance(addresses, str) else tuple(addresses)
+    if not found:
+        raise ValueError("a client needs at least one address")
+    tls = Credentials(Path(ca_file).read_bytes()) if ca_file is not None else None
+    return Client(tables, lambda _component: found, tls=tls, token=token)
+
+
+class Client:
+    """Calls the services of one system as one principal. `async with` closes its connections."""
+
+    def __init__(
+        self,
+        system: System,
+        addresses_of: AddressesOf,
+        *,
+        principal: str | None = None,
+        tls: Credentials | None = None,
+        token: str | None = None,
+        world: World | None = None,
+    ) -> None:
+        self.system = system
+        self._addresses_of = addresses_of
+        self._principal = principal or _anonymous(system)
+        self._tls = tls
+        self._token = token
+        self._world = world or RealWorld()
+        # Standard output belongs to whoever uses the client.
+        self._log = Log("client", "ERROR", self._world, sys.stderr)
+        self._channels: dict[tuple[str, str], GrpcChannel] = {}
+
+    def of(self, kind: type[Typed]) -> Typed:
+        """The typed client of a service, from the class that was generated for it."""
+        make: Callable[[Client], Typed] = kind
+        return make(self)
+
+    def service(self, name: str) -> Any:
+        """The typed client of a service that is known by name only."""
+        return self.of(self.system.clients[name])
+
+    def call(self, deadline_ms: int | None = None) -> Call:
+        """The circumstances of a call: what a typed client wants beside the request.
+
+        Each attempt has the deadline that the spec gives its method. The deadline here is for all of them.
+        """
+        deadline = None if deadline_ms is None else self._world.monotonic() + deadline_ms / 1000
+        return Call(world=self._world, log=self._log, caller=self._principal, deadline=deadline)
+
+    def bind(
+        self, method: Method, request: type[Request], response: type[Response]
+    ) -> Invoke[Request, Response]:
+        """The method as a function. The address is chosen with the request in hand, call by call."""
+        component = next(each.component for each in self.system.services.values() if each.name == method.service)
+        bound: dict[str, Invoke[Request, Response]] = {}
+
+        async def invoke(message: Request, call: Call) -> Response:
+            address = self._address(component, method, message)
+            if address not in bound:
+                bound[address] = self._channel(address, component).bind(method, request, response)
+            return await bound[address](message, call)
+
+        return invoke
+
+    async def close(self) -> None:
+        """Ends all connections."""
+        for channel in self._channels.values():
+            await channel.close()
+        self._channels.clear()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def _address(self, component: str, _method: Method, _request: object) -> str:
+        """Where a call goes: one address serves everything. Method and request are what an owner is told by."""
+        return self._addresses_of(component)[0]
+
+    def _channel(self, address: str, component: str) -> GrpcChannel:
+        if (address, component) not in self._channels:
+            self._channels[address, component] = GrpcChannel(
+                self.system, address, self._principal, component, token=self._token, tls=self._tls
+            )
+        return self._channels[address, component]
+
+
+def _anonymous(system: System) -> str:
+    return next((each.name for each in system.principals.values() if each.anonymous), "")
