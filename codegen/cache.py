@@ -30,7 +30,7 @@ def remember(root: Path) -> None:
     path.parent.mkdir(exist_ok=True)
     scratch = path.with_suffix(f".{os.getpid()}")
     scratch.write_text(json.dumps(_state(root)))
-    os.replace(scratch, path)
+    scratch.replace(path)
 
 
 def _state(root: Path) -> dict[str, str]:

@@ -69,7 +69,7 @@ def build(root: Path) -> tuple[dict[str, str], Outcome]:
 
 
 def generate(root: Path, *, check: bool = False, style: str = "text") -> int:
-    """The whole run; 0 when all is well, 1 when a spec is wrong or, under `check`, a file is not as it should be."""
+    """The whole run; 0 when all is well, 1 when a spec is wrong or, under `check`, a file is not fresh."""
     wanted, outcome = build(root)
     if outcome.diagnostics:
         print(render(outcome.diagnostics, style))
@@ -107,14 +107,19 @@ def formatted(artefacts: Sequence[Artefact]) -> list[Artefact]:
             path = Path(scratch, each.path)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(each.text, encoding="utf-8")
-        _ruff(scratch, "check", "--fix-only", "--select", "I,F401", "--config", f"src=['{scratch}']")
+        _ruff(scratch, "check", "--fix-only", "--select", "I,F401,RUF022", "--config", f"src=['{scratch}']")
         _ruff(scratch, "format")
         pretty = {each.path: Path(scratch, each.path).read_text(encoding="utf-8") for each in python}
     return [Artefact(each.path, pretty.get(each.path, each.text)) for each in artefacts]
 
 
 def _ruff(folder: str, command: str, *options: str) -> None:
-    style = ["--config", "line-length=110", "--config", "lint.isort.known-first-party=['generated','runtime']"]
+    style = [
+        "--config",
+        "line-length=110",
+        "--config",
+        "lint.isort.known-first-party=['generated','runtime']",
+    ]
     arguments = [find_ruff_bin(), command, "--isolated", "--no-cache", *style, *options, folder]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     if done.returncode != 0:

@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -26,8 +26,7 @@ _QUOTED = ("'", '"', "|", ">")
 _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(NamedTuple):
     """Line and column of a node, from 0, and how far it reaches on its first line."""
 
     line: int
@@ -60,15 +59,15 @@ class Source:
         line = self.lines[spot.line] if spot.line < len(self.lines) else ""
         return Place(self.name, spot.line + 1, spot.column + 1, line, spot.length)
 
-    def forget(self, path: Path) -> None:
+    def forget(self, path: Path) -> Any:
         """Takes a value out of the data; what follows it in a list moves up, and its places with it."""
         *holder_path, last = path
         holder = self.data
         for step in holder_path:
             holder = holder[step]
-        del holder[last]
         if isinstance(last, int):
             self.keys, self.values = (_move_up(spots, path) for spots in (self.keys, self.values))
+        return holder.pop(last)
 
 
 def parse(name: str, text: str) -> tuple[Source, list[Diagnostic]]:
@@ -121,30 +120,40 @@ class _Reader:
         self._built = 0
 
     def read(self) -> _Node | None:
+        takers = {
+            yaml.ScalarEvent: self._scalar,
+            yaml.MappingStartEvent: self._start,
+            yaml.SequenceStartEvent: self._start,
+            yaml.MappingEndEvent: self._end,
+            yaml.SequenceEndEvent: self._end,
+            yaml.AliasEvent: self._alias,
+            yaml.DocumentStartEvent: self._document,
+        }
         loader = _Loader(self.source.text)
         try:
-            while not isinstance(event := loader.get_event(), yaml.StreamEndEvent):
-                self._take(event)
+            while (kind := type(event := loader.get_event())) is not yaml.StreamEndEvent:
+                if kind in takers:
+                    takers[kind](event)
         finally:
             loader.dispose()
         return self._root
 
-    def _take(self, event: Any) -> None:
-        if isinstance(event, yaml.ScalarEvent):
-            self._add(_Node("scalar", _spot(event), event.value, event.style in _QUOTED), event)
-        elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
-            kind = "mapping" if isinstance(event, yaml.MappingStartEvent) else "list"
-            node = _Node(kind, _spot(event))
-            self._add(node, event)
-            self._open.append(node)
-            if len(self._open) > MAX_DEPTH:
-                raise _Refused(node.spot, f"This is nested more than {MAX_DEPTH} levels deep.", "No spec is.")
-        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
-            node = self._open.pop()
-            node.spot = _spot(event, since=node.spot)
-        elif isinstance(event, yaml.AliasEvent):
-            self._alias(event)
-        elif isinstance(event, yaml.DocumentStartEvent) and self._root is not None:
+    def _scalar(self, event: Any) -> None:
+        self._add(_Node("scalar", _spot(event), event.value, event.style in _QUOTED), event)
+
+    def _start(self, event: Any) -> None:
+        node = _Node("mapping" if type(event) is yaml.MappingStartEvent else "list", _spot(event))
+        self._add(node, event)
+        self._open.append(node)
+        if len(self._open) > MAX_DEPTH:
+            raise _Refused(node.spot, f"This is nested more than {MAX_DEPTH} levels deep.", "No spec is.")
+
+    def _end(self, event: Any) -> None:
+        node = self._open.pop()
+        node.spot = _spot(event, since=node.spot)
+
+    def _document(self, event: Any) -> None:
+        if self._root is not None:
             raise _Refused(_spot(event), "This starts a second document.", "Put one document into a file.")
 
     def _add(self, node: _Node, event: Any) -> None:
@@ -210,9 +219,9 @@ class _Reader:
 
 
 def _spot(event: Any, since: Spot | None = None) -> Spot:
-    end = event.end_mark
-    line, column = (since.line, since.column) if since else (event.start_mark.line, event.start_mark.column)
-    return Spot(line, column, max(1, end.column - column) if end.line == line else 1)
+    start, end = since or event.start_mark, event.end_mark
+    length = end.column - start.column if end.line == start.line else 1
+    return Spot(start.line, start.column, length or 1)
 
 
 def _plain(text: str) -> Any:

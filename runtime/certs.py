@@ -161,7 +161,9 @@ def _write(path: Path, content: bytes, mode: int) -> None:
 @click.command(cls=DeploymentCommand)
 @deployment_argument
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="certs", show_default=True)
-@click.option("--days", type=click.IntRange(1, 825), default=DAYS, show_default=True, help="How long they last.")
+@click.option(
+    "--days", type=click.IntRange(1, 825), default=DAYS, show_default=True, help="They last so long."
+)
 @click.option("--force", is_flag=True, help="Replace an authority that is there already.")
 def command(chosen: Chosen, out: Path, days: int, force: bool) -> None:
     """Make a private authority and a certificate for each node of a deployment."""

@@ -1,4 +1,4 @@
-"""The way in for whoever is no node of a deployment: typed clients, with deadlines and retries as the spec has them."""
+"""The way in for whoever is no node: typed clients, with deadlines and retries as the spec has them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ AddressesOf = Callable[[str], Sequence[str]]
 
 
 def connect(
-    system: System | str, addresses: str | Sequence[str], *, ca_file: str | None = None, token: str | None = None
+    system: System | str,
+    addresses: str | Sequence[str],
+    *,
+    ca_file: str | None = None,
+    token: str | None = None,
 ) -> Client:
     """A client of the ingress nodes of a deployment. It opens nothing until the first call.
 
@@ -80,7 +84,8 @@ class Client:
         self, method: Method, request: type[Request], response: type[Response]
     ) -> Invoke[Request, Response]:
         """The method as a function. The address is chosen with the request in hand, call by call."""
-        component = next(each.component for each in self.system.services.values() if each.name == method.service)
+        services = self.system.services.values()
+        component = next(each.component for each in services if each.name == method.service)
         bound: dict[str, Invoke[Request, Response]] = {}
 
         async def invoke(message: Request, call: Call) -> Response:
@@ -106,7 +111,7 @@ class Client:
         await self.close()
 
     def _address(self, component: str, _method: Method, _request: object) -> str:
-        """Where a call goes: one address serves everything. Method and request are what an owner is told by."""
+        """Where a call goes: one address serves everything. An owner would be told by method and request."""
         return self._addresses_of(component)[0]
 
     def _channel(self, address: str, component: str) -> GrpcChannel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 import click
 
@@ -25,16 +25,11 @@ class DeploymentType(click.ParamType[Chosen]):
 
     name = "system.deployment"
 
-    def convert(self, value: object, parameter: click.Parameter | None, context: click.Context | None) -> Chosen:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Chosen:
         try:
             return Chosen(*find_deployment(str(value)))
         except UnknownName as unknown:
-            self._refuse(str(unknown), parameter, context)
-
-    def _refuse(
-        self, problem: str, parameter: click.Parameter | None, context: click.Context | None
-    ) -> NoReturn:
-        self.fail(problem, parameter, context)
+            self.fail(str(unknown), param, ctx)
 
 
 class DeploymentCommand(click.Command):

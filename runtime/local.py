@@ -25,7 +25,7 @@ class LocalChannel:
         self, method: Method, request: type[Request], response: type[Response]
     ) -> Invoke[Request, Response]:
         """The method as a function."""
-        permission = self._system.matrix[method.path].get(self._principal)
+        permission = self._system.matrix.get(method.path, {}).get(self._principal)
         service = method.service.rpartition(".")[2]
 
         async def attempt(message: Any, call: Call, patience: float) -> Any:
@@ -38,12 +38,12 @@ class LocalChannel:
             except TimeoutError:
                 raise CallFailed("DEADLINE_EXCEEDED", f"{method} took too long", service) from None
             except Failure as failure:
-                raise _received(failure, service) from failure
+                raise received(failure, service) from failure
 
         return governed(method, attempt, self._principal, permission.mode if permission else None)
 
 
-def _received(failure: Failure, service: str) -> Failure:
+def received(failure: Failure, service: str) -> Failure:
     """The failure as it would look after a journey over the network."""
     if isinstance(failure, Condition):
         return type(failure).received(failure.message, service)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from typing import Any, TextIO
+from typing import Any, Protocol
 
 from runtime.tables import Event
 from runtime.world import World
@@ -27,10 +27,18 @@ TERMINAL_WRITE_IGNORED = Event("terminal_write_ignored", "INFO")
 BACKGROUND_FAULT = Event("background_fault", "ERROR", always=True)
 
 
+class Stream(Protocol):
+    """Where lines go."""
+
+    def write(self, text: str, /) -> object: ...
+
+    def flush(self) -> object: ...
+
+
 class Log:
     """The log of one node. Each component writes through a view of its own, which knows its name."""
 
-    def __init__(self, service: str, level: str, world: World, stream: TextIO | None = None) -> None:
+    def __init__(self, service: str, level: str, world: World, stream: Stream | None = None) -> None:
         self.service = service
         self._least = LEVELS[level]
         self._world = world

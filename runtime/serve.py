@@ -11,9 +11,11 @@ from runtime import log as events
 from runtime.log import Log
 from runtime.node import Node
 from runtime.settings import SettingsError
-from runtime.systems import load_system as load_system
+from runtime.systems import load_system
 from runtime.tables import System
 from runtime.world import RealWorld
+
+__all__ = ["load_system", "main"]
 
 USAGE = "usage: python -m runtime.serve <system>.<deployment>.<node>"
 

@@ -23,11 +23,12 @@ def system_names() -> tuple[str, ...]:
     """Every system there is: the packages under `generated/` that have tables."""
     import generated
 
+    packages = (each.name for each in pkgutil.iter_modules(generated.__path__) if each.ispkg)
     return tuple(
         sorted(
-            module.name
-            for module in pkgutil.iter_modules(generated.__path__)
-            if module.ispkg and any(Path(root, module.name, "system.py").exists() for root in generated.__path__)
+            name
+            for name in packages
+            if any(Path(root, name, "system.py").exists() for root in generated.__path__)
         )
     )
 
@@ -49,7 +50,7 @@ def find_deployment(text: str) -> tuple[System, Deployment]:
     """The deployment that `<system>.<deployment>` names."""
     name, dot, wanted = text.partition(".")
     if not dot:
-        raise UnknownName(f"{text!r} is not <system>.<deployment>.{meant(text, deployment_names())}")
+        raise UnknownName(f"{text!r} is not <system>.<deployment>. There are: {', '.join(deployment_names())}.")
     system = find_system(name)
     if wanted not in system.deployments:
         raise UnknownName(f"There is no deployment {text!r}.{meant(text, deployment_names())}")
@@ -63,7 +64,8 @@ def deployment_names() -> list[str]:
 
 def outside_principals(system: System) -> list[str]:
     """Principals that no node hosts: whoever calls from outside."""
-    inside = {host for each in system.deployments.values() for node in each.nodes.values() for host in node.hosts}
+    nodes = [node for each in system.deployments.values() for node in each.nodes.values()]
+    inside = {component for node in nodes for component in node.hosts}
     return [name for name in system.principals if name not in inside]
 
 

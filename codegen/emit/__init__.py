@@ -13,6 +13,7 @@ from codegen.emit import (
     errors,
     image,
     kubernetes,
+    language_page,
     lifecycle,
     messages,
     policy,
@@ -64,6 +65,7 @@ def emit_rest(specs: Sequence[Spec], root: Path) -> list[Artefact]:
     return [
         *(artefact for spec in specs for emit in PAGES_AND_MANIFESTS for artefact in emit(spec)),
         *schema.emit(),
+        *language_page.emit(),
         *readme.emit(specs, root),
         Artefact("docs/errors.md", catalogue()),
     ]

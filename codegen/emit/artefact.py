@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -44,6 +45,25 @@ def camel(name: str) -> str:
     return "".join(part.capitalize() for part in name.split("_"))
 
 
+def docstring(text: str, indent: int = 0) -> str:
+    """A text as it can stand between triple quotes at this indentation, wrapped to the width of a line."""
+    safe = oneline(text).replace("\\", "\\\\").replace('"""', r"\"\"\"")
+    safe = safe[:-1] + r"\"" if safe.endswith('"') else safe
+    return textwrap.fill(
+        safe, 104 - indent, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def oneline(text: str) -> str:
+    """A text without line breaks, as a comment must be."""
+    return " ".join(text.split())
+
+
+def proto_comment(line: str) -> str:
+    """A line as a comment of a .proto file; gRPC's compiler puts it between triple quotes as it is."""
+    return line.replace("\\", "\\\\").replace('"""', "'''")
+
+
 @cache
 def _environment() -> jinja2.Environment:
     options: dict[str, Any] = {
@@ -57,6 +77,12 @@ def _environment() -> jinja2.Environment:
         loader=jinja2.FileSystemLoader(TEMPLATES), bytecode_cache=CompiledTemplates(options), **options
     )
     environment.filters.update(
-        snake=snake, camel=camel, repr=repr, tuple_repr=lambda names: repr(tuple(names))
+        snake=snake,
+        camel=camel,
+        docstring=docstring,
+        oneline=oneline,
+        proto_comment=proto_comment,
+        repr=repr,
+        tuple_repr=lambda names: repr(tuple(names)),
     )
     return environment

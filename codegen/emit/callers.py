@@ -22,7 +22,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
     )
     yield Artefact(
         f"generated/{spec.name}/callers.py",
-        fill("python/callers.py.j2", spec, matrix=matrix, modes=modes, values=states),
+        fill("python/callers.py.j2", spec, matrix=matrix, modes=modes, values=states, arguments=_arguments),
     )
 
 
@@ -44,3 +44,9 @@ def _permissions(spec: Spec, row: MethodRow) -> dict[str, tuple[Permission, dict
 
 def _literal(spec: Spec, row: MethodRow, field: str, value: object) -> str:
     return str(value) if field_enum(spec, spec.messages[row.request].fields[field]) else repr(value)
+
+
+def _arguments(permission: Permission, only: dict[str, str]) -> str:
+    fields = ", ".join(f'"{field}": {value}' for field, value in only.items())
+    said = [f"only=Frozen({{{fields}}})"] if only else []
+    return ", ".join([*said, f"mode={permission.call.upper()}"] if permission.call else said)

@@ -30,4 +30,6 @@ def serves(spec: Spec, deployment: Deployment, node: Node) -> list[str]:
     if deployment.transport == "grpc":
         return offered
     outsiders = set(spec.callers.principals) - set(spec.services.components)
-    return [name for name in offered if any(name in spec.callers.may_call.get(each, {}) for each in outsiders)]
+    return [
+        name for name in offered if any(name in spec.callers.may_call.get(each, {}) for each in outsiders)
+    ]

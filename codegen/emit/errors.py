@@ -10,9 +10,7 @@ from codegen.spec import Spec
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:
-    conditions = {
-        name: (row, placeholders(row.message or "")) for name, row in spec.hard_conditions.items()
-    }
+    conditions = {name: (row, placeholders(row.message or "")) for name, row in spec.hard_conditions.items()}
     soft = {name: row for name, row in spec.errors.conditions.items() if row.soft is not None}
     yield Artefact(
         f"generated/{spec.name}/errors.py",

@@ -1,4 +1,4 @@
-"""What is slow to make and hangs on the generator alone, kept from run to run: it is the same for every spec."""
+"""What is slow to make and the same for every spec, kept from run to run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOLDER = PROJECT / ".charter"
 
 
 def kept(name: str, version: str, make: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
-    """Some texts, made anew when the code of the generator has changed or the version of a library it uses."""
+    """Some texts, made anew when the code of the generator has changed, or the version behind it."""
     path, key = FOLDER / f"{name}.json", f"{version} {cache.digest(PROJECT, ('codegen',))}"
     with suppress(OSError, ValueError, KeyError):
         found: dict[str, dict[str, str]] = json.loads(path.read_bytes())

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -45,7 +43,11 @@ class MessageChecks:
 
     @property
     def checked(self) -> list[FieldChecks]:
-        return [each for each in self.fields if each.required or each.tests or each.item_tests or each.nested_checked]
+        return [
+            each
+            for each in self.fields
+            if each.required or each.tests or each.item_tests or each.nested_checked
+        ]
 
     @property
     def settled(self) -> list[FieldChecks]:
@@ -69,7 +71,9 @@ def emit(spec: Spec) -> Iterator[Artefact]:
     text = fill(
         "python/requests.py.j2",
         spec,
-        imported=sorted({each.name for each in messages} | (values & set(re.findall(r"\b[A-Z0-9_]+\b", body)))),
+        imported=sorted(
+            {each.name for each in messages} | (values & set(re.findall(r"\b[A-Z0-9_]+\b", body)))
+        ),
         body=body,
         patterns=patterns,
         helpers=helpers,
@@ -83,7 +87,7 @@ def message_checks(spec: Spec) -> list[MessageChecks]:
     found = {name: _checks_of(spec, name) for name in spec.messages if name in reached}
     changed = True
     while changed:
-        # A message is checked when something inside it is; messages may hold each other, so until nothing moves.
+        # A message is checked when something in it is; messages may hold each other, so until nothing moves.
         changed = False
         for message in found.values():
             for each in message.fields:
@@ -120,7 +124,9 @@ def _field_checks(spec: Spec, name: str, row: MessageField) -> FieldChecks:
     value = f"message.{name}"
     found.required = row.rules.required
     if row.rules.must_be is not None:
-        found.tests.append(Test(f"{value} is not {row.rules.must_be}", f"must be {str(row.rules.must_be).lower()}"))
+        found.tests.append(
+            Test(f"{value} is not {row.rules.must_be}", f"must be {str(row.rules.must_be).lower()}")
+        )
     if row.rules.sha256_of:
         other = f"message.{row.rules.sha256_of}"
         found.tests.append(

@@ -40,6 +40,4 @@ def emit(spec: Spec) -> Iterator[Artefact]:
 def _row(spec: Spec, row: MethodRow, functions: dict[str, tuple[str, str]]) -> Row:
     check, settle = functions[row.request]
     fields = spec.messages[row.request].fields
-    return Row(
-        row, check, settle, tuple(name for name in spec.system.policies.log_fields if name in fields)
-    )
+    return Row(row, check, settle, tuple(name for name in spec.system.policies.log_fields if name in fields))

@@ -19,7 +19,9 @@ PYTHON_TYPES = {
 
 def emit(spec: Spec) -> Iterator[Artefact]:
     components = {name: spec.settings_of(name) for name in spec.services.components}
-    text = fill("python/settings.py.j2", spec, components=components, python_type=python_type, text_of=text_of)
+    text = fill(
+        "python/settings.py.j2", spec, components=components, python_type=python_type, text_of=text_of
+    )
     yield Artefact(f"generated/{spec.name}/settings.py", text)
 
 

@@ -36,11 +36,14 @@ def compile_protos(protos: Sequence[Artefact], package: str = "generated") -> It
             f"--grpc_python_out={output}",
             f"--mypy_out=quiet:{output}",
             f"--mypy_grpc_out=quiet:{output}",
-            *(f"--plugin={name}={_beside_python(name)}" for name in ("protoc-gen-mypy", "protoc-gen-mypy_grpc")),
+            *(
+                f"--plugin={name}={_beside_python(name)}"
+                for name in ("protoc-gen-mypy", "protoc-gen-mypy_grpc")
+            ),
             *sorted(Path(proto.path).name for proto in protos),
         ]
         if protoc.main(arguments) != 0:
-            raise ProtocError(f"protoc failed on {', '.join(arguments[-len(protos):])}")
+            raise ProtocError(f"protoc failed on {', '.join(arguments[-len(protos) :])}")
         for path in sorted(output.rglob("*.py*")):
             text = _packaged(path.read_text(encoding="utf-8"), package)
             yield Artefact(f"{package}/{path.relative_to(output).as_posix()}", text)

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from codegen.review.command import main
 from codegen.review.compare import FROZEN, compare
+from codegen.review.complaints import COMPLAINTS
 from codegen.review.difference import Difference, Kind, Verdict
 from codegen.review.kinds import KINDS
 from codegen.review.record import record_schema
 
-__all__ = ["FROZEN", "KINDS", "Difference", "Kind", "Verdict", "compare", "main", "record_schema"]
+__all__ = [
+    "COMPLAINTS",
+    "FROZEN",
+    "KINDS",
+    "Difference",
+    "Kind",
+    "Verdict",
+    "compare",
+    "main",
+    "record_schema",
+]

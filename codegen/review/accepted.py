@@ -32,15 +32,11 @@ def accepted_systems(root: Path) -> list[str]:
 
 def read_accepted(root: Path, system: str) -> Accepted:
     """The accepted form of a system; raises SpecError if its file cannot be used."""
-    path = _path(root, system)
-    return parse_accepted(path.read_text(encoding="utf-8"), system) if path.exists() else Accepted()
-
-
-def parse_accepted(text: str, system: str) -> Accepted:
-    """The accepted form in a text."""
-    shown = f"{FOLDER}/{system}.json"
+    path, shown = _path(root, system), f"{FOLDER}/{system}.json"
+    if not path.exists():
+        return Accepted()
     try:
-        data = json.loads(text)
+        data = json.loads(path.read_text(encoding="utf-8"))
         records = tuple(map(str, data.pop("records")))
         return Accepted(read(data, f"spec/{system}") if data else None, records)
     except json.JSONDecodeError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -55,6 +56,8 @@ def _command(root: Path, style: str, base: str | None, check: bool, accept: bool
             complaints += error.diagnostics
     against = f"revision {base}" if base else "its accepted form"
     report = Report(reviews, complaints, against, next_number(records))
+    if check:
+        report = replace(report, reviews=[each for each in reviews if not each.is_recorded])
     if not (check and report.is_recorded):
         print(told(report, style))
     if accept:

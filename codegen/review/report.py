@@ -81,7 +81,7 @@ def _difference(review: Review, each: Difference) -> dict[str, Any]:
 
 
 def _text(review: Review, report: Report) -> str:
-    lines = [f"{_summary(review, report)}."]
+    lines = [f"{_summary(review, report)}.", *_pending(review)]
     for verdict, differences in groupby(review.differences, key=lambda each: each.verdict):
         lines += ["", verdict.value]
         for each in differences:
@@ -90,7 +90,7 @@ def _text(review: Review, report: Report) -> str:
 
 
 def _markdown(review: Review, report: Report) -> str:
-    lines = [f"## {_summary(review, report)}"]
+    lines = [f"## {_summary(review, report)}", *_pending(review)]
     for verdict, differences in groupby(review.differences, key=lambda each: each.verdict):
         lines += ["", f"### {verdict.value}", "", "| difference | id | record |", "|---|---|---|"]
         for each in differences:
@@ -102,8 +102,11 @@ def _markdown(review: Review, report: Report) -> str:
 def _summary(review: Review, report: Report) -> str:
     number = len(review.differences)
     count = f"{number or 'no'} difference{'s' if number != 1 else ''}"
-    waiting = ", ".join(each.name for each in review.pending)
-    return f"{review.system}: {count} from {report.against}" + (f"; pending: {waiting}" if waiting else "")
+    return f"{review.system}: {count} from {report.against}"
+
+
+def _pending(review: Review) -> list[str]:
+    return ["", f"Pending: {', '.join(each.name for each in review.pending)}."] if review.pending else []
 
 
 def _record(review: Review, each: Difference) -> str:

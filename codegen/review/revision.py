@@ -62,6 +62,9 @@ def _as_of(commit: str, each: Diagnostic) -> Diagnostic:
 
 
 def _git(root: Path, *arguments: str) -> str | None:
-    """What git says, None if it fails."""
-    done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, check=False)
+    """What git says, None if it fails or is not there."""
+    try:
+        done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, check=False)
+    except FileNotFoundError:
+        return None
     return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None

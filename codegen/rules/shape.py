@@ -86,16 +86,25 @@ def _leave_out(source: Source, problems: dict[Path, list[Any]], dropped: set[str
     elements = {_element(source.data, path) for path in problems}
     if () in elements:
         return False
-    for name in {str(step) for path in problems for step in path}:
-        # A name in the wrong case is still the name of what cannot be read.
-        dropped.update((name, name.lower(), name.upper(), name[:1].upper() + name[1:]))
     # From the end, so that what is taken out of a list does not move what is still to be taken out.
     for path in sorted(
         elements, key=lambda path: [(isinstance(step, str), step) for step in path], reverse=True
     ):
         if _has(source.data, path):
-            source.forget(path)
+            for name in _names_in(source.forget(path), path[-1]):
+                # A name in the wrong case is still the name of what cannot be read.
+                dropped.update((name, name.lower(), name.upper(), name[:1].upper() + name[1:]))
     return True
+
+
+def _names_in(value: Any, key: str | int) -> list[str]:
+    """What is defined by an element: itself, and everything inside it."""
+    names, open_values = [str(key)], [value]
+    while open_values:
+        here = open_values.pop()
+        names += here if isinstance(here, dict) else ()
+        open_values += here.values() if isinstance(here, dict) else here if isinstance(here, list) else ()
+    return names
 
 
 def _element(data: Any, path: Path) -> Path:

@@ -6,6 +6,7 @@ Generated from spec/taskqueue (sha256:236df950de133a0d). Do not edit; run `nox -
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType as Frozen
 from typing import Final
 
 from generated.taskqueue.messages import CANCELED, DONE, FAILED, QUEUED, RUNNING
@@ -35,9 +36,7 @@ JOB_FAIL: Final = Transition(
     target=FAILED,
     actors=frozenset(("coordinator",)),
     stamps=("finished_at_ms",),
-    takes={
-        "failure_reason": Take("reason", default="UNKNOWN_FAILURE"),
-    },
+    takes=Frozen({"failure_reason": Take("reason", default="UNKNOWN_FAILURE")}),
 )
 """The worker reports a failure, or is lost."""
 
@@ -47,10 +46,8 @@ JOB_WITHDRAW: Final = Transition(
     target=CANCELED,
     actors=frozenset(("gateway",)),
     stamps=("finished_at_ms",),
-    sets={"cancel_requested": True},
-    takes={
-        "cancel_reason": Take("reason", keep_first=True),
-    },
+    sets=Frozen({"cancel_requested": True}),
+    takes=Frozen({"cancel_reason": Take("reason", keep_first=True)}),
 )
 """A client cancels a job that still waits."""
 
@@ -60,10 +57,8 @@ JOB_ABANDON: Final = Transition(
     target=CANCELED,
     actors=frozenset(("coordinator",)),
     stamps=("finished_at_ms",),
-    sets={"cancel_requested": True},
-    takes={
-        "cancel_reason": Take("reason", keep_first=True),
-    },
+    sets=Frozen({"cancel_requested": True}),
+    takes=Frozen({"cancel_reason": Take("reason", keep_first=True)}),
 )
 """A client asked to cancel a job that had left the queue, and the request came first."""
 
@@ -72,13 +67,9 @@ JOB: Final = Lifecycle(
     holder="job",
     key="job_id",
     status="status",
-    states={
-        QUEUED: "QUEUED",
-        RUNNING: "RUNNING",
-        DONE: "DONE",
-        FAILED: "FAILED",
-        CANCELED: "CANCELED",
-    },
+    states=Frozen(
+        {QUEUED: "QUEUED", RUNNING: "RUNNING", DONE: "DONE", FAILED: "FAILED", CANCELED: "CANCELED"}
+    ),
     initial=QUEUED,
     terminal=frozenset({DONE, FAILED, CANCELED}),
     creators=frozenset(("gateway",)),
@@ -87,16 +78,20 @@ JOB: Final = Lifecycle(
     retained_by="MAX_RETAINED_JOBS",
     deletable=frozenset({QUEUED}),
     deleters=frozenset(("gateway",)),
-    edges={
-        (QUEUED, RUNNING): JOB_DISPATCH,
-        (RUNNING, DONE): JOB_COMPLETE,
-        (RUNNING, FAILED): JOB_FAIL,
-        (QUEUED, CANCELED): JOB_WITHDRAW,
-        (RUNNING, CANCELED): JOB_ABANDON,
-    },
+    edges=Frozen(
+        {
+            (QUEUED, RUNNING): JOB_DISPATCH,
+            (RUNNING, DONE): JOB_COMPLETE,
+            (RUNNING, FAILED): JOB_FAIL,
+            (QUEUED, CANCELED): JOB_WITHDRAW,
+            (RUNNING, CANCELED): JOB_ABANDON,
+        }
+    ),
 )
 """One piece of work, from its acceptance to its result."""
 
-LIFECYCLES: Final[Mapping[str, Lifecycle]] = {
-    "job": JOB,
-}
+LIFECYCLES: Final[Mapping[str, Lifecycle]] = Frozen(
+    {
+        "job": JOB,
+    }
+)

@@ -61,7 +61,7 @@ def turn(before: Any, after: Any) -> str:
 
 def fell(before: Any, after: Any) -> bool:
     """Whether a number became smaller."""
-    return isinstance(before, int) and isinstance(after, int) and after < before
+    return isinstance(before, int | float) and isinstance(after, int | float) and after < before
 
 
 def rose(before: Any, after: Any) -> bool:

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from codegen.review.difference import Found, Verdict, kind
 from codegen.review.form import Path
 from codegen.review.kinds.pairs import added, fell, gained, kept, rose, turn, words
 from codegen.spec import MethodRow, Spec
+
+TOLD = (
+    "request",
+    "response",
+    "deadline_ms",
+    "idempotency",
+    "retry",
+    "max_request",
+    "calls",
+    "raises",
+    "route",
+)
+"""Words of a method that have a kind of their own."""
 
 
 @kind("component.added", "There is one more component.", Verdict.COMPATIBLE)
@@ -120,13 +134,24 @@ def method_retry(old: Spec, new: Spec) -> Iterator[Found]:
             yield Found(ref, text, (*path, "retry"), verdict=verdict)
 
 
+@kind("method.limit", "A method takes larger or smaller requests.", Verdict.BEHAVIOUR)
+def method_limit(old: Spec, new: Spec) -> Iterator[Found]:
+    for ref, before, after, path in _methods(old, new):
+        if before.method.max_request != after.method.max_request:
+            verdict = None if fell(_bytes(old, before), _bytes(new, after)) else Verdict.COMPATIBLE
+            was = _named(before.max_request or "none", before.method.max_request)
+            text = (
+                f"{ref} max_request {was} -> {_named(after.max_request or 'none', after.method.max_request)}"
+            )
+            yield Found(ref, text, (*path, "max_request"), verdict=verdict)
+
+
 @kind("method.changed", "A method pages, moves an entity or names its caller otherwise.", Verdict.BEHAVIOUR)
 def method_changed(old: Spec, new: Spec) -> Iterator[Found]:
     for ref, before, after, path in _methods(old, new):
-        for word, was, now in words(before.method, after.method):
-            if word in ("pagination", "drives", "names_caller"):
-                verdict = Verdict.WIDENS if word == "names_caller" and now is None else None
-                yield Found(f"{ref} {word}", f"{ref} {word} {turn(was, now)}", (*path, word), verdict=verdict)
+        for word, was, now in words(before.method, after.method, *TOLD):
+            verdict = Verdict.WIDENS if word == "names_caller" and now is None else None
+            yield Found(f"{ref} {word}", f"{ref} {word} {turn(was, now)}", (*path, word), verdict=verdict)
 
 
 @kind("call.added", "A handler may make one more call.", Verdict.WIDENS)
@@ -169,6 +194,11 @@ def method_route(old: Spec, new: Spec) -> Iterator[Found]:
 
 def _named(value: str, own: object) -> str:
     return value if own is not None else f"{value} (by default)"
+
+
+def _bytes(spec: Spec, row: MethodRow) -> float:
+    limit = spec.system.policies.limits.get(row.max_request or "")
+    return limit.value if limit else math.inf
 
 
 def _component(name: str) -> Path:

@@ -88,6 +88,7 @@ def test_labels_say_what_the_image_is() -> None:
         ("generated/taskqueue_public_pb2.py", True),
         ("generated/taskqueue/system.py", True),
         ("handlers/taskqueue/gateway.py", True),
+        ("handlers/jobs/built_in.py", True),
         ("generated/taskqueue/deploy/microservices/certs/gateway.key", False),
         ("generated/taskqueue/__pycache__/system.cpython-311.pyc", False),
         ("generated/other/system.py", False),

@@ -25,7 +25,7 @@ def test_against_a_revision(versioned: Project) -> None:
     assert versioned.review("--base", "HEAD")[1] == "locker: no differences from revision HEAD.\n"
     code, said = versioned.review("--base", "HEAD~1")
     assert code == 0
-    assert "locker: 1 difference from revision HEAD~1; pending: 0002-longer-shelf." in said
+    assert "locker: 1 difference from revision HEAD~1.\n\nPending: 0002-longer-shelf.\n" in said
     assert "variable.default SHELF_DAYS [0002-longer-shelf]" in said
 
 

@@ -77,7 +77,7 @@ def test_a_recorded_difference_is_told_with_its_record(accepted: Project) -> Non
     code, said = accepted.review()
     assert code == 0
     assert "variable.default SHELF_DAYS [0002-longer-shelf]" in said
-    assert "pending: 0002-longer-shelf" in said
+    assert "Pending: 0002-longer-shelf.\n" in said
     assert accepted.review("--check") == (0, "")
 
 
@@ -251,7 +251,10 @@ def test_one_system_of_several(accepted: Project) -> None:
             text.replace("locker_", "depot_"), encoding="utf-8"
         )
     assert accepted.review("--check", "--system", "locker") == (0, "")
-    assert "system.added depot" in accepted.review("--check")[1]
+    code, said = accepted.review("--check")
+    assert code == 1
+    assert "system.added depot" in said
+    assert "locker: no differences" not in said
 
 
 def test_a_failed_write_leaves_the_old_form(accepted: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
-from codegen.review import record_schema
+from codegen import review
+from codegen.review import COMPLAINTS, record_schema
 from codegen.review.record import HEADER, ChangeRecord
 from tests.codegen.review.project import BLOCKER, Project
 
@@ -175,6 +178,15 @@ def test_all_complaints_in_one_run(accepted: Project) -> None:
     said = accepted.review("--check")[1]
     assert said.index("0002-typo") < said.index("0003-lost")
     assert said.rstrip().endswith("2 errors")
+
+
+def test_every_code_is_in_the_catalogue() -> None:
+    """The catalogue has each code that a review can give, with its meaning and both sides of it."""
+    sources = [path for path in Path(review.__file__).parent.glob("*.py") if path.stem != "complaints"]
+    texts = "".join(path.read_text(encoding="utf-8") for path in sources)
+    used = set(re.findall(r'"(E9[0-9]{2})"', texts))
+    assert used == {each.code for each in COMPLAINTS}
+    assert all(each.meaning.endswith(".") and each.wrong != each.right for each in COMPLAINTS)
 
 
 @pytest.mark.req("TQ-213")

@@ -1,0 +1,201 @@
+"""`python -m runtime.launch up|demo <system>.<deployment>`: a deployment on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+from rich.console import Console
+
+from runtime.deployment_argument import Chosen, DeploymentCommand, deployment_argument
+from runtime.launch.deployment import PATIENCE, Launched, launched
+from runtime.launch.errors import LaunchError
+from runtime.launch.plan import settable
+from runtime.launch.view import View
+
+Work = Callable[[Launched], Awaitable[int]]
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@click.group()
+def command() -> None:
+    """Run a deployment on this machine, each node as a process."""
+
+
+def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that every way of bringing a deployment up has."""
+    for option in reversed(
+        (
+            click.option(
+                "--tls",
+                type=click.Choice(["on", "off"]),
+                default="on",
+                show_default=True,
+                help="on: mutual TLS with certificates of this run; off: a random token for each principal.",
+            ),
+            click.option(
+                "--set",
+                "settings",
+                multiple=True,
+                metavar="NAME=VALUE",
+                callback=_pairs,
+                help="A variable for every node that reads it; can be given again.",
+            ),
+            click.option(
+                "--logs",
+                type=click.Path(file_okay=False, path_type=Path),
+                help="Folder for the logs, a file for each node; a new temporary one if not given.",
+            ),
+            click.option(
+                "--patience",
+                type=click.FloatRange(min=0, min_open=True),
+                default=PATIENCE,
+                show_default=True,
+                metavar="SECONDS",
+                help="How long the nodes may take until all are healthy.",
+            ),
+        )
+    ):
+        function = option(function)
+    return deployment_argument(function)
+
+
+def _pairs(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    for text in given:
+        if not text.partition("=")[0] or "=" not in text:
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE.")
+    return {name: value for name, _, value in (text.partition("=") for text in given)}
+
+
+@command.command(cls=DeploymentCommand)
+@click.option(
+    "--ports",
+    type=click.Choice(["spec", "auto"]),
+    default="spec",
+    show_default=True,
+    help="spec: the ports of the spec, replicas on consecutive ones; auto: ports that are free.",
+)
+@launch_options
+def up(
+    chosen: Chosen,
+    ports: Literal["spec", "auto"],
+    tls: str,
+    settings: dict[str, str],
+    logs: Path | None,
+    patience: float,
+) -> None:
+    """Bring a deployment up and keep it up until Ctrl-C.
+
+    Variables that the nodes read and that are set in the environment hold here too, as they do for compose.
+    """
+    view = View()
+    found = {name: os.environ[name] for name in settable(*chosen) if os.environ.get(name)}
+    if taken := [name for name in found if name not in settings]:
+        view.tell(f"Taken from the environment: {', '.join(taken)}")
+
+    async def work(deployment: Launched) -> int:
+        view.ready(deployment)
+        await view.watch(deployment)
+        return 0
+
+    deployment = launched(
+        str(chosen),
+        ports=ports,
+        tls=tls == "on",
+        settings={**found, **settings},
+        logs=logs,
+        keep_logs=True,
+        patience=patience,
+        tell=view.tell,
+    )
+    sys.exit(asyncio.run(supervise(deployment, work, view)))
+
+
+@command.command(cls=DeploymentCommand)
+@launch_options
+def demo(chosen: Chosen, tls: str, settings: dict[str, str], logs: Path | None, patience: float) -> None:
+    """Bring a deployment up on free ports, show what its system does, and take it down."""
+    console = Console()
+    try:
+        show = importlib.import_module(f"handlers.{chosen.system.name}.demo").demo
+    except ModuleNotFoundError:
+        raise click.UsageError(
+            f"{chosen.system.name} has no demo: handlers/{chosen.system.name}/demo.py would be it."
+        ) from None
+
+    async def work(deployment: Launched) -> int:
+        console.print(f"{deployment.name} is up: {len(deployment.processes)} processes", highlight=False)
+        async with deployment.client() as client:
+            outcome: int = await show(client, console)
+        return outcome
+
+    deployment = launched(
+        str(chosen),
+        ports="auto",
+        tls=tls == "on",
+        settings=settings,
+        logs=logs,
+        keep_logs=True,
+        patience=patience,
+    )
+    code = asyncio.run(supervise(deployment, work, View()))
+    if deployment.logs is not None and code != 0:
+        console.print(f"Logs are in {deployment.logs}", highlight=False, soft_wrap=True)
+    elif deployment.logs is not None and logs is None:
+        shutil.rmtree(deployment.logs)
+    sys.exit(code)
+
+
+async def supervise(deployment: Launched, work: Work, view: View) -> int:
+    """Brings a deployment up, does something with it and takes it down, whatever happens; the exit code.
+
+    The first signal stops everything in order. A second one is from someone who will not wait.
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    signals = 0
+
+    def on_signal() -> None:
+        nonlocal signals
+        signals += 1
+        if signals == 1 and task is not None:
+            view.tell("Stopping; once more kills.")
+            task.cancel()
+        else:
+            deployment.kill_now()
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, on_signal)
+    try:
+        return await _supervised(deployment, work)
+    except LaunchError as error:
+        view.tell(str(error))
+        return error.exit_code
+    except asyncio.CancelledError:
+        return min(signals, 2) - 1
+
+
+async def _supervised(deployment: Launched, work: Work) -> int:
+    async with deployment:
+        working = asyncio.ensure_future(work(deployment))
+        dying = asyncio.create_task(deployment.died())
+        try:
+            await asyncio.wait({working, dying}, return_when=asyncio.FIRST_COMPLETED)
+            if dying.done():
+                raise dying.result()
+            return await working
+        finally:
+            working.cancel()
+            dying.cancel()
+            await asyncio.gather(working, dying, return_exceptions=True)
+
+
+if __name__ == "__main__":
+    command.main(prog_name="python -m runtime.launch")

@@ -1,0 +1,273 @@
+"""A whole deployment as local processes, from before the first starts until the last has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from runtime.client import Client
+from runtime.launch import health
+from runtime.launch.errors import NodeDied, NotHealthy
+from runtime.launch.plan import LOOPBACK, addresses, base_environment, check_settings, plan
+from runtime.launch.ports import Ports
+from runtime.launch.process import NodeProcess
+from runtime.launch.proof import Proof, make_proof
+from runtime.systems import find_deployment
+
+PATIENCE = 60.0
+"""Seconds in which all nodes have to become healthy."""
+_STOP_MARGIN = 5.0
+"""What a node gets on top of its own grace before it is killed."""
+_PAUSE = 0.05
+
+Tell = Callable[[str], None]
+
+
+def launched(
+    name: str,
+    *,
+    ports: Literal["spec", "auto"] = "spec",
+    tls: bool = True,
+    settings: Mapping[str, str] | None = None,
+    logs: Path | None = None,
+    keep_logs: bool = False,
+    patience: float = PATIENCE,
+    tell: Tell | None = None,
+) -> Launched:
+    """A deployment that `async with` brings up, healthy, and takes down again.
+
+    `name` is `<system>.<deployment>`. Logs go to the folder that is given, or to a temporary one; that is
+    removed again unless it is to be kept.
+    """
+    return Launched(
+        name,
+        auto=ports == "auto",
+        tls=tls,
+        settings=settings or {},
+        logs=logs,
+        keep_logs=keep_logs,
+        patience=patience,
+        tell=tell,
+    )
+
+
+class Launched:
+    """The processes of a deployment by name; a replica's name is its node's with its index."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        auto: bool,
+        tls: bool,
+        settings: Mapping[str, str],
+        logs: Path | None,
+        keep_logs: bool,
+        patience: float,
+        tell: Tell | None,
+    ) -> None:
+        self.name = name
+        self.system, self.deployment = find_deployment(name)
+        self.processes: dict[str, NodeProcess] = {}
+        self.logs = logs
+        self._keep_logs = keep_logs
+        self._settings = settings
+        self._auto = auto
+        self._tls = tls
+        self._patience = patience
+        self._tell: Tell = tell or (lambda _line: None)
+        self._ports = Ports()
+        self._proof: Proof | None = None
+        self._cleanup = ExitStack()
+
+    async def __aenter__(self) -> Self:
+        try:
+            self._prepare()
+            for process in self.processes.values():
+                await process.start()
+                self._tell(_started(process))
+            await self._all_healthy(self.processes)
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def endpoints(self) -> dict[str, str]:
+        """Where each process listens that does."""
+        return {
+            each.name: each.planned.address
+            for each in self.processes.values()
+            if each.planned.address is not None
+        }
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The variables that a client sets to talk to it. No secret of a node is among them."""
+        proof = self._prepared()
+        found = {
+            "CHARTER_DEPLOYMENT": self.name,
+            "CHARTER_ADDRESS": ",".join(
+                each
+                for node in self.deployment.ingress
+                for each in addresses(self.deployment, self._ports, node)
+            ),
+        }
+        if proof.authority_file is not None:
+            found["CHARTER_CA_FILE"] = str(proof.authority_file)
+        tokens = proof.of_outsiders()
+        for name, token in tokens.items():
+            found["CHARTER_TOKEN" if len(tokens) == 1 else f"CHARTER_TOKEN_{name.upper()}"] = token
+        return found
+
+    def client(self, principal: str | None = None) -> Client:
+        """A client that proves itself as a principal, and finds each component where its node listens."""
+        tls, token = self._prepared().of_caller(principal)
+        return Client(self.system, self._addresses_of, principal=principal, tls=tls, token=token)
+
+    async def kill(self, name: str) -> None:
+        """Ends a process at once, as a crash would."""
+        await self.processes[name].kill()
+
+    async def stop(self, name: str) -> None:
+        """Asks a process to end, and waits for it."""
+        await self._stop(self.processes[name])
+
+    async def restart(self, name: str) -> None:
+        """Starts a process again, which is stopped first if it runs, and waits until it is healthy."""
+        process = self.processes[name]
+        if process.running:
+            await self._stop(process)
+        await process.start()
+        await self._all_healthy({name: process})
+
+    async def died(self) -> NodeDied:
+        """Returns when a process ends that nobody asked to."""
+        waiting = [asyncio.create_task(each.died()) for each in self.processes.values()]
+        try:
+            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            return done.pop().result()
+        finally:
+            for task in waiting:
+                task.cancel()
+
+    async def close(self) -> None:
+        """Ends all processes, callers before what they call, and removes what was written for them."""
+        try:
+            for wave in self._stop_order():
+                await asyncio.gather(*(self._stop(process) for process in wave))
+        finally:
+            self.kill_now()
+            self._ports.release()
+            self._cleanup.close()
+
+    def kill_now(self) -> None:
+        """Ends all processes at once."""
+        for process in self.processes.values():
+            process.kill_now()
+
+    def _prepare(self) -> None:
+        """Everything that can be wrong is found here, before anything is started."""
+        check_settings(self.system, self.deployment, self._settings)
+        self._ports.reserve(self.system, self.deployment, self._settings, auto=self._auto)
+        self._proof = make_proof(self.system, self.deployment, tls=self._tls)
+        self._cleanup.callback(self._proof.discard)
+        planned = plan(self.system, self.deployment, self._settings, self._ports, self._proof)
+        self.logs = self._log_folder()
+        self._tell(f"Logs are in {self.logs}")
+        environment = base_environment(self.system)
+        for each in planned:
+            self.processes[each.name] = NodeProcess(each, environment, self.logs)
+
+    def _log_folder(self) -> Path:
+        if self.logs is None:
+            self.logs = Path(tempfile.mkdtemp(prefix=f"charter-{self.name}-"))
+            if not self._keep_logs:
+                self._cleanup.callback(shutil.rmtree, self.logs)
+        self.logs.mkdir(parents=True, exist_ok=True)
+        return self.logs
+
+    def _prepared(self) -> Proof:
+        if self._proof is None:
+            raise RuntimeError(f"{self.name} has not been brought up")
+        return self._proof
+
+    def _addresses_of(self, component: str) -> list[str]:
+        return [
+            address
+            for node in self.deployment.nodes.values()
+            if component in node.hosts and node.port_variable is not None
+            for address in addresses(self.deployment, self._ports, node.name)
+        ]
+
+    async def _all_healthy(self, processes: Mapping[str, NodeProcess]) -> None:
+        dying = asyncio.create_task(self.died())
+        waiting = asyncio.create_task(self._until_healthy(list(processes.values())))
+        try:
+            await asyncio.wait({dying, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            if dying.done():
+                raise dying.result()
+            await waiting
+        finally:
+            dying.cancel()
+            waiting.cancel()
+
+    async def _until_healthy(self, left: list[NodeProcess]) -> None:
+        try:
+            async with asyncio.timeout(self._patience):
+                while left:
+                    before, left = left, await health.unhealthy(left)
+                    for process in before:
+                        if process not in left:
+                            self._tell(f"{process.name}: healthy")
+                    await asyncio.sleep(_PAUSE if left else 0)
+        except TimeoutError:
+            names = ", ".join(each.name for each in left)
+            lines = "\n".join(f"  {each.name}: {line}" for each in left for line in each.last_lines(3))
+            raise NotHealthy(f"Not healthy after {self._patience:g} s: {names}.\n{lines}") from None
+
+    async def _stop(self, process: NodeProcess) -> None:
+        if process.running:
+            grace = self.system.shutdown_grace_ms / 1000 + _STOP_MARGIN
+            in_time = await process.stop(grace)
+            self._tell(
+                f"{process.name}: "
+                + ("stopped" if in_time else f"did not end within {grace:g} s of SIGTERM and was killed")
+            )
+
+    def _stop_order(self) -> Iterator[list[NodeProcess]]:
+        """Waves of processes, so that none is stopped while one that calls it still drains."""
+        left = list(self.processes.values())
+        while left:
+            names = {each.planned.node for each in left}
+            called = {
+                target
+                for name in names
+                for target in self.deployment.nodes[name].upstreams.values()
+                if target != name
+            }
+            # Where nodes call each other in a circle nobody is first, and they all go together.
+            wave = [each for each in left if each.planned.node not in called] or left
+            yield wave
+            left = [each for each in left if each not in wave]
+
+
+def _started(process: NodeProcess) -> str:
+    planned = process.planned
+    told = [f"pid {process.pid}"]
+    if planned.address is not None:
+        told.append(f"listens on {planned.address}")
+    if planned.metrics_port is not None:
+        told.append(f"metrics on {LOOPBACK}:{planned.metrics_port}")
+    return f"{process.name}: {', '.join(told)}"

@@ -1,0 +1,67 @@
+"""How the processes of a deployment do: their own healthchecks, and how many calls they answer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import urllib.request
+from collections.abc import Iterable
+from urllib.error import URLError
+
+from runtime.launch.plan import LOOPBACK
+from runtime.launch.process import NodeProcess
+from scripts.healthcheck import parse_target, probe
+
+_CALLS = "charter_calls_total{"
+_PATIENCE = 1.0
+
+
+async def is_healthy(process: NodeProcess) -> bool:
+    """Whether a process runs, has said that it is ready and passes its node's own healthcheck."""
+    if not process.running or not process.said_ready:
+        return False
+    check = process.planned.healthcheck
+    host, port = parse_target(check.target)
+    try:
+        await asyncio.to_thread(probe, host, port, time.monotonic() + check.timeout_ms / 1000)
+    except OSError:
+        return False
+    return process.running
+
+
+async def unhealthy(processes: Iterable[NodeProcess]) -> list[NodeProcess]:
+    """Those that are not healthy now."""
+    listed = list(processes)
+    answers = await asyncio.gather(*(is_healthy(each) for each in listed))
+    return [each for each, healthy in zip(listed, answers, strict=True) if not healthy]
+
+
+class CallRate:
+    """Calls a second of one process, from the counters that it offers."""
+
+    def __init__(self, process: NodeProcess) -> None:
+        self._process = process
+        self._seen: tuple[float, float] | None = None
+
+    async def sample(self) -> float | None:
+        """The rate since the last sample; None where nothing is known yet."""
+        port = self._process.planned.metrics_port
+        if port is None or not self._process.running:
+            self._seen = None
+            return None
+        try:
+            total = await asyncio.to_thread(_calls_answered, port)
+        except (OSError, URLError, ValueError):
+            self._seen = None
+            return None
+        now, before = time.monotonic(), self._seen
+        self._seen = (now, total)
+        if before is None or now <= before[0]:
+            return None
+        return max(0.0, (total - before[1]) / (now - before[0]))
+
+
+def _calls_answered(port: int) -> float:
+    with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/metrics", timeout=_PATIENCE) as answer:
+        lines = answer.read().decode().splitlines()
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(_CALLS))

@@ -1,0 +1,172 @@
+"""What each process of a local deployment is started with: the variables that its compose file would set."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from runtime.launch.errors import WrongSettings
+from runtime.launch.ports import METRICS_ROLE, Place, Ports, places
+from runtime.launch.proof import Proof
+from runtime.settings import SettingsError, read
+from runtime.systems import meant
+from runtime.tables import Deployment, Healthcheck, System
+
+LOOPBACK = "127.0.0.1"
+_GIVEN_ROLES = frozenset(
+    ("tls_certificate", "tls_key", "tls_authority", "caller_token", "accepted_tokens", METRICS_ROLE)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One process, before it is started."""
+
+    name: str
+    node: str
+    command: tuple[str, ...]
+    variables: Mapping[str, str]
+    healthcheck: Healthcheck
+    """Its target has no variables left."""
+    address: str | None
+    metrics_port: int | None
+
+
+def settable(system: System, deployment: Deployment) -> list[str]:
+    """The variables of a deployment that a user may set; the launcher gives the others."""
+    found: dict[str, None] = {}
+    for node in deployment.nodes.values():
+        for name in node.variables:
+            variable = system.variables[name]
+            if not (
+                _is_wired(deployment, name) or variable.role in _GIVEN_ROLES or variable.type == "constant"
+            ):
+                found[name] = None
+    return list(found)
+
+
+def check_settings(system: System, deployment: Deployment, settings: Mapping[str, str]) -> None:
+    """Refuses variables that nobody reads or that the launcher gives itself, and values that are none."""
+    allowed = settable(system, deployment)
+    read_here = {name for node in deployment.nodes.values() for name in node.variables}
+    wrong = [
+        f"{name} is given by the launcher and cannot be set."
+        if name in read_here
+        else f"No node of {system.name}.{deployment.name} reads {name}.{meant(name, allowed)}"
+        for name in settings
+        if name not in allowed
+    ]
+    try:
+        read([system.variables[name] for name in settings if name in allowed], (), settings)
+    except SettingsError as error:
+        wrong += error.problems
+    if wrong:
+        raise WrongSettings(wrong)
+
+
+def plan(
+    system: System, deployment: Deployment, settings: Mapping[str, str], ports: Ports, proof: Proof
+) -> list[Planned]:
+    """Every process of a deployment. Raises with everything that is wrong with the settings."""
+    found = [_planned(system, deployment, place, settings, ports, proof) for place in places(deployment)]
+    problems: dict[str, None] = {}
+    for each in found:
+        node = deployment.nodes[each.node]
+        try:
+            variables = [system.variables[name] for name in node.variables]
+            read(variables, system.variable_rules, each.variables, node.defaults)
+        except SettingsError as error:
+            problems.update(dict.fromkeys(error.problems))
+    if problems:
+        raise WrongSettings(list(problems))
+    return found
+
+
+def base_environment(system: System) -> dict[str, str]:
+    """Our own environment without the system's variables: a node is told all of those, and by us."""
+    return {name: value for name, value in os.environ.items() if name not in system.variables}
+
+
+def addresses(deployment: Deployment, ports: Ports, node: str) -> list[str]:
+    """Where the processes of a node listen."""
+    return [f"{LOOPBACK}:{ports.api[each.name]}" for each in places(deployment) if each.node.name == node]
+
+
+def _planned(
+    system: System,
+    deployment: Deployment,
+    place: Place,
+    settings: Mapping[str, str],
+    ports: Ports,
+    proof: Proof,
+) -> Planned:
+    node = place.node
+    given = _given(system, deployment, place, ports, proof)
+    chosen = {name: settings[name] for name in node.variables if name in settings}
+    variables = {**_defaults(system, place), **chosen, **given}
+    check = node.healthcheck
+    target = re.sub(r"\$\{(\w+)\}", lambda found: variables.get(found[1], ""), check.target)
+    return Planned(
+        name=place.name,
+        node=node.name,
+        command=_command(node.command),
+        variables=variables,
+        healthcheck=Healthcheck(check.mode, target, check.timeout_ms),
+        address=f"{LOOPBACK}:{ports.api[place.name]}" if place.name in ports.api else None,
+        metrics_port=ports.metrics.get(place.name),
+    )
+
+
+def _defaults(system: System, place: Place) -> dict[str, str]:
+    """Values that hold unless they are set. What comes from the host's name comes from the process's name."""
+    found: dict[str, str] = {}
+    for name in place.node.variables:
+        variable = system.variables[name]
+        default = place.node.defaults.get(name) or variable.default
+        if default is None and variable.default_from == "hostname":
+            # In containers every process has a host of its own; here they would all be called the same.
+            default = place.name
+        if default is not None:
+            found[name] = default
+    return found
+
+
+def _given(
+    system: System, deployment: Deployment, place: Place, ports: Ports, proof: Proof
+) -> dict[str, str]:
+    """What only the launcher can know: ports, addresses, places and proofs."""
+    node, routing = place.node, deployment.routing
+    found: dict[str, str] = {}
+    if node.port_variable is not None:
+        found[node.port_variable] = str(ports.api[place.name])
+    for variable, target in node.upstreams.items():
+        several = system.variables[variable].type == "addresses"
+        reached = addresses(deployment, ports, target)
+        found[variable] = ",".join(reached if several else reached[:1])
+    if routing is not None and routing.order_variable in node.variables:
+        found[routing.order_variable] = ",".join(addresses(deployment, ports, node.name))
+    if routing is not None and routing.index_variable in node.variables:
+        found[routing.index_variable] = str(place.index)
+    roles = {**proof.of_node(node), METRICS_ROLE: str(ports.metrics.get(place.name, ""))}
+    for name in node.variables:
+        role = system.variables[name].role
+        if role in roles:
+            found[name] = roles[role]
+    return found
+
+
+def _is_wired(deployment: Deployment, name: str) -> bool:
+    routing = deployment.routing
+    if routing is not None and name in (routing.order_variable, routing.index_variable):
+        return True
+    return any(name in node.upstreams for node in deployment.nodes.values())
+
+
+def _command(text: str) -> tuple[str, ...]:
+    """A start command, with the interpreter that runs us in place of `python`."""
+    first, *rest = shlex.split(text)
+    return (sys.executable if first in ("python", "python3") else first, *rest)

@@ -1,0 +1,30 @@
+"""Becomes another command that dies with the process that started it: `tether.py <parent> <command…>`.
+
+A launcher that is killed with SIGKILL can stop nobody any more. So each node is started through this file,
+which asks the kernel to kill the process when its parent ends, and then becomes the node: the process id
+stays, and so does the wish, for it survives exec. The node knows nothing of it. The launcher does not ask for
+it itself, between fork and exec: no Python code is safe there in a process with threads, as gRPC has them.
+
+Only Linux can be asked. It runs as a file of its own, without site packages, and so in a few milliseconds.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main(parent: int, command: list[str]) -> None:
+    """Does not return unless the command cannot be run."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            # It ended before we asked, so nobody will ever tell us.
+            sys.exit(1)
+    os.execvp(command[0], command)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2:])

@@ -1,0 +1,190 @@
+"""What lies between simulated nodes: delays, and every way in which a call can go wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+from google.protobuf.message import Message
+
+from runtime.call import Call, Invoke, Request, Response
+from runtime.conditions import CallFailed, Failure
+from runtime.outbound import governed
+from runtime.simulation.world import SimulatedWorld
+from runtime.tables import Method, System
+
+
+class Fault(Enum):
+    """How a call is to go wrong; the caller of each but the last is told that it failed."""
+
+    BEFORE = "the callee never sees it"
+    AFTER = "the callee carries it out and the answer is lost"
+    TIMEOUT = "the callee carries it out and the answer comes after the deadline"
+    LATE = "it reaches the callee after its caller has given up"
+    TWICE = "it reaches the callee twice"
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One attempt of one call, and what became of it."""
+
+    number: int
+    at: float
+    principal: str
+    method: Method
+    request: Message
+    fault: Fault | None = None
+    answers: list[Message] = field(default_factory=list)
+    """What the callee answered, whether that arrived or not."""
+    failure: Failure | None = None
+    """What the caller was told instead of an answer."""
+
+    @property
+    def name(self) -> str:
+        return self.method.name
+
+
+Plan = Callable[[Exchange], Fault | Message | None]
+"""Says how an attempt is to go: well, wrong, or with an answer that the callee is not asked for."""
+
+
+class Host(Protocol):
+    """Whoever answers: a node, as the network sees it."""
+
+    def serve(
+        self, path: str, principal: str, data: bytes, patience: float, call: Call
+    ) -> tuple[asyncio.Future[bytes], asyncio.Task[None]]:
+        """Begins to answer a call; the future fails when the node goes down. Raises OSError if it is down."""
+        ...
+
+    def spawn(self, work: Any) -> asyncio.Task[Any]:
+        """Runs something that ends with the node."""
+        ...
+
+
+def all_well(_: Exchange) -> None:
+    """The plan of a network in which nothing goes wrong."""
+
+
+class Network:
+    """Carries calls between nodes. The plan may be changed at any time."""
+
+    def __init__(self, world: SimulatedWorld, *, slowest: float = 0.002) -> None:
+        self.plan: Plan = all_well
+        self.exchanges: list[Exchange] = []
+        self._world = world
+        self._chance = world.chance("network")
+        self._slowest = slowest
+
+    def sent(self, principal: str, method: Method, request: Message) -> Exchange:
+        """Writes down an attempt and decides its fate."""
+        copy = method.request.FromString(request.SerializeToString())
+        number = len(self.exchanges)
+        exchange = Exchange(number, self._world.monotonic(), principal, method, copy)
+        self.exchanges.append(exchange)
+        fate = self.plan(exchange)
+        if isinstance(fate, Message):
+            exchange.answers.append(fate)
+        else:
+            exchange.fault = fate
+        return exchange
+
+    async def carry(self, exchange: Exchange, host: Host | None, patience: float, call: Call) -> bytes:
+        """Takes a request to its host and the answer back, as far as its fate allows."""
+        if exchange.answers:
+            return exchange.answers[0].SerializeToString()
+        fault = exchange.fault
+        await self.delay()
+        if host is None or fault is Fault.BEFORE:
+            raise _unavailable(exchange, "cannot be reached")
+        if fault is Fault.LATE:
+            host.spawn(self._later(exchange, host, patience, call))
+            await asyncio.sleep(patience)
+        if fault is Fault.TWICE:
+            host.spawn(self._later(exchange, host, 0.0, call))
+        data = await self._delivered(exchange, host, patience, call)
+        await self.delay()
+        if fault is Fault.AFTER:
+            raise _unavailable(exchange, "broke off before it answered")
+        if fault is Fault.TIMEOUT:
+            await asyncio.sleep(patience)
+        return data
+
+    async def delay(self) -> None:
+        """One way through the network."""
+        await asyncio.sleep(self._chance.uniform(0.0, self._slowest))
+
+    async def _later(self, exchange: Exchange, host: Host, seconds: float, call: Call) -> None:
+        """Delivers a call that nobody waits for."""
+        await asyncio.sleep(seconds)
+        await self.delay()
+        try:
+            await self._delivered(exchange, host, exchange.method.policy.deadline_ms / 1000, call)
+        except Failure:
+            pass
+
+    async def _delivered(self, exchange: Exchange, host: Host, patience: float, call: Call) -> bytes:
+        method = exchange.method
+        try:
+            reply, work = host.serve(
+                method.path, exchange.principal, exchange.request.SerializeToString(), patience, call
+            )
+        except OSError:
+            raise _unavailable(exchange, "is down") from None
+        try:
+            data = await reply
+        except asyncio.CancelledError:
+            work.cancel()
+            raise
+        exchange.answers.append(method.response.FromString(data))
+        return data
+
+
+class NetworkChannel:
+    """Calls other nodes as one principal. Nothing is shared with them: all that passes is serialised."""
+
+    def __init__(
+        self,
+        system: System,
+        network: Network,
+        principal: str,
+        host_of: Callable[[Method], Host | None],
+        alive: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._system = system
+        self._network = network
+        self._principal = principal
+        self._host_of = host_of
+        self._alive = alive
+
+    def bind(
+        self, method: Method, request: type[Request], response: type[Response]
+    ) -> Invoke[Request, Response]:
+        """The method as a function."""
+        permission = self._system.matrix.get(method.path, {}).get(self._principal)
+        service = method.service.rpartition(".")[2]
+
+        async def attempt(message: Any, call: Call, patience: float) -> Any:
+            if not self._alive():
+                raise asyncio.CancelledError("its node is down")
+            exchange = self._network.sent(self._principal, method, message)
+            try:
+                async with asyncio.timeout(patience):
+                    data = await self._network.carry(exchange, self._host_of(method), patience, call)
+            except TimeoutError:
+                exchange.failure = CallFailed("DEADLINE_EXCEEDED", f"{method} took too long", service)
+                raise exchange.failure from None
+            except Failure as failure:
+                exchange.failure = failure
+                raise
+            return method.response.FromString(data)
+
+        return governed(method, attempt, self._principal, permission.mode if permission else None)
+
+
+def _unavailable(exchange: Exchange, problem: str) -> CallFailed:
+    service = exchange.method.service.rpartition(".")[2]
+    return CallFailed("UNAVAILABLE", f"{service} {problem}", service)

@@ -1,0 +1,199 @@
+"""Proves a generated compose file in real containers: `python -m scripts.compose_proof <system>.<deployment>`.
+
+It builds the image, waits until every healthcheck passes, runs the demo through the published port, shows that a
+proven caller is denied what the matrix does not give it, kills a node and sees it come back, and takes all down.
+It needs a Docker engine with compose v2, which `docker` finds by its usual variables.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from runtime.certs import make_certificates
+from runtime.client import connect
+from runtime.launch.demo import find_demo
+from runtime.systems import load_system
+from runtime.tables import Deployment, Method, Node, System
+
+IMAGE_USER = 10001
+PATIENCE_S = 120
+
+DENIAL = """
+import asyncio, sys
+import grpc, grpc.aio
+certificate, key, authority, address, name, path = sys.argv[1:]
+read = lambda file: open(file, "rb").read()
+credentials = grpc.ssl_channel_credentials(read(authority), read(key), read(certificate))
+async def call():
+    options = [("grpc.ssl_target_name_override", name)]
+    async with grpc.aio.secure_channel(address, credentials, options) as channel:
+        try:
+            await channel.unary_unary(path)(b"", timeout=5)
+        except grpc.aio.AioRpcError as error:
+            print(error.code().name, error.details())
+        else:
+            print("OK")
+asyncio.run(call())
+"""
+"""Runs inside a container, where this project's scripts are not: a call with the node's own certificate."""
+
+
+class Proof:
+    """One deployment of a system in containers."""
+
+    def __init__(self, system: System, deployment: Deployment, console: Console, certificates: Path) -> None:
+        self._system = system
+        self._deployment = deployment
+        self._console = console
+        self._certificates = certificates
+        folder = Path("generated", system.name, "deploy", deployment.name)
+        self._compose = ["docker", "compose", "-f", str(folder / "compose.yaml")]
+
+    def up(self) -> None:
+        """Starts everything and waits for every healthcheck."""
+        self._say("building and starting; waiting for every healthcheck")
+        self._run("up", "--detach", "--build", "--wait")
+        for each in self._containers():
+            self._say(f"  {each['Service']}: {each['Health']}")
+
+    def demo(self) -> None:
+        """Runs the system's own demo through the published ports."""
+        self._say("the demo, through the published port")
+        addresses = [f"127.0.0.1:{port}" for port in self._published()]
+        found = find_demo(self._system.name)
+
+        async def run() -> int:
+            async with connect(self._system, addresses, ca_file=str(self._certificates / "ca.crt")) as client:
+                return await found(client, self._console)
+
+        if asyncio.run(run()) != 0:
+            raise SystemExit("The demo did not come out as expected.")
+
+    def denial(self) -> None:
+        """Lets a node call something that it may not, with its own valid certificate."""
+        node, principal, variable, method = self._forbidden()
+        component = self._system.services[method.service.rpartition(".")[2]].component
+        files = [f"$TLS_{kind}_FILE" for kind in ("CERT", "KEY", "CA")]
+        arguments = f"{' '.join(files)} ${variable} {component}.{self._system.name} {method.path}"
+        answer = self._run("exec", "-T", node, "sh", "-c", f"python -c \"$0\" {arguments}", DENIAL)
+        self._say(f"{principal} calls {method}: {answer.strip()}")
+        if not answer.startswith("PERMISSION_DENIED"):
+            raise SystemExit(f"{principal} was not denied {method}.")
+
+    def kill(self) -> None:
+        """Kills the process of each ingress node within its container, and sees it come back."""
+        node = self._service(self._deployment.ingress[0])
+        before = self._started(node)
+        self._say(f"kill -9 of {node}")
+        code = (
+            "import os, pathlib\n"
+            "for each in pathlib.Path('/proc').glob('[0-9]*'):\n"
+            "    words = (each / 'cmdline').read_bytes().split(b'\\0')\n"
+            "    if b'runtime.serve' in words and int(each.name) != 1: os.kill(int(each.name), 9)\n"
+        )
+        self._run("exec", "-T", node, "python", "-c", code, check=False)
+        deadline = time.monotonic() + PATIENCE_S
+        while self._started(node) == before or self._health(node) != "healthy":
+            if time.monotonic() > deadline:
+                raise SystemExit(f"{node} did not come back: {self._health(node)}")
+            time.sleep(1)
+        self._say(f"{node} is back and healthy")
+
+    def down(self) -> None:
+        """Takes everything away."""
+        self._run("down", "--volumes", "--timeout", "10", check=False)
+        self._say("all down")
+
+    def _forbidden(self) -> tuple[str, str, str, Method]:
+        """A node, its principal, the variable with an upstream's address, and a method there that it may not call."""
+        for node in self._deployment.nodes.values():
+            for variable, target in node.upstreams.items():
+                for method in self._methods_of(self._deployment.nodes[target]):
+                    if node.hosts[0] not in self._system.matrix[method.path]:
+                        return self._service(node.name), node.hosts[0], variable, method
+        raise LookupError("no node of this deployment can reach what it may not call")
+
+    def _methods_of(self, node: Node) -> list[Method]:
+        return [method for name in node.serves for method in self._system.services[name].methods]
+
+    def _service(self, node: str) -> str:
+        return node if self._deployment.nodes[node].replicas == 1 else f"{node}-0"
+
+    def _published(self) -> list[int]:
+        ports = [
+            (each["Service"], published["PublishedPort"])
+            for each in self._containers()
+            for published in each["Publishers"] or ()
+            if published["PublishedPort"]
+        ]
+        return [port for _, port in sorted(set(ports))]
+
+    def _health(self, service: str) -> str:
+        return next((str(each["Health"]) for each in self._containers() if each["Service"] == service), "gone")
+
+    def _started(self, service: str) -> str:
+        identifier = self._run("ps", "--all", "--quiet", service).strip()
+        command = ["docker", "inspect", "--format", "{{.State.StartedAt}}", identifier]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    def _containers(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self._run("ps", "--all", "--format", "json").splitlines()]
+
+    def _run(self, *arguments: str, check: bool = True) -> str:
+        environ = {**os.environ, "CERTS_DIR": str(self._certificates)}
+        done = subprocess.run([*self._compose, *arguments], env=environ, capture_output=True, text=True, check=False)
+        if check and done.returncode != 0:
+            raise SystemExit(f"docker compose {arguments[0]} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
+        return done.stdout
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Proves one deployment; 0 when all of it held."""
+    names = arguments[0].split(".") if len(arguments) == 1 else []
+    if len(names) != 2:
+        print("usage: python -m scripts.compose_proof <system>.<deployment>", file=sys.stderr)
+        return 2
+    system = load_system(names[0])
+    deployment = system.deployments[names[1]]
+    with tempfile.TemporaryDirectory(prefix="charter-certs-") as folder:
+        certificates = Path(folder)
+        make_certificates(system, deployment.name, certificates)
+        _readable_in_containers(certificates)
+        proof = Proof(system, deployment, Console(), certificates)
+        try:
+            proof.up()
+            proof.demo()
+            if not deployment.in_process:
+                proof.denial()
+            proof.kill()
+            proof.demo()
+        finally:
+            proof.down()
+    return 0
+
+
+def _readable_in_containers(folder: Path) -> None:
+    """Containers see the files with the owner and mode that they have here."""
+    if os.geteuid() == 0:
+        for each in (folder, *folder.iterdir()):
+            os.chown(each, IMAGE_USER, IMAGE_USER)
+    else:
+        os.environ["RUN_AS"] = f"{os.getuid()}:{os.getgid()}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
