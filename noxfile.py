@@ -15,6 +15,7 @@ nox.options.sessions = ["test"]
 
 VENV = Path(".nox") / f"charter-{sys.version_info.major}.{sys.version_info.minor}"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+DEMO = "taskqueue.microservices"
 
 
 @nox.session(python=False)
@@ -53,6 +54,24 @@ def conformance(session: nox.Session) -> None:
     run(session, "python", "-m", "scripts.conformance", *session.posargs)
 
 
+@nox.session(python=False)
+def up(session: nox.Session) -> None:
+    """Run a deployment on this machine until Ctrl-C: `-- <system>.<deployment>`."""
+    become(session, "python", "-m", "runtime.launch", "up", *session.posargs)
+
+
+@nox.session(python=False)
+def demo(session: nox.Session) -> None:
+    """Bring a deployment up, show what it does, and take it down."""
+    become(session, "python", "-m", "runtime.launch", "demo", *(session.posargs or [DEMO]))
+
+
+@nox.session(python=False)
+def certs(session: nox.Session) -> None:
+    """Make a private authority and a certificate for each node: `-- <system>.<deployment>`."""
+    run(session, "python", "-m", "runtime.certs", *session.posargs)
+
+
 @nox.session(reuse_venv=True)
 def lock(session: nox.Session) -> None:
     """Resolve both lock files again; `-- --upgrade` takes the newest versions."""
@@ -79,8 +98,19 @@ def run_linters(session: nox.Session) -> None:
 def run(session: nox.Session, tool: str, *arguments: str) -> None:
     """Run a tool of the shared environment, which its child processes see as activated."""
     install(session)
+    session.run(str(BIN / tool), *arguments, env=activated())
+
+
+def become(session: nox.Session, tool: str, *arguments: str) -> None:
+    """Run a tool in nox's own place, so that signals reach it and nox does not cut its orderly stop short."""
+    install(session)
+    session.log(" ".join((tool, *arguments)))
+    os.execve(BIN / tool, (str(BIN / tool), *arguments), {**os.environ, **activated()})
+
+
+def activated() -> dict[str, str]:
     path = os.pathsep.join((str(BIN.absolute()), os.environ.get("PATH", "")))
-    session.run(str(BIN / tool), *arguments, env={"PATH": path, "VIRTUAL_ENV": str(VENV.absolute())})
+    return {"PATH": path, "VIRTUAL_ENV": str(VENV.absolute())}
 
 
 def install(session: nox.Session) -> None:

@@ -1,4 +1,7 @@
-"""Hand-written gRPC services without an engine: the baselines. `python -m bench.bare ROLE PORT [ADDRESS …]`."""
+"""Hand-written gRPC services without an engine: the baselines.
+
+`python -m bench.bare ROLE PORT [ADDRESS …]` serves one of them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ SYSTEM = "taskqueue"
 class BareQueue(internal_grpc.QueueInternalServiceServicer):
     """Answers an enqueue, as little as an answer can be."""
 
-    async def EnqueueJob(self, request: Any, context: Any) -> Any:  # noqa: N802
+    async def EnqueueJob(self, _request: Any, _context: Any) -> Any:  # noqa: N802
         return internal.EnqueueJobResponse(accepted=True)
 
 
@@ -34,7 +37,7 @@ class BareJob(internal_grpc.JobInternalServiceServicer):
     def __init__(self) -> None:
         self._jobs: dict[str, Any] = {}
 
-    async def CreateJob(self, request: Any, context: Any) -> Any:  # noqa: N802
+    async def CreateJob(self, request: Any, _context: Any) -> Any:  # noqa: N802
         job_id = str(uuid.uuid4())
         self._jobs[job_id] = request.spec
         return internal.CreateJobResponse(job_id=job_id, status=public.QUEUED)
@@ -47,25 +50,27 @@ class BareGateway(public_grpc.TaskQueuePublicServiceServicer):
         self._job = internal_grpc.JobInternalServiceStub(job)
         self._queue = internal_grpc.QueueInternalServiceStub(queue)
 
-    async def SubmitJob(self, request: Any, context: Any) -> Any:  # noqa: N802
+    async def SubmitJob(self, request: Any, _context: Any) -> Any:  # noqa: N802
         created = await self._job.CreateJob(internal.CreateJobRequest(spec=request.spec), timeout=1)
         await self._queue.EnqueueJob(internal.EnqueueJobRequest(job_id=created.job_id), timeout=1)
         return public.SubmitJobResponse(job_id=created.job_id, initial_status=public.QUEUED)
 
 
+SERVICERS: dict[str, tuple[Any, Any]] = {
+    "queue": (internal_grpc.add_QueueInternalServiceServicer_to_server, BareQueue),
+    "job": (internal_grpc.add_JobInternalServiceServicer_to_server, BareJob),
+    "gateway": (public_grpc.add_TaskQueuePublicServiceServicer_to_server, BareGateway),
+}
+
+
 async def serve(role: str, port: int, upstreams: list[str]) -> None:
     """Serves one of the baselines until it is killed."""
     server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
-    if role == "queue":
-        internal_grpc.add_QueueInternalServiceServicer_to_server(BareQueue(), server)
-    elif role == "job":
-        internal_grpc.add_JobInternalServiceServicer_to_server(BareJob(), server)
-    else:
-        channels = [
-            _channel(address, component)
-            for address, component in zip(upstreams, ("job", "queue"), strict=True)
-        ]
-        public_grpc.add_TaskQueuePublicServiceServicer_to_server(BareGateway(*channels), server)
+    channels = [
+        _channel(address, component) for address, component in zip(upstreams, ("job", "queue"), strict=False)
+    ]
+    add, servicer = SERVICERS[role]
+    add(servicer(*channels), server)
     tls = credentials()
     if tls is None:
         server.add_insecure_port(f"127.0.0.1:{port}")

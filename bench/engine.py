@@ -28,7 +28,7 @@ from bench.machine import describe, free_port
 from bench.pickup import pickup
 from bench.retained import retained
 from runtime.certs import make_certificates
-from runtime.serve import load_system
+from runtime.systems import load_system
 
 DEPLOYMENT = "taskqueue.microservices"
 RESULTS = Path(__file__).parent / "results"
@@ -83,9 +83,13 @@ def compare(method: str, certificates: Path | None) -> dict[str, Any]:
             "bare": running.enter_context(_bare(method, certificates)),
             "engine": running.enter_context(_engine(method, certificates)),
         }
-        runs = [{name: _measured(side, method, certificates) for name, side in sides.items()} for _ in range(PAIRS)]
+        runs = [
+            {name: _measured(side, method, certificates) for name, side in sides.items()}
+            for _ in range(PAIRS)
+        ]
     medians = {
-        name: {key: statistics.median(run[name][key] for run in runs) for key in runs[0][name]} for name in sides
+        name: {key: statistics.median(run[name][key] for run in runs) for key in runs[0][name]}
+        for name in sides
     }
     ratios = [run["engine"]["calls_per_s"] / run["bare"]["calls_per_s"] for run in runs]
     return {
@@ -100,7 +104,11 @@ def compare(method: str, certificates: Path | None) -> dict[str, Any]:
 
 def _measured(side: Side, method: str, certificates: Path | None) -> dict[str, float]:
     caller = "gateway" if method == "enqueue" else ""
-    environ = _environ(caller, certificates) if caller or certificates is None else _environ("gateway", certificates)
+    environ = (
+        _environ(caller, certificates)
+        if caller or certificates is None
+        else _environ("gateway", certificates)
+    )
     token = _token(caller) if caller and certificates is None else ""
     command = [sys.executable, "-m", "bench.load", side.address, method, str(CALLS), str(IN_FLIGHT), token]
     before = side.cpu()
@@ -134,7 +142,8 @@ def _engine(method: str, certificates: Path | None) -> Iterator[Side]:
     wiring |= {f"{role.upper()}_SERVICE_ADDR": f"127.0.0.1:{port}" for role, port in ports.items()}
     wiring["RESULT_SERVICE_ADDR"] = f"127.0.0.1:{free_port()}"
     commands = {
-        role: (["runtime.serve", f"{DEPLOYMENT}.{role}"], {**wiring, **_environ(role, certificates)}) for role in roles
+        role: (["runtime.serve", f"{DEPLOYMENT}.{role}"], {**wiring, **_environ(role, certificates)})
+        for role in roles
     }
     with _processes(commands, ports) as processes:
         yield Side(processes, f"127.0.0.1:{ports[roles[-1]]}")
@@ -148,7 +157,9 @@ def _processes(
     try:
         for arguments, environ in commands.values():
             command = [sys.executable, "-m", *arguments]
-            started.append(subprocess.Popen(command, env={**os.environ, **environ}, stdout=subprocess.DEVNULL))
+            started.append(
+                subprocess.Popen(command, env={**os.environ, **environ}, stdout=subprocess.DEVNULL)
+            )
         for role in commands:
             _wait_for(ports[role])
         yield [psutil.Process(each.pid) for each in started]
@@ -174,7 +185,8 @@ def _wait_for(port: int) -> None:
 def _environ(role: str, certificates: Path | None) -> dict[str, str]:
     if certificates is None:
         digests = ",".join(
-            f"{name}={hashlib.sha256(_token(name).encode()).hexdigest()}" for name in ("gateway", "coordinator")
+            f"{name}={hashlib.sha256(_token(name).encode()).hexdigest()}"
+            for name in ("gateway", "coordinator")
         )
         return {"CALLER_TOKEN": _token(role), "ACCEPTED_TOKENS": digests}
     return {

@@ -41,7 +41,11 @@ def _generate(options: list[str]) -> int:
         elif option in ("--check", "--full"):
             flags.add(option)
         else:
-            print(f"codegen generate: '{option}' is not an option or lacks its value.\n{USAGE}", end="", file=sys.stderr)
+            print(
+                f"codegen generate: '{option}' is not an option or lacks its value.\n{USAGE}",
+                end="",
+                file=sys.stderr,
+            )
             return 2
     root = Path(values["--root"]).resolve()
     if "--full" not in flags and cache.is_fresh(root):

@@ -60,7 +60,7 @@ def apply(root: Path, wanted: Mapping[str, str], deviations: Iterable[Deviation]
                 staged.append((new, root / each.path))
         for new, target in staged:
             target.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(new, target)
+            new.replace(target)
     for each in deviations:
         if each.kind == "orphan":
             (root / each.path).unlink()

@@ -90,13 +90,17 @@ class Spec:
 
     @cached_property
     def messages(self) -> dict[str, MessageType]:
-        return {name: message for types in self.types.root.values() for name, message in types.messages.items()}
+        return {
+            name: message for types in self.types.root.values() for name, message in types.messages.items()
+        }
 
     @cached_property
     def proto_of(self) -> dict[str, str]:
         """The proto that defines each enum and message."""
         return {
-            name: proto for proto, types in self.types.root.items() for name in (*types.enums, *types.messages)
+            name: proto
+            for proto, types in self.types.root.items()
+            for name in (*types.enums, *types.messages)
         }
 
     @cached_property

@@ -35,7 +35,7 @@ class BoundedMap(Generic[Value]):
         return self._held.get(key)
 
     def add(self, key: str, value: Value) -> None:
-        """Adds an entry that is not there yet, and forgets the oldest ones beyond the bound, never this one."""
+        """Adds an entry that is not there yet; beyond the bound the oldest are forgotten, never this one."""
         if key in self._held:
             raise KeyError(f"{key} is held already")
         self._held[key] = value

@@ -20,7 +20,18 @@ class Call:
     `deadline` is a time on the world's monotonic clock, or None where nobody waits.
     """
 
-    __slots__ = ("caller", "deadline", "fields", "gone", "log", "method", "mode", "trace", "world", "_request_id")
+    __slots__ = (
+        "_request_id",
+        "caller",
+        "deadline",
+        "fields",
+        "gone",
+        "log",
+        "method",
+        "mode",
+        "trace",
+        "world",
+    )
 
     def __init__(
         self,
@@ -82,6 +93,10 @@ class Call:
             mode=mode,
         )
 
+    def note(self, **fields: object) -> None:
+        """Adds what has become known of the call to its later log lines."""
+        self.fields = {**(self.fields or {}), **fields}
+
     def tell(self, event: Event, message: str, **fields: object) -> None:
         """Writes an event to the log, together with what is known of the call."""
         if self.log.wants(event):
@@ -93,7 +108,7 @@ class Channel(Protocol):
     """A way to another component: over the network or within the process."""
 
     def bind(
-        self, method: Method, request: type[Request], response: type[Response]
+        self, method: Method, request: type[Request], response: type[Response], /
     ) -> Invoke[Request, Response]:
         """The method as a function. Deadlines, retries and failures are the same on every channel."""
         ...

@@ -11,8 +11,9 @@ from typing import Any, Self, TypeVar
 from runtime.call import Call, Invoke, Request, Response
 from runtime.grpc_client import GrpcChannel
 from runtime.log import Log
+from runtime.routing import Router
 from runtime.systems import load_system
-from runtime.tables import Method, System
+from runtime.tables import Method, Routing, System
 from runtime.tls import Credentials
 from runtime.world import RealWorld, World
 
@@ -30,7 +31,9 @@ def connect(
 ) -> Client:
     """A client of the ingress nodes of a deployment. It opens nothing until the first call.
 
-    With a CA file it talks TLS. A token proves a principal that has one; without, the caller is anonymous.
+    Several addresses are the nodes of a deployment in their fixed order; each call goes to the one that owns
+    what it is about. With a CA file it talks TLS. A token proves a principal that has one; without, the caller
+    is anonymous.
     """
     tables = load_system(system) if isinstance(system, str) else system
     found = (addresses,) if isinstance(addresses, str) else tuple(addresses)
@@ -62,6 +65,7 @@ class Client:
         # Standard output belongs to whoever uses the client.
         self._log = Log("client", "ERROR", self._world, sys.stderr)
         self._channels: dict[tuple[str, str], GrpcChannel] = {}
+        self._router = Router(_routing(system))
 
     def of(self, kind: type[Typed]) -> Typed:
         """The typed client of a service, from the class that was generated for it."""
@@ -110,9 +114,18 @@ class Client:
     ) -> None:
         await self.close()
 
-    def _address(self, component: str, _method: Method, _request: object) -> str:
-        """Where a call goes: one address serves everything. An owner would be told by method and request."""
-        return self._addresses_of(component)[0]
+    def nodes(self, component: str) -> list[Client]:
+        """A client for each node that hosts a component, for what is asked of all of them."""
+        return [self._pinned(address) for address in self._addresses_of(component)]
+
+    def _pinned(self, address: str) -> Client:
+        pinned = Client.__new__(Client)
+        pinned.__dict__.update(self.__dict__, _addresses_of=lambda _component: (address,))
+        return pinned
+
+    def _address(self, component: str, method: Method, request: object) -> str:
+        """Where a call goes. It is chosen once for each call, so that retries stay on the owner."""
+        return self._router.choose(method, request, self._addresses_of(component))
 
     def _channel(self, address: str, component: str) -> GrpcChannel:
         if (address, component) not in self._channels:
@@ -120,6 +133,11 @@ class Client:
                 self.system, address, self._principal, component, token=self._token, tls=self._tls
             )
         return self._channels[address, component]
+
+
+def _routing(system: System) -> Routing | None:
+    """How owners are found; at most one design of a system has owners."""
+    return next((each.routing for each in system.deployments.values() if each.routing is not None), None)
 
 
 def _anonymous(system: System) -> str:

@@ -78,14 +78,18 @@ class Endpoint:
             if isinstance(caller, Unproven):
                 raise self._role("unauthenticated", method=self._name, problem=str(caller))
             self._admit(caller, request)
-            response = await (self._carry(request, call) if self.method.detached else self._handle(request, call))
+            response = await (
+                self._carry(request, call) if self.method.detached else self._handle(request, call)
+            )
         except Exception as error:
             failure = self._settled(error, call)
             self._finish(call, failure.grpc, started, span)
             self._report(call, failure)
             raise failure from (None if failure is error else error)
         except asyncio.CancelledError:
-            self._finish(call, "CANCELLED", started, span)
+            code = "DEADLINE_EXCEEDED" if call.expired else "CANCELLED"
+            self._finish(call, code, started, span)
+            call.tell(events.RPC_ERROR, "its caller stopped waiting", grpc_code=code)
             raise
         self._finish(call, "OK", started, span)
         if self._log.wants(events.RPC):
@@ -110,8 +114,10 @@ class Endpoint:
             raise
 
     def _report_late(self, task: asyncio.Task[Any], call: Call) -> None:
+        """Tells how a call ended that nobody waits for. That it failed was told when its caller went."""
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._report(call, self._settled(error, call))
+            failure = self._settled(error, call)
+            call.tell(events.RPC, f"ended late: {failure.message}", grpc_code=failure.grpc)
 
     def _settled(self, error: BaseException, call: Call) -> Failure:
         """The failure to tell the caller. Another component's failure is not passed on as it stands."""
@@ -129,7 +135,9 @@ class Endpoint:
     def _unexpected(self, error: BaseException, call: Call) -> Failure:
         correlation = call.request_id
         detail = "".join(traceback.format_exception(error))
-        call.tell(events.RPC_FAULT, f"{type(error).__name__}: {error}", correlation_id=correlation, detail=detail)
+        call.tell(
+            events.RPC_FAULT, f"{type(error).__name__}: {error}", correlation_id=correlation, detail=detail
+        )
         return self._role("unexpected", correlation_id=correlation)
 
     def _report(self, call: Call, failure: Failure) -> None:

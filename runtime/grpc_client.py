@@ -34,7 +34,8 @@ class GrpcChannel:
     ) -> None:
         self._system = system
         self._principal = principal
-        self._proof = token_metadata(token) if token and tls is None else ()
+        certified = tls is not None and tls.certificate is not None
+        self._proof = token_metadata(token) if token and not certified else ()
         options = client_options(system.keepalive, system.message_bytes)
         if tls is None:
             self._channel = grpc.aio.insecure_channel(address, options)

@@ -44,7 +44,10 @@ class GrpcServer:
         self._health = health.aio.HealthServicer()
         self._services = sorted({endpoint.method.service for endpoint in endpoints.values()})
         self._server.add_generic_rpc_handlers(
-            [_generic_handler(service, endpoints, identity, world, tls is not None) for service in self._services]
+            [
+                _generic_handler(service, endpoints, identity, world, tls is not None)
+                for service in self._services
+            ]
         )
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         names = [*self._services, health.SERVICE_NAME, reflection.SERVICE_NAME]

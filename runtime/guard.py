@@ -19,7 +19,7 @@ class Guard:
         self._system = system
 
     def admit(self, method: Method) -> Admit:
-        """The checks of a method as one function, in their fixed order: who, under which condition, and what."""
+        """The checks of a method as one function, in their order: who, under which condition, and what."""
         permissions = {
             principal: _compiled(permission)
             for principal, permission in self._system.matrix.get(method.path, {}).items()
@@ -45,7 +45,9 @@ class Guard:
             if drives is not None:
                 drives(caller, request)
             if most is not None and request.ByteSize() > most:
-                raise refuse(field="request", problem=f"must have at most {most} bytes, not {request.ByteSize()}")
+                raise refuse(
+                    field="request", problem=f"must have at most {most} bytes, not {request.ByteSize()}"
+                )
             if check is not None and (found := check(request)):
                 raise refuse(
                     field=found[0].field, problem="; ".join([found[0].problem, *map(str, found[1:])])
@@ -91,7 +93,11 @@ def require_edge(
         )
     if actor not in edge.actors:
         denied: Callable[..., Condition] = roles["permission_denied"]
-        raise denied(caller=actor, method=what, problem=f"only {_some(edge.actors)} may {edge.name} a {lifecycle.entity}")
+        raise denied(
+            caller=actor,
+            method=what,
+            problem=f"only {_some(edge.actors)} may {edge.name} a {lifecycle.entity}",
+        )
 
 
 def _compiled(permission: Permission) -> Callable[[Any], str] | None:

@@ -1,7 +1,7 @@
 """An ordered index by state: any page of any mix of states, without sorting.
 
-Entries are ordered by a time and then by key, and the key ascends in both directions of time. A page costs the
-logarithm of what is held plus the page itself.
+Entries are ordered by a time and then by key, and the key ascends in both directions of time. A page costs
+the logarithm of what is held plus the page itself.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class _Ascending:
 
 
 class _Descending:
-    """The same list with the latest time first. Keys of equal time still ascend, so it is no mere reversal."""
+    """The same list with the latest time first. Keys of equal time still ascend: it is no mere reversal."""
 
     def __init__(self, entries: SortedList[Entry]) -> None:
         self._entries = entries
@@ -102,8 +102,8 @@ def _from(view: _View, start: int) -> Iterator[Entry]:
 def _starts(views: list[_View], offset: int) -> list[int]:
     """How many entries of each list belong to the first `offset` entries of all of them together.
 
-    Of as many steps ahead in each list as could still all be needed, the list whose entry there is the least can
-    go that far: nothing of what it passes can belong behind the offset.
+    Of as many steps ahead in each list as could still all be needed, the list whose entry there is the least
+    can go that far: nothing of what it passes can belong behind the offset.
     """
     starts = [0] * len(views)
     left = offset

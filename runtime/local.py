@@ -22,7 +22,7 @@ class LocalChannel:
         self._principal = principal
 
     def bind(
-        self, method: Method, request: type[Request], response: type[Response]
+        self, method: Method, _request: type[Request], _response: type[Response], /
     ) -> Invoke[Request, Response]:
         """The method as a function."""
         permission = self._system.matrix.get(method.path, {}).get(self._principal)
@@ -34,7 +34,9 @@ class LocalChannel:
             deadline = call.world.monotonic() + patience
             try:
                 async with asyncio.timeout(patience):
-                    return await endpoint.answer(self._principal, message, deadline, call.request_id, call.trace)
+                    return await endpoint.answer(
+                        self._principal, message, deadline, call.request_id, call.trace
+                    )
             except TimeoutError:
                 raise CallFailed("DEADLINE_EXCEEDED", f"{method} took too long", service) from None
             except Failure as failure:

@@ -57,7 +57,9 @@ class Log:
             return True
         return event.first_always and event.name not in self._seen
 
-    def write(self, event: Event, message: str, method: str = "", fields: Mapping[str, Any] | None = None) -> None:
+    def write(
+        self, event: Event, message: str, method: str = "", fields: Mapping[str, Any] | None = None
+    ) -> None:
         """Writes a line, unless the level is too low for it. Fields that are None are left out."""
         if not self.wants(event):
             return

@@ -1,9 +1,9 @@
-"""The store in memory: a transition is a swap in a dictionary, atomic because nothing is awaited within it."""
+"""The store in memory: a transition is a swap in a dictionary, atomic as nothing is awaited within it."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, Generic
 
@@ -18,7 +18,7 @@ from runtime.world import World
 
 
 class MemoryStore(Generic[Record]):
-    """The entities of one kind, as frozen dataclasses. Terminal ones beyond the bound are forgotten, oldest first."""
+    """The entities of one kind, as frozen dataclasses. Beyond the bound the oldest terminal ones go."""
 
     def __init__(
         self,
@@ -48,7 +48,9 @@ class MemoryStore(Generic[Record]):
         if key in self._records:
             raise GuardBreach(f"{lifecycle.entity} {key} exists already")
         if call.caller not in lifecycle.creators:
-            raise self._denied(call, f"only {', '.join(sorted(lifecycle.creators))} may create a {lifecycle.entity}")
+            raise self._denied(
+                call, f"only {', '.join(sorted(lifecycle.creators))} may create a {lifecycle.entity}"
+            )
         now = self._world.now_ms()
         stamped: Any = replace(
             record,  # type: ignore[type-var]
@@ -71,7 +73,7 @@ class MemoryStore(Generic[Record]):
         current: int = getattr(record, lifecycle.status)
         edge = lifecycle.edges[source, target]
         if current != source or not all(getattr(record, flag) for flag in edge.when):
-            if current in lifecycle.terminal and current != target:
+            if current in lifecycle.terminal and target in lifecycle.terminal - {current}:
                 call.tell(
                     events.TERMINAL_WRITE_IGNORED,
                     f"{lifecycle.entity} is {lifecycle.states[current]} already",
@@ -91,7 +93,7 @@ class MemoryStore(Generic[Record]):
         )
         self._listing.move(source, target, self._order(record), key)
         self._metrics.transition(lifecycle.entity, edge.name, call.caller)
-        self._tell(call, edge.name, key, source, target)
+        self._tell(call, edge.name, key, source, target, given)
         if target in lifecycle.terminal:
             self._retain(key)
         return Moved(True, target)
@@ -105,7 +107,9 @@ class MemoryStore(Generic[Record]):
     async def delete(self, key: str, expected: int, call: Call) -> Moved:
         lifecycle = self._lifecycle
         if call.caller not in lifecycle.deleters:
-            raise self._denied(call, f"only {', '.join(sorted(lifecycle.deleters))} may delete a {lifecycle.entity}")
+            raise self._denied(
+                call, f"only {', '.join(sorted(lifecycle.deleters))} may delete a {lifecycle.entity}"
+            )
         record = self._existing(key)
         current: int = getattr(record, lifecycle.status)
         if current != expected or current not in lifecycle.deletable:
@@ -137,7 +141,9 @@ class MemoryStore(Generic[Record]):
 
     def _refuse_guarded(self, changes: dict[str, Any]) -> None:
         if breached := sorted(self._guarded & changes.keys()):
-            raise GuardBreach(f"{', '.join(breached)} of a {self._lifecycle.entity} changes only with its state")
+            raise GuardBreach(
+                f"{', '.join(breached)} of a {self._lifecycle.entity} changes only with its state"
+            )
 
     def _denied(self, call: Call, problem: str) -> Exception:
         make: Callable[..., Exception] = self._roles["permission_denied"]
@@ -157,7 +163,15 @@ class MemoryStore(Generic[Record]):
         record = self._records.pop(key)
         self._listing.remove(getattr(record, self._lifecycle.status), self._order(record), key)
 
-    def _tell(self, call: Call, name: str, key: str, source: int | None, target: int | None) -> None:
+    def _tell(
+        self,
+        call: Call,
+        name: str,
+        key: str,
+        source: int | None,
+        target: int | None,
+        given: Mapping[str, str] | None = None,
+    ) -> None:
         if call.log.wants(events.TRANSITION):
             states = self._lifecycle.states
             call.tell(
@@ -168,6 +182,7 @@ class MemoryStore(Generic[Record]):
                 **{self._lifecycle.key: key},
                 from_status=states.get(source) if source is not None else None,
                 to_status=states.get(target) if target is not None else None,
+                **{name: text or None for name, text in (given or {}).items()},
             )
 
 
@@ -182,7 +197,11 @@ def _guarded_fields(lifecycle: Lifecycle, record: type[Any]) -> frozenset[str]:
     """The fields that only a transition changes; all that the lifecycle names must be in the record."""
     stamps = {stamp for edge in lifecycle.edges.values() for stamp in edge.stamps}
     guarded = frozenset({lifecycle.key, lifecycle.status, *lifecycle.creation_stamps, *stamps})
-    named = guarded | {name for edge in lifecycle.edges.values() for name in (*edge.sets, *edge.takes, *edge.when)}
+    named = guarded | {
+        name for edge in lifecycle.edges.values() for name in (*edge.sets, *edge.takes, *edge.when)
+    }
     if lacking := sorted(named - {each.name for each in fields(record)}):
-        raise TypeError(f"{record.__name__} lacks {', '.join(lacking)}, which the lifecycle of {lifecycle.entity} names")
+        raise TypeError(
+            f"{record.__name__} lacks {', '.join(lacking)}, which the lifecycle of {lifecycle.entity} names"
+        )
     return guarded

@@ -28,9 +28,15 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._calls = Counter("charter_calls", "Calls answered.", ("method", "code", "caller"), registry=self.registry)
+        self._calls = Counter(
+            "charter_calls", "Calls answered.", ("method", "code", "caller"), registry=self.registry
+        )
         self._seconds = Histogram(
-            "charter_call_seconds", "Time to answer a call.", ("method",), buckets=_SECONDS, registry=self.registry
+            "charter_call_seconds",
+            "Time to answer a call.",
+            ("method",),
+            buckets=_SECONDS,
+            registry=self.registry,
         )
         self._transitions = Counter(
             "charter_transitions", "State changes.", ("entity", "transition", "actor"), registry=self.registry

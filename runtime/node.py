@@ -68,7 +68,9 @@ class Node:
                 self.background.append(asyncio.create_task(self._watch(run(call, self._stopping), component)))
         if self._server is not None:
             await self._server.ready()
-        self.log.write(events.SERVICE_READY, "ready", fields={"port": self.port, "hosts": list(self._table.hosts)})
+        self.log.write(
+            events.SERVICE_READY, "ready", fields={"port": self.port, "hosts": list(self._table.hosts)}
+        )
 
     async def stop(self) -> None:
         """Takes no new work, lets what is under way finish within the grace, and closes everything."""
@@ -155,7 +157,9 @@ class Node:
         routing = self._deployment.routing
         if routing is None:
             return world
-        return OwningWorld(world, self.values[routing.index_variable], len(self.values[routing.order_variable]))
+        return OwningWorld(
+            world, self.values[routing.index_variable], len(self.values[routing.order_variable])
+        )
 
     def _role(self, role: str) -> Any:
         """The value of the variable that plays one of the engine's roles."""

@@ -30,7 +30,8 @@ def governed(
     service = name.partition(".")[0]
 
     async def invoke(request: Any, call: Call) -> Any:
-        world, mode = call.world, call.mode or fixed_mode
+        # What a permission says of the way to call is a rule, so no handler can choose another.
+        world, mode = call.world, fixed_mode or call.mode
         if names_caller is not None:
             setattr(request, names_caller, principal)
         now = world.monotonic()
@@ -51,7 +52,12 @@ def governed(
                 delay = backoff(profile, tried, world)
                 if limit is not None and world.monotonic() + delay >= limit:
                     raise
-                call.tell(events.CALL_RETRIED, f"{name} failed: {failure.message}", attempt=tried, grpc_code=failure.grpc)
+                call.tell(
+                    events.CALL_RETRIED,
+                    f"{name} failed: {failure.message}",
+                    attempt=tried,
+                    grpc_code=failure.grpc,
+                )
             await world.sleep(delay)
             now = world.monotonic()
 

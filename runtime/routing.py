@@ -1,15 +1,40 @@
-"""Which node owns a key, and ids that a node draws so that it owns them."""
+"""Which node owns a key, how a client finds it, and ids that a node draws so that it owns them."""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
+from collections.abc import Sequence
 
+from runtime.tables import Method, Routing
 from runtime.world import World
 
 
 def owner(key: str, nodes: int) -> int:
-    """The index of the owner: the first 8 bytes of SHA-256 of the key, big-endian, modulo the number of nodes."""
+    """The index of the owner: the first 8 bytes of the key's SHA-256, big-endian, modulo the node count."""
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % nodes
+
+
+class Router:
+    """Chooses the node for each call of one client. Nodes keep the order that their deployment gave them."""
+
+    def __init__(self, routing: Routing | None) -> None:
+        self._routing = routing
+        self._turns = itertools.count()
+
+    def choose(self, method: Method, request: object, addresses: Sequence[str]) -> str:
+        """The owner of the request's key; without a key, the next in turn.
+
+        What every node answers for itself goes to the first, because the page tokens of one node mean nothing
+        to another. So does everything in a deployment without owners.
+        """
+        routing = self._routing
+        if routing is None or len(addresses) == 1 or method.path in routing.per_node:
+            return addresses[0]
+        field = routing.keys.get(method.path)
+        key = getattr(request, field) if field is not None else ""
+        turn = owner(key, len(addresses)) if key else next(self._turns) % len(addresses)
+        return addresses[turn]
 
 
 class OwningWorld:

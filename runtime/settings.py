@@ -67,10 +67,16 @@ def _breaches(rule: VariableRule, values: Mapping[str, Any]) -> Iterable[str]:
     value = values.get(rule.variable or "")
     greater = values.get(rule.greater_than or "")
     if value is not None and greater is not None and not value > greater:
-        yield f"{rule.variable}: {value} must be greater than {rule.greater_than}, which is {greater} ({rule.meaning})"
+        yield (
+            f"{rule.variable}: {value} must be greater than {rule.greater_than}, which is {greater} "
+            f"({rule.meaning})"
+        )
     counted = values.get(rule.less_than_count_of or "")
     if value is not None and counted is not None and not value < len(counted):
-        yield f"{rule.variable}: {value} must be less than {len(counted)}, the count of {rule.less_than_count_of} ({rule.meaning})"
+        yield (
+            f"{rule.variable}: {value} must be less than {len(counted)}, "
+            f"the count of {rule.less_than_count_of} ({rule.meaning})"
+        )
 
 
 def _text(_variable: Variable, text: str) -> str:
@@ -89,7 +95,7 @@ def _int(variable: Variable, text: str) -> int:
     return number
 
 
-def _port(variable: Variable, text: str) -> int:
+def _port(_variable: Variable, text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,5}", text) or not 1 <= int(text) <= 65535:
         raise _Wrong(f"must be a port from 1 to 65535, not {text!r}")
     return int(text)

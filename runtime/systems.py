@@ -50,7 +50,9 @@ def find_deployment(text: str) -> tuple[System, Deployment]:
     """The deployment that `<system>.<deployment>` names."""
     name, dot, wanted = text.partition(".")
     if not dot:
-        raise UnknownName(f"{text!r} is not <system>.<deployment>. There are: {', '.join(deployment_names())}.")
+        raise UnknownName(
+            f"{text!r} is not <system>.<deployment>. There are: {', '.join(deployment_names())}."
+        )
     system = find_system(name)
     if wanted not in system.deployments:
         raise UnknownName(f"There is no deployment {text!r}.{meant(text, deployment_names())}")

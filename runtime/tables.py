@@ -11,7 +11,6 @@ from google.protobuf.message import Message
 from runtime.conditions import Condition
 
 
-
 @dataclass(frozen=True, slots=True)
 class Violation:
     """A request field that breaks a rule."""

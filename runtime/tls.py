@@ -26,7 +26,9 @@ class Credentials:
     def read(cls, certificate_file: str, key_file: str, authority_file: str) -> Credentials:
         """Reads the three files."""
         return cls(
-            Path(authority_file).read_bytes(), Path(certificate_file).read_bytes(), Path(key_file).read_bytes()
+            Path(authority_file).read_bytes(),
+            Path(certificate_file).read_bytes(),
+            Path(key_file).read_bytes(),
         )
 
     def for_client(self) -> grpc.ChannelCredentials:

@@ -52,7 +52,13 @@ class Tracer:
         context = TraceContextTextMapPropagator().extract({"traceparent": parent}) if parent else None
         known = {name: str(value) for name, value in fields.items() if value is not None}
         service, _, name = method.partition(".")
-        attributes = {"rpc.system": "grpc", "rpc.service": service, "rpc.method": name, "caller": caller, **known}
+        attributes = {
+            "rpc.system": "grpc",
+            "rpc.service": service,
+            "rpc.method": name,
+            "caller": caller,
+            **known,
+        }
         return Span(
             self._tracer.start_span(method, context=context, kind=SpanKind.SERVER, attributes=attributes)
         )

@@ -64,13 +64,17 @@ class Wiring:
     def _client(self, component: str, service: str) -> Any:
         methods = self._system.services[service].methods
         if not any(component in self._system.matrix.get(method.path, {}) for method in methods):
-            raise WiringError(f"{component} asks for {service}, which the caller matrix does not let it call.")
+            raise WiringError(
+                f"{component} asks for {service}, which the caller matrix does not let it call."
+            )
         return self._system.clients[service](self._channel_for(component, service))
 
     def _lifecycle(self, component: str) -> Lifecycle:
         held = [each for each in self._system.lifecycles.values() if each.holder == component]
         if len(held) != 1:
-            raise WiringError(f"{component} asks for a store and holds {len(held)} kinds of entity; it must be one.")
+            raise WiringError(
+                f"{component} asks for a store and holds {len(held)} kinds of entity; it must be one."
+            )
         return held[0]
 
 

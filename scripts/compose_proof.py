@@ -1,8 +1,8 @@
-"""Proves a generated compose file in real containers: `python -m scripts.compose_proof <system>.<deployment>`.
+"""Proves a generated compose file in real containers.
 
-It builds the image, waits until every healthcheck passes, runs the demo through the published port, shows that a
-proven caller is denied what the matrix does not give it, kills a node and sees it come back, and takes all down.
-It needs a Docker engine with compose v2, which `docker` finds by its usual variables.
+`python -m scripts.compose_proof <system>.<deployment>` builds the image, waits until every healthcheck passes,
+runs the demo through the published port, shows that a proven caller is denied what the matrix does not give it,
+kills a node and sees it come back, and takes all down. It needs a Docker engine with compose v2, which `docker` finds by its usual variables.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Proof:
         component = self._system.services[method.service.rpartition(".")[2]].component
         files = [f"$TLS_{kind}_FILE" for kind in ("CERT", "KEY", "CA")]
         arguments = f"{' '.join(files)} ${variable} {component}.{self._system.name} {method.path}"
-        answer = self._run("exec", "-T", node, "sh", "-c", f"python -c \"$0\" {arguments}", DENIAL)
+        answer = self._run("exec", "-T", node, "sh", "-c", f'python -c "$0" {arguments}', DENIAL)
         self._say(f"{principal} calls {method}: {answer.strip()}")
         if not answer.startswith("PERMISSION_DENIED"):
             raise SystemExit(f"{principal} was not denied {method}.")
@@ -116,7 +116,7 @@ class Proof:
         self._say("all down")
 
     def _forbidden(self) -> tuple[str, str, str, Method]:
-        """A node, its principal, the variable with an upstream's address, and a method there that it may not call."""
+        """A node, its principal, the variable with an upstream's address, and a method it may not call there."""
         for node in self._deployment.nodes.values():
             for variable, target in node.upstreams.items():
                 for method in self._methods_of(self._deployment.nodes[target]):
@@ -140,7 +140,9 @@ class Proof:
         return [port for _, port in sorted(set(ports))]
 
     def _health(self, service: str) -> str:
-        return next((str(each["Health"]) for each in self._containers() if each["Service"] == service), "gone")
+        return next(
+            (str(each["Health"]) for each in self._containers() if each["Service"] == service), "gone"
+        )
 
     def _started(self, service: str) -> str:
         identifier = self._run("ps", "--all", "--quiet", service).strip()
@@ -152,9 +154,13 @@ class Proof:
 
     def _run(self, *arguments: str, check: bool = True) -> str:
         environ = {**os.environ, "CERTS_DIR": str(self._certificates)}
-        done = subprocess.run([*self._compose, *arguments], env=environ, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [*self._compose, *arguments], env=environ, capture_output=True, text=True, check=False
+        )
         if check and done.returncode != 0:
-            raise SystemExit(f"docker compose {arguments[0]} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
+            raise SystemExit(
+                f"docker compose {arguments[0]} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}"
+            )
         return done.stdout
 
     def _say(self, text: str) -> None:

@@ -60,7 +60,9 @@ def _compose(spec: Spec) -> list[Entry]:
             meaning="User and group of every process; they must be able to read the keys."
         )
         found.append(
-            Entry("CERTS_DIR", "Folder with ca.crt and the .crt and .key of each identity.", "../../../../certs")
+            Entry(
+                "CERTS_DIR", "Folder with ca.crt and the .crt and .key of each identity.", "../../../../certs"
+            )
         )
     return found
 

@@ -25,8 +25,9 @@ class Idempotency(Part):
     class_: IdempotencyClass = Field(
         alias="class",
         description=(
-            "always: repeats are harmless; when_keyed: if the key is not empty; compare_and_set: applies only to "
-            "the expected state; first_write_wins: later writes change nothing; never: each call has its own effect."
+            "always: repeats are harmless; when_keyed: if the key is not empty; "
+            "compare_and_set: applies only to the expected state; "
+            "first_write_wins: later writes change nothing; never: each call has its own effect."
         ),
     )
     key: tuple[LowerName, ...] = Field(default=(), description="Request fields that make two calls the same.")
@@ -59,7 +60,9 @@ class Method(Part):
     max_request: LowerName | None = Field(default=None, description="The limit on the size of its request.")
     pagination: LowerName | None = None
     calls: tuple[MethodRef, ...] = Field(default=(), description="What its handler may call to answer.")
-    raises: tuple[LowerName, ...] = Field(default=(), description="Conditions its handler may raise or answer.")
+    raises: tuple[LowerName, ...] = Field(
+        default=(), description="Conditions its handler may raise or answer."
+    )
     drives: Drive | None = None
     names_caller: LowerName | None = Field(
         default=None, description="Request field that must name the proven caller."

@@ -58,9 +58,7 @@ class ItemRules(Part):
     max_length: int | LowerName | None = Field(
         default=None, description="In characters; a number or a limit."
     )
-    max_bytes: int | LowerName | None = Field(
-        default=None, description="Encoded size; a number or a limit."
-    )
+    max_bytes: int | LowerName | None = Field(default=None, description="Encoded size; a number or a limit.")
     min: int | None = None
     max: int | None = None
     pattern: str | None = Field(default=None, description="Regular expression for the whole text.")

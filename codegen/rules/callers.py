@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen.language.callers import Permission
-from codegen.rules.lookup import misfit, outsiders, request_of
+from codegen.rules.lookup import misfit, request_of
 from codegen.rules.rule import Finding, rule, unknown, unknown_method
 from codegen.source import Path
 from codegen.spec import Spec
@@ -176,28 +176,6 @@ def anonymous_drives(spec: Spec) -> Iterator[Finding]:
         if row and row.method.drives and who and "anonymous" in who.proof:
             message = f"{principal} is anonymous and may move a {row.method.drives.entity} by {ref}."
             yield Finding(spec.place("callers", *path), message, "Let a component do it on its behalf.")
-
-
-@rule(
-    "E412",
-    "A principal that is no component may call nothing, so it is of no use.",
-    wrong="principals: {client: {proof: [anonymous]}}\nmay_call: {}",
-    right=(
-        "principals: {client: {proof: [anonymous]}}\n"
-        "may_call:\n"
-        "  client: {TaskQueuePublicService: [SubmitJob]}"
-    ),
-    severity="warning",
-    needs=("callers", "services"),
-)
-def idle_principal(spec: Spec) -> Iterator[Finding]:
-    callers = {principal for principal, _ in spec.permissions}
-    for name in outsiders(spec):
-        if name not in callers:
-            place = spec.place("callers", "principals", name, key=True)
-            yield Finding(
-                place, f"{name} is no component and may call nothing.", "Permit it something or remove it."
-            )
 
 
 @rule(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from codegen.rules.lookup import listed, method_paths
+from codegen.rules.lookup import listed, method_paths, outsiders
 from codegen.rules.rule import Finding, rule, unknown_method
 from codegen.source import Path
 from codegen.spec import MethodRow, Spec
@@ -180,6 +180,7 @@ def _has_own_time(spec: Spec, row: MethodRow, ref: str) -> bool:
     wrong="# callers.yaml has no GetResult\nResultInternalService: {methods: {GetResult: {}}}",
     right="gateway:\n  ResultInternalService: [GetResult]",
     needs=_FILES,
+    spreads=True,
 )
 def uncallable(spec: Spec) -> Iterator[Finding]:
     callable_ = {ref for _, ref in spec.permissions} | {need.ref for need in needed_calls(spec)}
@@ -188,6 +189,28 @@ def uncallable(spec: Spec) -> Iterator[Finding]:
             place = spec.place("services", *path, key=True)
             yield Finding(
                 place, f"Nobody may call {row.ref}.", "Permit it to someone in callers.yaml, or remove it."
+            )
+
+
+@rule(
+    "E412",
+    "A principal that is no component may call nothing, so it is of no use.",
+    wrong="principals: {client: {proof: [anonymous]}}\nmay_call: {}",
+    right=(
+        "principals: {client: {proof: [anonymous]}}\n"
+        "may_call:\n"
+        "  client: {TaskQueuePublicService: [SubmitJob]}"
+    ),
+    severity="warning",
+    needs=("callers", "services"),
+)
+def idle_principal(spec: Spec) -> Iterator[Finding]:
+    callers = {principal for principal, _ in spec.permissions}
+    for name in outsiders(spec):
+        if name not in callers:
+            place = spec.place("callers", "principals", name, key=True)
+            yield Finding(
+                place, f"{name} is no component and may call nothing.", "Permit it something or remove it."
             )
 
 

@@ -142,6 +142,31 @@ def bad_slots(spec: Spec) -> Iterator[Finding]:
 
 
 @rule(
+    "E719",
+    "A node has a default for a variable that it does not read, or one that the variable cannot have.",
+    wrong='nodes: {gateway: {defaults: {WORKER_SLOTS: "1"}}}',
+    right='nodes: {worker: {defaults: {WORKER_SLOTS: "1"}}}',
+    needs=("deployments", "environment"),
+    spreads=True,
+)
+def bad_node_default(spec: Spec) -> Iterator[Finding]:
+    for deployment_name, deployment, node_name, node in spec.nodes():
+        read = spec.variables_of(deployment, node_name)
+        for name, text in node.defaults.items():
+            path = (deployment_name, "nodes", node_name, "defaults", name)
+            if name not in read:
+                place = spec.place("deployments", *path, key=True)
+                lack = "which it does not read"
+                yield from unknown(spec, place, f"The node '{node_name}' has a default for", name, read, lack)
+                continue
+            whole = re.fullmatch(r"-?[0-9]{1,18}", text) and read[name].type in ("int", "port")
+            if problem := problem_of(read[name], int(text) if whole else text):
+                message = f"The default of {name} on '{node_name}' is '{text}', {problem[0]}."
+                hint = "" if problem[1].startswith("Write it without") else problem[1]
+                yield Finding(spec.place("deployments", *path), message, hint)
+
+
+@rule(
     "E718",
     "The worker slots of all nodes are not what the deployment says they are together.",
     wrong="slots: {variable: WORKER_SLOTS, total: 6}  # and six nodes with 2 each",
@@ -183,30 +208,6 @@ def _slots(spec: Spec, deployment: Deployment, variable: str) -> dict[str, int |
             known = isinstance(text, int) or (isinstance(text, str) and text.isdecimal())
             counts[name] = int(text or 0) * node.replicas if known else None
     return counts
-
-
-@rule(
-    "E719",
-    "A node has a default for a variable that it does not read, or one that the variable cannot have.",
-    wrong='nodes: {gateway: {defaults: {WORKER_SLOTS: "1"}}}',
-    right='nodes: {worker: {defaults: {WORKER_SLOTS: "1"}}}',
-    needs=("deployments",),
-)
-def bad_node_default(spec: Spec) -> Iterator[Finding]:
-    for deployment_name, deployment, node_name, node in spec.nodes():
-        read = spec.variables_of(deployment, node_name)
-        for name, text in node.defaults.items():
-            path = (deployment_name, "nodes", node_name, "defaults", name)
-            if name not in read:
-                place = spec.place("deployments", *path, key=True)
-                lack = "which it does not read"
-                yield from unknown(spec, place, f"The node '{node_name}' has a default for", name, read, lack)
-                continue
-            whole = re.fullmatch(r"-?[0-9]{1,18}", text) and read[name].type in ("int", "port")
-            if problem := problem_of(read[name], int(text) if whole else text):
-                message = f"The default of {name} on '{node_name}' is '{text}', {problem[0]}."
-                hint = "" if problem[1].startswith("Write it without") else problem[1]
-                yield Finding(spec.place("deployments", *path), message, hint)
 
 
 @rule(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from codegen.diagnostics import suggest
 from codegen.language.environment import EngineRole, Variable, VariableType
 from codegen.rules.rule import Finding, rule, unknown
 from codegen.spec import Spec
@@ -25,6 +26,7 @@ _FORMS = {
     "digests": (r"[a-z0-9_]+=[0-9a-f]{64}(,[a-z0-9_]+=[0-9a-f]{64})*", "name=hex, separated by commas"),
 }
 _HIGHEST_PORT = 65535
+_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
 @rule(
@@ -185,6 +187,10 @@ def role_misfit(spec: Spec) -> Iterator[Finding]:
             wanted = " or ".join(_ROLE_TYPES[row.role])
             message = f"{name} has the role '{row.role}', but is of type {row.type}."
             yield Finding(place, message, f"Make it of type {wanted}.")
+        for index, level in enumerate(row.choices if row.role == "log_level" else ()):
+            if level not in _LEVELS:
+                place = spec.place("environment", "variables", name, "choices", index)
+                yield Finding(place, f"'{level}' is no level of the log.", suggest(level, _LEVELS))
 
 
 @rule(
@@ -219,3 +225,32 @@ def unread(spec: Spec) -> Iterator[Finding]:
                 key = "listen" if row.type == "port" else "upstreams"
                 hint = f"Name it in '{key}' of a node that is among its readers, or remove the variable."
             yield Finding(place, f"No node reads {name}.", hint)
+
+
+@rule(
+    "E610",
+    "Something is sure to need a variable that may be left unset.",
+    wrong="GATEWAY_PORT: {type: port}  # and the gateway listens on it",
+    right="GATEWAY_PORT: {type: port, default: 50051}",
+    needs=("environment",),
+)
+def may_be_unset(spec: Spec) -> Iterator[Finding]:
+    for name, use in _relied_on(spec).items():
+        row = spec.environment.variables.get(name)
+        if row and not row.required and row.default is None and row.default_from is None:
+            place = spec.place("environment", "variables", name, key=True)
+            message = f"{name} may be left unset, but {use}."
+            yield Finding(place, message, "Give it a default, or say 'required: true'.")
+
+
+def _relied_on(spec: Spec) -> dict[str, str]:
+    """The variables without which something could not work, and what that is."""
+    uses: dict[str, str] = {}
+    for _, _, node_name, node in spec.nodes():
+        uses |= {name: f"'{node_name}' finds '{target}' by it" for name, target in node.upstreams.items()}
+        uses |= {node.listen.port: f"'{node_name}' listens on it"} if node.listen else {}
+    for deployment in spec.deployments.root.values():
+        if routing := deployment.routing:
+            uses |= dict.fromkeys((routing.order, routing.index), "clients are routed by it")
+    uses |= {row.bound: f"'{name}' is bounded by it" for name, row in spec.system.policies.retention.items()}
+    return uses

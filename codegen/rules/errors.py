@@ -33,6 +33,7 @@ ROLE_ARGUMENTS: dict[Role, tuple[str, ...]] = {
     wrong="conditions: {}",
     right="conditions:\n  unexpected: {role: unexpected, grpc: INTERNAL, …}",
     needs=("errors",),
+    spreads=True,
 )
 def role_missing(spec: Spec) -> Iterator[Finding]:
     for role in get_args(Role):

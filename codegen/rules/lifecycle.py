@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from codegen.language.lifecycle import Entity
 from codegen.language.types import MessageField
-from codegen.rules.lookup import fields_of, misfit
+from codegen.rules.lookup import fields_of, is_other_type, misfit
 from codegen.rules.rule import Finding, rule, unknown, unknown_method
 from codegen.source import Path
-from codegen.spec import SCALARS, Spec, type_ref
+from codegen.spec import Spec
 
 
 @rule(
@@ -40,10 +40,10 @@ def bad_key_or_status(spec: Spec) -> Iterator[Finding]:
                 yield from _unknown_field(
                     spec, (name, word), entity, field, record, f"The {word} of a {name} is"
                 )
-            elif word == "key" and record[field].type != "string":
+            elif word == "key" and is_other_type(spec, record[field], "string"):
                 message = f"The key of a {name} is '{field}', which is of type {record[field].type}."
                 yield Finding(place, message, "Name a string.")
-            elif word == "status" and _is_no_enum(spec, record[field].type):
+            elif word == "status" and is_other_type(spec, record[field], *spec.enums):
                 message = f"The status of a {name} is '{field}', which is of type {record[field].type}."
                 yield Finding(place, message, "Name an enum.")
 
@@ -143,7 +143,7 @@ def bad_stamp(spec: Spec) -> Iterator[Finding]:
                 here = (name, *path, "stamps", index)
                 if field not in record:
                     yield from _unknown_field(spec, here, entity, field, record, f"'{path[-1]}' stamps")
-                elif record[field].type not in ("int64", "uint64"):
+                elif is_other_type(spec, record[field], "int64", "uint64"):
                     message = f"'{path[-1]}' stamps '{field}', which is of type {record[field].type}."
                     yield Finding(spec.place("lifecycle", "entities", *here), message, "A time is an int64.")
 
@@ -183,7 +183,7 @@ def bad_flag(spec: Spec) -> Iterator[Finding]:
                 here = (name, "transitions", edge, "when", index)
                 if field not in record:
                     yield from _unknown_field(spec, here, entity, field, record, f"'{edge}' depends on")
-                elif record[field].type != "bool":
+                elif is_other_type(spec, record[field], "bool"):
                     message = f"'{edge}' depends on '{field}', which is of type {record[field].type}."
                     yield Finding(spec.place("lifecycle", "entities", *here), message, "A flag is a bool.")
 
@@ -240,11 +240,6 @@ def status_type(spec: Spec, entity: Entity) -> str:
     """The enum of an entity's states; empty if the record or the field is not known."""
     field = (fields_of(spec, entity.record) or {}).get(entity.status)
     return field.type if field else ""
-
-
-def _is_no_enum(spec: Spec, type_text: str) -> bool:
-    ref = type_ref(type_text)
-    return ref.kind != "single" or ref.name in SCALARS or ref.name in spec.messages
 
 
 def _records(spec: Spec) -> Iterator[tuple[str, Entity, Mapping[str, MessageField]]]:

@@ -50,6 +50,13 @@ def request_of(spec: Spec, ref: str) -> Mapping[str, MessageField] | None:
     return fields_of(spec, row.request) if row else None
 
 
+def is_other_type(spec: Spec, field: MessageField, *wanted: str) -> bool:
+    """Whether a field is of none of the types; not so if its type is not known at all."""
+    ref = type_ref(field.type)
+    known = ref.name in SCALARS or ref.name in spec.enums or ref.name in spec.messages
+    return known and field.type not in wanted
+
+
 def misfit(spec: Spec, type_text: str, value: object) -> Misfit | None:
     """What keeps a value from being one of a field type; None if nothing does, or the type is not known."""
     ref, shown = type_ref(type_text), json.dumps(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from codegen.rules.lookup import fields_of, method_paths
+from codegen.rules.lookup import fields_of, is_other_type, method_paths
 from codegen.rules.rule import Finding, rule, unknown
 from codegen.source import Path
 from codegen.spec import MethodRow, Spec, type_ref
@@ -37,7 +37,7 @@ def unknown_retry(spec: Spec) -> Iterator[Finding]:
 )
 def retried_but_not_idempotent(spec: Spec) -> Iterator[Finding]:
     for row, path in method_paths(spec):
-        if row.retry != "never" and row.method.idempotency.class_ == "never":
+        if row.retry in spec.system.policies.retry and row.method.idempotency.class_ == "never":
             said = row.method.retry is not None
             place = spec.place("services", *path, "retry" if said else "idempotency")
             origin = "" if said else " by default"
@@ -53,19 +53,18 @@ def retried_but_not_idempotent(spec: Spec) -> Iterator[Finding]:
 )
 def bad_key(spec: Spec) -> Iterator[Finding]:
     for row, path in method_paths(spec):
-        idempotency = row.method.idempotency
-        if idempotency.class_ in _KEYED and not idempotency.key and "key" not in spec.dropped:
+        class_, key = row.method.idempotency.class_, row.method.idempotency.key
+        if class_ in _KEYED and not key and "key" not in spec.dropped:
             place = spec.place("services", *path, "idempotency")
-            message = f"{row.name} is idempotent by '{idempotency.class_}', but has no key."
-            yield Finding(
-                place, message, "Add 'key: […]' with the fields of the request that make two calls the same."
-            )
-        if idempotency.class_ == "never" and idempotency.key:
+            hint = "Add 'key: […]' with the fields of the request that make two calls the same."
+            yield Finding(place, f"{row.name} is idempotent by '{class_}', but has no key.", hint)
+        if class_ == "never" and key:
             place = spec.place("services", *path, "idempotency", "key")
             yield Finding(place, f"{row.name} is never idempotent, but has a key.", "Remove the key.")
-        fields = fields_of(spec, row.request)
-        for index, name in enumerate(idempotency.key if fields is not None else ()):
-            yield from _unknown_field(spec, row, name, (*path, "idempotency", "key", index))
+        named_elsewhere = {*_route_fields(row), *_drive_fields(row)}
+        for index, name in enumerate(key):
+            if name not in named_elsewhere:
+                yield from _unknown_field(spec, row, name, (*path, "idempotency", "key", index))
 
 
 @rule(
@@ -111,34 +110,28 @@ def unknown_condition(spec: Spec) -> Iterator[Finding]:
 )
 def bad_drive(spec: Spec) -> Iterator[Finding]:
     for row, path in method_paths(spec):
-        drives = row.method.drives
-        if drives is None:
+        if (drives := row.method.drives) is None:
             continue
         place = spec.place("services", *path, "drives", "entity")
-        yield from unknown(
-            spec, place, f"{row.name} moves the entity", drives.entity, spec.lifecycle.entities
-        )
-        entity = spec.lifecycle.entities.get(drives.entity)
-        record = fields_of(spec, entity.record) if entity else None
-        fields = fields_of(spec, row.request)
+        subject = f"{row.name} moves the entity"
+        yield from unknown(spec, place, subject, drives.entity, spec.lifecycle.entities)
+        fields, states = fields_of(spec, row.request) or {}, _states_type(spec, drives.entity)
         for key, name in (("from", drives.from_), ("to", drives.to)):
-            place = spec.place("services", *path, "drives", key)
-            if fields is None:
-                continue
             if name not in fields:
                 yield from _unknown_field(spec, row, name, (*path, "drives", key))
-            elif (
-                entity
-                and record
-                and entity.status in record
-                and fields[name].type != record[entity.status].type
-            ):
-                wanted = record[entity.status].type
-                message = (
-                    f"'{name}' is of type {fields[name].type}; the states of a {drives.entity} are {wanted}."
-                )
-                right = [each for each, field in fields.items() if field.type == wanted]
-                yield Finding(place, message, f"Name {' or '.join(right)}." if right else "")
+            elif states and is_other_type(spec, fields[name], states):
+                actual = fields[name].type
+                message = f"'{name}' is of type {actual}; the states of a {drives.entity} are {states}."
+                right = [each for each, field in fields.items() if field.type == states]
+                hint = f"Name {' or '.join(right)}." if right else ""
+                yield Finding(spec.place("services", *path, "drives", key), message, hint)
+
+
+def _states_type(spec: Spec, entity_name: str) -> str:
+    """The enum of an entity's states, or nothing if it is not known."""
+    entity = spec.lifecycle.entities.get(entity_name)
+    field = (fields_of(spec, entity.record) or {}).get(entity.status) if entity else None
+    return field.type if field and field.type in spec.enums else ""
 
 
 @rule(
@@ -155,7 +148,7 @@ def bad_caller_field(spec: Spec) -> Iterator[Finding]:
             continue
         if name not in fields:
             yield from _unknown_field(spec, row, name, (*path, "names_caller"))
-        elif fields[name].type != "string":
+        elif is_other_type(spec, fields[name], "string"):
             message = f"The caller of {row.name} is named in '{name}', which is of type {fields[name].type}."
             yield Finding(spec.place("services", *path, "names_caller"), message, "Name a string.")
 
@@ -201,7 +194,7 @@ def bad_route(spec: Spec) -> Iterator[Finding]:
             message = f"The path '{text}' has braces that are not around the name of one whole part."
             yield Finding(place, message, "Write it as '/things/{thing_id}'.")
             continue
-        for name in re.findall(r"\{([^{}]*)\}", text):
+        for name in _route_fields(row):
             if name not in fields:
                 yield from _unknown_field(spec, row, name, (*path, "route", "path"))
             elif type_ref(fields[name].type).kind != "single" or fields[name].type in spec.messages:
@@ -209,8 +202,18 @@ def bad_route(spec: Spec) -> Iterator[Finding]:
                 yield Finding(place, message, "Name a field with a simple value.")
 
 
+def _route_fields(row: MethodRow) -> list[str]:
+    return re.findall(r"\{([^{}]*)\}", row.method.route.path) if row.method.route else []
+
+
+def _drive_fields(row: MethodRow) -> list[str]:
+    return [row.method.drives.from_, row.method.drives.to] if row.method.drives else []
+
+
 def _unknown_field(spec: Spec, row: MethodRow, name: str, path: Path) -> Iterator[Finding]:
-    place, fields = spec.place("services", *path), fields_of(spec, row.request) or {}
+    if (fields := fields_of(spec, row.request)) is None:
+        return
+    place = spec.place("services", *path)
     yield from unknown(
         spec, place, f"{row.name} names the field", name, fields, f"which {row.request} does not have"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen.language.deployments import Deployment, Routing
-from codegen.rules.lookup import public_methods, request_of
+from codegen.rules.lookup import is_other_type, public_methods, request_of
 from codegen.rules.rule import Finding, rule, unknown, unknown_method
 from codegen.source import Path
 from codegen.spec import Spec
@@ -41,7 +41,7 @@ def bad_routing_key(spec: Spec) -> Iterator[Finding]:
             if field not in fields:
                 lack = f"which {spec.methods[ref].request} does not have"
                 yield from unknown(spec, place, f"{ref} is routed by", field, fields, lack)
-            elif fields[field].type != "string":
+            elif is_other_type(spec, fields[field], "string"):
                 message = f"{ref} is routed by '{field}', which is of type {fields[field].type}."
                 yield Finding(place, message, "Name a string.")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from codegen.diagnostics import Diagnostic, Place, Severity, suggest
 from codegen.spec import Spec
@@ -11,11 +12,12 @@ from codegen.spec import Spec
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A breach: where, one sentence, and a way out."""
+    """A breach: where, one sentence, and a way out; `missing` is the name that is not known, if any."""
 
     place: Place
     message: str
     hint: str = ""
+    missing: str = ""
 
 
 Search = Callable[[Spec], Iterator[Finding]]
@@ -35,8 +37,17 @@ class Rule:
     spreads: bool = False
 
     def find(self, spec: Spec) -> list[Diagnostic]:
-        found = self.search(spec)
-        return [Diagnostic(each.place, self.code, each.message, each.hint, self.severity) for each in found]
+        """The breaches as complaints; a name that is missing in several places makes one complaint."""
+        groups: dict[object, list[Finding]] = {}
+        for each in dict.fromkeys(self.search(spec)):
+            groups.setdefault(each.missing or each, []).append(each)
+        return [self._complaint(sorted(each, key=lambda finding: finding.place)) for each in groups.values()]
+
+    def _complaint(self, findings: list[Finding]) -> Diagnostic:
+        first, *others = findings
+        places = [f"{PurePosixPath(each.place.file).name}:{each.place.line}" for each in others]
+        also = f" The same name is at {', '.join(dict.fromkeys(places))}." if places else ""
+        return Diagnostic(first.place, self.code, first.message, (first.hint + also).strip(), self.severity)
 
 
 def rule(
@@ -73,7 +84,7 @@ def unknown(
     """A finding for a name that nothing defines; silent if its definition was too broken to be read."""
     names = list(known)
     if name not in names and name not in spec.dropped:
-        yield Finding(place, f"{subject} '{name}', {lack}.", suggest(name, names))
+        yield Finding(place, f"{subject} '{name}', {lack}.", suggest(name, names), f"{name}, {lack}")
 
 
 def unknown_method(spec: Spec, place: Place, subject: str, ref: str) -> Iterator[Finding]:
@@ -83,4 +94,4 @@ def unknown_method(spec: Spec, place: Place, subject: str, ref: str) -> Iterator
         return
     service = spec.services.services.get(service_name)
     hint = suggest(name, service.methods) if service else suggest(ref, spec.methods)
-    yield Finding(place, f"{subject} '{ref}', which no service has.", hint)
+    yield Finding(place, f"{subject} '{ref}', which no service has.", hint, ref if service else service_name)

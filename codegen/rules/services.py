@@ -77,10 +77,16 @@ def unknown_service(spec: Spec) -> Iterator[Finding]:
 )
 def unknown_message(spec: Spec) -> Iterator[Finding]:
     for row, path in method_paths(spec):
+        lacks = [name for name in (row.request, row.response) if name not in {*spec.messages, *spec.dropped}]
+        if len(lacks) == 2 and not row.method.request and not row.method.response:
+            place = spec.place("services", *path, key=True)
+            message = f"{row.name} has neither '{row.request}' nor '{row.response}' in types.yaml."
+            yield Finding(place, message, "Define them, or name the messages that it takes and gives.")
+            continue
         for key, name in (("request", row.request), ("response", row.response)):
             said = getattr(row.method, key) is not None
             place = spec.place("services", *path, *([key] if said else []), key=not said)
-            lack = "which is no message" if said else "which types.yaml does not define"
+            lack = "which types.yaml does not define"
             yield from unknown(spec, place, f"The {key} of {row.name} is", name, spec.messages, lack)
 
 
@@ -93,6 +99,7 @@ def unknown_message(spec: Spec) -> Iterator[Finding]:
         "principals: {gateway: {proof: [token]}, queue: {proof: [token]}}"
     ),
     needs=("callers",),
+    spreads=True,
 )
 def no_principal(spec: Spec) -> Iterator[Finding]:
     for name in spec.services.components:

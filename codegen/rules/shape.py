@@ -39,7 +39,7 @@ def fit(
             problems = _problems(source, error)
             if complaints is None:
                 # What a later round finds is only that something left out is missing now.
-                complaints = list(_complaints(model, source, problems))
+                complaints = list(_complaints(model, source, problems, dropped))
             if not _leave_out(source, problems, dropped):
                 return None, complaints
 
@@ -124,9 +124,10 @@ def _has(data: Any, path: Path) -> bool:
 
 
 def _complaints(
-    model: type[BaseModel], source: Source, problems: dict[Path, list[Any]]
+    model: type[BaseModel], source: Source, problems: dict[Path, list[Any]], dropped: set[str]
 ) -> Iterator[Diagnostic]:
     missing = {path for path, errors in problems.items() if errors[0]["type"] == "missing"}
+    around = {path[:end] for path in problems for end in range(len(path))}
     for path, errors in problems.items():
         if errors[0]["type"] == "extra_forbidden":
             name = str(path[-1])
@@ -135,6 +136,7 @@ def _complaints(
             meant = closest(name, [key for key in known if key not in present])
             # A misspelt key is missing under its right name, too; that is no complaint of its own.
             missing.discard((*path[:-1], meant))
+            dropped.add(meant)
             message = f"The key '{name}' is not part of the language here."
             hint = f"Did you mean '{meant}'?" if meant else f"Known: {', '.join(known)}."
             yield Diagnostic(source.place(path, key=True), "E004", message, hint)
@@ -145,6 +147,9 @@ def _complaints(
             yield Diagnostic(
                 place, "E006", f"The key '{path[-1]}' is missing in {inside}.", f"Add '{path[-1]}: …'."
             )
+        elif errors[0]["type"] == "too_short" and path in around:
+            # It is too short because of an entry that has a complaint.
+            continue
         elif errors[0]["type"] not in ("missing", "extra_forbidden"):
             yield _misfit(source, path, errors)
 

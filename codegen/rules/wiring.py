@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codegen.diagnostics import Place
 from codegen.language.deployments import Deployment, Node
+from codegen.language.environment import Variable
 from codegen.rules.calls import needed_calls
 from codegen.rules.lookup import public_methods
 from codegen.rules.rule import Finding, rule, unknown
@@ -76,9 +77,14 @@ def _bad_variable(
     elif row.type != type_:
         hint = f"Known: {', '.join(fitting)}." if fitting else ""
         yield Finding(place, f"{subject} {name}, which is of type {row.type}.", hint)
-    elif name not in spec.variables_of(deployment, node):
+    elif name not in spec.variables_of(deployment, node) and _readers_known(spec, row):
         hint = f"Add '{node}' to 'read_by' of {name} in environment.yaml."
         yield Finding(place, f"{subject} {name}, which it does not read.", hint)
+
+
+def _readers_known(spec: Spec, row: Variable) -> bool:
+    known = {*spec.services.components, *(node for _, _, node, _ in spec.nodes())}
+    return row.read_by == "everyone" or known.issuperset(row.read_by)
 
 
 @rule(

@@ -1,6 +1,6 @@
 """The log events that handlers of taskqueue tell of.
 
-Generated from spec/taskqueue (sha256:236df950de133a0d). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:cc4bca9a201707ff). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -37,8 +37,11 @@ WORKER_UNAVAILABLE: Final = Event("worker_unavailable", "WARNING")
 FOREIGN_REPORT: Final = Event("foreign_report", "WARNING")
 """An outcome came from a worker that the job is not assigned to."""
 
-JOB_DEQUEUED: Final = Event("job_dequeued", "DEBUG")
+JOB_DEQUEUED: Final = Event("job_dequeued", "INFO")
 """A job left the queue for a worker."""
+
+FETCH_FAILED: Final = Event("fetch_failed", "WARNING")
+"""A worker got no answer to its request for work."""
 
 EVENTS: Final[Mapping[str, Event]] = {
     "worker_loop_started": WORKER_LOOP_STARTED,
@@ -51,4 +54,5 @@ EVENTS: Final[Mapping[str, Event]] = {
     "worker_unavailable": WORKER_UNAVAILABLE,
     "foreign_report": FOREIGN_REPORT,
     "job_dequeued": JOB_DEQUEUED,
+    "fetch_failed": FETCH_FAILED,
 }

@@ -1,6 +1,6 @@
 """Everything the engine has to know of taskqueue.
 
-Generated from spec/taskqueue (sha256:236df950de133a0d). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:cc4bca9a201707ff). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tables import System
 
 SYSTEM: Final = System(
     name="taskqueue",
-    digest="236df950de133a0d396aae319a8ca0100279fb5101370bff164263d1d43df8db",
+    digest="cc4bca9a201707ff433b52fed2e6dbd42ab18a1e0485d7e59e09ba3ceb545c12",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

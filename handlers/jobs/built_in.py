@@ -15,7 +15,7 @@ async def work(given: Job) -> Output:
         await given.world.sleep(given.work_duration_ms / 1000)
         raise JobFailed(
             "OUTPUT_TOO_LARGE",
-            f"OUTPUT_TOO_LARGE: {given.payload_size_bytes} bytes, at most {given.max_output_bytes} are allowed",
+            f"OUTPUT_TOO_LARGE: {given.payload_size_bytes} bytes, at most {given.max_output_bytes} are kept",
         )
     await given.world.sleep(given.work_duration_ms / 1000)
     content = hashlib.shake_128(given.job_id.encode()).digest(given.payload_size_bytes)

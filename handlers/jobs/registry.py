@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
+import threading
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from runtime.world import World
@@ -62,11 +65,42 @@ def find(job_type: str) -> Callable[[Job], Awaitable[Output]]:
     function = _FUNCTIONS.get(job_type) or _FUNCTIONS[_ANY]
 
     async def run(given: Job) -> Output:
+        made: object
         if inspect.iscoroutinefunction(function):
-            output: Output = await function(given)
-            return output
-        made = await asyncio.to_thread(function, given)
-        assert isinstance(made, Output)
+            made = await function(given)
+        else:
+            made = await _in_thread(function, given)
+        if not isinstance(made, Output) or not isinstance(made.content, bytes):
+            raise TypeError(f"the function of {job_type!r} must return an Output of bytes, not {made!r:.100}")
         return made
 
     return run
+
+
+async def _in_thread(function: Callable[[Job], object], given: Job) -> object:
+    """Runs a plain function in a thread of its own.
+
+    Those of a pool are joined when the process ends, so a function that hangs would keep it from ending.
+    """
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[tuple[object, BaseException | None]] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(made: object, error: BaseException | None) -> None:
+        if not ended.done():
+            ended.set_result((made, error))
+
+    def work() -> None:
+        made, error = None, None
+        try:
+            made = context.run(function, given)
+        except BaseException as caught:
+            error = caught
+        with suppress(RuntimeError):  # The loop is closed; nobody waits any more.
+            loop.call_soon_threadsafe(settle, made, error)
+
+    threading.Thread(target=work, name=f"job-{given.job_id}", daemon=True).start()
+    made, error = await ended
+    if error is not None:
+        raise error
+    return made

@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from collections import Counter
 
-from generated.taskqueue.errors import (
-    ADOPTED_STORED_RESULT,
-    OUTPUT_TOO_LARGE,
-    UNKNOWN_FAILURE,
-    WORKER_CANCELED,
-    WORKER_LOST,
-    JobNotFound,
-)
+from generated.taskqueue.errors import ADOPTED_STORED_RESULT, OUTPUT_TOO_LARGE, JobNotFound
 from generated.taskqueue.events import (
     CONSISTENCY_ANOMALY,
     DISPATCH_RACE,
@@ -24,11 +17,7 @@ from generated.taskqueue.events import (
 )
 from generated.taskqueue.lifecycle import JOB
 from generated.taskqueue.messages import (
-    CANCELED,
-    DONE,
     FAILED,
-    JOB_OUTCOME_CANCELED,
-    JOB_OUTCOME_SUCCEEDED,
     QUEUED,
     RUNNING,
     DequeueJobRequest,
@@ -40,7 +29,6 @@ from generated.taskqueue.messages import (
     JobStatus,
     ReportWorkOutcomeRequest,
     ReportWorkOutcomeResponse,
-    StoreResultRequest,
     TransitionJobStatusRequest,
     WorkerHeartbeatRequest,
     WorkerHeartbeatResponse,
@@ -48,28 +36,12 @@ from generated.taskqueue.messages import (
 from generated.taskqueue.policy import COMPENSATION, DISPATCH_RETRY
 from generated.taskqueue.services import JobInternalService, QueueInternalService, ResultInternalService
 from generated.taskqueue.settings import CoordinatorSettings
+from handlers.taskqueue import ending as endings
+from handlers.taskqueue.ending import Ending
+from handlers.taskqueue.worker_registry import WorkerEntry, WorkerRegistry
 from runtime.call import Call
 from runtime.conditions import CallFailed, Failure
 from runtime.world import World
-
-@dataclass(slots=True)
-class WorkerEntry:
-    """What is known of a worker."""
-
-    heard_at: float
-    available: bool = True
-    assigned: set[str] = field(default_factory=set)
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How a job is to end."""
-
-    target: JobStatus.ValueType
-    reason: str = ""
-    summary: str = ""
-    runtime_ms: int = 0
-    output: bytes = b""
 
 
 class Coordinator:
@@ -88,7 +60,8 @@ class Coordinator:
         self._results = results
         self._settings = settings
         self._world = world
-        self._workers: dict[str, WorkerEntry] = {}
+        self._workers = WorkerRegistry(world, settings.worker_timeout_ms)
+        self._dispatching: Counter[str] = Counter()
         self._unfinished: dict[str, Ending] = {}
 
     async def run(self, call: Call, stopping: asyncio.Event) -> None:
@@ -102,61 +75,39 @@ class Coordinator:
                 continue
 
     async def sweep(self, call: Call) -> None:
-        """Marks workers that have been silent too long, and ends what they were running."""
-        now = self._world.monotonic()
-        for worker_id, worker in self._workers.items():
-            silence_ms = (now - worker.heard_at) * 1000
-            if worker.available and silence_ms > self._settings.worker_timeout_ms:
-                worker.available = False
-                call.tell(WORKER_UNAVAILABLE, f"silent for {silence_ms:.0f} ms", worker_id=worker_id)
-                for job_id in sorted(worker.assigned):
-                    call.tell(
-                        CONSISTENCY_ANOMALY, "its worker is lost", job_id=job_id, worker_id=worker_id
-                    )
-                    self._unfinished[job_id] = Ending(FAILED, WORKER_LOST, f"{WORKER_LOST}: {worker_id}")
-                worker.assigned.clear()
-        for job_id, ending in list(self._unfinished.items()):
-            await self._finish(job_id, ending, call)
+        """Marks workers that have been silent too long, and ends what they and others left unfinished."""
+        for silent in self._workers.silent():
+            if silent.newly:
+                call.tell(
+                    WORKER_UNAVAILABLE, f"silent for {silent.silence_ms:.0f} ms", worker_id=silent.worker_id
+                )
+            for job_id in silent.jobs:
+                self._give_up(job_id, silent.worker_id, "its worker is lost", call)
+        unfinished = list(self._unfinished.items())
+        await asyncio.gather(*(self._finish(job_id, ending, call) for job_id, ending in unfinished))
 
     async def worker_heartbeat(self, request: WorkerHeartbeatRequest, call: Call) -> WorkerHeartbeatResponse:
-        worker = self._workers.get(request.worker_id)
-        if worker is None:
-            worker = self._workers[request.worker_id] = WorkerEntry(self._world.monotonic(), available=False)
-        if not worker.available:
-            call.tell(WORKER_AVAILABLE, f"heard of, with {request.capacity_hint} slots")
-        worker.heard_at, worker.available = self._world.monotonic(), True
+        if self._workers.heard(request.worker_id, request.capacity_hint):
+            call.tell(WORKER_AVAILABLE, "heard of", capacity_hint=request.capacity_hint)
         return WorkerHeartbeatResponse(
             accepted=True, next_heartbeat_in_ms=self._settings.heartbeat_interval_ms
         )
 
     async def fetch_work(self, request: FetchWorkRequest, call: Call) -> FetchWorkResponse:
-        worker = self._workers.get(request.worker_id)
-        if worker is None or not worker.available:
+        worker = self._workers.available(request.worker_id)
+        if worker is None:
             return self._nothing()
+        worker.asking.add(call)
         try:
-            popped = await self._queue.dequeue_job(DequeueJobRequest(worker_id=request.worker_id), call)
-        except CallFailed as failure:
-            call.tell(CONSISTENCY_ANOMALY, f"a job may have left the queue unseen: {failure.message}")
-            raise
-        if not popped.found:
-            return self._nothing()
-        record = await self._dispatched(popped.job_id, call)
-        if record is None:
-            return FetchWorkResponse(assigned=False, retry_after_ms=DISPATCH_RETRY)
-        if call.gone:
-            call.tell(CONSISTENCY_ANOMALY, "its worker did not wait for it", job_id=popped.job_id)
-            await self._finish(popped.job_id, Ending(FAILED, WORKER_LOST, f"{WORKER_LOST}: it never began"), call)
-            return FetchWorkResponse(assigned=False, retry_after_ms=DISPATCH_RETRY)
-        worker.assigned.add(popped.job_id)
-        return FetchWorkResponse(assigned=True, job_id=popped.job_id, spec=record.spec)
+            self._look_for_lost_jobs(worker, call)
+            return await self._fetched(worker, call)
+        finally:
+            worker.asking.discard(call)
 
     async def report_work_outcome(
         self, request: ReportWorkOutcomeRequest, call: Call
     ) -> ReportWorkOutcomeResponse:
         job_id = request.job_id
-        worker = self._workers.get(request.worker_id)
-        if worker is None or job_id not in worker.assigned:
-            call.tell(FOREIGN_REPORT, "reported by a worker that it is not assigned to")
         record = await self._jobs.get_job_record(GetJobRecordRequest(job_id=job_id), call)
         status = record.summary.status
         if status == JOB.initial:
@@ -164,62 +115,106 @@ class Coordinator:
         if status in JOB.terminal:
             call.tell(TERMINAL_RACE, "reported after it had ended", current_status=JobStatus.Name(status))
         else:
-            await self._end(job_id, _ending(request, record), call)
-        for each in self._workers.values():
-            each.assigned.discard(job_id)
+            if not self._workers.runs(job_id, request.worker_id):
+                call.tell(FOREIGN_REPORT, "reported by a worker that it is not assigned to")
+            await self._end(job_id, endings.reported(request, record), call)
+        self._workers.release(job_id)
         self._unfinished.pop(job_id, None)
         return ReportWorkOutcomeResponse(accepted=True)
 
     def _nothing(self) -> FetchWorkResponse:
         return FetchWorkResponse(assigned=False, retry_after_ms=self._settings.fetch_retry_after_ms)
 
+    async def _fetched(self, worker: WorkerEntry, call: Call) -> FetchWorkResponse:
+        """One pop, and the job to its worker unless something came between."""
+        try:
+            popped = await self._queue.dequeue_job(DequeueJobRequest(worker_id=worker.worker_id), call)
+        except CallFailed as failure:
+            call.tell(CONSISTENCY_ANOMALY, f"a job may have left the queue unseen: {failure.message}")
+            raise
+        if not popped.found:
+            return self._nothing()
+        job_id = popped.job_id
+        self._dispatching[job_id] += 1
+        try:
+            record = await self._dispatched(job_id, call)
+            if record is not None and not (call.gone or call.expired):
+                worker.assigned[job_id] = None
+                return FetchWorkResponse(assigned=True, job_id=job_id, spec=record.spec)
+        finally:
+            self._dispatching -= Counter((job_id,))
+        if record is not None:
+            call.tell(CONSISTENCY_ANOMALY, "its worker did not wait for it", job_id=job_id)
+            await self._finish(job_id, endings.lost("it never began"), call)
+        return FetchWorkResponse(assigned=False, retry_after_ms=DISPATCH_RETRY)
+
     async def _dispatched(self, job_id: str, call: Call) -> GetJobRecordResponse | None:
-        """Moves a job that left the queue to RUNNING. The record if it is now to be assigned, None otherwise."""
+        """Moves a job that left the queue to RUNNING. Its record, if it is now to be assigned."""
         try:
             record = await self._read(job_id, call)
-            moved = await self._jobs.transition_job_status(
-                TransitionJobStatusRequest(job_id=job_id, expected_from_status=QUEUED, to_status=RUNNING), call
-            )
         except JobNotFound:
             call.tell(CONSISTENCY_ANOMALY, "a job in the queue has no record; dropped", job_id=job_id)
             return None
         except Failure as failure:
-            call.tell(DISPATCH_RESCUE, f"could not be dispatched: {failure.message}", job_id=job_id)
-            await self._rescue_if_queued(job_id, call, answered=False)
+            await self._rescue(job_id, f"its record cannot be read: {failure.message}", call)
             return None
-        if not moved.applied:
-            call.tell(
-                DISPATCH_RACE,
-                "left its state between dequeue and dispatch",
-                job_id=job_id,
-                expected_status=JobStatus.Name(QUEUED),
-                current_status=JobStatus.Name(moved.current_status),
-            )
-            await self._rescue_if_queued(job_id, call, answered=True)
+        if call.gone:
+            await self._rescue(job_id, "its worker is gone", call)
+            return None
+        if not await self._started(job_id, call):
             return None
         if record.summary.cancel_requested:
-            await self._finish(job_id, _canceled(record, "while queued"), call)
+            await self._finish(job_id, endings.canceled(record, "while queued"), call)
             return None
         return record
 
-    async def _rescue_if_queued(self, job_id: str, call: Call, *, answered: bool) -> None:
-        """Puts a job back, once, unless it is known to have left its state."""
-        anew = call.under(COMPENSATION)
+    async def _started(self, job_id: str, call: Call) -> bool:
+        """Whether this call moved the job to RUNNING. If not, it may have to go back into the queue."""
+        current = None
         try:
-            status = (await self._read(job_id, anew)).summary.status
+            moved = await self._jobs.transition_job_status(
+                TransitionJobStatusRequest(job_id=job_id, expected_from_status=QUEUED, to_status=RUNNING),
+                call,
+            )
+            if moved.applied:
+                return True
+            problem, current = "it had left its state", JobStatus.Name(moved.current_status)
+        except Failure as failure:
+            problem = failure.message
+        call.tell(
+            DISPATCH_RACE,
+            f"could not be moved: {problem}",
+            job_id=job_id,
+            expected_status=JobStatus.Name(QUEUED),
+            current_status=current,
+        )
+        await self._rescue_if_queued(job_id, call, answered=current is not None)
+        return False
+
+    async def _rescue_if_queued(self, job_id: str, call: Call, *, answered: bool) -> None:
+        """Puts a job back unless it is known to have left its state."""
+        try:
+            status = (await self._read(job_id, call.under(COMPENSATION))).summary.status
         except JobNotFound:
             call.tell(CONSISTENCY_ANOMALY, "a job in the queue has no record; dropped", job_id=job_id)
             return
         except Failure as failure:
             call.tell(CONSISTENCY_ANOMALY, f"its state cannot be read: {failure.message}", job_id=job_id)
             status = QUEUED
-        if status != QUEUED:
-            if not answered and status == RUNNING:
-                call.tell(CONSISTENCY_ANOMALY, "is RUNNING and nobody runs it", job_id=job_id)
-            return
-        call.tell(DISPATCH_RESCUE, "put back into the queue", job_id=job_id)
+        if status == QUEUED:
+            await self._rescue(job_id, "it is still QUEUED", call)
+        elif status == RUNNING and not self._in_hand(job_id, answered=answered):
+            call.tell(CONSISTENCY_ANOMALY, "is RUNNING and nobody runs it", job_id=job_id)
+
+    def _in_hand(self, job_id: str, *, answered: bool) -> bool:
+        """Whether a RUNNING job has a worker, or another call is about to give it one or to end it."""
+        elsewhere = answered and self._dispatching[job_id] > 1
+        return elsewhere or self._workers.runs(job_id) or job_id in self._unfinished
+
+    async def _rescue(self, job_id: str, why: str, call: Call) -> None:
+        """Puts a job back, in one attempt with a deadline of its own, as the permission to do so says."""
+        call.tell(DISPATCH_RESCUE, f"put back into the queue: {why}", job_id=job_id)
         try:
-            # This caller's permission makes it one attempt with a deadline of its own.
             put = await self._queue.enqueue_job(
                 EnqueueJobRequest(job_id=job_id, enqueued_at_ms=self._world.now_ms()), call
             )
@@ -229,40 +224,38 @@ class Coordinator:
         if not put.accepted:
             call.tell(CONSISTENCY_ANOMALY, "the queue did not take it back", job_id=job_id)
 
+    def _look_for_lost_jobs(self, worker: WorkerEntry, call: Call) -> None:
+        for job_id in self._workers.unaccounted(worker):
+            call.tell(CONSISTENCY_ANOMALY, "its worker asks for work as if it had none", job_id=job_id)
+        for job_id in self._workers.abandoned(worker):
+            self._give_up(job_id, worker.worker_id, "its worker does not run it", call)
+
+    def _give_up(self, job_id: str, worker_id: str, why: str, call: Call) -> None:
+        """Has the next sweep end a job that no worker will report on."""
+        call.tell(CONSISTENCY_ANOMALY, why, job_id=job_id, worker_id=worker_id)
+        self._unfinished[job_id] = endings.lost(worker_id)
+
     async def _finish(self, job_id: str, ending: Ending, call: Call) -> None:
         """Ends a job that nobody reports on; what fails is tried again with the next sweep."""
+        self._unfinished[job_id] = ending
         try:
             await self._end(job_id, ending, call.under(COMPENSATION))
         except JobNotFound:
-            self._unfinished.pop(job_id, None)
+            call.tell(CONSISTENCY_ANOMALY, "is to be ended and has no record", job_id=job_id)
         except Failure as failure:
-            self._unfinished[job_id] = ending
             call.tell(CONSISTENCY_ANOMALY, f"could not be ended: {failure.message}", job_id=job_id)
-        else:
-            self._unfinished.pop(job_id, None)
+            return
+        self._unfinished.pop(job_id, None)
 
     async def _end(self, job_id: str, ending: Ending, call: Call) -> None:
         """Stores the envelope, then moves the job to the state of the envelope that is stored."""
-        stored = await self._results.store_result(
-            StoreResultRequest(
-                job_id=job_id,
-                terminal_status=ending.target,
-                runtime_ms=ending.runtime_ms,
-                output_summary=ending.summary,
-                output_bytes=ending.output,
-            ),
-            call,
-        )
+        stored = await self._results.store_result(ending.envelope(job_id), call)
         target, reason = stored.current_terminal_status, ending.reason
-        if target != ending.target:
-            reason = OUTPUT_TOO_LARGE if stored.stored else ADOPTED_STORED_RESULT
-            call.tell(
-                TERMINAL_RACE,
-                f"ends by the envelope that is stored: {reason}",
-                job_id=job_id,
-                expected_status=JobStatus.Name(ending.target),
-                current_status=JobStatus.Name(target),
-            )
+        if not stored.stored:
+            reason = ADOPTED_STORED_RESULT if target == FAILED else ""
+            self._tell_race("ends by the envelope that was there first", job_id, ending.target, target, call)
+        elif target != ending.target:
+            reason = OUTPUT_TOO_LARGE
         moved = await self._jobs.transition_job_status(
             TransitionJobStatusRequest(
                 job_id=job_id, expected_from_status=RUNNING, to_status=target, reason=reason
@@ -270,39 +263,25 @@ class Coordinator:
             call,
         )
         if not moved.applied and moved.current_status != target:
-            call.tell(
-                TERMINAL_RACE,
-                "another terminal state was there first",
-                job_id=job_id,
-                expected_status=JobStatus.Name(target),
-                current_status=JobStatus.Name(moved.current_status),
+            self._tell_race(
+                "another terminal state was there first", job_id, target, moved.current_status, call
             )
+
+    def _tell_race(
+        self,
+        message: str,
+        job_id: str,
+        expected: JobStatus.ValueType,
+        current: JobStatus.ValueType,
+        call: Call,
+    ) -> None:
+        call.tell(
+            TERMINAL_RACE,
+            message,
+            job_id=job_id,
+            expected_status=JobStatus.Name(expected),
+            current_status=JobStatus.Name(current),
+        )
 
     async def _read(self, job_id: str, call: Call) -> GetJobRecordResponse:
         return await self._jobs.get_job_record(GetJobRecordRequest(job_id=job_id), call)
-
-
-def _ending(request: ReportWorkOutcomeRequest, record: GetJobRecordResponse) -> Ending:
-    """What a report makes of a running job. A cancel that was asked for in time wins."""
-    if record.summary.cancel_requested:
-        return _canceled(record, "while running", request.runtime_ms)
-    if request.outcome == JOB_OUTCOME_SUCCEEDED:
-        return Ending(
-            DONE,
-            summary=request.output_summary,
-            runtime_ms=request.runtime_ms,
-            output=request.output_bytes,
-        )
-    reason = WORKER_CANCELED if request.outcome == JOB_OUTCOME_CANCELED else request.failure_reason
-    return Ending(
-        FAILED,
-        reason,
-        request.output_summary or reason or UNKNOWN_FAILURE,
-        request.runtime_ms,
-        request.output_bytes,
-    )
-
-
-def _canceled(record: GetJobRecordResponse, phase: str, runtime_ms: int = 0) -> Ending:
-    reason = record.cancel_reason
-    return Ending(CANCELED, reason, reason or f"canceled {phase}", runtime_ms)

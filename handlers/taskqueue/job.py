@@ -35,7 +35,7 @@ from runtime.world import World
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """One job. The spec is kept as bytes, with its labels in key order, so that equal specs are equal bytes."""
+    """One job. Its spec is kept as bytes, with the labels in key order, so that equal specs are equal."""
 
     job_id: str
     spec: bytes

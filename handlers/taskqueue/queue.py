@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import OrderedDict
 
 from generated.taskqueue.events import JOB_DEQUEUED
 from generated.taskqueue.messages import (
@@ -18,13 +18,14 @@ from generated.taskqueue.policy import IDLE_HOLD
 from runtime.call import Call
 from runtime.world import World
 
+
 class Queue:
     """Holds ids and nothing else of a job."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._waiting: OrderedDict[str, None] = OrderedDict()
-        self._idle: deque[asyncio.Future[None]] = deque()
+        self._idle: OrderedDict[asyncio.Future[None], None] = OrderedDict()
 
     async def enqueue_job(self, request: EnqueueJobRequest, _call: Call) -> EnqueueJobResponse:
         if request.job_id not in self._waiting:
@@ -32,13 +33,13 @@ class Queue:
             self._wake_one()
         return EnqueueJobResponse(accepted=True)
 
-    async def dequeue_job(self, request: DequeueJobRequest, call: Call) -> DequeueJobResponse:
-        if not self._waiting:
-            await self._job_or_timeout(call)
-        if not self._waiting:
+    async def dequeue_job(self, _request: DequeueJobRequest, call: Call) -> DequeueJobResponse:
+        await self._job_or_timeout(call)
+        # A pop is for good, so it is not made for someone who will not hear of it.
+        if not self._waiting or call.expired:
             return DequeueJobResponse(found=False)
         job_id, _ = self._waiting.popitem(last=False)
-        call.tell(JOB_DEQUEUED, "left the queue", job_id=job_id, worker_id=request.worker_id)
+        call.tell(JOB_DEQUEUED, "left the queue", job_id=job_id)
         return DequeueJobResponse(found=True, job_id=job_id)
 
     async def remove_job_if_present(
@@ -49,16 +50,23 @@ class Queue:
         return RemoveJobIfPresentResponse(removed=removed)
 
     async def _job_or_timeout(self, call: Call) -> None:
-        """Waits for a job, but never so long that its answer could come too late: a pop is for good."""
+        """Waits for a job, but never so long that the answer could come too late."""
+        if self._waiting:
+            return
         remaining = call.remaining()
         hold = IDLE_HOLD / 1000 if remaining is None else min(IDLE_HOLD / 1000, remaining / 2)
-        if hold <= 0:
-            return
+        # Not all for equally long, or idle workers would come to ask, and to pause, all at once.
+        until = self._world.monotonic() + hold * self._world.uniform(0.6, 1.0)
+        # Whoever came between may have taken what the bell rang for.
+        while not self._waiting and (left := until - self._world.monotonic()) > 0:
+            await self._bell(left)
+
+    async def _bell(self, seconds: float) -> None:
+        """Returns when a job comes in, or after so many seconds."""
         bell = asyncio.get_running_loop().create_future()
-        self._idle.append(bell)
+        self._idle[bell] = None
         try:
-            # Not all for equally long, or idle workers would come to ask, and to pause, all at once.
-            async with asyncio.timeout(hold * self._world.uniform(0.6, 1.0)):
+            async with asyncio.timeout(seconds):
                 await bell
         except TimeoutError:
             pass
@@ -67,12 +75,11 @@ class Queue:
                 self._wake_one()  # It rang for someone who is gone.
             raise
         finally:
-            if not bell.done():
-                bell.cancel()
+            self._idle.pop(bell, None)
 
     def _wake_one(self) -> None:
         while self._idle:
-            bell = self._idle.popleft()
+            bell, _ = self._idle.popitem(last=False)
             if not bell.done():
                 bell.set_result(None)
                 return

@@ -76,6 +76,8 @@ class Result:
         if len(content) > self._max_output_bytes:
             if status == DONE:
                 status = FAILED
-                summary = f"{OUTPUT_TOO_LARGE}: {len(content)} bytes, at most {self._max_output_bytes} are kept"
+                summary = (
+                    f"{OUTPUT_TOO_LARGE}: {len(content)} bytes, at most {self._max_output_bytes} are kept"
+                )
             content, checksum = b"", sha256_hex(b"")
         return Envelope(status, request.runtime_ms, summary, content, checksum)

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from generated.taskqueue.errors import JOB_ERROR, OUTPUT_TOO_LARGE
-from generated.taskqueue.events import CONSISTENCY_ANOMALY, HEARTBEAT_ATTEMPT, WORKER_LOOP_STARTED
+from generated.taskqueue.events import (
+    CONSISTENCY_ANOMALY,
+    FETCH_FAILED,
+    HEARTBEAT_ATTEMPT,
+    WORKER_LOOP_STARTED,
+)
 from generated.taskqueue.messages import (
     JOB_OUTCOME_FAILED,
     JOB_OUTCOME_SUCCEEDED,
@@ -14,18 +21,24 @@ from generated.taskqueue.messages import (
     ReportWorkOutcomeRequest,
     WorkerHeartbeatRequest,
 )
+from generated.taskqueue.policy import DISPATCH_RETRY, STORED_TEXT
 from generated.taskqueue.services import CoordinatorInternalService
 from generated.taskqueue.settings import WorkerSettings
-from handlers.jobs import Job, JobFailed, find
+from handlers.jobs import Job, JobFailed, Output, find
 from runtime.call import Call
 from runtime.conditions import Failure
+from runtime.text import cut
 from runtime.world import World
+
+_LONGEST_RUNTIME_MS = 2**32 - 1
 
 
 class Worker:
     """Knows the coordinator and nobody else."""
 
-    def __init__(self, coordinator: CoordinatorInternalService, settings: WorkerSettings, world: World) -> None:
+    def __init__(
+        self, coordinator: CoordinatorInternalService, settings: WorkerSettings, world: World
+    ) -> None:
         self._coordinator = coordinator
         self._settings = settings
         self._world = world
@@ -34,15 +47,16 @@ class Worker:
     async def run(self, call: Call, stopping: asyncio.Event) -> None:
         """Beats and works until it is told to stop; then finishes what it has, still beating."""
         call.tell(WORKER_LOOP_STARTED, "asking for work", worker_id=self._worker_id)
-        beat = asyncio.create_task(self._beat(call))
-        try:
-            slots = [self._slot(call, stopping) for _ in range(self._settings.worker_slots)]
-            await asyncio.gather(*slots)
-        finally:
+        async with asyncio.TaskGroup() as tasks:
+            beat = tasks.create_task(self._beat(call))
+            async with asyncio.TaskGroup() as slots:
+                for _ in range(self._settings.worker_slots):
+                    slots.create_task(self._slot(call, stopping))
             beat.cancel()
 
     async def _beat(self, call: Call) -> None:
         while True:
+            began = self._world.monotonic()
             pause_ms = self._settings.heartbeat_interval_ms
             call.tell(HEARTBEAT_ATTEMPT, "alive", worker_id=self._worker_id)
             request = WorkerHeartbeatRequest(
@@ -55,47 +69,62 @@ class Worker:
                 pause_ms = answer.next_heartbeat_in_ms or pause_ms
             except Failure:
                 pass  # The next beat is the retry; the coordinator tells of a worker that stays silent.
-            await self._world.sleep(pause_ms / 1000)
+            await self._world.sleep(max(0.0, began + pause_ms / 1000 - self._world.monotonic()))
 
     async def _slot(self, call: Call, stopping: asyncio.Event) -> None:
         """Asks for a job, runs it, reports it, and asks again."""
         while not stopping.is_set():
             try:
                 work = await self._coordinator.fetch_work(FetchWorkRequest(worker_id=self._worker_id), call)
-            except Failure:
-                pause_ms = self._settings.heartbeat_interval_ms
-            else:
-                if work.assigned:
-                    await self._report(await self._execute(work), call)
-                pause_ms = work.retry_after_ms
-            if pause_ms:
-                await self._pause(pause_ms / 1000, stopping)
+            except Failure as failure:
+                call.tell(FETCH_FAILED, failure.message, worker_id=self._worker_id, grpc_code=failure.grpc)
+                await self._pause(self._settings.heartbeat_interval_ms, stopping)
+                continue
+            if not work.assigned:
+                await self._pause(work.retry_after_ms or DISPATCH_RETRY, stopping)
+                continue
+            with self._told_if_cut_off(work.job_id, call):
+                await self._report(await self._execute(work), call)
 
-    async def _pause(self, seconds: float, stopping: asyncio.Event) -> None:
+    async def _pause(self, milliseconds: int, stopping: asyncio.Event) -> None:
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(milliseconds / 1000):
                 await stopping.wait()
         except TimeoutError:
             pass
 
+    @contextmanager
+    def _told_if_cut_off(self, job_id: str, call: Call) -> Iterator[None]:
+        try:
+            yield
+        except asyncio.CancelledError:
+            self._tell_anomaly("was cut off when its worker stopped", job_id, call)
+            raise
+
     async def _execute(self, work: FetchWorkResponse) -> ReportWorkOutcomeRequest:
         """Runs the job's function and makes a report of whatever comes of it."""
         report = ReportWorkOutcomeRequest(worker_id=self._worker_id, job_id=work.job_id)
-        started = self._world.monotonic()
+        began = self._world.monotonic()
         try:
             output = await find(work.spec.job_type)(self._job(work))
-            if len(output.content) > self._settings.max_output_bytes:
-                raise JobFailed(OUTPUT_TOO_LARGE, f"{OUTPUT_TOO_LARGE}: {len(output.content)} bytes")
-            report.outcome = JOB_OUTCOME_SUCCEEDED
-            report.output_bytes, report.output_summary = output.content, output.summary
+            self._refuse_too_large(output)
         except JobFailed as failed:
             report.outcome = JOB_OUTCOME_FAILED
-            report.failure_reason, report.output_summary = failed.reason, failed.summary
-        except Exception as error:
+            report.failure_reason, report.output_summary = _text(failed.reason), _text(failed.summary)
+        except (Exception, SystemExit) as error:
             report.outcome = JOB_OUTCOME_FAILED
-            report.failure_reason = f"{JOB_ERROR}: {type(error).__name__}: {error}"
-        report.runtime_ms = round((self._world.monotonic() - started) * 1000)
+            report.failure_reason = _text(f"{JOB_ERROR}: {type(error).__name__}: {error}")
+        else:
+            report.outcome = JOB_OUTCOME_SUCCEEDED
+            report.output_bytes, report.output_summary = output.content, _text(output.summary)
+        report.runtime_ms = min(round((self._world.monotonic() - began) * 1000), _LONGEST_RUNTIME_MS)
         return report
+
+    def _refuse_too_large(self, output: Output) -> None:
+        most = self._settings.max_output_bytes
+        if len(output.content) > most:
+            size = len(output.content)
+            raise JobFailed(OUTPUT_TOO_LARGE, f"{OUTPUT_TOO_LARGE}: {size} bytes, at most {most} are kept")
 
     def _job(self, work: FetchWorkResponse) -> Job:
         return Job(
@@ -110,11 +139,17 @@ class Worker:
 
     async def _report(self, report: ReportWorkOutcomeRequest, call: Call) -> None:
         try:
-            await self._coordinator.report_work_outcome(report, call)
+            answer = await self._coordinator.report_work_outcome(report, call)
         except Failure as failure:
-            call.tell(
-                CONSISTENCY_ANOMALY,
-                f"its outcome could not be reported: {failure.message}",
-                job_id=report.job_id,
-                worker_id=self._worker_id,
-            )
+            self._tell_anomaly(f"its outcome could not be reported: {failure.message}", report.job_id, call)
+            return
+        if not answer.accepted:
+            self._tell_anomaly("its outcome was refused", report.job_id, call)
+
+    def _tell_anomaly(self, message: str, job_id: str, call: Call) -> None:
+        call.tell(CONSISTENCY_ANOMALY, message, job_id=job_id, worker_id=self._worker_id)
+
+
+def _text(text: str) -> str:
+    """What a job says, so that it can be sent: whole characters only, and not more than is kept."""
+    return cut(text.encode(errors="replace").decode(), STORED_TEXT)

@@ -93,15 +93,15 @@ class Launched:
                 await process.start()
                 self._tell(_started(process))
             await self._all_healthy(self.processes)
-        except BaseException:
-            await self.close()
+        except BaseException as error:
+            await self._leave(error)
             raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close()
+        await self._leave(error)
 
     @property
     def endpoints(self) -> dict[str, str]:
@@ -162,8 +162,15 @@ class Launched:
             for task in waiting:
                 task.cancel()
 
-    async def close(self) -> None:
+    def kill_now(self) -> None:
+        """Ends all processes at once."""
+        for process in self.processes.values():
+            process.kill_now()
+
+    async def _leave(self, error: BaseException | None) -> None:
         """Ends all processes, callers before what they call, and removes what was written for them."""
+        if isinstance(error, NodeDied):
+            self._tell(error.brief)
         try:
             for wave in self._stop_order():
                 await asyncio.gather(*(self._stop(process) for process in wave))
@@ -171,11 +178,6 @@ class Launched:
             self.kill_now()
             self._ports.release()
             self._cleanup.close()
-
-    def kill_now(self) -> None:
-        """Ends all processes at once."""
-        for process in self.processes.values():
-            process.kill_now()
 
     def _prepare(self) -> None:
         """Everything that can be wrong is found here, before anything is started."""

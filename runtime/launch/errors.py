@@ -34,6 +34,7 @@ class NodeDied(LaunchError):
         super().__init__(
             f"{name} died {how}." + (f" Its last lines:\n{told}" if told else " It said nothing.")
         )
+        self.brief = f"{name}: died {how}; the others are stopped"
         self.name = name
         self.code = exit_code
         self.last_lines = tuple(last_lines)

@@ -18,7 +18,7 @@ _PATIENCE = 1.0
 
 async def is_healthy(process: NodeProcess) -> bool:
     """Whether a process runs, has said that it is ready and passes its node's own healthcheck."""
-    if not process.running or not process.said_ready:
+    if not process.running or not process.said_ready():
         return False
     check = process.planned.healthcheck
     host, port = parse_target(check.target)

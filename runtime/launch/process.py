@@ -31,11 +31,12 @@ class NodeProcess:
         self._process: asyncio.subprocess.Process | None = None
         self._asked_to_end: asyncio.subprocess.Process | None = None
         self._log_start = 0
+        self._ready = False
 
     async def start(self) -> None:
         """Starts it; returns before it is ready."""
         with self.log.open("ab") as output, self.errors.open("ab") as errors:
-            self._log_start = output.tell()
+            self._log_start, self._ready = output.tell(), False
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), *self.planned.command),
                 env=self._environment,
@@ -55,12 +56,13 @@ class NodeProcess:
     def running(self) -> bool:
         return self._process is not None and self._process.returncode is None
 
-    @property
     def said_ready(self) -> bool:
         """Whether it has written its ready line since it was started."""
-        with self.log.open("rb") as lines:
-            lines.seek(self._log_start)
-            return any(_event(line) == SERVICE_READY.name for line in lines)
+        if not self._ready:
+            with self.log.open("rb") as lines:
+                lines.seek(self._log_start)
+                self._ready = any(_event(line) == SERVICE_READY.name for line in lines)
+        return self._ready
 
     async def died(self) -> NodeDied:
         """Returns when it ends without having been asked to."""

@@ -23,7 +23,6 @@ class View:
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True, highlight=False)
-        self._live: Live | None = None
 
     def tell(self, line: str) -> None:
         """Shows a line, above the table if there is one."""

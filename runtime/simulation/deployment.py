@@ -88,7 +88,13 @@ class SimulatedNode:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _answer(
-        self, reply: asyncio.Future[bytes], path: str, principal: str, data: bytes, patience: float, call: Call
+        self,
+        reply: asyncio.Future[bytes],
+        path: str,
+        principal: str,
+        data: bytes,
+        patience: float,
+        call: Call,
     ) -> None:
         endpoint = self._endpoints[path]
         request = endpoint.method.request.FromString(data)
@@ -219,7 +225,9 @@ class SimulatedDeployment:
         return [line for line in lines if event is None or line["event"] == event]
 
     def _serving(self, method: Method) -> SimulatedNode | None:
-        component = next(each.component for each in self.system.services.values() if each.name == method.service)
+        component = next(
+            each.component for each in self.system.services.values() if each.name == method.service
+        )
         hosting = (node for node in self.nodes.values() if component in node.handlers)
         return next(hosting, None)
 

@@ -1,4 +1,4 @@
-"""An event loop whose time jumps to the next timer when nothing is ready, and runs what is ready in seeded order."""
+"""An event loop whose time jumps to the next timer when nothing is ready; its order comes from a seed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._virtual.now
 
-    def _process_events(self, event_list: list[Any]) -> None:
+    def _process_events(self, _event_list: list[Any], /) -> None:
         """Comes before each round of callbacks, which makes it the place to shuffle them."""
         if len(self._ready) > 1:
             self._shuffle(self._ready)
@@ -82,9 +82,7 @@ class _VirtualSelector(selectors.SelectSelector):
         return []
 
 
-def _owned_task(
-    loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **options: Any
-) -> asyncio.Task[Any]:
+def _owned_task(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:
     task = asyncio.Task(work, loop=loop, **options)
     owner = OWNER.get()
     if owner is not None:

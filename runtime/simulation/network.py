@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
@@ -121,10 +122,8 @@ class Network:
         """Delivers a call that nobody waits for."""
         await asyncio.sleep(seconds)
         await self.delay()
-        try:
+        with suppress(Failure):
             await self._delivered(exchange, host, exchange.method.policy.deadline_ms / 1000, call)
-        except Failure:
-            pass
 
     async def _delivered(self, exchange: Exchange, host: Host, patience: float, call: Call) -> bytes:
         method = exchange.method
@@ -161,7 +160,7 @@ class NetworkChannel:
         self._alive = alive
 
     def bind(
-        self, method: Method, request: type[Request], response: type[Response]
+        self, method: Method, _request: type[Request], _response: type[Response], /
     ) -> Invoke[Request, Response]:
         """The method as a function."""
         permission = self._system.matrix.get(method.path, {}).get(self._principal)

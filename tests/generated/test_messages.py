@@ -135,7 +135,8 @@ SHAPES = [
     pytest.param(
         {
             "ReportWorkOutcomeRequest": "string worker_id, string job_id, JobOutcome outcome, "
-            "uint32 runtime_ms, string failure_reason, string output_summary, bytes output_bytes, string checksum",
+            "uint32 runtime_ms, string failure_reason, string output_summary, bytes output_bytes, "
+            "string checksum",
             "ReportWorkOutcomeResponse": "bool accepted",
         },
         marks=mark.req("TQ-047"),

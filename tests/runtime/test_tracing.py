@@ -40,9 +40,8 @@ def traced() -> tuple[Endpoint, FixedQueue, InMemorySpanExporter]:
     exporter, world, queue = InMemorySpanExporter(), RealWorld(), FixedQueue()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    made = endpoints(
-        SYSTEM, {"QueueInternalService": queue}, world, Log("queue", "ERROR", world), Metrics(), Tracer(provider)
-    )
+    log = Log("queue", "ERROR", world)
+    made = endpoints(SYSTEM, {"QueueInternalService": queue}, world, log, Metrics(), Tracer(provider))
     return made["/taskqueue.internal.v1.QueueInternalService/EnqueueJob"], queue, exporter
 
 

@@ -1,0 +1,71 @@
+"""The command line of every system: `charter <system> <method> …`, made from the tables when it is asked for.
+
+Nothing heavy is imported until a system is named, and gRPC not before a call is made.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import click
+
+from runtime.systems import meant, system_names
+
+
+class _Named(click.Group):
+    """A group that says what was probably meant by a name it does not have."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in known:
+            raise click.UsageError(f"There is no {args[0]!r} here.{meant(args[0], known)}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+class _Systems(_Named):
+    """The systems, each a group of its own."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(system_names())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        return _Methods(cmd_name) if cmd_name in system_names() else None
+
+
+class _Methods(_Named):
+    """What someone outside may call of one system, each method a command."""
+
+    def __init__(self, system: str) -> None:
+        about = (importlib.import_module(f"generated.{system}").__doc__ or system).partition(":")[0]
+        super().__init__(system, help=f"{about}.", short_help=about)
+        self._system = system
+        self._made: dict[str, click.Command] | None = None
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(self._methods())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        return self._methods().get(cmd_name)
+
+    def _methods(self) -> dict[str, click.Command]:
+        if self._made is None:
+            from runtime.cli.commands import method_commands
+
+            self._made = method_commands(self._system)
+        return self._made
+
+
+@click.command(cls=_Systems)
+def charter() -> None:
+    """Call a system that was made from its spec.
+
+    `charter SYSTEM --help` lists what can be called. Where it runs is told by --address or CHARTER_ADDRESS.
+    """
+
+
+def main(*arguments: Any) -> None:
+    """The entry point."""
+    charter.main(args=list(arguments) or None, prog_name="charter")

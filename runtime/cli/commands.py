@@ -1,0 +1,190 @@
+"""The methods of a system that someone outside may call, as commands."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from google.protobuf import json_format
+from google.protobuf.message import Message
+
+from runtime.cli.failures import UNREACHED, told
+from runtime.cli.fields import RequestField, assembled, request_fields
+from runtime.cli.show import show, time_fields
+from runtime.cli.watch import NotFinal, Watch, until_final, watch_for
+from runtime.conditions import Failure
+from runtime.systems import load_system, outside_principals
+from runtime.tables import Method, System, Violation
+
+_RESERVED = ("address", "ca-file", "deadline-ms", "help", "json", "token", "watch")
+
+
+def method_commands(name: str) -> dict[str, click.Command]:
+    """The commands of a system by name. Methods that share a name carry that of their service in front."""
+    system = load_system(name)
+    outside = set(outside_principals(system))
+    methods = [
+        (service, method)
+        for service, table in system.services.items()
+        for method in table.methods
+        if outside & set(system.matrix.get(method.path, ()))
+    ]
+    used = Counter(method.attribute for _, method in methods)
+    callable_methods = [method for _, method in methods]
+    found: dict[str, click.Command] = {}
+    for service, method in methods:
+        shown = method.attribute.replace("_", "-")
+        if used[method.attribute] > 1:
+            shown = f"{service}.{shown}"
+        found[shown] = _Command(system, service, method, shown, callable_methods)
+    return found
+
+
+class _Command(click.Command):
+    """One method: its request fields are options, and the key of an entity may stand alone."""
+
+    def __init__(
+        self, system: System, service: str, method: Method, name: str, callable_methods: list[Method]
+    ) -> None:
+        self._system = system
+        self._service = service
+        self._method = method
+        self._fields = request_fields(method.request, _RESERVED)
+        self._watch = watch_for(system, method, callable_methods)
+        self._key = next((each for each in self._fields if _is_key(system, each)), None)
+        doc = getattr(system.clients[service], method.attribute).__doc__
+        super().__init__(name, params=self._parameters(), callback=self._run, help=doc, short_help=doc)
+
+    def _parameters(self) -> list[click.Parameter]:
+        key = self._key
+        found: list[click.Parameter] = [field.parameter() for field in self._fields]
+        if key is not None:
+            metavar = f"[{key.path[0].upper()}]"
+            found.insert(0, click.Argument(["positional"], required=False, metavar=metavar))
+        if self._watch is not None:
+            entity = self._watch.lifecycle.entity
+            found.append(click.Option(["--watch"], is_flag=True, help=f"Wait until the {entity} is final."))
+        return [*found, *_call_options(self._system)]
+
+    def _run(self, **given: Any) -> None:
+        request = self._request(given)
+        address, ca_file = given["address"], given["ca_file"]
+        watch = self._watch if given.get("watch") else None
+        try:
+            answer = asyncio.run(self._call(request, watch, given))
+        except Failure as failure:
+            message, code = told(failure, address, tls=ca_file is not None)
+            click.echo(message, err=True)
+            raise click.exceptions.Exit(code) from None
+        except NotFinal as still:
+            click.echo(str(still), err=True)
+            raise click.exceptions.Exit(UNREACHED) from None
+        if given["as_json"]:
+            click.echo(
+                json_format.MessageToJson(
+                    answer, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+                )
+            )
+        else:
+            show(answer, time_fields(self._system))
+
+    def _request(self, given: dict[str, Any]) -> Message:
+        """The request, or a usage error that names the option at fault."""
+        if self._key is not None and (alone := given.pop("positional")) is not None:
+            if given[self._key.key] not in (None, alone):
+                raise click.UsageError(f"{self._key.path[0].upper()} is given twice, and differs.")
+            given[self._key.key] = alone
+        request = self._method.request()
+        try:
+            json_format.ParseDict(assembled(self._fields, given), request)
+        except (json_format.ParseError, OSError) as error:
+            raise click.UsageError(str(error)) from None
+        if found := self._violations(request):
+            raise click.UsageError("; ".join(f"{self._named(each.field)}: {each.problem}" for each in found))
+        return request
+
+    def _violations(self, request: Message) -> Sequence[Violation]:
+        """What the server would refuse, told without asking it."""
+        check = self._method.check
+        if check is None:
+            return ()
+        for each in check(request):
+            field = request.DESCRIPTOR.fields_by_name.get(each.field)
+            if field is not None and field.message_type is not None and not field.is_repeated:
+                # Nothing of a nested message was given: what it lacks says more than that it is missing.
+                getattr(request, field.name).SetInParent()
+        return check(request)
+
+    def _named(self, field: str) -> str:
+        """A request field by what the user calls it: its option, or those of the fields below it."""
+        path = tuple(part.partition("[")[0] for part in field.split("."))
+        if self._key is not None and path == self._key.path:
+            return path[0].upper()
+        below = [f"--{each.option}" for each in self._fields if each.path[: len(path)] == path]
+        return ", ".join(below) or field
+
+    async def _call(self, request: Message, watch: Watch | None, given: dict[str, Any]) -> Message:
+        from runtime.client import connect
+
+        async with connect(
+            self._system, given["address"].split(","), ca_file=given["ca_file"], token=given["token"]
+        ) as client:
+            service = client.service(self._service)
+            call = client.call(given["deadline_ms"])
+            if watch is None:
+                answer: Message = await getattr(service, self._method.attribute)(request, call)
+                return answer
+            key_holder = request
+            if watch.reader is not self._method:
+                key_holder = await getattr(service, self._method.attribute)(request, call)
+            reader = next(
+                name for name, table in self._system.services.items() if watch.reader in table.methods
+            )
+            read = getattr(client.service(reader), watch.reader.attribute)
+            return await until_final(watch, getattr(key_holder, watch.lifecycle.key), read, call)
+
+
+def _call_options(system: System) -> list[click.Parameter]:
+    return [
+        click.Option(
+            ["--address"],
+            envvar="CHARTER_ADDRESS",
+            default=_usual_address(system),
+            show_default=True,
+            metavar="HOST:PORT",
+            help="Where it listens, several separated by commas; or CHARTER_ADDRESS.",
+        ),
+        click.Option(
+            ["--ca-file"],
+            envvar="CHARTER_CA_FILE",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="Authority behind its certificate, which means TLS; or CHARTER_CA_FILE.",
+        ),
+        click.Option(["--token"], envvar="CHARTER_TOKEN", help="Proof of a principal; or CHARTER_TOKEN."),
+        click.Option(
+            ["--deadline-ms"],
+            type=click.IntRange(min=1),
+            metavar="NUMBER",
+            help="Give up after so long, retries and watching included.",
+        ),
+        click.Option(["as_json", "--json"], is_flag=True, help="Print the answer as JSON."),
+    ]
+
+
+def _usual_address(system: System) -> str:
+    """Where the ingress listens unless it is told otherwise, in the deployment that is named or the first."""
+    of, _, wanted = os.environ.get("CHARTER_DEPLOYMENT", "").partition(".")
+    deployment = system.deployments.get(wanted if of == system.name else "")
+    deployment = deployment or next(iter(system.deployments.values()))
+    node = deployment.nodes[deployment.ingress[0]]
+    variable = node.port_variable or ""
+    return f"127.0.0.1:{node.defaults.get(variable) or system.variables[variable].default}"
+
+
+def _is_key(system: System, field: RequestField) -> bool:
+    return len(field.path) == 1 and any(field.path[0] == each.key for each in system.lifecycles.values())

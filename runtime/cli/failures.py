@@ -1,0 +1,39 @@
+"""Failed calls on a command line: one line that says what happened and what to do, and an exit code."""
+
+from __future__ import annotations
+
+from runtime.conditions import Condition, Failure
+
+FAILED = 1
+UNREACHED = 3
+_UNREACHED_CODES = ("UNAVAILABLE", "DEADLINE_EXCEEDED")
+_ADVICE = {
+    "never": "Trying again will not help.",
+    "with_backoff": "Try again in a moment.",
+    "if_idempotent": "It may have been done all the same; try again only if twice does no harm.",
+    "with_care": "Look at what it did before you try again.",
+}
+
+
+def told(failure: Failure, address: str, *, tls: bool) -> tuple[str, int]:
+    """What the user reads, and the exit code."""
+    code = UNREACHED if failure.grpc in _UNREACHED_CODES else FAILED
+    if isinstance(failure, Condition):
+        message = failure.message.rstrip(".")
+        return f"{failure.code}: {message}. {_ADVICE.get(failure.retry, '')}".rstrip(), code
+    if failure.grpc == "UNAVAILABLE":
+        return f"UNAVAILABLE: no answer from {address}. {_connection_advice(failure.message, tls=tls)}", code
+    if failure.grpc == "DEADLINE_EXCEEDED":
+        return f"DEADLINE_EXCEEDED: no answer from {address} in time. {_ADVICE['if_idempotent']}", code
+    return f"{failure.grpc}: {failure.message}", code
+
+
+def _connection_advice(message: str, *, tls: bool) -> str:
+    cause = message.rpartition("error: ")[2].strip()
+    if "refused" in message:
+        return "Nothing listens there: start it, or say where it is by --address or CHARTER_ADDRESS."
+    if tls:
+        return (
+            f"It may not talk TLS, or not with this authority: check --ca-file or CHARTER_CA_FILE. ({cause})"
+        )
+    return f"If it talks TLS, name its authority by --ca-file or CHARTER_CA_FILE. ({cause})"

@@ -1,0 +1,106 @@
+"""Answers for people: a small table, with long bytes cut short and times as times."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from runtime.cli.descriptors import fields_of, is_list_of_messages
+from runtime.tables import System
+
+_WIDE = 200
+_BYTES_SHOWN = 16
+_NOTHING = "-"
+
+
+def time_fields(system: System) -> frozenset[str]:
+    """Fields that the lifecycles stamp with a time, in milliseconds."""
+    found: set[str] = set()
+    for lifecycle in system.lifecycles.values():
+        found.update(lifecycle.creation_stamps)
+        for edge in lifecycle.edges.values():
+            found.update(edge.stamps)
+    return frozenset(found)
+
+
+def show(answer: Message, times: Collection[str]) -> None:
+    """Prints an answer: its own fields one below the other, and a table for each list of messages."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        # Into a pipe nothing is wrapped: whoever reads it wants a row on a line.
+        console = Console(highlight=False, width=_WIDE)
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in _rows(answer, times):
+        table.add_row(name, Text(value))
+    if table.row_count:
+        console.print(table)
+    for field in fields_of(answer):
+        if is_list_of_messages(field):
+            console.print(_listing(field, getattr(answer, field.name), times))
+
+
+def _rows(message: Message, times: Collection[str], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for field in fields_of(message):
+        if is_list_of_messages(field):
+            continue
+        value = getattr(message, field.name)
+        if field.message_type is not None and not field.is_repeated:
+            yield from _rows(value, times, f"{prefix}{field.name}.")
+        else:
+            yield f"{prefix}{field.name}", _text(field, value, times)
+
+
+def _listing(field: FieldDescriptor, items: Any, times: Collection[str]) -> Table | str:
+    if not items:
+        return f"{field.name}: none"
+    table = Table(box=None, pad_edge=False)
+    rows = [dict(_rows(item, times)) for item in items]
+    for name in rows[0]:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(value) for value in row.values()))
+    return table
+
+
+def _text(field: FieldDescriptor, value: Any, times: Collection[str]) -> str:
+    if field.is_repeated and field.message_type is not None:
+        return ", ".join(f"{name}={each}" for name, each in sorted(value.items())) or _NOTHING
+    if field.is_repeated:
+        return ", ".join(_one(field, each, times) for each in value) or _NOTHING
+    return _one(field, value, times)
+
+
+def _one(field: FieldDescriptor, value: Any, times: Collection[str]) -> str:
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        return _bytes(value)
+    if field.enum_type is not None:
+        known = field.enum_type.values_by_number.get(value)
+        return known.name if known else str(value)
+    if field.type == FieldDescriptor.TYPE_BOOL:
+        return "yes" if value else "no"
+    if field.name in times:
+        return _time(value)
+    return str(value) if value != "" else _NOTHING
+
+
+def _bytes(value: bytes) -> str:
+    if not value:
+        return _NOTHING
+    start = value[:_BYTES_SHOWN].hex()
+    return f"{len(value):,} bytes: {start}{'…' if len(value) > _BYTES_SHOWN else ''}"
+
+
+def _time(milliseconds: int) -> str:
+    if not milliseconds:
+        return _NOTHING
+    moment = datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone()
+    return moment.replace(tzinfo=None).isoformat(sep=" ", timespec="milliseconds")

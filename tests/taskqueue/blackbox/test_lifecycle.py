@@ -1,0 +1,81 @@
+"""A job's life as its client sees it: the states it goes through, and the times it shows."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import groupby
+
+import pytest
+
+from generated.taskqueue.lifecycle import JOB
+from generated.taskqueue.messages import DONE, FAILED, QUEUED, RUNNING, GetJobStatusResponse
+from tests.taskqueue.blackbox.api import SLOTS, Api, new_key
+from tests.taskqueue.blackbox.polling import eventually
+
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("taskqueue-api")]
+
+
+@pytest.mark.req("TQ-004", "TQ-053", "TQ-056", "TQ-065", "TQ-029")
+async def test_a_job_waits_runs_and_is_done(api: Api) -> None:
+    """All states of a life, in their order, each with the times that it must have."""
+    await api.fill()
+    accepted = await api.submit(ms=100)
+    seen: list[GetJobStatusResponse] = []
+
+    async def look() -> GetJobStatusResponse:
+        seen.append(await api.status(accepted.job_id))
+        return seen[-1]
+
+    await eventually(look, lambda found: found.status in JOB.terminal, "the end of the job")
+    assert [status for status, _ in groupby(each.status for each in seen)] == [QUEUED, RUNNING, DONE]
+    for each in seen:
+        assert each.job_id == accepted.job_id
+        assert each.created_at_ms == accepted.accepted_at_ms
+        assert (each.started_at_ms == 0) == (each.status == QUEUED)
+        assert (each.finished_at_ms == 0) == (each.status != DONE)
+        assert (each.failure_reason, each.cancel_requested) == ("", False)
+    assert seen[-1].created_at_ms <= seen[-1].started_at_ms <= seen[-1].finished_at_ms
+
+
+@pytest.mark.req("TQ-004", "TQ-113")
+async def test_to_ask_changes_nothing(api: Api) -> None:
+    """Two looks at a job that has ended are equal."""
+    job_id = (await api.submit()).job_id
+    ended = await api.ended(job_id)
+    assert await api.status(job_id) == ended
+
+
+@pytest.mark.req("TQ-057", "TQ-119", "TQ-123", "CH-37")
+async def test_a_job_that_fails_says_why(api: Api) -> None:
+    """A job of the type that fails ends as failed, with its reason."""
+    ended = await api.ended((await api.submit("fail", ms=5)).job_id)
+    assert (ended.status, ended.failure_reason) == (FAILED, "SIMULATED_FAILURE")
+    assert ended.created_at_ms <= ended.started_at_ms <= ended.finished_at_ms
+
+
+@pytest.mark.req("TQ-135", "TQ-081", "CH-44")
+async def test_all_slots_are_used_and_no_more(api: Api) -> None:
+    """Of three times as many jobs as slots, as many as slots run at a time, and every one of them ends."""
+    answers = await asyncio.gather(*(api.submit("slot", ms=400) for _ in range(3 * SLOTS)))
+    ended = [await api.ended(answer.job_id) for answer in answers]
+    assert {each.status for each in ended} == {DONE}
+    # Where one ends in the millisecond in which another starts, the slot was free already.
+    changes = sorted(
+        change for each in ended for change in ((each.started_at_ms, 1), (each.finished_at_ms, -1))
+    )
+    running, most = 0, 0
+    for _, change in changes:
+        running += change
+        most = max(most, running)
+    assert most == SLOTS
+
+
+@pytest.mark.req("TQ-081")
+async def test_no_job_is_lost_in_a_crowd(api: Api) -> None:
+    """Every one of a hundred small jobs, keyed and unkeyed, good and bad, reaches an end."""
+    kinds = ["sleep", "fail", "any"]
+    answers = await asyncio.gather(
+        *(api.submit(kinds[n % 3], size=n, key=new_key() if n % 2 else "") for n in range(100))
+    )
+    ended = [await api.ended(answer.job_id) for answer in answers]
+    assert [each.status for each in ended] == [FAILED if n % 3 == 1 else DONE for n in range(100)]

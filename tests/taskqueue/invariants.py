@@ -1,0 +1,94 @@
+"""What must hold of the taskqueue whatever went wrong, once it has come to rest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from generated.taskqueue.messages import CANCELED, DONE, FetchWorkResponse, JobSpec, JobStatus, JobSummary
+from runtime.conditions import Failure
+from runtime.text import sha256_hex
+from tests.taskqueue.log_check import WITHOUT_A_JOB
+from tests.taskqueue.stack import SPEC, TERMINAL, Stack
+
+UNKNOWN_RECORD, UNSEEN_POP = WITHOUT_A_JOB
+
+
+@dataclass
+class Ledger:
+    """What clients were told."""
+
+    accepted: set[str] = field(default_factory=set)
+    canceled: set[str] = field(default_factory=set)
+
+    async def submit(self, stack: Stack, key: str = "", spec: JobSpec = SPEC) -> str | None:
+        try:
+            job_id = await stack.submitted(spec, key)
+        except Failure:
+            return None
+        self.accepted.add(job_id)
+        return job_id
+
+    async def cancel(self, stack: Stack, job_id: str) -> None:
+        try:
+            answer = await stack.cancel(job_id, "no longer needed")
+        except Failure:
+            return
+        if answer.current_status == CANCELED:
+            self.canceled.add(job_id)
+
+
+async def settle(stack: Stack, seconds: float = 12.0) -> None:
+    """Lets everything go well, with a worker, until all jobs are over or it is plain that they will not be."""
+    stack.heal()
+    if "worker" not in stack.deployment.nodes:
+        stack.deployment.start("worker")
+    await stack.rest(seconds)
+    await stack.world.sleep(1.0)
+
+
+async def verify(stack: Stack, ledger: Ledger) -> None:
+    """Fails if a job got lost without a word, or was ended in two ways."""
+    jobs = {job.job_id: job for job in await stack.list()}
+    told = Counter(line.get("job_id") for line in stack.log("consistency_anomaly"))
+    messages = stack.anomalies()
+    popped = {line["job_id"] for line in stack.log("job_dequeued")}
+    unseen_pop = any(message.startswith(UNSEEN_POP) for message in messages)
+    unknown_record = any(message.startswith(UNKNOWN_RECORD) for message in messages)
+    for job_id in sorted(ledger.accepted | jobs.keys()):
+        job = jobs.get(job_id)
+        told_of = told[job_id] > 0 or (unseen_pop and job_id in popped)
+        if job is None:
+            assert told_of, f"{job_id} was accepted and is gone without a word"
+        elif job.status not in TERMINAL:
+            told_of = told_of or (unknown_record and job_id not in ledger.accepted)
+            assert told_of, f"{job_id} stays {JobStatus.Name(job.status)} without a word"
+        else:
+            await _check_ended(stack, job, told_of=told[job_id] > 0)
+    for job_id in ledger.canceled:
+        assert jobs[job_id].status == CANCELED, "a client was told that it is canceled"
+    _check_assignments(stack)
+
+
+async def _check_ended(stack: Stack, job: JobSummary, *, told_of: bool) -> None:
+    envelope = await stack.envelope(job.job_id)
+    assert told_of or (envelope.found and envelope.terminal_status == job.status), job
+    assert job.finished_at_ms >= max(job.created_at_ms, job.started_at_ms) > 0
+    assert job.cancel_requested or job.status != CANCELED
+    if envelope.found:
+        assert envelope.checksum == sha256_hex(envelope.output_bytes)
+    if job.status == DONE:
+        assert (await stack.record(job.job_id)).failure_reason == ""
+
+
+def _check_assignments(stack: Stack) -> None:
+    """A job is handed out at most once for each move to RUNNING, of which there is at most one."""
+    handed_out = Counter(
+        answer.job_id
+        for exchange in stack.exchanges
+        for answer in exchange.answers
+        if isinstance(answer, FetchWorkResponse) and answer.assigned
+    )
+    started = Counter(line["job_id"] for line in stack.log("transition") if line["transition"] == "dispatch")
+    assert all(count <= 1 for count in started.values()), started
+    assert all(count <= started[job_id] for job_id, count in handed_out.items()), handed_out - started
