@@ -72,6 +72,12 @@ def certs(session: nox.Session) -> None:
     run(session, "python", "-m", "runtime.certs", *session.posargs)
 
 
+@nox.session(python=False)
+def compose(session: nox.Session) -> None:
+    """Prove a generated compose file in real containers; needs a Docker engine with compose v2."""
+    run(session, "python", "-m", "scripts.compose_proof", *(session.posargs or ["taskqueue.microservices"]))
+
+
 @nox.session(reuse_venv=True)
 def lock(session: nox.Session) -> None:
     """Resolve both lock files again; `-- --upgrade` takes the newest versions."""

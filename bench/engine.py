@@ -77,7 +77,7 @@ def main(_arguments: list[str]) -> int:
 
 
 def compare(method: str, certificates: Path | None) -> dict[str, Any]:
-    """Interleaved runs against the baseline and the engine; medians, so that one bad moment does not count."""
+    """Interleaved runs of the baseline and the engine; medians, so that one bad moment does not count."""
     with ExitStack() as running:
         sides = {
             "bare": running.enter_context(_bare(method, certificates)),

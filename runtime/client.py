@@ -32,8 +32,8 @@ def connect(
     """A client of the ingress nodes of a deployment. It opens nothing until the first call.
 
     Several addresses are the nodes of a deployment in their fixed order; each call goes to the one that owns
-    what it is about. With a CA file it talks TLS. A token proves a principal that has one; without, the caller
-    is anonymous.
+    what it is about. With a CA file it talks TLS. A token proves a principal that has one; without, the
+    caller is anonymous.
     """
     tables = load_system(system) if isinstance(system, str) else system
     found = (addresses,) if isinstance(addresses, str) else tuple(addresses)

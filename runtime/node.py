@@ -66,6 +66,9 @@ class Node:
             if (run := getattr(handler, "run", None)) is not None:
                 call = Call(world=self._world, log=self.log.of(component), caller=component)
                 self.background.append(asyncio.create_task(self._watch(run(call, self._stopping), component)))
+        # Background work has begun, and so has what it begins itself, before the node calls itself ready.
+        for _ in range(2):
+            await asyncio.sleep(0)
         if self._server is not None:
             await self._server.ready()
         self.log.write(
@@ -79,9 +82,8 @@ class Node:
         self._stopping.set()
         try:
             async with asyncio.timeout(grace):
-                await asyncio.gather(*self.background, return_exceptions=True)
-                if self._server is not None:
-                    await self._server.stop(grace)
+                server = [self._server.stop(grace)] if self._server is not None else []
+                await asyncio.gather(*self.background, *server, return_exceptions=True)
                 await asyncio.gather(*(each.drained() for each in self._endpoints.values()))
         except TimeoutError:
             self.log.write(events.SERVICE_STOPPING, "the grace is over; what is left is cut off")

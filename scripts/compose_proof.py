@@ -1,13 +1,15 @@
 """Proves a generated compose file in real containers.
 
-`python -m scripts.compose_proof <system>.<deployment>` builds the image, waits until every healthcheck passes,
-runs the demo through the published port, shows that a proven caller is denied what the matrix does not give it,
-kills a node and sees it come back, and takes all down. It needs a Docker engine with compose v2, which `docker` finds by its usual variables.
+`python -m scripts.compose_proof <system>.<deployment>` builds the image, waits until every healthcheck
+passes, runs the demo through the published port, shows that a proven caller is denied what the matrix does
+not give it, kills a node and sees it come back, and takes all down. It needs a Docker engine with compose
+v2, which `docker` finds by its usual variables.
 """
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import os
 import subprocess
@@ -22,7 +24,6 @@ from rich.console import Console
 
 from runtime.certs import make_certificates
 from runtime.client import connect
-from runtime.launch.demo import find_demo
 from runtime.systems import load_system
 from runtime.tables import Deployment, Method, Node, System
 
@@ -71,13 +72,13 @@ class Proof:
         """Runs the system's own demo through the published ports."""
         self._say("the demo, through the published port")
         addresses = [f"127.0.0.1:{port}" for port in self._published()]
-        found = find_demo(self._system.name)
+        show = importlib.import_module(f"handlers.{self._system.name}.demo").demo
 
-        async def run() -> int:
+        async def run() -> bool:
             async with connect(self._system, addresses, ca_file=str(self._certificates / "ca.crt")) as client:
-                return await found(client, self._console)
+                return bool(await show(client, self._console) == 0)
 
-        if asyncio.run(run()) != 0:
+        if not asyncio.run(run()):
             raise SystemExit("The demo did not come out as expected.")
 
     def denial(self) -> None:
@@ -116,7 +117,7 @@ class Proof:
         self._say("all down")
 
     def _forbidden(self) -> tuple[str, str, str, Method]:
-        """A node, its principal, the variable with an upstream's address, and a method it may not call there."""
+        """A node, its principal, a variable with an upstream address, and a method it may not call there."""
         for node in self._deployment.nodes.values():
             for variable, target in node.upstreams.items():
                 for method in self._methods_of(self._deployment.nodes[target]):

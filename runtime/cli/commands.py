@@ -85,13 +85,19 @@ class _Command(click.Command):
             click.echo(str(still), err=True)
             raise click.exceptions.Exit(UNREACHED) from None
         if given["as_json"]:
-            click.echo(
-                json_format.MessageToJson(
-                    answer, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
-                )
-            )
+            click.echo(_json(answer))
         else:
             show(answer, time_fields(self._system))
+        first, comma, _ = address.partition(",")
+        if comma and self._is_per_node:
+            click.echo(
+                f"Only {first} was asked: each node answers for itself. --address asks another.", err=True
+            )
+
+    @property
+    def _is_per_node(self) -> bool:
+        routings = [each.routing for each in self._system.deployments.values() if each.routing is not None]
+        return any(self._method.path in each.per_node for each in routings)
 
     def _request(self, given: dict[str, Any]) -> Message:
         """The request, or a usage error that names the option at fault."""
@@ -147,6 +153,13 @@ class _Command(click.Command):
             )
             read = getattr(client.service(reader), watch.reader.attribute)
             return await until_final(watch, getattr(key_holder, watch.lifecycle.key), read, call)
+
+
+def _json(answer: Message) -> str:
+    """Every field, under the name that the spec gives it."""
+    return json_format.MessageToJson(
+        answer, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
 
 
 def _call_options(system: System) -> list[click.Parameter]:

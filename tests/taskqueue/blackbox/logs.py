@@ -4,52 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from runtime.launch import NodeProcess
+from tests.taskqueue.blackbox.polling import eventually
 
 Line = Mapping[str, Any]
-REQUIRED: Mapping[str, type] = {
-    "ts_ms": int,
-    "level": str,
-    "service": str,
-    "method": str,
-    "event": str,
-    "message": str,
-}
-OPTIONAL: Mapping[str, type | tuple[type, ...]] = {
-    "job_id": str,
-    "worker_id": str,
-    "grpc_code": str,
-    "caller": str,
-    "request_id": str,
-    "latency_ms": (int, float),
-    "expected_status": str,
-    "current_status": str,
-}
-LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
-def lines(source: NodeProcess | Path) -> list[Line]:
-    """What a node has written so far; anything that is not a JSON object a line is an error."""
-    path = source if isinstance(source, Path) else source.log
-    complete, _, _ = path.read_bytes().rpartition(b"\n")
-    found = [json.loads(line) for line in complete.splitlines()]
-    assert all(isinstance(line, dict) for line in found)
-    return found
+def texts(process: NodeProcess) -> list[str]:
+    """What a node has written so far, without a last line that is still being written."""
+    complete, _, _ = process.log.read_bytes().rpartition(b"\n")
+    return complete.decode().splitlines()
 
 
-def problems(line: Line) -> list[str]:
-    """What is wrong with the fields of a line."""
-    found = [f"lacks {name}" for name in REQUIRED if name not in line]
-    found += [
-        f"{name} is {line[name]!r}"
-        for name, kind in {**REQUIRED, **OPTIONAL}.items()
-        if name in line and not isinstance(line[name], kind)
-    ]
-    if line.get("level") not in LEVELS:
-        found.append(f"level is {line.get('level')!r}")
-    if line.get("event") == "rpc_error" and not line.get("grpc_code"):
-        found.append("an rpc_error lacks its grpc_code")
-    return found
+def lines(process: NodeProcess, *events: str) -> list[Line]:
+    """The same as objects, all of them or those of some events."""
+    found = [json.loads(text) for text in texts(process)]
+    return [line for line in found if not events or line["event"] in events]
+
+
+async def told(process: NodeProcess, event: str, **fields: object) -> Line:
+    """The first line of an event that has these fields, once it is there."""
+
+    async def look() -> list[Line]:
+        return [line for line in lines(process, event) if fields.items() <= line.items()]
+
+    return (await eventually(look, what=f"{event} {fields} in the log of {process.name}"))[0]
