@@ -18,11 +18,12 @@ from codegen.emit import emit_code, emit_rest
 from codegen.emit.artefact import Artefact
 from codegen.emit.stubs import compile_protos
 from codegen.load import examine
-from codegen.output import Deviation, apply, compare
+from codegen.output import OWNED, Deviation, apply, compare
 from codegen.spec import Spec
 
 NOT_SYSTEMS = {"accepted", "changes", "schema"}
 """Folders of spec/ that hold no spec."""
+_STAMPED = b"<!-- Generated from spec/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,7 @@ def generate(root: Path, *, check: bool = False, style: str = "text") -> int:
         print(render(outcome.diagnostics, style))
     if any(each.severity == "error" for each in outcome.diagnostics):
         return 1
-    owned = [f"docs/{folder.name}" for folder in spec_folders(root)]
-    deviations = compare(root, wanted, ("proto", "generated", "spec/schema", *owned))
+    deviations = compare(root, wanted, (*OWNED, *_pages(root)))
     if check and deviations:
         for each in deviations:
             print(each)
@@ -89,6 +89,13 @@ def generate(root: Path, *, check: bool = False, style: str = "text") -> int:
         f"rendered in {outcome.render_seconds:.2f} s, protoc took {outcome.protoc_seconds:.2f} s."
     )
     return 0
+
+
+def _pages(root: Path) -> set[str]:
+    """The folders of docs/ that hold the pages of a system, also of one that is gone."""
+    stamped = (path for path in root.glob("docs/*/index.md") if path.read_bytes().startswith(_STAMPED))
+    folders = (*spec_folders(root), *(path.parent for path in stamped))
+    return {f"docs/{folder.name}" for folder in folders}
 
 
 def _rendered(specs: Sequence[Spec], root: Path) -> list[Artefact]:

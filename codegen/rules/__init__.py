@@ -20,6 +20,8 @@ from codegen.rules import (
     lifecycle,
     methods,
     names,
+    numbers,
+    records,
     routing,
     services,
     states,
@@ -33,8 +35,8 @@ from codegen.rules.rule import Rule
 from codegen.spec import Spec
 
 MODULES = (
-    *(text, names, system, types, fields, services, methods, callers, errors, lifecycle, states, calls),
-    *(deployments, wiring, routing, environment, variables),
+    *(text, names, system, types, numbers, fields, services, methods, callers, errors),
+    *(records, lifecycle, states, calls, deployments, wiring, routing, environment, variables),
 )
 """In the order in which one fault makes the next: what the later ones build on comes first."""
 

@@ -1,51 +1,14 @@
-"""Rules of lifecycle.yaml: everything an entity names must exist and be of the right kind."""
+"""Rules of lifecycle.yaml: the states, actors, methods and policies that an entity names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from codegen.language.lifecycle import Entity
-from codegen.language.types import MessageField
-from codegen.rules.lookup import fields_of, is_other_type, misfit
+from codegen.rules.lookup import fields_of
 from codegen.rules.rule import Finding, rule, unknown, unknown_method
 from codegen.source import Path
 from codegen.spec import Spec
-
-
-@rule(
-    "E201",
-    "The record of an entity is no message.",
-    wrong="job: {record: JobRecord}",
-    right="job: {record: JobSummary}",
-    spreads=True,
-)
-def unknown_record(spec: Spec) -> Iterator[Finding]:
-    for name, entity in spec.lifecycle.entities.items():
-        place = spec.place("lifecycle", "entities", name, "record")
-        yield from unknown(spec, place, f"The record of a {name} is", entity.record, spec.messages)
-
-
-@rule(
-    "E202",
-    "The key or the status of an entity is no field of its record, or of the wrong type.",
-    wrong="job: {key: id, status: state}",
-    right="job: {key: job_id, status: status}",
-    spreads=True,
-)
-def bad_key_or_status(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in _records(spec):
-        for word, field in (("key", entity.key), ("status", entity.status)):
-            place = spec.place("lifecycle", "entities", name, word)
-            if field not in record:
-                yield from _unknown_field(
-                    spec, (name, word), entity, field, record, f"The {word} of a {name} is"
-                )
-            elif word == "key" and is_other_type(spec, record[field], "string"):
-                message = f"The key of a {name} is '{field}', which is of type {record[field].type}."
-                yield Finding(place, message, "Name a string.")
-            elif word == "status" and is_other_type(spec, record[field], *spec.enums):
-                message = f"The status of a {name} is '{field}', which is of type {record[field].type}."
-                yield Finding(place, message, "Name an enum.")
 
 
 @rule(
@@ -129,66 +92,6 @@ def no_actor(spec: Spec) -> Iterator[Finding]:
 
 
 @rule(
-    "E216",
-    "A stamp is no time of the record.",
-    wrong="dispatch: {stamps: [started_at]}",
-    right="dispatch: {stamps: [started_at_ms]}",
-)
-def bad_stamp(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in _records(spec):
-        stamps: list[tuple[Path, tuple[str, ...]]] = [(("create",), entity.create.stamps)]
-        stamps += [(("transitions", edge), row.stamps) for edge, row in entity.transitions.items()]
-        for path, fields in stamps:
-            for index, field in enumerate(fields):
-                here = (name, *path, "stamps", index)
-                if field not in record:
-                    yield from _unknown_field(spec, here, entity, field, record, f"'{path[-1]}' stamps")
-                elif is_other_type(spec, record[field], "int64", "uint64"):
-                    message = f"'{path[-1]}' stamps '{field}', which is of type {record[field].type}."
-                    yield Finding(spec.place("lifecycle", "entities", *here), message, "A time is an int64.")
-
-
-@rule(
-    "E217",
-    "A transition sets something that the record does not have, or to a value that it cannot have.",
-    wrong="withdraw: {sets: {cancel_requested: 1}}",
-    right="withdraw: {sets: {cancel_requested: true}}",
-)
-def bad_set(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in _records(spec):
-        for edge, row in entity.transitions.items():
-            for field, value in row.sets.items():
-                here = (name, "transitions", edge, "sets", field)
-                if field not in record:
-                    yield from _unknown_field(spec, here, entity, field, record, f"'{edge}' sets")
-                elif field in (entity.key, entity.status):
-                    message = f"'{edge}' sets '{field}', which is the key or the status of a {name}."
-                    place = spec.place("lifecycle", "entities", *here, key=True)
-                    yield Finding(place, message, "The state changes by from and to; the key never does.")
-                elif wrong := misfit(spec, record[field].type, value):
-                    message = f"'{edge}' sets '{field}', but that {wrong.problem}."
-                    yield Finding(spec.place("lifecycle", "entities", *here), message, wrong.hint)
-
-
-@rule(
-    "E218",
-    "A transition depends on something that is no flag of the record.",
-    wrong="abandon: {when: [cancel_reason]}",
-    right="abandon: {when: [cancel_requested]}",
-)
-def bad_flag(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in _records(spec):
-        for edge, row in entity.transitions.items():
-            for index, field in enumerate(row.when):
-                here = (name, "transitions", edge, "when", index)
-                if field not in record:
-                    yield from _unknown_field(spec, here, entity, field, record, f"'{edge}' depends on")
-                elif is_other_type(spec, record[field], "bool"):
-                    message = f"'{edge}' depends on '{field}', which is of type {record[field].type}."
-                    yield Finding(spec.place("lifecycle", "entities", *here), message, "A flag is a bool.")
-
-
-@rule(
     "E219",
     "The method that moves an entity does not say so, or says it of another entity.",
     wrong="# driven_by: JobInternalService.TransitionJobStatus\nTransitionJobStatus: {}",
@@ -236,17 +139,28 @@ def foreign_driver(spec: Spec) -> Iterator[Finding]:
             yield Finding(place, message, "Only the component that holds an entity can move it.")
 
 
+@rule(
+    "E222",
+    "What is kept of an entity is bounded by a policy that does not exist, or that is not for terminal records.",
+    wrong="job: {retention: job_record}",
+    right="job: {retention: job_records}",
+)
+def bad_retention(spec: Spec) -> Iterator[Finding]:
+    policies = spec.system.policies.retention
+    for name, entity in spec.lifecycle.entities.items():
+        if entity.retention:
+            place = spec.place("lifecycle", "entities", name, "retention")
+            yield from unknown(spec, place, f"A {name} is kept under the policy", entity.retention, policies)
+            policy = policies.get(entity.retention)
+            if policy and (policy.of, policy.unit) != ("terminal", "records"):
+                message = f"A {name} is kept under '{entity.retention}', which is not for terminal records."
+                yield Finding(place, message, "Name a policy with 'of: terminal' and 'unit: records'.")
+
+
 def status_type(spec: Spec, entity: Entity) -> str:
     """The enum of an entity's states; empty if the record or the field is not known."""
     field = (fields_of(spec, entity.record) or {}).get(entity.status)
     return field.type if field else ""
-
-
-def _records(spec: Spec) -> Iterator[tuple[str, Entity, Mapping[str, MessageField]]]:
-    """Every entity whose record is known."""
-    for name, entity in spec.lifecycle.entities.items():
-        if (record := fields_of(spec, entity.record)) is not None:
-            yield name, entity, record
 
 
 def _states_named(entity: Entity) -> Iterator[tuple[Path, str]]:
@@ -286,10 +200,3 @@ def _drivers(entity: Entity) -> list[tuple[Path, str]]:
 def _preparations(entity: Entity) -> Iterator[tuple[Path, str]]:
     for name, edge in entity.transitions.items():
         yield from ((("transitions", name, "after", index), ref) for index, ref in enumerate(edge.after))
-
-
-def _unknown_field(
-    spec: Spec, path: Path, entity: Entity, field: str, record: Mapping[str, MessageField], subject: str
-) -> Iterator[Finding]:
-    place, lack = spec.place("lifecycle", "entities", *path), f"which {entity.record} does not have"
-    yield from unknown(spec, place, subject, field, record, lack)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from codegen.diagnostics import suggest
-from codegen.language.types import MessageField
+from codegen.language.types import EnumType, EnumValue, MessageField, MessageType
 from codegen.source import Path
 from codegen.spec import SCALARS, MethodRow, Spec, type_ref
+
+Members = Mapping[str, EnumValue] | Mapping[str, MessageField]
 
 RANGES = {
     "int32": (-(2**31), 2**31 - 1),
@@ -36,6 +39,20 @@ def method_paths(spec: Spec) -> Iterator[tuple[MethodRow, Path]]:
     """Every method and the path to it in services.yaml."""
     for row in spec.methods.values():
         yield row, ("services", row.service_name, "methods", row.name)
+
+
+def members_of_types(spec: Spec) -> Iterator[tuple[Path, EnumType | MessageType, Members]]:
+    """Every type with its members and the path to them in types.yaml."""
+    for proto, types in spec.types.root.items():
+        for name, enum in types.enums.items():
+            yield (proto, "enums", name, "values"), enum, enum.values
+        for name, message in types.messages.items():
+            yield (proto, "messages", name, "fields"), message, message.fields
+
+
+def enum_prefix(enum: str) -> str:
+    """`JobStatus` -> `JOB_STATUS_`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", enum).upper() + "_"
 
 
 def fields_of(spec: Spec, message: str) -> Mapping[str, MessageField] | None:

@@ -103,6 +103,28 @@ def unknown_condition(spec: Spec) -> Iterator[Finding]:
 
 
 @rule(
+    "E315",
+    "The size of a request is bounded by a limit that does not exist or does not count bytes.",
+    wrong="StoreResult: {max_request: message_byte}",
+    right="StoreResult: {max_request: message_bytes}",
+)
+def bad_size_limit(spec: Spec) -> Iterator[Finding]:
+    limits = spec.system.policies.limits
+    named: list[tuple[Path, str, str | None]] = [
+        ((*path, "max_request"), row.name, row.method.max_request) for row, path in method_paths(spec)
+    ]
+    named.append((("defaults", "max_request"), "a method", spec.services.defaults.max_request))
+    for path, name, limit in named:
+        if limit is None:
+            continue
+        place = spec.place("services", *path)
+        yield from unknown(spec, place, f"The request of {name} is bounded by the limit", limit, limits)
+        if limit in limits and limits[limit].unit != "bytes":
+            message = f"The request of {name} is bounded by '{limit}', which is in {limits[limit].unit}."
+            yield Finding(place, message, "Name a limit in bytes.")
+
+
+@rule(
     "E316",
     "A method that moves an entity does not name the fields of its request that hold the two states.",
     wrong="TransitionJobStatus: {drives: {entity: job, from: reason, to: to_status}}",

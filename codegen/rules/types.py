@@ -1,12 +1,12 @@
-"""Rules of types.yaml: names, numbers and types of enums, messages and fields."""
+"""Rules of types.yaml: the names of types and their members, and the types of fields."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from codegen.language.types import EnumType, EnumValue, MessageField, MessageType
-from codegen.rules.lookup import listed
+from codegen.language.types import EnumType, MessageField
+from codegen.rules.lookup import enum_prefix, listed, members_of_types
 from codegen.rules.rule import Finding, rule, unknown
 from codegen.source import Path
 from codegen.spec import SCALARS, Spec, type_ref
@@ -52,81 +52,6 @@ def type_twice(spec: Spec) -> Iterator[Finding]:
             message = f"The service '{name}' is called like a type."
             place = spec.place("services", "services", name, key=True)
             yield Finding(place, message, "Give one of them another name.")
-
-
-@rule(
-    "E103",
-    "Two members of a type have the same number.",
-    wrong="job_id: {number: 1, type: string}\nstatus: {number: 1, type: JobStatus}",
-    right="job_id: {number: 1, type: string}\nstatus: {number: 2, type: JobStatus}",
-)
-def number_twice(spec: Spec) -> Iterator[Finding]:
-    for path, type_, members in _types(spec):
-        names: dict[int, str] = {}
-        for name, member in members.items():
-            if other := names.get(member.number):
-                message = f"'{name}' has the number {member.number}, which is that of '{other}'."
-                hint = f"The next free number is {_next_number(type_, members)}."
-                yield Finding(spec.place("types", *path, name, "number"), message, hint)
-            names.setdefault(member.number, name)
-
-
-@rule(
-    "E104",
-    "A number or a name of a deleted member is used again, so that old and new messages would be mixed up.",
-    wrong="fields: {job_id: {number: 1, type: string}}\nreserved: {numbers: [1]}",
-    right="fields: {job_id: {number: 2, type: string}}\nreserved: {numbers: [1]}",
-)
-def reserved_reused(spec: Spec) -> Iterator[Finding]:
-    for path, type_, members in _types(spec):
-        for name, member in members.items():
-            if name in type_.reserved.names:
-                place = spec.place("types", *path, name, key=True)
-                yield Finding(place, f"The name '{name}' is reserved.", "Choose a name that was never used.")
-            if member.number in type_.reserved.numbers:
-                place = spec.place("types", *path, name, "number")
-                hint = f"The next free number is {_next_number(type_, members)}."
-                yield Finding(place, f"'{name}' has the number {member.number}, which is reserved.", hint)
-
-
-@rule(
-    "E105",
-    "The numbers of a message have a gap that is not reserved.",
-    wrong="fields: {job_id: {number: 1, type: string}, status: {number: 3, type: JobStatus}}",
-    right=(
-        "fields: {job_id: {number: 1, type: string}, status: {number: 3, type: JobStatus}}\n"
-        "reserved: {numbers: [2]}"
-    ),
-    needs=("types",),
-)
-def number_gap(spec: Spec) -> Iterator[Finding]:
-    for path, type_, members in _types(spec):
-        numbers = [member.number for member in members.values()]
-        if isinstance(type_, EnumType) or len(numbers) > len(set(numbers)):
-            continue
-        known = {*numbers, *type_.reserved.numbers}
-        for name, member in members.items():
-            if member.number > 1 and member.number - 1 not in known:
-                message = f"'{name}' has the number {member.number}, but no field has {member.number - 1}."
-                hint = "Number the fields without gaps; the number of a deleted field goes to 'reserved'."
-                yield Finding(spec.place("types", *path, name, "number"), message, hint)
-
-
-@rule(
-    "E106",
-    "An enum does not begin with an unspecified value of number 0, which is what a missing field reads as.",
-    wrong="values: {QUEUED: {number: 1}}",
-    right="values: {JOB_STATUS_UNSPECIFIED: {number: 0}, QUEUED: {number: 1}}",
-    needs=("types",),
-)
-def no_unspecified(spec: Spec) -> Iterator[Finding]:
-    for path, type_, members in _types(spec):
-        if isinstance(type_, EnumType):
-            name = next(iter(members))
-            if members[name].number != 0 or not name.endswith("UNSPECIFIED"):
-                message = f"The enum '{path[-2]}' begins with '{name}' of number {members[name].number}."
-                hint = f"Begin it with '{_prefix(str(path[-2]))}UNSPECIFIED: {{number: 0}}'."
-                yield Finding(spec.place("types", *path, name, key=True), message, hint)
 
 
 @rule(
@@ -203,11 +128,11 @@ def value_twice(spec: Spec) -> Iterator[Finding]:
             for value in enum.values:
                 place = spec.place("types", proto, "enums", enum_name, "values", value, key=True)
                 other = taken.setdefault((package, value), enum_name)
-                short = value.removeprefix(_prefix(enum_name))
+                short = value.removeprefix(enum_prefix(enum_name))
                 if other != enum_name:
                     message = f"'{value}' of '{enum_name}' has a namesake in '{other}' of the same package."
                     yield Finding(
-                        place, message, f"Call it '{_prefix(enum_name)}{value}', or rename the other."
+                        place, message, f"Call it '{enum_prefix(enum_name)}{value}', or rename the other."
                     )
                 elif short != value and short in enum.values:
                     message = f"'{value}' and '{short}' of '{enum_name}' are the same to protoc."
@@ -221,7 +146,7 @@ def value_twice(spec: Spec) -> Iterator[Finding]:
     right="first_line: {number: 1, type: string}\nsecond_line: {number: 2, type: string}",
 )
 def json_name_twice(spec: Spec) -> Iterator[Finding]:
-    for path, type_, members in _types(spec):
+    for path, type_, members in members_of_types(spec):
         if isinstance(type_, EnumType):
             continue
         first: dict[str, str] = {}
@@ -233,48 +158,9 @@ def json_name_twice(spec: Spec) -> Iterator[Finding]:
             first.setdefault(json_name, name)
 
 
-@rule(
-    "E113",
-    "A number cannot be used on the wire.",
-    wrong="fields: {job_id: {number: 19000, type: string}}  # protobuf keeps 19000 to 19999 for itself",
-    right="fields: {job_id: {number: 1, type: string}}",
-)
-def impossible_number(spec: Spec) -> Iterator[Finding]:
-    for path, type_, members in _types(spec):
-        for name, member in members.items():
-            limits = "of 2147483647 at most" if isinstance(type_, EnumType) else "outside 19000 to 19999"
-            possible = member.number < 2**31 if isinstance(type_, EnumType) else member.number // 1000 != 19
-            if not possible:
-                place = spec.place("types", *path, name, "number")
-                message = f"'{name}' has the number {member.number}, which cannot be used on the wire."
-                yield Finding(place, message, f"Choose a number {limits}.")
-
-
-def _types(
-    spec: Spec,
-) -> Iterator[tuple[Path, EnumType | MessageType, Mapping[str, EnumValue] | Mapping[str, MessageField]]]:
-    """Every type with its members and the path to them."""
-    for proto, types in spec.types.root.items():
-        for name, enum in types.enums.items():
-            yield (proto, "enums", name, "values"), enum, enum.values
-        for name, message in types.messages.items():
-            yield (proto, "messages", name, "fields"), message, message.fields
-
-
 def _fields(spec: Spec) -> Iterator[tuple[Path, str, MessageField]]:
     """Every field with the path to its message's fields."""
     for proto, types in spec.types.root.items():
         for message_name, message in types.messages.items():
             for name, field in message.fields.items():
                 yield (proto, "messages", message_name, "fields"), name, field
-
-
-def _next_number(
-    type_: EnumType | MessageType, members: Mapping[str, EnumValue] | Mapping[str, MessageField]
-) -> int:
-    return max([0, *(member.number for member in members.values()), *type_.reserved.numbers]) + 1
-
-
-def _prefix(enum: str) -> str:
-    """`JobStatus` -> `JOB_STATUS_`."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", enum).upper() + "_"

@@ -1,4 +1,4 @@
-"""One listing over all nodes, made by the client: an extra for deployments where each node lists its own jobs."""
+"""One listing over all nodes, made by the client where each node lists only its own jobs."""
 
 from __future__ import annotations
 

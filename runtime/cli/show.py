@@ -53,10 +53,12 @@ def _rows(message: Message, times: Collection[str], prefix: str = "") -> Iterato
         if is_list_of_messages(field):
             continue
         value = getattr(message, field.name)
-        if field.message_type is not None and not field.is_repeated:
+        if field.message_type is None or field.is_repeated:
+            yield f"{prefix}{field.name}", _text(field, value, times)
+        elif message.HasField(field.name):
             yield from _rows(value, times, f"{prefix}{field.name}.")
         else:
-            yield f"{prefix}{field.name}", _text(field, value, times)
+            yield f"{prefix}{field.name}", _NOTHING
 
 
 def _listing(field: FieldDescriptor, items: Any, times: Collection[str]) -> Table | str:

@@ -169,6 +169,7 @@ async def supervise(deployment: Launched, work: Work, view: View) -> int:
             view.tell("Stopping; once more kills.")
             task.cancel()
         else:
+            view.tell("Killing.")
             deployment.kill_now()
 
     for number in _SIGNALS:

@@ -13,7 +13,7 @@ from typing import Literal, Self
 
 from runtime.client import Client
 from runtime.launch import health
-from runtime.launch.errors import NodeDied, NotHealthy
+from runtime.launch.errors import LaunchError, NodeDied, NotHealthy
 from runtime.launch.plan import LOOPBACK, addresses, base_environment, check_settings, plan
 from runtime.launch.ports import Ports
 from runtime.launch.process import NodeProcess
@@ -197,7 +197,10 @@ class Launched:
             self.logs = Path(tempfile.mkdtemp(prefix=f"charter-{self.name}-"))
             if not self._keep_logs:
                 self._cleanup.callback(shutil.rmtree, self.logs)
-        self.logs.mkdir(parents=True, exist_ok=True)
+        try:
+            self.logs.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LaunchError(f"The logs cannot be written: {error}") from None
         return self.logs
 
     def _prepared(self) -> Proof:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from runtime.launch import tether
@@ -106,8 +107,10 @@ class NodeProcess:
         return [line for path in (self.log, self.errors) for line in _tail(path, count)]
 
     def _signal(self, number: int) -> None:
-        if self._process is not None and self.running:
-            self._process.send_signal(number)
+        if (pid := self.pid) is not None:
+            # Not by the process object, which would first ask for the exit code and take it from asyncio.
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
 
 def _event(line: bytes) -> object:

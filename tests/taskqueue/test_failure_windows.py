@@ -1,4 +1,4 @@
-"""Every failure window: each call of each flow fails in every way, alone and in pairs; no job is lost silently."""
+"""Every failure window: each call fails in every way, alone and in pairs, and no job is lost silently."""
 
 from __future__ import annotations
 
@@ -16,6 +16,14 @@ from tests.taskqueue.invariants import Ledger, settle, verify
 from tests.taskqueue.stack import NO_WORKER, Stack, play
 
 KINDS = (Fault.BEFORE, Fault.AFTER, Fault.TIMEOUT, Fault.LATE)
+PAIRS = (
+    (Fault.BEFORE, Fault.BEFORE),
+    (Fault.BEFORE, Fault.AFTER),
+    (Fault.AFTER, Fault.BEFORE),
+    (Fault.AFTER, Fault.AFTER),
+    (Fault.TIMEOUT, Fault.TIMEOUT),
+    (Fault.AFTER, Fault.LATE),
+)
 SHORT = JobSpec(job_type="sleep", work_duration_ms=100, payload_size_bytes=4)
 FAILING = JobSpec(job_type="fail", work_duration_ms=100)
 LONG = JobSpec(job_type="sleep", work_duration_ms=2500)
@@ -49,14 +57,16 @@ class Outage:
     def __call__(self, exchange: Exchange) -> Fault | None:
         if exchange.principal not in self._callers:
             return None
-        place, self._seen = self._seen, self._seen + 1
-        fault = self._places.get(place)
         called = (exchange.principal, exchange.name)
+        if called in self._out:
+            return self._out[called]
+        fault = self._places.get(self._seen)
+        self._seen += 1
         if fault is not None:
             self.hits += 1
             if self._lasting:
                 self._out[called] = fault
-        return fault or self._out.get(called)
+        return fault
 
 
 async def nothing(stack: Stack, ledger: Ledger) -> None:
@@ -141,7 +151,7 @@ FLOWS = {
 }
 
 
-def hits(flow: Flow, places: Mapping[int, Fault], *, lasting: bool) -> int:
+def hits(flow: Flow, places: Mapping[int, Fault], *, lasting: bool, may_vanish: bool = False) -> int:
     """Plays a flow with failures at some of its calls. How many of them came about."""
     outage = Outage(places, flow.callers, lasting=lasting)
 
@@ -151,7 +161,7 @@ def hits(flow: Flow, places: Mapping[int, Fault], *, lasting: bool) -> int:
         stack.fail(outage)
         await flow.act(stack, ledger)
         await settle(stack)
-        await verify(stack, ledger)
+        await verify(stack, ledger, may_vanish=may_vanish)
 
     try:
         play(scenario, without=flow.without, WORKER_SLOTS="1")
@@ -170,4 +180,19 @@ def test_no_single_failure_loses_a_job_silently(flow: Flow, kind: Fault, lasting
     for place in count():
         if not hits(flow, {place: kind}, lasting=lasting):
             assert place > 1
+            return
+
+
+@pytest.mark.req("TQ-071", "TQ-082", "TQ-166", "CH-14", "CH-26", "CH-27", "CH-48", "CH-62")
+@pytest.mark.parametrize("kinds", PAIRS, ids=lambda kinds: "-".join(kind.name for kind in kinds))
+@pytest.mark.parametrize("name", ["submit", "submit keyed", "dispatch and success", "cancel queued"])
+def test_no_two_failures_lose_a_job_silently(name: str, kinds: tuple[Fault, Fault]) -> None:
+    """The same holds when two components are out together, so that what undoes the first failure fails too."""
+    flow = FLOWS[name]
+    for first in count():
+        for second in count(first + 1):
+            places = {first: kinds[0], second: kinds[1]}
+            if hits(flow, places, lasting=True, may_vanish=kinds[1] is Fault.LATE) < 2:
+                break
+        if second == first + 1:
             return

@@ -89,7 +89,7 @@ def _principal(name: str) -> Path:
 
 
 def _permissions(spec: Spec) -> dict[str, Permission]:
-    """The caller matrix under names such as `gateway JobInternalService.CreateJob`."""
+    """The caller matrix under names such as `clerk DeskService.StoreParcel`."""
     return {f"{principal} {method}": row for (principal, method), row in spec.permissions.items()}
 
 

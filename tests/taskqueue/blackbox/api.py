@@ -110,10 +110,24 @@ class Api:
         assert seen.status == RUNNING
         return seen
 
-    async def fill(self) -> list[str]:
+    async def reached(self) -> None:
+        """Returns once a job gets all the way through, as it does when nodes have found each other again."""
+        key = new_key()
+
+        async def accepted() -> SubmitJobResponse | None:
+            try:
+                return await self.submit("probe", key=key)
+            except Failure as failure:
+                assert failure.grpc == "UNAVAILABLE"
+                return None
+
+        answer = await eventually(accepted, what="the way to all nodes")
+        assert answer is not None
+        await self.ended(answer.job_id)
+
+    async def fill(self) -> None:
         """Gives every slot a job that lasts, so that whatever is submitted next has to wait."""
-        answers = await asyncio.gather(*(self.submit("filler", ms=BUSY_MS) for _ in range(SLOTS)))
-        return [answer.job_id for answer in answers]
+        await asyncio.gather(*(self.submit("filler", ms=BUSY_MS) for _ in range(SLOTS)))
 
     async def waiting(self, *, key: str = "") -> str:
         """A job that is queued and stays so for a while."""

@@ -54,19 +54,23 @@ class Caller:
         for channel in self._channels.values():
             await channel.close()
 
-    async def call(self, called: Called, request: Any, node: str | None = None) -> Any:
+    async def call(
+        self, called: Called, request: Any, node: str | None = None, patience: float = PATIENCE
+    ) -> Any:
         """The answer; raises AioRpcError for anything but OK."""
         stub: Any = self.channel(node or called.component).unary_unary(
             called.path,
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=called.answer.FromString,
         )
-        return await stub(request, timeout=PATIENCE, metadata=tuple(self.shown.metadata))
+        return await stub(request, timeout=patience, metadata=tuple(self.shown.metadata))
 
-    async def code(self, called: Called, request: Any, node: str | None = None) -> str:
+    async def code(
+        self, called: Called, request: Any, node: str | None = None, patience: float = PATIENCE
+    ) -> str:
         """The name of the code that a call ends with."""
         try:
-            await self.call(called, request, node)
+            await self.call(called, request, node, patience)
         except grpc.aio.AioRpcError as error:
             return error.code().name
         return "OK"
@@ -93,7 +97,9 @@ class Caller:
 def caller(deployment: Launched, shown: Shown) -> Caller:
     """A caller of a running deployment."""
     proof = deployment._proof
-    return Caller(deployment, shown, proof._authority.certificate if isinstance(proof, Certificates) else None)
+    return Caller(
+        deployment, shown, proof._authority.certificate if isinstance(proof, Certificates) else None
+    )
 
 
 def principal(deployment: Launched, name: str, *more: tuple[str, str]) -> Shown:

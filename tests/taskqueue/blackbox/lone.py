@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
 import sys
@@ -54,8 +55,8 @@ async def exit_code(process: NodeProcess) -> int | None:
 
 def terminate(process: NodeProcess) -> None:
     """Asks a process once to end, and does not wait for it."""
-    process._asked_to_end = True
-    process._signal(signal.SIGTERM)
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGTERM)
 
 
 @contextmanager

@@ -70,7 +70,9 @@ METHODS = [
 
 def is_open(component: str) -> bool:
     """Whether callers without proof have any business with a component."""
-    return any(service in _CALLERS["may_call"][ANONYMOUS] for service in _SERVICES["components"][component]["serves"])
+    return any(
+        service in _CALLERS["may_call"][ANONYMOUS] for service in _SERVICES["components"][component]["serves"]
+    )
 
 
 def verdict(caller: str | None, called: Called, request: Any) -> str | None:

@@ -28,9 +28,11 @@ async def test_a_job_that_waits_never_runs_after_its_cancel(api: Api) -> None:
 
 
 @pytest.mark.req("TQ-104", "TQ-120", "TQ-091", "CH-57")
-@pytest.mark.parametrize(("reason", "summary"), [("changed my mind", "changed my mind"), ("", "canceled while queued")])
+@pytest.mark.parametrize(
+    ("reason", "summary"), [("changed my mind", "changed my mind"), ("", "canceled while queued")]
+)
 async def test_the_result_tells_why_a_waiting_job_was_canceled(api: Api, reason: str, summary: str) -> None:
-    """The reason of the client, or a text that says when it was canceled; nothing ran and nothing came out."""
+    """The reason of the client, or a text that says when it was canceled; nothing ran, nothing came out."""
     job_id = await api.waiting()
     await api.cancel(job_id, reason)
     result = await api.result(job_id)

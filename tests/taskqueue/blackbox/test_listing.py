@@ -34,7 +34,9 @@ def lists_everything(name: str) -> bool:
 pytestmark = [
     pytest.mark.asyncio(loop_scope="session"),
     pytest.mark.xdist_group("taskqueue-api"),
-    pytest.mark.parametrize("deployment", [*filter(lists_everything, DEPLOYMENTS)], indirect=True, scope="session"),
+    pytest.mark.parametrize(
+        "deployment", [*filter(lists_everything, DEPLOYMENTS)], indirect=True, scope="session"
+    ),
 ]
 
 
@@ -73,11 +75,13 @@ async def test_a_filter_lets_through_what_it_names(api: Api) -> None:
     failed, done = (await api.submit("fail")).job_id, (await api.submit()).job_id
     await quiet(api, 0)
     everything = {each.job_id: each.status for each in await api.walk()}
-    assert everything[failed], everything[done] == (FAILED, DONE)
+    assert (everything[failed], everything[done]) == (FAILED, DONE)
     assert everything[canceled] == CANCELED
     for status in (DONE, FAILED, CANCELED):
         alone = await api.walk(status, status)
-        assert {each.job_id for each in alone} == {key for key, value in everything.items() if value == status}
+        assert {each.job_id for each in alone} == {
+            key for key, value in everything.items() if value == status
+        }
 
 
 @pytest.mark.req("TQ-004", "TQ-029")

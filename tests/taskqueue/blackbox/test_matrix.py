@@ -1,4 +1,4 @@
-"""The whole caller matrix against running nodes: everybody, every method, inside and outside every condition."""
+"""The whole caller matrix against running nodes: everybody, every method, within every condition and not."""
 
 from __future__ import annotations
 
@@ -68,17 +68,22 @@ async def test_everybody_may_do_what_the_spec_says_and_nothing_else(guarded: Lau
         async with caller(guarded, shown) as calling:
             for called in METHODS:
                 for request in requests(shown.name or "gateway", called):
-                    code, expected = await calling.code(called, request), expectation(guarded, shown, called, request)
+                    code, expected = (
+                        await calling.code(called, request),
+                        expectation(guarded, shown, called, request),
+                    )
                     tried += 1
                     if code not in expected:
-                        wrong.append(f"{sort} -> {called.path} {request}: {code}, not {' or '.join(expected)}")
+                        wrong.append(
+                            f"{sort} -> {called.path} {request}: {code}, not {' or '.join(expected)}"
+                        )
     assert wrong == []
     assert tried > len(METHODS) * len(PRINCIPALS)
 
 
 @pytest.mark.req("TQ-061", "TQ-062", "TQ-063", "TQ-060", "CH-64")
 async def test_every_step_of_a_job_is_for_those_whom_the_lifecycle_names(guarded: Launched) -> None:
-    """Each pair of states by each actor applies, or is refused with its code and leaves the record as it was."""
+    """Each pair of states by each actor applies, or is refused with its code and leaves the record alone."""
     gateway, coordinator = (caller(guarded, principal(guarded, name)) for name in ("gateway", "coordinator"))
     invalid = 0
     async with gateway, coordinator:

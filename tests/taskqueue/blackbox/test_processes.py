@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import grpc
+import grpc.aio
 import pytest
+import yaml
 
-from runtime.launch import NodeProcess
+from generated.taskqueue.messages import RemoveJobIfPresentRequest
+from generated.taskqueue_internal_pb2_grpc import QueueInternalServiceStub
+from runtime.launch import Launched
 from tests.taskqueue.blackbox.logs import Line, lines, told
 from tests.taskqueue.blackbox.lone import (
     exit_code,
@@ -21,6 +29,7 @@ from tests.taskqueue.blackbox.lone import (
     terminate,
 )
 
+ROOT = Path(__file__).parents[3]
 UPSTREAMS = ("JOB_SERVICE_ADDR", "QUEUE_SERVICE_ADDR", "RESULT_SERVICE_ADDR")
 NOWHERE = dict.fromkeys(UPSTREAMS, "127.0.0.1:1")
 READINESS = ("worker_loop_started", "heartbeat_attempt", "service_ready")
@@ -40,7 +49,12 @@ async def last_words(name: str, variables: Mapping[str, str], logs: Path) -> tup
         pytest.param(
             "gateway",
             "",
-            {"GATEWAY_PORT": "70000", "JOB_SERVICE_ADDR": "", "QUEUE_SERVICE_ADDR": "queue", "RESULT_SERVICE_ADDR": ":1"},
+            {
+                "GATEWAY_PORT": "70000",
+                "JOB_SERVICE_ADDR": "",
+                "QUEUE_SERVICE_ADDR": "queue",
+                "RESULT_SERVICE_ADDR": ":1",
+            },
             ("GATEWAY_PORT", *UPSTREAMS),
             marks=pytest.mark.req("TQ-169"),
         ),
@@ -52,11 +66,23 @@ async def last_words(name: str, variables: Mapping[str, str], logs: Path) -> tup
             ("WORKER_TIMEOUT_MS", "HEARTBEAT_INTERVAL_MS"),
             marks=pytest.mark.req("CH-40"),
         ),
-        pytest.param("worker", "", {"WORKER_SLOTS": "none"}, ("COORDINATOR_ADDR", "WORKER_SLOTS"), marks=pytest.mark.req("TQ-174")),
         pytest.param(
-            "job", "JOB_PORT", {"MAX_DEDUP_KEYS": "0", "LOG_LEVEL": "LOUD"}, ("MAX_DEDUP_KEYS", "LOG_LEVEL"), marks=pytest.mark.req("CH-23")
+            "worker",
+            "",
+            {"WORKER_SLOTS": "none"},
+            ("COORDINATOR_ADDR", "WORKER_SLOTS"),
+            marks=pytest.mark.req("TQ-174"),
         ),
-        pytest.param("result", "", {"RESULT_PORT": "x", "MAX_OUTPUT_BYTES": "-1"}, ("RESULT_PORT", "MAX_OUTPUT_BYTES")),
+        pytest.param(
+            "job",
+            "JOB_PORT",
+            {"MAX_DEDUP_KEYS": "0", "LOG_LEVEL": "LOUD"},
+            ("MAX_DEDUP_KEYS", "LOG_LEVEL"),
+            marks=pytest.mark.req("CH-23"),
+        ),
+        pytest.param(
+            "result", "", {"RESULT_PORT": "x", "MAX_OUTPUT_BYTES": "-1"}, ("RESULT_PORT", "MAX_OUTPUT_BYTES")
+        ),
         pytest.param("queue", "QUEUE_PORT", {"TLS_CERT_FILE": "/dev/null/x"}, ("TLS_CERT_FILE",)),
     ],
 )
@@ -99,7 +125,9 @@ async def test_a_server_is_open_when_it_says_that_it_is_ready(tmp_path: Path) ->
 
 @pytest.mark.req("TQ-177", "TQ-179", "CH-81", "CH-86", "TQ-016", "TQ-136")
 @pytest.mark.parametrize("given", ["", "crane"], ids=["host name", "given name"])
-async def test_a_worker_is_ready_without_its_coordinator_and_listens_nowhere(tmp_path: Path, given: str) -> None:
+async def test_a_worker_is_ready_without_its_coordinator_and_listens_nowhere(
+    tmp_path: Path, given: str
+) -> None:
     """Even if only errors are logged it tells of loop, first heartbeat and readiness, in this order."""
     with free_port() as nobody:
         variables = {"COORDINATOR_ADDR": f"127.0.0.1:{nobody}", "LOG_LEVEL": "ERROR", "WORKER_ID": given}
@@ -121,22 +149,36 @@ async def test_only_errors_are_logged_and_yet_readiness_and_refusals(tmp_path: P
             await told(process, "service_ready")
             await refused_call(port)
             line = await told(process, "rpc_error")
-    assert (line["grpc_code"], line["method"]) == ("UNAUTHENTICATED", "QueueInternalService.RemoveJobIfPresent")
+    assert (line["grpc_code"], line["method"]) == (
+        "UNAUTHENTICATED",
+        "QueueInternalService.RemoveJobIfPresent",
+    )
     assert line["job_id"] == "nobody"
 
 
 async def refused_call(port: int) -> None:
     """A call without proof to the queue at a port."""
-    import grpc
-    import grpc.aio
-
-    from generated.taskqueue_internal_pb2_grpc import QueueInternalServiceStub
-    from generated.taskqueue.messages import RemoveJobIfPresentRequest
-
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         with pytest.raises(grpc.aio.AioRpcError):
-            await QueueInternalServiceStub(channel).RemoveJobIfPresent(RemoveJobIfPresentRequest(job_id="nobody"))
+            await QueueInternalServiceStub(channel).RemoveJobIfPresent(
+                RemoveJobIfPresentRequest(job_id="nobody")
+            )
 
 
-def unused(process: NodeProcess) -> None:
-    ...
+@pytest.mark.req("TQ-184", "TQ-180", "CH-83")
+def test_the_healthcheck_of_each_container_passes(deployment: Launched) -> None:
+    """The command of the compose file, run by a shell with the variables of the node, exits with 0."""
+    compose = ROOT / f"generated/taskqueue/deploy/{deployment.deployment.name}/compose.yaml"
+    services = yaml.safe_load(compose.read_text(encoding="utf-8"))["services"]
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    for name, process in deployment.processes.items():
+        kind, command = services[name]["healthcheck"]["test"]
+        variables = {**process.planned.variables, "PATH": path}
+        done = subprocess.run(
+            ["sh", "-c", command.replace("$$", "$")],
+            cwd=ROOT,
+            env=variables,
+            check=False,
+            capture_output=True,
+        )
+        assert (kind, done.returncode) == ("CMD-SHELL", 0), done

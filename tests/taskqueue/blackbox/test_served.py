@@ -1,4 +1,4 @@
-"""What each node serves, told by the node itself: its own methods, health and reflection, and nothing more."""
+"""What each node serves, told by the node itself: its own methods, health and reflection, nothing else."""
 
 from __future__ import annotations
 
@@ -81,7 +81,9 @@ def business(deployment: Launched, name: str) -> set[str]:
 def ingress(deployment: Launched) -> list[str]:
     """The processes that clients reach."""
     return [
-        name for name, each in deployment.processes.items() if each.planned.node in deployment.deployment.ingress
+        name
+        for name, each in deployment.processes.items()
+        if each.planned.node in deployment.deployment.ingress
     ]
 
 
@@ -95,9 +97,7 @@ async def descriptor(channel: grpc.aio.Channel, service: str) -> ServiceDescript
     files = [
         FileDescriptorProto.FromString(each) for each in answer.file_descriptor_response.file_descriptor_proto
     ]
-    return next(
-        each for file in files for each in file.service if f"{file.package}.{each.name}" == service
-    )
+    return next(each for file in files for each in file.service if f"{file.package}.{each.name}" == service)
 
 
 async def reflected(
@@ -106,8 +106,8 @@ async def reflected(
     async def once() -> AsyncIterator[reflection_pb2.ServerReflectionRequest]:
         yield request
 
-    stub: Any = reflection_pb2_grpc.ServerReflectionStub(channel)
-    async for answer in stub.ServerReflectionInfo(once(), timeout=5):
+    connect: Any = reflection_pb2_grpc.ServerReflectionStub
+    async for answer in connect(channel).ServerReflectionInfo(once(), timeout=5):
         found: reflection_pb2.ServerReflectionResponse = answer
         return found
     raise AssertionError("reflection gave no answer")

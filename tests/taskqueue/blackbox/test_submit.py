@@ -15,9 +15,15 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group
 SPEC = JobSpec(job_type="keyed", work_duration_ms=1, payload_size_bytes=2, labels={"a": "1", "b": "2"})
 OTHERS = {
     "job_type": JobSpec(job_type="other", work_duration_ms=1, payload_size_bytes=2, labels=SPEC.labels),
-    "work_duration_ms": JobSpec(job_type="keyed", work_duration_ms=9, payload_size_bytes=2, labels=SPEC.labels),
-    "payload_size_bytes": JobSpec(job_type="keyed", work_duration_ms=1, payload_size_bytes=9, labels=SPEC.labels),
-    "labels": JobSpec(job_type="keyed", work_duration_ms=1, payload_size_bytes=2, labels={"a": "1", "b": "9"}),
+    "work_duration_ms": JobSpec(
+        job_type="keyed", work_duration_ms=9, payload_size_bytes=2, labels=SPEC.labels
+    ),
+    "payload_size_bytes": JobSpec(
+        job_type="keyed", work_duration_ms=1, payload_size_bytes=9, labels=SPEC.labels
+    ),
+    "labels": JobSpec(
+        job_type="keyed", work_duration_ms=1, payload_size_bytes=2, labels={"a": "1", "b": "9"}
+    ),
     "one label less": JobSpec(job_type="keyed", work_duration_ms=1, payload_size_bytes=2, labels={"a": "1"}),
 }
 
@@ -75,8 +81,8 @@ async def test_a_key_is_not_for_two_payloads(api: Api, other: JobSpec) -> None:
 async def test_the_order_of_labels_says_nothing(api: Api) -> None:
     """Labels in another order are the same payload."""
     key, names = new_key(), [f"label-{number}" for number in range(12)]
-    forth = await api.submit(labels={name: "x" for name in names}, key=key)
-    back = await api.submit(labels={name: "x" for name in reversed(names)}, key=key)
+    forth = await api.submit(labels=dict.fromkeys(names, "x"), key=key)
+    back = await api.submit(labels=dict.fromkeys(reversed(names), "x"), key=key)
     assert forth == back
 
 

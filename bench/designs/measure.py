@@ -1,0 +1,130 @@
+"""One design, launched afresh, under every load of the workload in turn."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from bench.designs.nodes import Meter, Reading, used
+from bench.designs.records import read_jobs, settled
+from bench.designs.results import Moment, StepResult, requests
+from bench.generator.fleet import Outcome, Target, Tick, Window, generate
+from bench.workload import Load, Workload
+from runtime.client import Client
+from runtime.launch import Launched, launched
+
+Watch = Callable[[Load, Tick], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Which processes were started, where they listen, and what they were given."""
+
+    deployment: str
+    addresses: tuple[str, ...]
+    nodes: Mapping[str, str]
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A launch and what was measured of it."""
+
+    launch: Launch
+    steps: tuple[StepResult, ...]
+
+
+async def measure(
+    deployment: str,
+    workload: Workload,
+    repeat: int,
+    *,
+    settings: Mapping[str, str] | None = None,
+    watch: Watch | None = None,
+) -> Measured:
+    """Launches a design, puts each load on it, and takes it down."""
+    async with (
+        launched(deployment, ports="auto", tls=workload.tls, settings=settings) as running,
+        running.client() as client,
+    ):
+        steps = [
+            await _step(running, client, load, workload, repeat, watch or _unwatched)
+            for load in workload.loads()
+        ]
+        return Measured(launch_of(running), tuple(steps))
+
+
+def launch_of(running: Launched) -> Launch:
+    """What there is to know of a launch."""
+    return Launch(
+        running.name,
+        Target.of(running.env).addresses,
+        {name: process.planned.address or "" for name, process in running.processes.items()},
+        slots(running),
+    )
+
+
+def slots(running: Launched) -> int:
+    """How many jobs all processes together run at a time, by the variables that they really have."""
+    variable = running.deployment.slots_variable
+    return sum(
+        int(process.planned.variables[variable])
+        for process in running.processes.values()
+        if variable is not None and variable in process.planned.variables
+    )
+
+
+async def _step(
+    running: Launched, client: Client, load: Load, workload: Workload, repeat: int, watch: Watch
+) -> StepResult:
+    meter, readings = Meter(running), list[Reading]()
+
+    async def read(window: Window) -> None:
+        await asyncio.sleep(window.start - time.monotonic())
+        readings.append(await meter.before())
+        await asyncio.sleep(window.end - time.monotonic())
+        readings.append(await meter.after())
+
+    since_ms = int(time.time() * 1000)
+    outcome = await generate(
+        Target.of(running.env),
+        load,
+        workload.clients,
+        watch=lambda tick: watch(load, tick),
+        meanwhile=read,
+    )
+    await settled(client, workload.drain_s)
+    nodes = used(*readings)
+    others = readings[1].machine_s - readings[0].machine_s - outcome.cpu_s - sum(each.cpu_s for each in nodes)
+    listed = any(kind == "list" for kind in outcome.latencies)
+    kinds, answered, failures = outcome.latencies, outcome.answered, outcome.failures
+    return StepResult(
+        load=load,
+        repeat=repeat,
+        primary=requests(kinds, answered, failures, load.run_s, secondary=False),
+        secondary=requests(kinds, answered, failures, load.run_s, secondary=True) if listed else None,
+        jobs=await read_jobs(client, outcome, since_ms),
+        nodes=nodes,
+        clients=outcome.clients,
+        client_cpu_s=round(outcome.cpu_s, 3),
+        other_cpu_s=round(max(0.0, others), 3),
+        lag=outcome.lag.summary(),
+        keyed=outcome.keyed,
+        moments=_moments(outcome),
+    )
+
+
+def _moments(outcome: Outcome) -> tuple[Moment, ...]:
+    found, before = [], 0.0
+    for tick in outcome.ticks:
+        p50, p99 = tick.times.ranks((50, 99))
+        per_s = tick.calls / (tick.seconds - before)
+        found.append(Moment(seconds=tick.seconds, per_s=round(per_s, 1), p50_ms=p50, p99_ms=p99))
+        before = tick.seconds
+    return tuple(found)
+
+
+def _unwatched(_load: Load, _tick: Tick) -> None:
+    """What stands where nobody watches."""

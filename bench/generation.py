@@ -1,0 +1,160 @@
+"""What generation costs: rendering against protoc, and a run with nothing to do against parsing YAML.
+
+`nox -s bench -- generation` prints the ratios and writes them to `bench/results/generation.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.machine import describe
+from codegen import cache
+from codegen.generate import spec_folders
+
+ROOT = Path(__file__).parents[1]
+RESULTS = Path(__file__).parent / "results"
+RUNS = 15
+RENDERING_BAR = 1.0
+NOTHING_TO_DO_BAR = 1.5
+
+BUILD = """
+import json, sys
+from pathlib import Path
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
+import codegen.emit.kept
+import codegen.generate as generate
+
+def cpu():
+    used = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used) * 1000
+
+def compile_protos(protos, compile_them=generate.compile_protos):
+    marks.append(cpu())
+    stubs = list(compile_them(protos))
+    marks.append(cpu())
+    return stubs
+
+root, kept = sys.argv[1:]
+if kept:
+    codegen.emit.kept.FOLDER = Path(kept)
+generate.compile_protos = compile_protos
+marks = [cpu()]
+wanted, outcome = generate.build(Path(root))
+assert wanted, outcome.diagnostics
+print(json.dumps({
+    "rendering_ms": outcome.render_seconds * 1000,
+    "protoc_ms": outcome.protoc_seconds * 1000,
+    "rendering_cpu_ms": marks[1] - marks[0],
+    "protoc_cpu_ms": marks[2] - marks[1],
+}))
+"""
+PARSE = """
+import sys, yaml
+from pathlib import Path
+for path in Path(sys.argv[1], "spec").glob("*/*.yaml"):
+    yaml.load(path.read_bytes(), yaml.CSafeLoader)
+"""
+
+
+def main(_arguments: list[str]) -> int:
+    """Runs all comparisons; 1 if one misses its bar."""
+    command = "nox -s bench -- generation"
+    found: dict[str, Any] = {"machine": describe(), "command": command, "runs": RUNS, "bars": {}}
+    with tempfile.TemporaryDirectory(prefix="charter-bench-") as folder:
+        for spec in spec_folders(ROOT):
+            row = found[spec.name] = rendering(Path(folder, spec.name), spec)
+            found["bars"][f"rendering of {spec.name}"] = _bar(row["usual"]["ratio"], RENDERING_BAR)
+        row = found["nothing to do"] = nothing_to_do(Path(folder, "whole"))
+        found["bars"]["nothing to do"] = _bar(row["ratio"], NOTHING_TO_DO_BAR)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "generation.json").write_text(json.dumps(found, indent=2) + "\n")
+    _show(Console(), found)
+    return int(not all(each["met"] for each in found["bars"].values()))
+
+
+def rendering(root: Path, spec: Path) -> dict[str, Any]:
+    """Everything but the stubs against the stubs, each run in a new process.
+
+    `usual` is a run as people have it. `first` is one after a change of the generator itself, when templates
+    have to be compiled anew.
+    """
+    shutil.copytree(spec, root / "spec" / spec.name)
+    build = [sys.executable, "-c", BUILD, str(root)]
+    json.loads(_output([*build, ""]))
+    usual = [json.loads(_output([*build, ""])) for _ in range(RUNS)]
+    first = [json.loads(_output([*build, str(root / f"kept-{number}")])) for number in range(RUNS // 3)]
+    return {"usual": _summary(usual), "first": _summary(first)}
+
+
+def _summary(runs: Sequence[dict[str, float]]) -> dict[str, float]:
+    return {
+        **{name: round(statistics.median(run[name] for run in runs), 1) for name in runs[0]},
+        "ratio": round(statistics.median(run["rendering_ms"] / run["protoc_ms"] for run in runs), 3),
+        "cpu_ratio": round(
+            statistics.median(run["rendering_cpu_ms"] / run["protoc_cpu_ms"] for run in runs), 3
+        ),
+    }
+
+
+def nothing_to_do(root: Path) -> dict[str, float]:
+    """A run that finds everything fresh against a bare Python that parses the specs, as whole processes."""
+    for place in cache.INPUTS:
+        source = ROOT / place
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        root.mkdir(exist_ok=True)
+        copy(source, root / place)
+    generate = [sys.executable, "-m", "codegen", "generate", "--root", str(root)]
+    parse = [sys.executable, "-c", PARSE, str(root)]
+    _output(generate)
+    assert "nothing has changed" in _output(generate)
+    pairs = [(_milliseconds(generate), _milliseconds(parse)) for _ in range(RUNS * 2)]
+    return {
+        "generate_ms": round(statistics.median(pair[0] for pair in pairs), 1),
+        "bare_start_and_parsing_ms": round(statistics.median(pair[1] for pair in pairs), 1),
+        "ratio": round(statistics.median(pair[0] / pair[1] for pair in pairs), 3),
+    }
+
+
+def _output(command: Sequence[str]) -> str:
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+def _milliseconds(command: Sequence[str]) -> float:
+    started = time.perf_counter()
+    _output(command)
+    return (time.perf_counter() - started) * 1000
+
+
+def _bar(ratio: float, bar: float) -> dict[str, Any]:
+    return {"ratio": ratio, "less_than": bar, "met": ratio < bar}
+
+
+def _show(console: Console, found: dict[str, Any]) -> None:
+    table = Table("comparison", "ours", "baseline", "ratio", "bar", title=found["command"])
+    for spec in spec_folders(ROOT):
+        for when, row in found[spec.name].items():
+            bar = f"< {RENDERING_BAR:g}" if when == "usual" else ""
+            ours, baseline = f"{row['rendering_ms']} ms", f"{row['protoc_ms']} ms of protoc"
+            table.add_row(f"rendering of {spec.name}, {when} run", ours, baseline, f"{row['ratio']}", bar)
+    row = found["nothing to do"]
+    ours, baseline = f"{row['generate_ms']} ms", f"{row['bare_start_and_parsing_ms']} ms of Python and YAML"
+    table.add_row("a run with nothing to do", ours, baseline, f"{row['ratio']}", f"< {NOTHING_TO_DO_BAR:g}")
+    console.print(table)
+    missed = [name for name, each in found["bars"].items() if not each["met"]]
+    console.print(f"Missed: {', '.join(missed)}" if missed else "Every bar is met.")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

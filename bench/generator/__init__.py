@@ -1,0 +1,1 @@
+"""The load generator: processes that call a deployment through its public API and measure the answers."""

@@ -1,0 +1,117 @@
+"""A system that the generator has never heard of: its spec is dropped in, and everything else follows."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from codegen.__main__ import main
+from tests.codegen.projects import LOCKER, ROOT, TASKQUEUE, project, snapshot
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project that was generated for one system, got the folder of another, and was generated again."""
+    root = project(tmp_path_factory.mktemp("project"))
+    assert main(["generate", "--root", str(root)]) == 0
+    project(root, [LOCKER])
+    assert main(["generate", "--root", str(root)]) == 0
+    return root
+
+
+def run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs Python with the modules that were generated here in front of those of the repository."""
+    path = os.pathsep.join((str(root), str(ROOT)))
+    environ = {**os.environ, "PYTHONPATH": path, "MYPYPATH": path}
+    command = [sys.executable, "-P", *arguments]
+    return subprocess.run(command, cwd=root, env=environ, capture_output=True, text=True, check=False)
+
+
+def test_a_new_folder_is_picked_up(root: Path) -> None:
+    """Protos, stubs, tables, deployments and pages of the new system are there."""
+    made = set(snapshot(root))
+    assert {
+        "proto/locker_desk.proto",
+        "generated/locker_vault_pb2_grpc.py",
+        "generated/locker/callers.py",
+        "generated/locker/deploy/kiosk/compose.yaml",
+        "docs/locker/index.md",
+    } <= made
+
+
+def test_the_other_system_is_as_it_was(root: Path, tmp_path: Path) -> None:
+    """A neighbour changes nothing in what is generated from a spec."""
+    alone = project(tmp_path)
+    assert main(["generate", "--root", str(alone)]) == 0
+    assert dict(of_taskqueue(alone)) == dict(of_taskqueue(root))
+
+
+def of_taskqueue(root: Path) -> Iterator[tuple[str, bytes]]:
+    for path, content in snapshot(root).items():
+        if TASKQUEUE.name in path:
+            yield path, content
+
+
+def test_the_new_modules_can_be_imported_and_used(root: Path) -> None:
+    """In a fresh interpreter the new tables load, and its rules, matrix and settings work."""
+    program = """
+import generated.locker.system as module
+from generated.locker import messages, requests
+from generated.locker.settings import VaultSettings
+
+assert module.__file__.startswith(ROOT), module.__file__
+system = module.SYSTEM
+assert set(system.deployments) == {"branch", "kiosk"}
+assert system.lifecycles["parcel"].initial == messages.EXPECTED
+wrong = requests.check_announce_parcel_request(messages.AnnounceParcelRequest(waybill="x"))
+assert [each.field for each in wrong] == ["waybill", "items", "code"], wrong
+nested = messages.AnnounceParcelRequest(waybill="DE123456789", code="123456", items={"book": messages.Item()})
+assert [each.field for each in requests.check_announce_parcel_request(nested)] == ["items['book'].grams"]
+requests.settle_announce_parcel_request(nested)
+assert nested.size == messages.SMALL
+assert VaultSettings.load({"SHELF_DAYS": "99"}).shelf_days == 30
+"""
+    done = run(root, "-c", f"ROOT = {str(root)!r}\n{program}")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_new_modules_are_typed(root: Path, tmp_path: Path) -> None:
+    """mypy --strict has nothing to say about any generated module of the new system."""
+    done = run(
+        root,
+        *(
+            "-m",
+            "mypy",
+            "--strict",
+            "--config-file=",
+            "--follow-imports=silent",
+            "--cache-dir",
+            str(tmp_path),
+        ),
+        *("-p", "generated.locker"),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_new_modules_are_formatted(root: Path) -> None:
+    """Linter and formatter of the repository accept what was generated, as they would written code."""
+    config = ("--config", str(ROOT / "pyproject.toml"), "--no-cache", "generated/locker")
+    assert run(root, "-m", "ruff", "format", "--check", *config).returncode == 0
+    lint = run(root, "-m", "ruff", "check", *config)
+    assert lint.returncode == 0, lint.stdout
+
+
+def test_a_system_that_goes_takes_its_files_along(root: Path, tmp_path: Path) -> None:
+    """Without its spec nothing of a system may stay, neither modules nor protos nor pages."""
+    both = project(tmp_path, [TASKQUEUE, LOCKER])
+    assert main(["generate", "--root", str(both)]) == 0
+    for file in (both / "spec/locker").iterdir():
+        file.unlink()
+    assert main(["generate", "--root", str(both), "--check"]) == 1
+    assert main(["generate", "--root", str(both)]) == 0
+    assert not [path for path in snapshot(both) if "locker" in path]

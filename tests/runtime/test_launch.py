@@ -1,0 +1,336 @@
+"""Tests of the launcher against real processes on free ports."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator
+from io import StringIO
+from pathlib import Path
+
+import psutil
+import pytest
+import pytest_asyncio
+from click.testing import CliRunner
+from rich.console import Console
+
+from generated.taskqueue.clients import (
+    CoordinatorInternalServiceClient,
+    QueueInternalServiceClient,
+    TaskQueuePublicServiceClient,
+)
+from generated.taskqueue.messages import (
+    DequeueJobRequest,
+    GetJobStatusRequest,
+    JobSpec,
+    RemoveJobIfPresentRequest,
+    SubmitJobRequest,
+    WorkerHeartbeatRequest,
+)
+from runtime.conditions import Condition, Failure
+from runtime.launch import Launched, NodeDied, PortsTaken, WrongSettings, launched
+from runtime.launch.__main__ import command
+from runtime.launch.view import View
+from tests.runtime.up import PATIENCE, run, up
+
+MICROSERVICES = "taskqueue.microservices"
+NODES = ["gateway", "job", "queue", "coordinator", "worker", "result"]
+together = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def deployment() -> AsyncIterator[Launched]:
+    """The microservices under TLS. A test that ends a node brings it back."""
+    async with launched(MICROSERVICES, ports="auto", settings={"LOG_LEVEL": "WARNING"}) as running:
+        yield running
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended; one that nobody has waited for yet has ended too."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+@together
+async def test_a_job_goes_through_it(deployment: Launched) -> None:
+    """Nodes find and prove themselves to each other, and an anonymous client reaches the ingress."""
+    async with deployment.client() as client:
+        api = client.of(TaskQueuePublicServiceClient)
+        request = SubmitJobRequest(spec=JobSpec(job_type="any"))
+        job_id = (await api.submit_job(request, client.call())).job_id
+        async with asyncio.timeout(PATIENCE):
+            while not (
+                await api.get_job_status(GetJobStatusRequest(job_id=job_id), client.call())
+            ).finished_at_ms:
+                await asyncio.sleep(0.02)
+
+
+@together
+async def test_it_tells_where_each_node_listens_and_what_a_client_needs(deployment: Launched) -> None:
+    """Endpoints are those of listening nodes; the environment of a client has no secret of a node."""
+    assert list(deployment.endpoints) == [name for name in NODES if name != "worker"]
+    assert deployment.env["CHARTER_DEPLOYMENT"] == MICROSERVICES
+    assert deployment.env["CHARTER_ADDRESS"] == deployment.endpoints["gateway"]
+    assert Path(deployment.env["CHARTER_CA_FILE"]).read_bytes().startswith(b"-----BEGIN CERTIFICATE")
+    assert len(deployment.env) == 3
+
+
+@together
+async def test_a_client_can_prove_itself_as_a_principal(deployment: Launched) -> None:
+    """A client made for a principal may do what the principal may, and no more."""
+    async with deployment.client("gateway") as client:
+        queue = client.of(QueueInternalServiceClient)
+        answer = await queue.remove_job_if_present(RemoveJobIfPresentRequest(job_id="none"), client.call())
+        assert not answer.removed
+        with pytest.raises(Condition) as refused:
+            await queue.dequeue_job(DequeueJobRequest(worker_id="thief"), client.call())
+        assert refused.value.code == "permission_denied"
+
+
+@together
+async def test_nobody_inside_answers_without_proof(deployment: Launched) -> None:
+    """A node that serves only principals with certificates does not talk to someone without one."""
+    async with deployment.client() as client:
+        coordinator = client.of(CoordinatorInternalServiceClient)
+        with pytest.raises(Failure):
+            await coordinator.worker_heartbeat(WorkerHeartbeatRequest(worker_id="x"), client.call(2000))
+
+
+@together
+async def test_each_node_has_a_log_of_json_lines(deployment: Launched) -> None:
+    """Every node writes to a file of its own, and says there that it is ready."""
+    for process in deployment.processes.values():
+        events = [json.loads(line)["event"] for line in process.log.read_text().splitlines()]
+        assert "service_ready" in events
+
+
+@together
+async def test_a_node_that_dies_is_named_with_its_last_lines(deployment: Launched) -> None:
+    """An end that nobody asked for is told with name, code and log; the node can be started again."""
+    process = deployment.processes["queue"]
+    pid = process.pid
+    assert pid is not None
+
+    os.kill(pid, signal.SIGKILL)
+    async with asyncio.timeout(PATIENCE):
+        died = await deployment.died()
+    assert (died.name, died.code) == ("queue", -signal.SIGKILL)
+    assert "service_ready" in died.last_lines[0]
+
+    await deployment.restart("queue")
+    assert process.pid not in (None, pid)
+
+
+@together
+async def test_an_end_that_was_asked_for_is_no_death(deployment: Launched) -> None:
+    """Killing, stopping and restarting by the launcher itself is not reported as a death."""
+    watching = asyncio.create_task(deployment.died())
+    await deployment.kill("worker")
+    await deployment.restart("worker")
+    await deployment.stop("result")
+    await deployment.restart("result")
+
+    assert not watching.done()
+    watching.cancel()
+
+
+@together
+async def test_a_node_that_will_not_stop_is_killed(deployment: Launched) -> None:
+    """A process that does not answer SIGTERM within its grace is ended all the same, and this is known."""
+    process = deployment.processes["worker"]
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGSTOP)
+
+    assert not await process.stop(0.2)
+
+    assert not process.running
+    await deployment.restart("worker")
+
+
+@together
+async def test_a_terminal_shows_a_table(deployment: Launched) -> None:
+    """On a terminal every node is in a table with its process id, its health and its calls a second."""
+    screen = StringIO()
+    view = View(Console(file=screen, force_terminal=True, width=100))
+    watching = asyncio.create_task(view.watch(deployment))
+    async with asyncio.timeout(PATIENCE):
+        # The first rate is known when a counter has been read twice.
+        while "0.0" not in screen.getvalue():
+            await asyncio.sleep(0.05)
+    watching.cancel()
+
+    for name, process in deployment.processes.items():
+        assert name in screen.getvalue()
+        assert str(process.pid) in screen.getvalue()
+    for heading in ("node", "pid", "health", "calls/s"):
+        assert heading in screen.getvalue()
+    assert "unhealthy" not in screen.getvalue()
+
+
+def test_it_prints_one_ready_line_and_stops_callers_first(tmp_path: Path) -> None:
+    """Standard output is one line for programs; SIGTERM stops callers before what they call, exit code 0."""
+    with up(tmp_path, MICROSERVICES, "--tls", "off", LOG_LEVEL="ERROR") as running:
+        assert running.ready["deployment"] == MICROSERVICES
+        assert set(running.ready) == {"deployment", "endpoints", "env"}
+        assert set(running.ready["env"]) == {"CHARTER_DEPLOYMENT", "CHARTER_ADDRESS"}
+        assert "Taken from the environment: LOG_LEVEL" in running.told
+        pids = running.pids()
+        assert list(pids) == NODES
+        assert f"Logs are in {running.logs}" in running.told
+
+        running.process.send_signal(signal.SIGTERM)
+        assert running.ended() == (0, "")
+
+    order = [line.removesuffix(": stopped") for line in running.told if line.endswith(": stopped")]
+    assert sorted(order) == sorted(NODES)
+    assert set(order[:2]) == {"gateway", "worker"}
+    assert order[2] == "coordinator"
+    assert all(gone(pid) for pid in pids.values())
+    assert {path.name for path in running.logs.glob("*.jsonl")} == {f"{name}.jsonl" for name in NODES}
+
+
+def test_a_launcher_whose_node_dies_stops_everything(tmp_path: Path) -> None:
+    """It names the node, shows its last lines, stops the others and ends with exit code 1."""
+    with up(tmp_path, MICROSERVICES, "--tls", "off") as running:
+        pids = running.pids()
+        os.kill(pids["job"], signal.SIGKILL)
+
+        assert running.ended() == (1, "")
+
+    assert "job: died of signal 9; the others are stopped" in running.told
+    assert "job died of signal 9. Its last lines:" in running.told
+    assert any('"event": "service_ready"' in line for line in running.told)
+    assert all(gone(pid) for pid in pids.values())
+
+
+def test_no_node_outlives_a_launcher_that_is_killed(tmp_path: Path) -> None:
+    """When the launcher gets SIGKILL, which it cannot catch, its nodes end too."""
+    with up(tmp_path, MICROSERVICES, "--tls", "off") as running:
+        nodes = [psutil.Process(pid) for pid in running.pids().values()]
+        running.process.kill()
+        running.ended()
+
+        psutil.wait_procs(nodes, timeout=PATIENCE)
+
+    assert all(gone(node.pid) for node in nodes)
+
+
+def test_a_taken_port_is_told_before_anything_starts() -> None:
+    """The message has the port, its variable and node, who has it, and the way out."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        result = run("up", MICROSERVICES, "--set", f"QUEUE_PORT={port}", "--ports", "auto")
+
+    assert result.returncode == 1
+    assert f"Port {port} (QUEUE_PORT of queue) is taken by process {os.getpid()}: " in result.stderr
+    assert "--ports auto" in result.stderr
+    assert "pid " not in result.stderr
+    assert result.stdout == ""
+
+
+async def test_replicas_take_consecutive_ports() -> None:
+    """Replicas that are given a port take it and those after it, and know their place among all of them."""
+    for base in range(20_000, 30_000, 100):
+        replicas = launched(
+            "taskqueue.monolith", tls=False, settings={"NODE_PORT": str(base)}, patience=0.001
+        )
+        try:
+            async with replicas:
+                raise AssertionError("no node is healthy so soon")
+        except PortsTaken:
+            continue
+        except Exception as error:
+            assert type(error).__name__ == "NotHealthy"
+        break
+    addresses = [f"127.0.0.1:{base + index}" for index in range(6)]
+    assert list(replicas.endpoints.values()) == addresses
+    for index, process in enumerate(replicas.processes.values()):
+        variables = process.planned.variables
+        assert process.name == f"monolith-{index}"
+        assert variables["NODE_INDEX"] == str(index)
+        assert variables["NODE_ADDRS"] == ",".join(addresses)
+        assert variables["NODE_PORT"] == str(base + index)
+        assert variables["WORKER_ID"] == process.name
+        assert not process.running
+
+
+async def test_without_tls_each_principal_has_a_token_of_its_own() -> None:
+    """Every node gets its own token and the digests of all, and no token is another node's."""
+    running = launched(MICROSERVICES, ports="auto", tls=False, patience=0.001)
+    with pytest.raises(Exception, match="Not healthy"):
+        async with running:
+            pass
+    variables = {name: process.planned.variables for name, process in running.processes.items()}
+    tokens = {name: found["CALLER_TOKEN"] for name, found in variables.items()}
+
+    assert len(set(tokens.values())) == len(NODES)
+    for found in variables.values():
+        digests = dict(pair.split("=") for pair in found["ACCEPTED_TOKENS"].split(","))
+        assert digests == {name: hashlib.sha256(token.encode()).hexdigest() for name, token in tokens.items()}
+        assert "TLS_KEY_FILE" not in found
+
+
+async def test_wrong_settings_are_told_all_at_once() -> None:
+    """A variable that nobody reads, one that is the launcher's and a bad value come in one message."""
+    settings = {"WORKER_SLOT": "2", "JOB_SERVICE_ADDR": "a:1", "GATEWAY_PORT": "x", "PYTHONUNBUFFERED": "0"}
+
+    with pytest.raises(WrongSettings) as wrong:
+        async with launched(MICROSERVICES, settings=settings):
+            pass
+
+    assert wrong.value.problems[0] == (
+        "No node of taskqueue.microservices reads WORKER_SLOT. Did you mean 'WORKER_SLOTS'?"
+    )
+    assert wrong.value.problems[1] == "JOB_SERVICE_ADDR is given by the launcher and cannot be set."
+    assert wrong.value.problems[2] == "PYTHONUNBUFFERED is given by the launcher and cannot be set."
+    assert wrong.value.problems[3].startswith("GATEWAY_PORT: must be a port")
+
+
+async def test_a_rule_between_variables_is_checked_before_anything_starts() -> None:
+    """What a node would refuse is refused by the launcher, in the same words."""
+    with pytest.raises(WrongSettings, match="must be able to miss a beat"):
+        async with launched(MICROSERVICES, ports="auto", settings={"WORKER_TIMEOUT_MS": "10"}):
+            pass
+
+
+async def test_a_node_that_cannot_start_is_told() -> None:
+    """A node that ends while the others come up takes the whole deployment down, with its own words."""
+
+    def steal(line: str) -> None:
+        if line.startswith("gateway: pid"):
+            host, _, port = running.endpoints["result"].partition(":")
+            thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            thief.bind((host, int(port)))
+            thief.listen()
+
+    running = launched(MICROSERVICES, ports="auto", tls=False, tell=steal)
+    with pytest.raises(NodeDied) as died, socket.socket() as thief:
+        async with running:
+            pass
+    assert died.value.name == "result"
+    assert any("cannot listen" in line for line in died.value.last_lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["up", "taskqueue.microservces"], "Did you mean 'taskqueue.microservices'?"),
+        (["up", "taskqueue"], "There are: taskqueue.microservices, taskqueue.monolith."),
+        (["up", "other.microservices"], "There is no system 'other'. There are: taskqueue."),
+        (["up", MICROSERVICES, "--set", "LOG_LEVEL"], "'LOG_LEVEL' is not NAME=VALUE."),
+        (["up", MICROSERVICES, "--set", "LOG_LEVEL=loud"], "LOG_LEVEL: must be one of DEBUG, INFO"),
+        (["up", MICROSERVICES, "--port", "auto"], "Did you mean '--ports'?"),
+    ],
+)
+def test_words_that_mean_nothing_are_told_with_what_was_meant(arguments: list[str], told: str) -> None:
+    """A slip of the pen ends with exit code 2 and the likeliest cure."""
+    result = CliRunner().invoke(command, arguments)
+
+    assert result.exit_code == 2
+    assert told in result.stderr

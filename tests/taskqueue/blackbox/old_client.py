@@ -1,0 +1,51 @@
+"""The five public calls by a client that has only stubs of an older proto: `old_client.py <address>`.
+
+It runs in a process of its own, with the stubs on its path, and prints what it got as one JSON object.
+"""
+
+import importlib
+import json
+import sys
+import time
+from typing import Any
+
+import grpc
+
+# Found on the path that whoever runs this file has made: no type checker knows them.
+api: Any = importlib.import_module("taskqueue_public_pb2")
+stubs: Any = importlib.import_module("taskqueue_public_pb2_grpc")
+
+TERMINAL = (api.DONE, api.FAILED, api.CANCELED)
+PATIENCE = 30.0
+
+
+def main(address: str) -> None:
+    """Calls every method once, and status until the job has ended."""
+    with grpc.insecure_channel(address) as channel:
+        service = stubs.TaskQueuePublicServiceStub(channel)
+        spec = api.JobSpec(
+            job_type="old", work_duration_ms=5, payload_size_bytes=7, labels={"by": "an old client"}
+        )
+        submitted = service.SubmitJob(api.SubmitJobRequest(spec=spec), timeout=PATIENCE)
+        named = {"job_id": submitted.job_id}
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            status = service.GetJobStatus(api.GetJobStatusRequest(**named), timeout=PATIENCE)
+            if status.status in TERMINAL or time.monotonic() > deadline:
+                break
+        result = service.GetJobResult(api.GetJobResultRequest(**named), timeout=PATIENCE)
+        canceled = service.CancelJob(api.CancelJobRequest(**named), timeout=PATIENCE)
+        wanted = api.ListJobsRequest(status_filter=[api.DONE], page=api.PageRequest(page_size=200))
+        listed = service.ListJobs(wanted, timeout=PATIENCE)
+    told = {
+        "submitted": [submitted.initial_status, submitted.accepted_at_ms],
+        "status": [status.status, status.created_at_ms],
+        "result": [result.result_ready, result.terminal_status, len(result.output_bytes)],
+        "canceled": [canceled.accepted, canceled.already_terminal, canceled.current_status],
+        "listed": [each.job_type for each in listed.jobs if each.job_id == submitted.job_id],
+    }
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,70 @@
+"""The log of a whole run, all nodes together, held against the lifecycle."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import json
+
+import pytest
+
+from generated.taskqueue.messages import CANCELED, DONE, FAILED, JobStatus
+from runtime.launch import Launched
+from tests.taskqueue.blackbox.api import Api, new_key, refused
+from tests.taskqueue.blackbox.logs import texts
+from tests.taskqueue.log_check import problems
+
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("taskqueue-api")]
+
+
+@pytest.mark.req("TQ-162", "TQ-163", "TQ-164", "TQ-053", "TQ-061")
+async def test_no_line_of_a_mixed_run_tells_of_what_cannot_be(deployment: Launched, api: Api) -> None:
+    """Every line of every node is well-formed, each transition legal, and the last what the client saw."""
+    ends = await mixed_run(api)
+    merged = merged_log(deployment)
+    assert problems(merged) == []
+    told: dict[str, list[str]] = {}
+    for line in map(json.loads, merged):
+        if line["event"] == "transition":
+            told.setdefault(line["job_id"], []).append(line["to_status"])
+    assert {job_id: told[job_id][-1] for job_id in ends} == {
+        job_id: JobStatus.Name(status) for job_id, status in ends.items()
+    }
+    assert all(told[job_id][0] == "QUEUED" for job_id in ends)
+
+
+@pytest.mark.req("TQ-162", "TQ-163", "TQ-164", "TQ-166")
+async def test_no_line_of_a_run_with_breakdowns_is_malformed(whole: Launched, tried: Api) -> None:
+    """Also after nodes were stopped and killed each line has its fields, and each anomaly its job."""
+    job_id = (await tried.submit(ms=60_000)).job_id
+    await tried.started(job_id)
+    await whole.kill("worker")
+    await tried.ended(job_id)
+    await whole.restart("gateway")
+    assert problems(merged_log(whole)) == []
+
+
+async def mixed_run(api: Api) -> dict[str, JobStatus.ValueType]:
+    """Jobs of every kind and fate; how each ended."""
+    key = new_key()
+    expected = {(await api.waiting()): CANCELED}
+    await api.cancel(next(iter(expected)), "on second thoughts")
+    jobs = await asyncio.gather(
+        api.submit(size=100, key=key), api.submit("fail", ms=10), api.submit(size=2**20), api.submit(ms=300)
+    )
+    with refused("FAILED_PRECONDITION"):
+        await api.submit(size=101, key=key)
+    with refused("NOT_FOUND"):
+        await api.status(new_key())
+    await api.started(jobs[3].job_id)
+    await api.cancel(jobs[3].job_id)
+    expected |= dict(zip((job.job_id for job in jobs), (DONE, FAILED, FAILED, CANCELED), strict=True))
+    for job_id, status in expected.items():
+        assert (await api.ended(job_id)).status == status
+    return expected
+
+
+def merged_log(deployment: Launched) -> list[str]:
+    """The lines of all nodes by their time; those of one node stay in their order."""
+    logs = (texts(process) for process in deployment.processes.values())
+    return list(heapq.merge(*logs, key=lambda text: json.loads(text)["ts_ms"]))
