@@ -6,27 +6,24 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
 from rich.console import Console
 from rich.table import Table
 
 from bench.machine import describe, free_port
 from bench.pickup import pickup
 from bench.retained import retained
+from bench.sides import Side, environ, processes, token
 from runtime.certs import make_certificates
 from runtime.systems import load_system
 
@@ -35,18 +32,6 @@ RESULTS = Path(__file__).parent / "results"
 PAIRS = 9
 CALLS = 3000
 IN_FLIGHT = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One of the two sides of a comparison: processes, and the address that is called."""
-
-    processes: list[psutil.Process]
-    address: str
-
-    def cpu(self) -> float:
-        """Processor seconds of all its processes so far."""
-        return sum(sum(each.cpu_times()[:2]) for each in self.processes)
 
 
 def main(_arguments: list[str]) -> int:
@@ -104,15 +89,13 @@ def compare(method: str, certificates: Path | None) -> dict[str, Any]:
 
 def _measured(side: Side, method: str, certificates: Path | None) -> dict[str, float]:
     caller = "gateway" if method == "enqueue" else ""
-    environ = (
-        _environ(caller, certificates)
-        if caller or certificates is None
-        else _environ("gateway", certificates)
-    )
-    token = _token(caller) if caller and certificates is None else ""
-    command = [sys.executable, "-m", "bench.load", side.address, method, str(CALLS), str(IN_FLIGHT), token]
+    variables = environ(caller or ("" if certificates is None else "gateway"), certificates)
+    proof = token(caller) if caller and certificates is None else ""
+    command = [sys.executable, "-m", "bench.load", side.address, method, str(CALLS), str(IN_FLIGHT), proof]
     before = side.cpu()
-    done = subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, env={**os.environ, **variables}, capture_output=True, text=True, check=True
+    )
     told: dict[str, float] = json.loads(done.stdout)
     return {
         "calls_per_s": told["calls_per_s"],
@@ -127,11 +110,11 @@ def _bare(method: str, certificates: Path | None) -> Iterator[Side]:
     roles = ["queue"] if method == "enqueue" else ["job", "queue", "gateway"]
     upstreams = {"gateway": [f"127.0.0.1:{ports['job']}", f"127.0.0.1:{ports['queue']}"]}
     commands = {
-        role: (["bench.bare", role, str(ports[role]), *upstreams.get(role, [])], _environ(role, certificates))
+        role: (["bench.bare", role, str(ports[role]), *upstreams.get(role, [])], environ(role, certificates))
         for role in roles
     }
-    with _processes(commands, ports) as processes:
-        yield Side(processes, f"127.0.0.1:{ports[roles[-1]]}")
+    with processes(commands, ports) as started:
+        yield Side(started, f"127.0.0.1:{ports[roles[-1]]}")
 
 
 @contextmanager
@@ -142,62 +125,11 @@ def _engine(method: str, certificates: Path | None) -> Iterator[Side]:
     wiring |= {f"{role.upper()}_SERVICE_ADDR": f"127.0.0.1:{port}" for role, port in ports.items()}
     wiring["RESULT_SERVICE_ADDR"] = f"127.0.0.1:{free_port()}"
     commands = {
-        role: (["runtime.serve", f"{DEPLOYMENT}.{role}"], {**wiring, **_environ(role, certificates)})
+        role: (["runtime.serve", f"{DEPLOYMENT}.{role}"], {**wiring, **environ(role, certificates)})
         for role in roles
     }
-    with _processes(commands, ports) as processes:
-        yield Side(processes, f"127.0.0.1:{ports[roles[-1]]}")
-
-
-@contextmanager
-def _processes(
-    commands: Mapping[str, tuple[list[str], dict[str, str]]], ports: Mapping[str, int]
-) -> Iterator[list[psutil.Process]]:
-    started = []
-    try:
-        for arguments, environ in commands.values():
-            command = [sys.executable, "-m", *arguments]
-            started.append(
-                subprocess.Popen(command, env={**os.environ, **environ}, stdout=subprocess.DEVNULL)
-            )
-        for role in commands:
-            _wait_for(ports[role])
-        yield [psutil.Process(each.pid) for each in started]
-    finally:
-        for each in started:
-            each.terminate()
-        for each in started:
-            each.wait()
-
-
-def _wait_for(port: int) -> None:
-    import socket
-
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    raise TimeoutError(f"nothing listens on port {port}")
-
-
-def _environ(role: str, certificates: Path | None) -> dict[str, str]:
-    if certificates is None:
-        digests = ",".join(
-            f"{name}={hashlib.sha256(_token(name).encode()).hexdigest()}"
-            for name in ("gateway", "coordinator")
-        )
-        return {"CALLER_TOKEN": _token(role), "ACCEPTED_TOKENS": digests}
-    return {
-        "TLS_CERT_FILE": str(certificates / f"{role}.crt"),
-        "TLS_KEY_FILE": str(certificates / f"{role}.key"),
-        "TLS_CA_FILE": str(certificates / "ca.crt"),
-    }
-
-
-def _token(role: str) -> str:
-    return f"bench-token-of-{role}"
+    with processes(commands, ports) as started:
+        yield Side(started, f"127.0.0.1:{ports[roles[-1]]}")
 
 
 def _show(console: Console, found: Mapping[str, Any]) -> None:

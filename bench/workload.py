@@ -1,4 +1,4 @@
-"""What load is put on a design: read from one file, changed by options, and the same for all that is compared."""
+"""What load is put on a design: one file, changed by options, and the same for all that is compared."""
 
 from __future__ import annotations
 

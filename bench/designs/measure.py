@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from bench.designs.nodes import Meter, Reading, used
 from bench.designs.records import read_jobs, settled
-from bench.designs.results import Moment, StepResult, requests
-from bench.generator.fleet import Outcome, Target, Tick, Window, generate
+from bench.designs.results import Jobs, Moment, StepResult, requests
+from bench.generator.fleet import Fleet, Outcome, Target, Tick, Window
 from bench.workload import Load, Workload
 from runtime.client import Client
 from runtime.launch import Launched, launched
@@ -48,11 +48,10 @@ async def measure(
     async with (
         launched(deployment, ports="auto", tls=workload.tls, settings=settings) as running,
         running.client() as client,
+        Fleet(Target.of(running.env), workload.clients) as fleet,
     ):
-        steps = [
-            await _step(running, client, load, workload, repeat, watch or _unwatched)
-            for load in workload.loads()
-        ]
+        bench = _Bench(running, client, fleet, workload, watch or _unwatched)
+        steps = [await bench.step(load, repeat) for load in workload.loads()]
         return Measured(launch_of(running), tuple(steps))
 
 
@@ -76,36 +75,44 @@ def slots(running: Launched) -> int:
     )
 
 
-async def _step(
-    running: Launched, client: Client, load: Load, workload: Workload, repeat: int, watch: Watch
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    running: Launched
+    client: Client
+    fleet: Fleet
+    workload: Workload
+    watch: Watch
+
+    async def step(self, load: Load, repeat: int) -> StepResult:
+        """Puts one load on the deployment, and waits until it has worked it off."""
+        meter, readings = Meter(self.running), list[Reading]()
+
+        async def read(window: Window) -> None:
+            await asyncio.sleep(window.start - time.monotonic())
+            readings.append(await meter.before())
+            await asyncio.sleep(window.end - time.monotonic())
+            readings.append(await meter.after())
+
+        since_ms = int(time.time() * 1000)
+        outcome = await self.fleet.send(load, watch=lambda tick: self.watch(load, tick), meanwhile=read)
+        await settled(self.client, self.workload.drain_s)
+        jobs = await read_jobs(self.client, outcome, since_ms)
+        return _result(load, repeat, outcome, jobs, readings[0], readings[1])
+
+
+def _result(
+    load: Load, repeat: int, outcome: Outcome, jobs: Jobs, before: Reading, after: Reading
 ) -> StepResult:
-    meter, readings = Meter(running), list[Reading]()
-
-    async def read(window: Window) -> None:
-        await asyncio.sleep(window.start - time.monotonic())
-        readings.append(await meter.before())
-        await asyncio.sleep(window.end - time.monotonic())
-        readings.append(await meter.after())
-
-    since_ms = int(time.time() * 1000)
-    outcome = await generate(
-        Target.of(running.env),
-        load,
-        workload.clients,
-        watch=lambda tick: watch(load, tick),
-        meanwhile=read,
-    )
-    await settled(client, workload.drain_s)
-    nodes = used(*readings)
-    others = readings[1].machine_s - readings[0].machine_s - outcome.cpu_s - sum(each.cpu_s for each in nodes)
-    listed = any(kind == "list" for kind in outcome.latencies)
+    nodes = used(before, after)
+    others = after.machine_s - before.machine_s - outcome.cpu_s - sum(each.cpu_s for each in nodes)
     kinds, answered, failures = outcome.latencies, outcome.answered, outcome.failures
+    listings = requests(kinds, answered, failures, load.run_s, secondary=True)
     return StepResult(
         load=load,
         repeat=repeat,
         primary=requests(kinds, answered, failures, load.run_s, secondary=False),
-        secondary=requests(kinds, answered, failures, load.run_s, secondary=True) if listed else None,
-        jobs=await read_jobs(client, outcome, since_ms),
+        secondary=listings if listings.latency.count else None,
+        jobs=jobs,
         nodes=nodes,
         clients=outcome.clients,
         client_cpu_s=round(outcome.cpu_s, 3),

@@ -31,9 +31,7 @@ class Meter:
     """Reads a deployment twice; what it did between is the difference."""
 
     def __init__(self, running: Launched) -> None:
-        self._metrics = {
-            name: process.planned.metrics_port for name, process in running.processes.items()
-        }
+        self._metrics = {name: process.planned.metrics_port for name, process in running.processes.items()}
         self._processes = {
             name: psutil.Process(process.pid)
             for name, process in running.processes.items()

@@ -1,6 +1,7 @@
-"""One client process: `python -m bench.generator` reads an order, sends the load and tells what came of it.
+"""One client process: `python -m bench.generator` is told where to connect, then sends load after load.
 
-It speaks lines of JSON: the order comes in, `ready` goes out, the start comes in, ticks go out, then the end.
+It speaks lines of JSON. In come the target, and for each load the order and the start; out go ticks and the
+end of each load.
 """
 
 from __future__ import annotations
@@ -26,20 +27,19 @@ TICK = 0.5
 
 
 def main() -> None:
-    """Reads its order from standard input."""
-    order = json.loads(sys.stdin.readline())
+    """Goes on until standard input ends."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_obey(order))
+        runner.run(_obey(json.loads(sys.stdin.readline())))
 
 
-async def _obey(order: dict[str, Any]) -> None:
-    load = Load.model_validate(order["load"])
-    async with connect(order["system"], order["addresses"], ca_file=order["ca_file"]) as client:
+async def _obey(target: dict[str, Any]) -> None:
+    async with connect(target["system"], target["addresses"], ca_file=target["ca_file"]) as client:
         await _touch(client)
-        _say({"ready": True})
-        told = await asyncio.to_thread(sys.stdin.readline)
-        start = float(json.loads(told)["start"])
-        _say(await _run(client, load, int(order["index"]), float(order["share"]), start))
+        _say({"connected": True})
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            order = json.loads(line)
+            load = Load.model_validate(order["load"])
+            _say(await _run(client, load, order["index"], order["share"], order["start"]))
 
 
 async def _run(client: Client, load: Load, index: int, share: float, start: float) -> dict[str, Any]:

@@ -8,10 +8,11 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from bench.generator.__main__ import TICK
 from bench.generator.arrivals import shares
@@ -89,35 +90,59 @@ class Outcome:
 
 
 Watch = Callable[[Tick], None]
-Meanwhile = Callable[[Window], Any]
+Meanwhile = Callable[[Window], Coroutine[Any, Any, None]]
 
 
 class GeneratorFailed(Exception):
     """A client process that ended before it was through."""
 
 
-async def generate(
-    target: Target, load: Load, clients: int, *, watch: Watch | None = None, meanwhile: Meanwhile | None = None
-) -> Outcome:
-    """Puts a load on a deployment. `meanwhile` is awaited with the window, beside the load."""
-    parts = shares(load.level, clients, whole=load.loop == "closed")
-    processes = [await _started() for _ in parts]
-    try:
-        for index, (process, share) in enumerate(zip(processes, parts, strict=True)):
-            _tell(process, _order(target, load, index, share))
-        await asyncio.gather(*(_heard(process) for process in processes))
+class Fleet:
+    """Client processes of one deployment, connected; `async with` ends them."""
+
+    def __init__(self, target: Target, clients: int) -> None:
+        self._target = target
+        self._clients = clients
+        self._processes: list[asyncio.subprocess.Process] = []
+
+    async def __aenter__(self) -> Self:
+        try:
+            for _ in range(self._clients):
+                self._processes.append(await _started())
+            for process in self._processes:
+                _tell(process, asdict(self._target))
+            await asyncio.gather(*(_heard(process) for process in self._processes))
+        except BaseException:
+            await self._end()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._end()
+
+    async def send(
+        self, load: Load, *, watch: Watch | None = None, meanwhile: Meanwhile | None = None
+    ) -> Outcome:
+        """Sends a load from as many processes as have a user to be. `meanwhile` goes on beside it."""
+        parts = shares(load.level, self._clients, whole=load.loop == "closed")
+        processes = self._processes[: len(parts)]
         window = _window(load)
-        for process in processes:
-            _tell(process, {"start": window.start - load.warm_up_s})
         outcome = Outcome(window, len(parts))
-        beside = asyncio.ensure_future(meanwhile(window)) if meanwhile is not None else None
         adder = _Adder(outcome, len(parts), watch or (lambda _tick: None))
-        await asyncio.gather(*(adder.listen(process) for process in processes))
-        if beside is not None:
-            await beside
+        for index, (process, share) in enumerate(zip(processes, parts, strict=True)):
+            order = {"load": load.model_dump(), "index": index, "share": share}
+            _tell(process, {**order, "start": window.start - load.warm_up_s})
+        async with asyncio.TaskGroup() as tasks:
+            for process in processes:
+                tasks.create_task(adder.listen(process))
+            if meanwhile is not None:
+                tasks.create_task(meanwhile(window))
         return outcome
-    finally:
-        for process in processes:
+
+    async def _end(self) -> None:
+        for process in self._processes:
             if process.returncode is None:
                 process.kill()
             await process.wait()
@@ -162,17 +187,6 @@ async def _started() -> asyncio.subprocess.Process:
     )
 
 
-def _order(target: Target, load: Load, index: int, share: float) -> dict[str, Any]:
-    return {
-        "system": target.system,
-        "addresses": target.addresses,
-        "ca_file": target.ca_file,
-        "load": load.model_dump(),
-        "index": index,
-        "share": share,
-    }
-
-
 def _window(load: Load) -> Window:
     start = time.monotonic() + _HEAD_START + load.warm_up_s
     wall = time.time() - time.monotonic()
@@ -190,7 +204,8 @@ async def _heard(process: asyncio.subprocess.Process) -> dict[str, Any]:
     assert process.stdout is not None
     line = await process.stdout.readline()
     if not line:
-        raise GeneratorFailed(f"a client process ended with code {await process.wait()} before it was through")
+        raise GeneratorFailed(
+            f"a client process ended with code {await process.wait()} before it was through"
+        )
     told: dict[str, Any] = json.loads(line)
     return told
-

@@ -66,9 +66,7 @@ async def closed(recorder: Recorder, users: Iterable[tuple[Traffic, Iterator[Kin
     await asyncio.gather(*(use(user, kinds) for user, kinds in users))
 
 
-async def arriving(
-    recorder: Recorder, user: Traffic, kinds: Iterator[Kind], times: Iterable[float]
-) -> None:
+async def arriving(recorder: Recorder, user: Traffic, kinds: Iterator[Kind], times: Iterable[float]) -> None:
     """Sends at the given times, whether or not earlier requests have been answered."""
     under_way: set[asyncio.Task[Any]] = set()
     for intended in times:

@@ -73,12 +73,8 @@ class User:
             key = f"{load.seed}-{load.step}-{load.level:g}-{self._name}-{self._submits}"
             self._tally.keyed += 1
         self._submits += 1
-        spec = JobSpec(
-            job_type="bench", work_duration_ms=load.job_ms, payload_size_bytes=load.payload_bytes
-        )
-        answer = await self._api.submit_job(
-            SubmitJobRequest(spec=spec, client_request_id=key), self._call()
-        )
+        spec = JobSpec(job_type="bench", work_duration_ms=load.job_ms, payload_size_bytes=load.payload_bytes)
+        answer = await self._api.submit_job(SubmitJobRequest(spec=spec, client_request_id=key), self._call())
         self._last = answer.job_id
         self._open.append((answer.job_id, origin))
 

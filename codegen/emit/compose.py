@@ -6,12 +6,11 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import yaml
-
 from codegen.emit import env_example, wiring
 from codegen.emit.artefact import Artefact, fill
 from codegen.emit.image import dockerfile_path, image_name
 from codegen.emit.wiring import Peer, Setting, dns
+from codegen.emit.yaml_text import scalar
 from codegen.language.deployments import Deployment
 from codegen.spec import Spec
 
@@ -80,7 +79,7 @@ def _node(spec: Spec, deployment: Deployment, name: str) -> ComposeNode:
     values = {row.name: _value(spec, deployment, name, row) for row in rows if row.kind != "index"}
     return ComposeNode(
         name=dns(name),
-        command=_scalar(_escaped(wiring.command(deployment, name))),
+        command=scalar(_escaped(wiring.command(deployment, name))),
         environment=values,
         test=json.dumps(["CMD-SHELL", _escaped(wiring.healthcheck(deployment, name))]),
         memory_mib=wiring.memory_mib(spec, deployment, name),
@@ -90,7 +89,7 @@ def _node(spec: Spec, deployment: Deployment, name: str) -> ComposeNode:
         replicas=[
             Replica(
                 wiring.host(peer),
-                {row.name: _scalar(str(peer.place or 0)) for row in rows if row.kind == "index"},
+                {row.name: scalar(str(peer.place or 0)) for row in rows if row.kind == "index"},
                 _published(spec, deployment, peer),
             )
             for peer in wiring.replicas(name, node)
@@ -103,17 +102,17 @@ def _value(spec: Spec, deployment: Deployment, name: str, row: Setting) -> str:
     outside = wiring.outside_name(name, deployment.nodes[name], row)
     match row.kind:
         case "peers":
-            return _scalar(",".join(_address(spec, deployment, peer) for peer in row.peers))
+            return scalar(",".join(_address(spec, deployment, peer) for peer in row.peers))
         case "file":
-            return _scalar(f"/run/secrets/{wiring.proof_file(name, deployment.nodes[name], row)}")
+            return scalar(f"/run/secrets/{wiring.proof_file(name, deployment.nodes[name], row)}")
         case "fixed":
-            return _scalar(_escaped(row.value))
+            return scalar(_escaped(row.value))
         case "required":
-            return _scalar(f"${{{outside}:?must be set}}")
+            return scalar(f"${{{outside}:?must be set}}")
         case "open" if outside == row.name:
             return ""
         case _:
-            return _scalar(_overridable(outside, row.value))
+            return scalar(_overridable(outside, row.value))
 
 
 def _address(spec: Spec, deployment: Deployment, peer: Peer) -> str:
@@ -133,7 +132,7 @@ def _published(spec: Spec, deployment: Deployment, peer: Peer) -> str:
     for published in wiring.published(spec, deployment):
         if published.peer == peer:
             outside = _overridable(published.variable, str(published.port))
-            return _scalar(f"127.0.0.1:{outside}:{_inside_port(spec, deployment, peer.node)}")
+            return scalar(f"127.0.0.1:{outside}:{_inside_port(spec, deployment, peer.node)}")
     return ""
 
 
@@ -165,8 +164,3 @@ def _overridable(variable: str, default: str) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("$", "$$")
-
-
-def _scalar(text: str) -> str:
-    """Text as YAML on one line, in quotes where it needs them."""
-    return yaml.safe_dump(text, width=10**9, allow_unicode=True).removesuffix("...\n").strip()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-import yaml
-
-from codegen.emit import network_policies, wiring
+from codegen.emit import network_policies, wiring, yaml_text
 from codegen.emit.artefact import Artefact, fill
 from codegen.emit.image import image_name
 from codegen.emit.pod import labels, pod_template, selector
@@ -28,7 +26,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
             POLICIES: list(network_policies.documents(spec, name, deployment)),
         }
         for file, documents in files.items():
-            text = fill("deploy/manifest.yaml.j2", spec, body=_yaml(documents))
+            text = fill("deploy/manifest.yaml.j2", spec, body=yaml_text.documents(documents))
             yield Artefact(f"generated/{spec.name}/deploy/{name}/kubernetes/{file}", text)
 
 
@@ -81,17 +79,3 @@ def _node(spec: Spec, name: str, deployment: Deployment, node_name: str) -> Iter
         # A node may own its data alone, so the old one goes before the new one comes.
         strategy = {"strategy": {"type": "Recreate"}} if node.replicas == 1 else {}
         yield {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": strategy | shared}
-
-
-class _Dumper(yaml.SafeDumper):
-    """YAML as people write it: lists indented, nothing shared by reference."""
-
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
-        super().increase_indent(flow, indentless=False)
-
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
-        return True
-
-
-def _yaml(documents: Iterable[dict[str, Any]]) -> str:
-    return yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, width=10**9, allow_unicode=True)

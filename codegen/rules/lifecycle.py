@@ -141,7 +141,7 @@ def foreign_driver(spec: Spec) -> Iterator[Finding]:
 
 @rule(
     "E222",
-    "What is kept of an entity is bounded by a policy that does not exist, or that is not for terminal records.",
+    "An entity is kept under a policy that does not exist, or that is not for terminal records.",
     wrong="job: {retention: job_record}",
     right="job: {retention: job_records}",
 )

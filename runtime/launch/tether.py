@@ -5,7 +5,8 @@ which asks the kernel to kill the process when its parent ends, and then becomes
 stays, and so does the wish, for it survives exec. The node knows nothing of it. The launcher does not ask for
 it itself, between fork and exec: no Python code is safe there in a process with threads, as gRPC has them.
 
-Only Linux can be asked. It runs as a file of its own, without site packages, and so in a few milliseconds.
+By parent the kernel means the thread that forked, which is the one of the launcher's event loop. Only Linux
+can be asked. It runs as a file of its own, without site packages, and so in a few milliseconds.
 """
 
 import ctypes

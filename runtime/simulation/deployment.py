@@ -8,21 +8,16 @@ from collections.abc import Coroutine, Mapping, Sequence
 from contextvars import copy_context
 from typing import Any
 
-from runtime.call import Call, Channel
+from runtime.assembly import Assembly
+from runtime.call import Call
 from runtime.conditions import CallFailed, Failure
-from runtime.dispatch import Endpoint, endpoints
-from runtime.local import LocalChannel, received
+from runtime.local import received
 from runtime.log import Log
-from runtime.metrics import Metrics
-from runtime.routing import OwningWorld
-from runtime.settings import read
 from runtime.simulation.loop import OWNER
 from runtime.simulation.network import Host, Network, NetworkChannel
 from runtime.simulation.world import SimulatedWorld
 from runtime.tables import Deployment, Method, System
 from runtime.tables import Node as NodeTable
-from runtime.wiring import Wiring, memory_stores
-from runtime.world import World
 
 
 class SimulatedNode:
@@ -31,22 +26,22 @@ class SimulatedNode:
     def __init__(self, deployment: SimulatedDeployment, name: str, table: NodeTable, place: int) -> None:
         self.name = name
         self.alive = True
-        self._system = deployment.system
         self._deployment = deployment
-        self._table = table
         self._tasks: set[asyncio.Task[Any]] = set()
         self._replies: set[asyncio.Future[bytes]] = set()
-        self._endpoints: dict[str, Endpoint] = {}
         self._stopping = asyncio.Event()
-        self._values = self._read_settings(place)
-        self.log = Log(name, self._log_level(), deployment.world, _Lines(self))
-        self._world = self._owning(deployment.world)
-        self.handlers = self._make_handlers()
-        self._background = [
-            self.spawn(run(self._background_call(component), self._stopping))
-            for component, handler in self.handlers.items()
-            if (run := getattr(handler, "run", None)) is not None
-        ]
+        self._parts = Assembly(
+            deployment.system,
+            deployment.table,
+            table,
+            self._environ(table, place),
+            deployment.world,
+            lambda _parts, component, _service: deployment.channel(component, alive=self),
+            name=name,
+            stream=_Lines(self),
+        )
+        self.handlers = self._parts.handlers
+        self._background = [self.spawn(work) for _, work in self._parts.background(self._stopping)]
 
     def serve(
         self, path: str, principal: str, data: bytes, patience: float, call: Call
@@ -78,7 +73,7 @@ class SimulatedNode:
         """Finishes what is under way, as an orderly stop does."""
         self._stopping.set()
         await asyncio.gather(*self._background)
-        await asyncio.gather(*(each.drained() for each in self._endpoints.values()))
+        await asyncio.gather(*(each.drained() for each in self._parts.endpoints.values()))
         self.crash()
         await self.gone()
 
@@ -96,9 +91,9 @@ class SimulatedNode:
         patience: float,
         call: Call,
     ) -> None:
-        endpoint = self._endpoints[path]
+        endpoint = self._parts.endpoints[path]
         request = endpoint.method.request.FromString(data)
-        deadline = self._world.monotonic() + patience
+        deadline = self._parts.world.monotonic() + patience
         try:
             answer = await endpoint.answer(principal, request, deadline, call.request_id, call.trace)
         except Failure as failure:
@@ -108,47 +103,13 @@ class SimulatedNode:
             if not reply.done():
                 reply.set_result(answer.SerializeToString())
 
-    def _read_settings(self, place: int) -> dict[str, Any]:
-        addresses = {variable: f"{target}:1" for variable, target in self._table.upstreams.items()}
+    def _environ(self, table: NodeTable, place: int) -> dict[str, str]:
+        """What a launcher would set: addresses of other nodes, and its place among its replicas."""
+        addresses = {variable: f"{target}:1" for variable, target in table.upstreams.items()}
         if (routing := self._deployment.table.routing) is not None:
-            nodes = [f"node-{index}:1" for index in range(self._table.replicas)]
+            nodes = [f"node-{index}:1" for index in range(table.replicas)]
             addresses |= {routing.index_variable: str(place), routing.order_variable: ",".join(nodes)}
-        variables = [self._system.variables[each] for each in self._table.variables]
-        environ = {**addresses, **self._deployment.environ}
-        return read(variables, self._system.variable_rules, environ, self._table.defaults)
-
-    def _log_level(self) -> str:
-        levels = [name for name in self._table.variables if self._system.variables[name].role == "log_level"]
-        return str(self._values[levels[0]]) if levels else "INFO"
-
-    def _owning(self, world: World) -> World:
-        routing = self._deployment.table.routing
-        if routing is None:
-            return world
-        return OwningWorld(
-            world, self._values[routing.index_variable], len(self._values[routing.order_variable])
-        )
-
-    def _make_handlers(self) -> dict[str, Any]:
-        metrics = Metrics()
-        stores = memory_stores(self._system, self._world, metrics, self._values)
-        wiring = Wiring(self._system, self._world, self._values, self._channel_for, stores)
-        handlers = {component: wiring.make(component) for component in self._table.hosts}
-        offered = {
-            name: handlers[service.component]
-            for name, service in self._system.services.items()
-            if service.component in handlers
-        }
-        self._endpoints.update(endpoints(self._system, offered, self._world, self.log, metrics))
-        return handlers
-
-    def _channel_for(self, component: str, service: str) -> Channel:
-        if self._system.services[service].component in self._table.hosts:
-            return LocalChannel(self._system, self._endpoints, component)
-        return self._deployment.channel(component, alive=self)
-
-    def _background_call(self, component: str) -> Call:
-        return Call(world=self._world, log=self.log.of(component), caller=component)
+        return {**addresses, **self._deployment.environ}
 
 
 class SimulatedDeployment:

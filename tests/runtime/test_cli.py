@@ -21,6 +21,8 @@ from runtime.cli.fields import assembled, request_fields, singular
 from runtime.cli.show import show
 from tests.runtime.up import up
 
+pytestmark = pytest.mark.xdist_group("cli")
+
 SYSTEM = "taskqueue"
 NOBODY = "127.0.0.1:9"
 """The discard port, where nothing listens."""

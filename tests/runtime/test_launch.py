@@ -8,9 +8,10 @@ import json
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -39,7 +40,11 @@ from tests.runtime.up import PATIENCE, run, up
 
 MICROSERVICES = "taskqueue.microservices"
 NODES = ["gateway", "job", "queue", "coordinator", "worker", "result"]
-together = pytest.mark.asyncio(loop_scope="module")
+
+
+def together(test: Callable[..., Any]) -> Any:
+    """Marks a test of the shared deployment: in its loop, and in one process if there are several."""
+    return pytest.mark.xdist_group("launch")(pytest.mark.asyncio(loop_scope="module")(test))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

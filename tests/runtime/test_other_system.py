@@ -24,7 +24,7 @@ from runtime.launch import Launched, launched
 from runtime.systems import system_names
 from tests.taskqueue.blackbox.polling import eventually
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("locker")]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ROOT = Path(__file__).parents[2]
 SPECS = ROOT / "tests/specs"

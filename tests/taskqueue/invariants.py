@@ -19,7 +19,8 @@ class Ledger:
     """What clients were told."""
 
     accepted: set[str] = field(default_factory=set)
-    canceled: set[str] = field(default_factory=set)
+    terminal: dict[str, JobStatus.ValueType] = field(default_factory=dict)
+    """The terminal states that they saw."""
 
     async def submit(self, stack: Stack, key: str = "", spec: JobSpec = SPEC) -> str | None:
         try:
@@ -34,8 +35,22 @@ class Ledger:
             answer = await stack.cancel(job_id, "no longer needed")
         except Failure:
             return
-        if answer.current_status == CANCELED:
-            self.canceled.add(job_id)
+        self._saw(job_id, answer.current_status)
+
+    async def look(self, stack: Stack, job_id: str) -> None:
+        try:
+            self._saw(job_id, (await stack.status(job_id)).status)
+            result = await stack.result(job_id)
+        except Failure:
+            return
+        if result.result_ready:
+            self._saw(job_id, result.terminal_status)
+
+    def _saw(self, job_id: str, status: JobStatus.ValueType) -> None:
+        if status in TERMINAL:
+            assert self.terminal.setdefault(job_id, status) == status, f"{job_id} changed its terminal state"
+        else:
+            assert job_id not in self.terminal, f"{job_id} came back to life"
 
 
 async def settle(stack: Stack, seconds: float = 12.0) -> None:
@@ -65,9 +80,9 @@ async def verify(stack: Stack, ledger: Ledger, *, may_vanish: bool = False) -> N
             assert told_of, f"{job_id} stays {JobStatus.Name(job.status)} without a word"
         else:
             await _check_ended(stack, job, told_of=told[job_id] > 0)
-    for job_id in ledger.canceled:
-        assert jobs[job_id].status == CANCELED, "a client was told that it is canceled"
-    _check_assignments(stack)
+    for job_id, status in ledger.terminal.items():
+        assert jobs[job_id].status == status, f"{job_id} changed its terminal state"
+    check_assignments(stack)
 
 
 async def _check_ended(stack: Stack, job: JobSummary, *, told_of: bool) -> None:
@@ -81,7 +96,7 @@ async def _check_ended(stack: Stack, job: JobSummary, *, told_of: bool) -> None:
         assert (await stack.record(job.job_id)).failure_reason == ""
 
 
-def _check_assignments(stack: Stack) -> None:
+def check_assignments(stack: Stack) -> None:
     """A job is handed out at most once for each move to RUNNING, of which there is at most one."""
     handed_out = Counter(
         answer.job_id

@@ -13,6 +13,8 @@ from generated.taskqueue.messages import (
     QUEUED,
     RUNNING,
     GetJobResultResponse,
+    JobSpec,
+    SubmitJobRequest,
 )
 from runtime.launch import Launched
 from tests.taskqueue.blackbox.api import Api, new_key, refused
@@ -22,7 +24,7 @@ from tests.taskqueue.blackbox.lone import exit_code, terminate
 from tests.taskqueue.blackbox.oracle import METHODS, requests
 from tests.taskqueue.blackbox.polling import eventually
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("taskqueue-breakdowns")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 LONG_MS = 60_000
 PUBLIC = [each for each in METHODS if each.component == "gateway"]
@@ -62,9 +64,11 @@ async def test_without_the_queue_nothing_is_accepted_and_nothing_is_left(whole: 
     name, key = f"refused-{new_key()}", new_key()
     before = await tried.walk()
     await whole.stop("queue")
-    for given in (key, ""):
-        with refused("UNAVAILABLE"):
-            await tried.submit(name, key=given)
+    spec = JobSpec(job_type=name)
+    async with caller(whole, Shown("client")) as client:
+        submits = [SubmitJobRequest(spec=spec, client_request_id=given) for given in (key, "")]
+        codes = await asyncio.gather(*(client.code(PUBLIC[0], each) for each in submits))
+    assert (PUBLIC[0].method, codes) == ("SubmitJob", ["UNAVAILABLE"] * 2)
     assert await tried.walk() == before
     await whole.restart("queue")
     await tried.reached()

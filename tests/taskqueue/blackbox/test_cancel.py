@@ -8,7 +8,7 @@ from generated.taskqueue.lifecycle import JOB
 from generated.taskqueue.messages import CANCELED, DONE, RUNNING, CancelJobResponse
 from tests.taskqueue.blackbox.api import BUSY_MS, Api, new_key, refused
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("taskqueue-api")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest.mark.req("TQ-095", "TQ-058", "TQ-006", "CH-58", "TQ-065")

@@ -12,7 +12,7 @@ from generated.taskqueue.messages import DONE, FAILED, QUEUED, RUNNING, GetJobSt
 from tests.taskqueue.blackbox.api import SLOTS, Api, new_key
 from tests.taskqueue.blackbox.polling import eventually
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("taskqueue-api")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest.mark.req("TQ-004", "TQ-053", "TQ-056", "TQ-065", "TQ-029")

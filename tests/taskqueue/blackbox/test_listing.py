@@ -33,7 +33,6 @@ def lists_everything(name: str) -> bool:
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.xdist_group("taskqueue-api"),
     pytest.mark.parametrize(
         "deployment", [*filter(lists_everything, DEPLOYMENTS)], indirect=True, scope="session"
     ),

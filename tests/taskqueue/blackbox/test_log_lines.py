@@ -25,7 +25,7 @@ from tests.taskqueue.blackbox.logs import Line, lines, told
 from tests.taskqueue.blackbox.lone import exit_code, terminate
 from tests.taskqueue.blackbox.oracle import METHODS, Called
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("taskqueue-breakdowns")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 BY_NAME: Mapping[str, Called] = {each.method: each for each in METHODS}
 HealthStatus = health_pb2.HealthCheckResponse

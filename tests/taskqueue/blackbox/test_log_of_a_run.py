@@ -14,7 +14,7 @@ from tests.taskqueue.blackbox.api import Api, new_key, refused
 from tests.taskqueue.blackbox.logs import texts
 from tests.taskqueue.log_check import problems
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("taskqueue-api")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest.mark.req("TQ-162", "TQ-163", "TQ-164", "TQ-053", "TQ-061")

@@ -32,7 +32,7 @@ from tests.taskqueue.blackbox.oracle import (
 )
 from tests.taskqueue.blackbox.polling import eventually
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("taskqueue-matrix")]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ANSWERED = ("OK", "NOT_FOUND")
 """How a call ends that reached its handler; the probes are about a job that nobody has."""

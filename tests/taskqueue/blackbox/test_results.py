@@ -18,7 +18,7 @@ from generated.taskqueue.messages import (
 )
 from tests.taskqueue.blackbox.api import BUSY_MS, Api
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("taskqueue-api")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 CAP = 262144
 OF_NOTHING = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"

@@ -16,7 +16,7 @@ from runtime.launch import Launched
 from tests.taskqueue.blackbox.callers import Shown, caller
 from tests.taskqueue.blackbox.oracle import METHODS
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("taskqueue-api")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PUBLIC = "taskqueue.v1.TaskQueuePublicService"
 EXTRAS = {"grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"}

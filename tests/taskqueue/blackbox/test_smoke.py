@@ -10,7 +10,6 @@ from tests.taskqueue.blackbox.api import Api
 pytestmark = [
     pytest.mark.asyncio(loop_scope="session"),
     pytest.mark.smoke,
-    pytest.mark.xdist_group("taskqueue-api"),
 ]
 
 

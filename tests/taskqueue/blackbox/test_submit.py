@@ -10,7 +10,7 @@ import pytest
 from generated.taskqueue.messages import DONE, QUEUED, JobSpec, SubmitJobRequest
 from tests.taskqueue.blackbox.api import Api, new_key, refused
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("taskqueue-api")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 SPEC = JobSpec(job_type="keyed", work_duration_ms=1, payload_size_bytes=2, labels={"a": "1", "b": "2"})
 OTHERS = {

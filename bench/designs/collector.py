@@ -1,0 +1,73 @@
+"""A receiver of traces: nodes that are told of it send it every span."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import grpc.aio
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
+
+_SEND_EVERY_MS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One call that a node answered, on the wall's clock."""
+
+    trace: str
+    name: str
+    start_ns: int
+    end_ns: int
+
+
+@asynccontextmanager
+async def collecting() -> AsyncIterator[list[Span]]:
+    """Receives spans of all nodes that are started within it."""
+    spans: list[Span] = []
+    server = grpc.aio.server()
+    trace_service_pb2_grpc.add_TraceServiceServicer_to_server(_Receiver(spans), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        with _told_of(port):
+            yield spans
+    finally:
+        await server.stop(1.0)
+
+
+class _Receiver(trace_service_pb2_grpc.TraceServiceServicer):  # type: ignore[misc]
+    def __init__(self, spans: list[Span]) -> None:
+        self._spans = spans
+
+    async def Export(self, request: Any, _context: Any) -> Any:  # noqa: N802
+        for resource in request.resource_spans:
+            for scope in resource.scope_spans:
+                self._spans.extend(
+                    Span(each.trace_id.hex(), each.name, each.start_time_unix_nano, each.end_time_unix_nano)
+                    for each in scope.spans
+                )
+        return trace_service_pb2.ExportTraceServiceResponse()
+
+
+@contextmanager
+def _told_of(port: int) -> Iterator[None]:
+    """Nodes learn of the receiver by the variables that OpenTelemetry reads."""
+    wanted = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}",
+        "OTEL_EXPORTER_OTLP_INSECURE": "true",
+        "OTEL_BSP_SCHEDULE_DELAY": str(_SEND_EVERY_MS),
+    }
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,89 @@
+"""What a node is made of, wherever it runs: settings, log, handlers, and the endpoints that lead to them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import Any
+
+from runtime.call import Call, Channel
+from runtime.dispatch import Endpoint, endpoints
+from runtime.local import LocalChannel
+from runtime.log import Log, Stream
+from runtime.metrics import Metrics
+from runtime.routing import OwningWorld
+from runtime.settings import read
+from runtime.tables import Deployment, Node, System
+from runtime.tracing import Tracer
+from runtime.wiring import Wiring, memory_stores
+from runtime.world import World
+
+Elsewhere = Callable[["Assembly", str, str], Channel]
+"""Takes the calling component and a service that another node offers, gives the channel to it."""
+
+
+class Assembly:
+    """One node, put together from its tables and its environment. Nothing runs yet."""
+
+    def __init__(
+        self,
+        system: System,
+        deployment: Deployment,
+        table: Node,
+        environ: Mapping[str, str],
+        world: World,
+        elsewhere: Elsewhere,
+        *,
+        name: str | None = None,
+        stream: Stream | None = None,
+        tracer: Tracer | None = None,
+    ) -> None:
+        self.system = system
+        self.deployment = deployment
+        self.table = table
+        variables = [system.variables[each] for each in table.variables]
+        self.values = read(variables, system.variable_rules, environ, table.defaults)
+        self.world = self._owning(world)
+        self.log = Log(name or table.name, self.role("log_level") or "INFO", world, stream)
+        self.metrics = Metrics()
+        self.endpoints: dict[str, Endpoint] = {}
+        self._elsewhere = elsewhere
+        self.handlers = self._make_handlers()
+        offered = {
+            each: self.handlers[service.component]
+            for each, service in system.services.items()
+            if service.component in self.handlers
+        }
+        self.endpoints.update(endpoints(system, offered, self.world, self.log, self.metrics, tracer))
+
+    def role(self, role: str) -> Any:
+        """The value of the variable that plays one of the engine's roles."""
+        for name in self.table.variables:
+            if self.system.variables[name].role == role:
+                return self.values[name]
+        return None
+
+    def background(self, stopping: asyncio.Event) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
+        """What the components do without being called, by component."""
+        for component, handler in self.handlers.items():
+            if (run := getattr(handler, "run", None)) is not None:
+                call = Call(world=self.world, log=self.log.of(component), caller=component)
+                yield component, run(call, stopping)
+
+    def _make_handlers(self) -> dict[str, Any]:
+        stores = memory_stores(self.system, self.world, self.metrics, self.values)
+        wiring = Wiring(self.system, self.world, self.values, self._channel_for, stores)
+        return {component: wiring.make(component) for component in self.table.hosts}
+
+    def _channel_for(self, component: str, service: str) -> Channel:
+        if self.system.services[service].component in self.table.hosts:
+            return LocalChannel(self.system, self.endpoints, component)
+        return self._elsewhere(self, component, service)
+
+    def _owning(self, world: World) -> World:
+        routing = self.deployment.routing
+        if routing is None:
+            return world
+        return OwningWorld(
+            world, self.values[routing.index_variable], len(self.values[routing.order_variable])
+        )
