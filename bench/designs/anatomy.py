@@ -20,9 +20,9 @@ from generated.taskqueue.messages import JobSpec, SubmitJobRequest
 from runtime.client import Client
 from runtime.launch import launched
 
-CALLS = 200
-_WARM_UP = 50
-_BUSY_MS = 4000
+CALLS = 150
+_WARM_UP = 30
+_BUSY_MS = 3000
 _SLOTS = 6
 _ARRIVAL_S = 3.0
 SUBMIT, CREATE, ENQUEUE = (

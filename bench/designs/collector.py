@@ -29,7 +29,8 @@ async def collecting() -> AsyncIterator[list[Span]]:
     """Receives spans of all nodes that are started within it."""
     spans: list[Span] = []
     server = grpc.aio.server()
-    trace_service_pb2_grpc.add_TraceServiceServicer_to_server(_Receiver(spans), server)
+    add: Any = trace_service_pb2_grpc.add_TraceServiceServicer_to_server
+    add(_Receiver(spans), server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     try:
@@ -39,7 +40,7 @@ async def collecting() -> AsyncIterator[list[Span]]:
         await server.stop(1.0)
 
 
-class _Receiver(trace_service_pb2_grpc.TraceServiceServicer):  # type: ignore[misc]
+class _Receiver(trace_service_pb2_grpc.TraceServiceServicer):
     def __init__(self, spans: list[Span]) -> None:
         self._spans = spans
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import os
 import signal
@@ -16,7 +15,6 @@ from typing import Any
 import psutil
 import pytest
 import pytest_asyncio
-from click.testing import CliRunner
 from rich.console import Console
 
 from generated.taskqueue.clients import (
@@ -33,8 +31,7 @@ from generated.taskqueue.messages import (
     WorkerHeartbeatRequest,
 )
 from runtime.conditions import Condition, Failure
-from runtime.launch import Launched, NodeDied, PortsTaken, WrongSettings, launched
-from runtime.launch.__main__ import command
+from runtime.launch import Launched, NodeDied, launched
 from runtime.launch.view import View
 from tests.runtime.up import PATIENCE, run, up
 
@@ -239,71 +236,6 @@ def test_a_taken_port_is_told_before_anything_starts() -> None:
     assert result.stdout == ""
 
 
-async def test_replicas_take_consecutive_ports() -> None:
-    """Replicas that are given a port take it and those after it, and know their place among all of them."""
-    for base in range(20_000, 30_000, 100):
-        replicas = launched(
-            "taskqueue.monolith", tls=False, settings={"NODE_PORT": str(base)}, patience=0.001
-        )
-        try:
-            async with replicas:
-                raise AssertionError("no node is healthy so soon")
-        except PortsTaken:
-            continue
-        except Exception as error:
-            assert type(error).__name__ == "NotHealthy"
-        break
-    addresses = [f"127.0.0.1:{base + index}" for index in range(6)]
-    assert list(replicas.endpoints.values()) == addresses
-    for index, process in enumerate(replicas.processes.values()):
-        variables = process.planned.variables
-        assert process.name == f"monolith-{index}"
-        assert variables["NODE_INDEX"] == str(index)
-        assert variables["NODE_ADDRS"] == ",".join(addresses)
-        assert variables["NODE_PORT"] == str(base + index)
-        assert variables["WORKER_ID"] == process.name
-        assert not process.running
-
-
-async def test_without_tls_each_principal_has_a_token_of_its_own() -> None:
-    """Every node gets its own token and the digests of all, and no token is another node's."""
-    running = launched(MICROSERVICES, ports="auto", tls=False, patience=0.001)
-    with pytest.raises(Exception, match="Not healthy"):
-        async with running:
-            pass
-    variables = {name: process.planned.variables for name, process in running.processes.items()}
-    tokens = {name: found["CALLER_TOKEN"] for name, found in variables.items()}
-
-    assert len(set(tokens.values())) == len(NODES)
-    for found in variables.values():
-        digests = dict(pair.split("=") for pair in found["ACCEPTED_TOKENS"].split(","))
-        assert digests == {name: hashlib.sha256(token.encode()).hexdigest() for name, token in tokens.items()}
-        assert "TLS_KEY_FILE" not in found
-
-
-async def test_wrong_settings_are_told_all_at_once() -> None:
-    """A variable that nobody reads, one that is the launcher's and a bad value come in one message."""
-    settings = {"WORKER_SLOT": "2", "JOB_SERVICE_ADDR": "a:1", "GATEWAY_PORT": "x", "PYTHONUNBUFFERED": "0"}
-
-    with pytest.raises(WrongSettings) as wrong:
-        async with launched(MICROSERVICES, settings=settings):
-            pass
-
-    assert wrong.value.problems[0] == (
-        "No node of taskqueue.microservices reads WORKER_SLOT. Did you mean 'WORKER_SLOTS'?"
-    )
-    assert wrong.value.problems[1] == "JOB_SERVICE_ADDR is given by the launcher and cannot be set."
-    assert wrong.value.problems[2] == "PYTHONUNBUFFERED is given by the launcher and cannot be set."
-    assert wrong.value.problems[3].startswith("GATEWAY_PORT: must be a port")
-
-
-async def test_a_rule_between_variables_is_checked_before_anything_starts() -> None:
-    """What a node would refuse is refused by the launcher, in the same words."""
-    with pytest.raises(WrongSettings, match="must be able to miss a beat"):
-        async with launched(MICROSERVICES, ports="auto", settings={"WORKER_TIMEOUT_MS": "10"}):
-            pass
-
-
 async def test_a_node_that_cannot_start_is_told() -> None:
     """A node that ends while the others come up takes the whole deployment down, with its own words."""
 
@@ -320,22 +252,3 @@ async def test_a_node_that_cannot_start_is_told() -> None:
             pass
     assert died.value.name == "result"
     assert any("cannot listen" in line for line in died.value.last_lines)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["up", "taskqueue.microservces"], "Did you mean 'taskqueue.microservices'?"),
-        (["up", "taskqueue"], "There are: taskqueue.microservices, taskqueue.monolith."),
-        (["up", "other.microservices"], "There is no system 'other'. There are: taskqueue."),
-        (["up", MICROSERVICES, "--set", "LOG_LEVEL"], "'LOG_LEVEL' is not NAME=VALUE."),
-        (["up", MICROSERVICES, "--set", "LOG_LEVEL=loud"], "LOG_LEVEL: must be one of DEBUG, INFO"),
-        (["up", MICROSERVICES, "--port", "auto"], "Did you mean '--ports'?"),
-    ],
-)
-def test_words_that_mean_nothing_are_told_with_what_was_meant(arguments: list[str], told: str) -> None:
-    """A slip of the pen ends with exit code 2 and the likeliest cure."""
-    result = CliRunner().invoke(command, arguments)
-
-    assert result.exit_code == 2
-    assert told in result.stderr
