@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from bench.machine import describe, free_port
+from bench.machine import describe
 from bench.pickup import pickup
 from bench.retained import retained
-from bench.sides import Side, environ, processes, token
+from bench.sides import bare, engine, measured
 from runtime.certs import make_certificates
 from runtime.systems import load_system
 
@@ -65,11 +62,11 @@ def compare(method: str, certificates: Path | None) -> dict[str, Any]:
     """Interleaved runs of the baseline and the engine; medians, so that one bad moment does not count."""
     with ExitStack() as running:
         sides = {
-            "bare": running.enter_context(_bare(method, certificates)),
-            "engine": running.enter_context(_engine(method, certificates)),
+            "bare": running.enter_context(bare(method, certificates)),
+            "engine": running.enter_context(engine(method, certificates)),
         }
         runs = [
-            {name: _measured(side, method, certificates) for name, side in sides.items()}
+            {name: measured(side, method, certificates, CALLS, IN_FLIGHT) for name, side in sides.items()}
             for _ in range(PAIRS)
         ]
     medians = {
@@ -85,51 +82,6 @@ def compare(method: str, certificates: Path | None) -> dict[str, Any]:
         "calls": CALLS,
         "in_flight": IN_FLIGHT,
     }
-
-
-def _measured(side: Side, method: str, certificates: Path | None) -> dict[str, float]:
-    caller = "gateway" if method == "enqueue" else ""
-    variables = environ(caller or ("" if certificates is None else "gateway"), certificates)
-    proof = token(caller) if caller and certificates is None else ""
-    command = [sys.executable, "-m", "bench.load", side.address, method, str(CALLS), str(IN_FLIGHT), proof]
-    before = side.cpu()
-    done = subprocess.run(
-        command, env={**os.environ, **variables}, capture_output=True, text=True, check=True
-    )
-    told: dict[str, float] = json.loads(done.stdout)
-    return {
-        "calls_per_s": told["calls_per_s"],
-        "cpu_us_per_call": (side.cpu() - before) / told["calls"] * 1e6,
-        "client_cpu_share": told["client_cpu_share"],
-    }
-
-
-@contextmanager
-def _bare(method: str, certificates: Path | None) -> Iterator[Side]:
-    ports = {role: free_port() for role in ("gateway", "job", "queue")}
-    roles = ["queue"] if method == "enqueue" else ["job", "queue", "gateway"]
-    upstreams = {"gateway": [f"127.0.0.1:{ports['job']}", f"127.0.0.1:{ports['queue']}"]}
-    commands = {
-        role: (["bench.bare", role, str(ports[role]), *upstreams.get(role, [])], environ(role, certificates))
-        for role in roles
-    }
-    with processes(commands, ports) as started:
-        yield Side(started, f"127.0.0.1:{ports[roles[-1]]}")
-
-
-@contextmanager
-def _engine(method: str, certificates: Path | None) -> Iterator[Side]:
-    ports = {role: free_port() for role in ("gateway", "job", "queue")}
-    roles = ["queue"] if method == "enqueue" else ["job", "queue", "gateway"]
-    wiring = {f"{role.upper()}_PORT": str(port) for role, port in ports.items()}
-    wiring |= {f"{role.upper()}_SERVICE_ADDR": f"127.0.0.1:{port}" for role, port in ports.items()}
-    wiring["RESULT_SERVICE_ADDR"] = f"127.0.0.1:{free_port()}"
-    commands = {
-        role: (["runtime.serve", f"{DEPLOYMENT}.{role}"], {**wiring, **environ(role, certificates)})
-        for role in roles
-    }
-    with processes(commands, ports) as started:
-        yield Side(started, f"127.0.0.1:{ports[roles[-1]]}")
 
 
 def _show(console: Console, found: Mapping[str, Any]) -> None:

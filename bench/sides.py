@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import socket
 import subprocess
@@ -15,6 +16,10 @@ from pathlib import Path
 
 import psutil
 
+from bench.machine import free_port
+
+DEPLOYMENT = "taskqueue.microservices"
+
 
 @dataclass(frozen=True, slots=True)
 class Side:
@@ -26,6 +31,64 @@ class Side:
     def cpu(self) -> float:
         """Processor seconds of all its processes so far."""
         return sum(sum(each.cpu_times()[:2]) for each in self.processes)
+
+
+@contextmanager
+def bare(method: str, certificates: Path | None) -> Iterator[Side]:
+    """Hand-written services: one that is called, or a chain of three."""
+    ports = {role: free_port() for role in ("gateway", "job", "queue")}
+    roles = ["queue"] if method == "enqueue" else ["job", "queue", "gateway"]
+    upstreams = {"gateway": [f"127.0.0.1:{ports['job']}", f"127.0.0.1:{ports['queue']}"]}
+    commands = {
+        role: (["bench.bare", role, str(ports[role]), *upstreams.get(role, [])], environ(role, certificates))
+        for role in roles
+    }
+    with processes(commands, ports) as started:
+        yield Side(started, f"127.0.0.1:{ports[roles[-1]]}")
+
+
+@contextmanager
+def engine(method: str, certificates: Path | None) -> Iterator[Side]:
+    """The same services under the engine."""
+    ports = {role: free_port() for role in ("gateway", "job", "queue")}
+    roles = ["queue"] if method == "enqueue" else ["job", "queue", "gateway"]
+    wiring = {f"{role.upper()}_PORT": str(port) for role, port in ports.items()}
+    wiring |= {f"{role.upper()}_SERVICE_ADDR": f"127.0.0.1:{port}" for role, port in ports.items()}
+    wiring["RESULT_SERVICE_ADDR"] = f"127.0.0.1:{free_port()}"
+    commands = {
+        role: (["runtime.serve", f"{DEPLOYMENT}.{role}"], {**wiring, **environ(role, certificates)})
+        for role in roles
+    }
+    with processes(commands, ports) as started:
+        yield Side(started, f"127.0.0.1:{ports[roles[-1]]}")
+
+
+def measured(
+    side: Side,
+    method: str,
+    certificates: Path | None,
+    calls: int,
+    in_flight: int,
+    *,
+    typed: bool = False,
+) -> dict[str, float]:
+    """Has a client make so many calls, and looks what that costs on either end."""
+    caller = "gateway" if method == "enqueue" else ""
+    variables = environ(caller or ("" if certificates is None else "gateway"), certificates)
+    proof = token(caller) if caller and certificates is None else ""
+    command = [sys.executable, "-m", "bench.load", side.address, method, str(calls), str(in_flight), proof]
+    command += ["typed"] if typed else []
+    before = side.cpu()
+    done = subprocess.run(
+        command, env={**os.environ, **variables}, capture_output=True, text=True, check=True
+    )
+    told: dict[str, float] = json.loads(done.stdout)
+    return {
+        "calls_per_s": told["calls_per_s"],
+        "cpu_us_per_call": (side.cpu() - before) / told["calls"] * 1e6,
+        "client_cpu_us_per_call": told["client_cpu_us_per_call"],
+        "client_cpu_share": told["client_cpu_share"],
+    }
 
 
 @contextmanager

@@ -44,6 +44,10 @@ class CompiledTemplates(jinja2.FileSystemBytecodeCache):
     def get_source_checksum(self, source: str) -> str:
         return super().get_source_checksum(f"{self._salt}\0{source}")
 
+    def load_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError):
+            super().load_bytecode(bucket)
+
     def dump_bytecode(self, bucket: Bucket) -> None:
         with suppress(OSError):
             Path(self.directory).mkdir(parents=True, exist_ok=True)

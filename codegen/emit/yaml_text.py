@@ -27,7 +27,8 @@ def scalar(value: str | int | bool | None) -> str:
     """A value on one line."""
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
         return value
-    return yaml.safe_dump(value, width=10**9, allow_unicode=True).removesuffix("...\n").strip()
+    text: str = yaml.safe_dump(value, width=10**9, allow_unicode=True)
+    return text.removesuffix("...\n").removesuffix("\n")
 
 
 def _lines(value: Any) -> Iterator[str]:

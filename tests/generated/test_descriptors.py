@@ -186,7 +186,7 @@ def test_client_messages_are_flat_and_tell_nothing_of_the_architecture() -> None
         assert not architecture & {word for field in message.fields for word in field.name.split("_")}
 
 
-@pytest.mark.req("TQ-208")
+@pytest.mark.req("TQ-208", "CH-12")
 def test_the_stubs_import_cleanly_from_anywhere(tmp_path: Path) -> None:
     """In a new interpreter elsewhere, the stub modules import without a warning or a change of the path."""
     modules = [

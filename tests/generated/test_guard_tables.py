@@ -16,7 +16,7 @@ from generated.taskqueue.policy import RESCUE
 from generated.taskqueue.system import SYSTEM
 from runtime.conditions import Condition
 from runtime.guard import Guard
-from runtime.tables import Method, Permission
+from runtime.tables import Method, Permission, Take
 
 METHODS = {method.name: method for service in SYSTEM.services.values() for method in service.methods}
 TRANSITION = METHODS["TransitionJobStatus"]
@@ -163,6 +163,18 @@ def test_an_edge_has_one_driver_and_one_stamp(source: str, target: str, stamp: s
     edge = JOB.edges[m.JobStatus.Value(source), m.JobStatus.Value(target)]
     assert edge.actors == {EDGES[source, target]}
     assert edge.stamps == (stamp,)
+
+
+@pytest.mark.req("CH-09", "CH-58")
+def test_what_a_record_keeps_of_the_way_it_ended() -> None:
+    """A failure always has a reason, and every canceled job shows the flag and the first reason given."""
+    ends = {JOB.states[target]: edge for (_, target), edge in JOB.edges.items() if target in JOB.terminal}
+    assert ends["FAILED"].takes == {"failure_reason": Take("reason", default="UNKNOWN_FAILURE")}
+    assert not ends["DONE"].takes
+    for source in (m.QUEUED, m.RUNNING):
+        canceled = JOB.edges[source, m.CANCELED]
+        assert canceled.sets == {"cancel_requested": True}
+        assert canceled.takes == {"cancel_reason": Take("reason", keep_first=True)}
 
 
 @pytest.mark.req("TQ-060", "TQ-061")

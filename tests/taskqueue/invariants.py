@@ -79,19 +79,18 @@ async def verify(stack: Stack, ledger: Ledger, *, may_vanish: bool = False) -> N
             told_of = told_of or (unknown_record and job_id not in ledger.accepted)
             assert told_of, f"{job_id} stays {JobStatus.Name(job.status)} without a word"
         else:
-            await _check_ended(stack, job, told_of=told[job_id] > 0)
+            await _check_ended(stack, job)
     for job_id, status in ledger.terminal.items():
         assert jobs[job_id].status == status, f"{job_id} changed its terminal state"
     check_assignments(stack)
 
 
-async def _check_ended(stack: Stack, job: JobSummary, *, told_of: bool) -> None:
+async def _check_ended(stack: Stack, job: JobSummary) -> None:
     envelope = await stack.envelope(job.job_id)
-    assert told_of or (envelope.found and envelope.terminal_status == job.status), job
+    assert envelope.found and envelope.terminal_status == job.status, job
     assert job.finished_at_ms >= max(job.created_at_ms, job.started_at_ms) > 0
     assert job.cancel_requested or job.status != CANCELED
-    if envelope.found:
-        assert envelope.checksum == sha256_hex(envelope.output_bytes)
+    assert envelope.checksum == sha256_hex(envelope.output_bytes)
     if job.status == DONE:
         assert (await stack.record(job.job_id)).failure_reason == ""
 

@@ -1,0 +1,76 @@
+"""Sentences in a spec may hold whatever people write; what is generated from them stays sound."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from codegen.emit.artefact import docstring
+from codegen.generate import build
+from tests.codegen.projects import LOCKER
+
+SENTENCES = [
+    'It says "no"',
+    'Three quotes """ and more"',
+    "A path C:\\new\\user \\",
+    "Two\nlines",
+    "{braces}, {{ templates }}, {% tags %} and %s",
+    "# hash // slash */ --> <b> & | `tick`",
+    "Später ✓ \u2028 ",
+    " ".join(["long"] * 60),
+]
+PROSE = {"doc", "trigger", "title", "summary", "owns"}
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_any_sentence_makes_sound_files(sentence: str, tmp_path: Path) -> None:
+    """With an odd sentence in every place for one, all Python compiles, YAML loads, and protoc is content."""
+    for path in LOCKER.glob("*.yaml"):
+        target = tmp_path / "spec/locker" / path.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        data = said(yaml.safe_load(path.read_text(encoding="utf-8")), sentence)
+        target.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
+    wanted, outcome = build(tmp_path)
+    assert not outcome.diagnostics
+    for name, text in wanted.items():
+        if name.endswith((".py", ".pyi")):
+            ast.parse(text, name)
+        if name.endswith(".yaml"):
+            list(yaml.safe_load_all(text))
+        if name.startswith("generated/locker/") and name.endswith(".py"):
+            assert max(map(len, code_lines(text))) <= 110, name
+
+
+def said(data: Any, sentence: str) -> Any:
+    """A spec in which every sentence is this one."""
+    if isinstance(data, dict):
+        return {
+            key: sentence if key in PROSE and isinstance(value, str) else said(value, sentence)
+            for key, value in data.items()
+        }
+    return [said(each, sentence) for each in data] if isinstance(data, list) else data
+
+
+def code_lines(text: str) -> list[str]:
+    """The lines of a module without comments and one-line strings, which no formatter may break."""
+    lines = text.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        plain = token.type == tokenize.STRING and token.start[0] == token.end[0]
+        if token.type == tokenize.COMMENT or plain:
+            lines[token.start[0] - 1] = ""
+    return lines
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+@pytest.mark.parametrize("indent", [0, 4, 8])
+def test_a_docstring_says_what_the_spec_says(sentence: str, indent: int) -> None:
+    """Read by Python, the text between the quotes is the sentence of the spec, line breaks apart."""
+    literal = f'"""{docstring(sentence, indent)}"""'
+    assert " ".join(ast.literal_eval(literal).split()) == " ".join(sentence.split())
+    assert all(len(line) <= 110 for line in f"{' ' * indent}{literal}".splitlines())
