@@ -1,4 +1,4 @@
-"""What one call costs on this machine: the inputs of the capacity model, measured apart from what it predicts."""
+"""What one call costs here: the inputs of the capacity model, measured apart from what it predicts."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ of those calls as an RPC, a monolith node as a call within the process; both pay
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 
 from bench.calibration import Costs
@@ -87,9 +87,11 @@ class Capacity(Record):
     six_machines: Outlook
 
 
-def model(design: DesignResult, costs: Costs, cores: int, *, in_process: bool, slots: int) -> Capacity:
-    """Predicts every closed-loop step of a design that asks for no listings, and looks further."""
-    checked = [each for each in design.steps if each.load.loop == "closed" and each.secondary is None]
+def model(design: DesignResult, costs: Costs, cores: int, *, in_process: bool, slots: int) -> Capacity | None:
+    """Predicts the steps of a design that leave the machine no rest, and looks further."""
+    checked = [each for each in design.steps if _saturating(each)]
+    if not checked:
+        return None
     busiest = max(checked, key=lambda each: each.load.level)
     return Capacity(
         deployment=design.deployment,
@@ -114,7 +116,7 @@ def request_us(mix: Mix, costs: Costs, *, in_process: bool, jobs_per_submit: flo
 
 def node_us(mix: Mix, costs: Costs, *, in_process: bool, jobs_per_submit: float = 1.0) -> dict[str, float]:
     """The same for each process: the client, and the nodes of a design (a monolith is one node here)."""
-    deal, found = mix.deal(), Counter[str]()
+    deal, found = mix.deal(), defaultdict[str, float](float)
     runs = mix.submit / len(deal) * jobs_per_submit
     for kind in deal:
         found[CLIENT] += costs.caller_us / len(deal)
@@ -133,7 +135,6 @@ def check(step: StepResult, costs: Costs, cores: int, *, in_process: bool) -> Ch
     available = max(0.1, cores - step.other_cpu_s / load.run_s)
     predicted = request_us(load.mix, costs, in_process=in_process, jobs_per_submit=ratio)
     used = step.client_cpu_s + sum(node.cpu_s for node in step.nodes)
-    alone = load.level / predicted if load.level == 1 else available / predicted
     return Check(
         step=load.step,
         level=load.level,
@@ -141,7 +142,7 @@ def check(step: StepResult, costs: Costs, cores: int, *, in_process: bool) -> Ch
         jobs_per_submit=round(ratio, 2),
         predicted_us=round(predicted, 1),
         measured_us=round(used / max(step.primary.answered, 1) * 1e6, 1),
-        predicted_per_s=round(alone * 1e6, 1),
+        predicted_per_s=round(available / predicted * 1e6, 1),
         measured_per_s=step.primary.per_s,
     )
 
@@ -171,7 +172,7 @@ def outlook(mix: Mix, costs: Costs, *, in_process: bool, slots: int) -> Outlook:
     )
 
 
-def _pay(found: Counter[str], path: Path, own_us: float, times: float, costs: Costs) -> None:
+def _pay(found: dict[str, float], path: Path, own_us: float, times: float, costs: Costs) -> None:
     """Adds the calls of a path to those who make and take them; own work is shared among the takers."""
     for caller, callee in path:
         found[caller] += costs.caller_us * times
@@ -190,6 +191,11 @@ def _inside(kind: str, costs: Costs) -> float:
     if kind == "job":
         return known["job"] - known["submit"]
     return max(0.0, known.get(kind, known["status"]) - costs.local_us)
+
+
+def _saturating(step: StepResult) -> bool:
+    """A single user waits more than it asks; listings are not in the model."""
+    return step.load.loop == "closed" and step.load.level > 1 and not step.load.mix.list
 
 
 def _jobs_per_submit(step: StepResult) -> float:

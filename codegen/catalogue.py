@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codegen.review.complaints import COMPLAINTS, Complaint
 from codegen.rules import RULES
 from codegen.rules.rule import Rule
 
@@ -15,11 +16,12 @@ _SECTIONS = {
     "E6": "`environment.yaml`",
     "E7": "`deployments.yaml`",
     "E8": "`system.yaml`",
+    "E9": "Change records and accepted forms",
 }
 _INTRODUCTION = """\
 # Complaints about a spec
 
-Generated from `codegen/rules/`. Do not edit; run `nox -s generate`.
+Generated from `codegen/rules/` and `codegen/review/`. Do not edit; run `nox -s generate`.
 
 A spec is checked as a whole before anything is generated. Every complaint has a place, a code, a sentence
 and, where there is one, a way out. The examples below are shortened: `…` stands for what does not matter.
@@ -30,12 +32,13 @@ def catalogue() -> str:
     """The text of docs/errors.md: every code, what it means, and both sides of it."""
     parts = [_INTRODUCTION]
     for prefix, title in _SECTIONS.items():
-        rules = sorted((rule for rule in RULES if rule.code.startswith(prefix)), key=lambda rule: rule.code)
+        every: list[Rule | Complaint] = [*RULES, *COMPLAINTS]
+        rules = sorted((rule for rule in every if rule.code.startswith(prefix)), key=lambda rule: rule.code)
         parts += [f"## {title}\n", *(_entry(rule) for rule in rules)]
     return "\n".join(parts)
 
 
-def _entry(rule: Rule) -> str:
+def _entry(rule: Rule | Complaint) -> str:
     warning = " This is a warning." if rule.severity == "warning" else ""
     return f"""\
 ### {rule.code}

@@ -16,6 +16,7 @@ from runtime.client import Client
 from runtime.launch import Launched, launched
 
 Watch = Callable[[Load, Tick], None]
+Finished = Callable[[StepResult], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ async def measure(
     *,
     settings: Mapping[str, str] | None = None,
     watch: Watch | None = None,
+    finished: Finished | None = None,
 ) -> Measured:
     """Launches a design, puts each load on it, and takes it down."""
     async with (
@@ -51,7 +53,11 @@ async def measure(
         Fleet(Target.of(running.env), workload.clients) as fleet,
     ):
         bench = _Bench(running, client, fleet, workload, watch or _unwatched)
-        steps = [await bench.step(load, repeat) for load in workload.loads()]
+        steps = []
+        for load in workload.loads():
+            steps.append(await bench.step(load, repeat))
+            if finished is not None:
+                finished(steps[-1])
         return Measured(launch_of(running), tuple(steps))
 
 

@@ -56,9 +56,12 @@ class Told:
         if self._live is not None:
             self._live.stop()
 
-    def phase(self, where: str, worth_s: float = 0.0) -> None:
-        """Says what comes now. `worth_s` is how much of the plan the phase before was."""
-        self._done_s += worth_s
+    def worth(self, seconds: float) -> None:
+        """Takes that much of the plan as done."""
+        self._done_s += seconds
+
+    def phase(self, where: str) -> None:
+        """Says what comes now."""
         self._where = where
         self._show("")
         if self._live is None:

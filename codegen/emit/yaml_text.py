@@ -27,7 +27,8 @@ def scalar(value: str | int | bool | None) -> str:
     """A value on one line."""
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
         return value
-    text: str = yaml.safe_dump(value, width=10**9, allow_unicode=True)
+    style = '"' if isinstance(value, str) and value.splitlines() not in ([], [value]) else None
+    text: str = yaml.safe_dump(value, width=10**9, allow_unicode=True, default_style=style)
     return text.removesuffix("...\n").removesuffix("\n")
 
 

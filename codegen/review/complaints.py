@@ -34,14 +34,14 @@ COMPLAINTS = (
     Complaint(
         "E903",
         "A change record names its schema on the first line.",
-        wrong="system: taskqueue",
-        right="# yaml-language-server: $schema=../schema/change.schema.json\nsystem: taskqueue",
+        wrong="system: locker",
+        right="# yaml-language-server: $schema=../schema/change.schema.json\nsystem: locker",
     ),
     Complaint(
         "E904",
         "A change record is about a system that exists.",
         wrong="system: taskqeue",
-        right="system: taskqueue",
+        right="system: locker",
     ),
     Complaint(
         "E905",
@@ -71,7 +71,7 @@ COMPLAINTS = (
         "E909",
         "The accepted form of a system can be read; only `python -m codegen review --accept` writes it.",
         wrong='{"system": {}, …}',
-        right='{"system": {"name": "taskqueue", …}, …, "records": ["0001-…"]}',
+        right='{"system": {"name": "locker", …}, …, "records": ["0001-…"]}',
     ),
     Complaint(
         "E910",

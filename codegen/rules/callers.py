@@ -20,7 +20,7 @@ _NEEDED_ROLES = {
     "E401",
     "The caller matrix has someone who is no principal.",
     wrong="may_call:\n  gatewy: {}",
-    right="may_call:\n  gateway: {}",
+    right="may_call:\n  desk: {}",
     spreads=True,
 )
 def unknown_principal(spec: Spec) -> Iterator[Finding]:
@@ -34,8 +34,8 @@ def unknown_principal(spec: Spec) -> Iterator[Finding]:
 @rule(
     "E402",
     "A permission names a service or method that does not exist.",
-    wrong="gateway:\n  QueueInternalService: [Enqueue]",
-    right="gateway:\n  QueueInternalService: [EnqueueJob]",
+    wrong="desk:\n  QueueInternalService: [Enqueue]",
+    right="desk:\n  QueueInternalService: [EnqueueJob]",
     spreads=True,
 )
 def unknown_permission(spec: Spec) -> Iterator[Finding]:
@@ -55,10 +55,8 @@ def unknown_permission(spec: Spec) -> Iterator[Finding]:
 @rule(
     "E403",
     "A permission is given twice.",
-    wrong=(
-        "gateway:\n  ResultInternalService: [StoreResult, StoreResult: {only: {terminal_status: CANCELED}}]"
-    ),
-    right="gateway:\n  ResultInternalService: [StoreResult: {only: {terminal_status: CANCELED}}]",
+    wrong=("desk:\n  ResultInternalService: [StoreResult, StoreResult: {only: {terminal_status: CANCELED}}]"),
+    right="desk:\n  ResultInternalService: [StoreResult: {only: {terminal_status: CANCELED}}]",
 )
 def permission_twice(spec: Spec) -> Iterator[Finding]:
     seen: set[tuple[str, str]] = set()
@@ -167,7 +165,7 @@ def proof_without_variable(spec: Spec) -> Iterator[Finding]:
     "E411",
     "Someone who proves nothing may move an entity directly.",
     wrong="client:  # proof: [anonymous]\n  JobInternalService: [TransitionJobStatus]",
-    right="coordinator:  # proof: [certificate]\n  JobInternalService: [TransitionJobStatus]",
+    right="vault:  # proof: [certificate]\n  JobInternalService: [TransitionJobStatus]",
     severity="warning",
 )
 def anonymous_drives(spec: Spec) -> Iterator[Finding]:
@@ -181,8 +179,8 @@ def anonymous_drives(spec: Spec) -> Iterator[Finding]:
 @rule(
     "E413",
     "A component is anonymous, so that anyone could pass for it.",
-    wrong="coordinator: {proof: [anonymous]}  # a component",
-    right="coordinator: {proof: [certificate, token]}",
+    wrong="vault: {proof: [anonymous]}  # a component",
+    right="vault: {proof: [certificate, token]}",
 )
 def anonymous_component(spec: Spec) -> Iterator[Finding]:
     for name, principal in spec.callers.principals.items():

@@ -29,9 +29,9 @@ class Need(NamedTuple):
     wrong="# lifecycle.yaml\ndispatch: {by: [worker]}\n# callers.yaml\nworker: {}",
     right=(
         "# lifecycle.yaml\n"
-        "dispatch: {by: [coordinator]}\n"
+        "dispatch: {by: [vault]}\n"
         "# callers.yaml\n"
-        "coordinator: {JobInternalService: [TransitionJobStatus]}"
+        "vault: {JobInternalService: [TransitionJobStatus]}"
     ),
     needs=_FILES,
 )
@@ -51,15 +51,15 @@ def actor_without_permission(spec: Spec) -> Iterator[Finding]:
     "An actor may not make a call that comes before its transition.",
     wrong=(
         "# lifecycle.yaml\n"
-        "complete: {by: [coordinator], after: [ResultInternalService.StoreResult]}\n"
+        "complete: {by: [vault], after: [ResultInternalService.StoreResult]}\n"
         "# callers.yaml\n"
-        "coordinator: {}"
+        "vault: {}"
     ),
     right=(
         "# lifecycle.yaml\n"
-        "complete: {by: [coordinator], after: [ResultInternalService.StoreResult]}\n"
+        "complete: {by: [vault], after: [ResultInternalService.StoreResult]}\n"
         "# callers.yaml\n"
-        "coordinator: {ResultInternalService: [StoreResult]}"
+        "vault: {ResultInternalService: [StoreResult]}"
     ),
     needs=_FILES,
 )
@@ -76,11 +76,11 @@ def after_without_permission(spec: Spec) -> Iterator[Finding]:
     "E214",
     "The condition of a permission excludes a transition of the actor.",
     wrong=(
-        "# withdraw: {from: QUEUED, to: CANCELED, by: [gateway]}\n"
+        "# withdraw: {from: QUEUED, to: CANCELED, by: [desk]}\n"
         "- TransitionJobStatus: {only: {to_status: FAILED}}"
     ),
     right=(
-        "# withdraw: {from: QUEUED, to: CANCELED, by: [gateway]}\n"
+        "# withdraw: {from: QUEUED, to: CANCELED, by: [desk]}\n"
         "- TransitionJobStatus: {only: {to_status: CANCELED}}"
     ),
     needs=_FILES,
@@ -125,16 +125,13 @@ def unknown_call(spec: Spec) -> Iterator[Finding]:
     "E312",
     "A method calls something that its component may not call.",
     wrong=(
-        "# services.yaml\n"
-        "GetJobStatus: {calls: [JobInternalService.GetJobRecord]}\n"
-        "# callers.yaml\n"
-        "gateway: {}"
+        "# services.yaml\nGetJobStatus: {calls: [JobInternalService.GetJobRecord]}\n# callers.yaml\ndesk: {}"
     ),
     right=(
         "# services.yaml\n"
         "GetJobStatus: {calls: [JobInternalService.GetJobRecord]}\n"
         "# callers.yaml\n"
-        "gateway: {JobInternalService: [GetJobRecord]}"
+        "desk: {JobInternalService: [GetJobRecord]}"
     ),
     needs=_FILES,
 )
@@ -178,7 +175,7 @@ def _has_own_time(spec: Spec, row: MethodRow, ref: str) -> bool:
     "E407",
     "Nobody may call a method.",
     wrong="# callers.yaml has no GetResult\nResultInternalService: {methods: {GetResult: {}}}",
-    right="gateway:\n  ResultInternalService: [GetResult]",
+    right="desk:\n  ResultInternalService: [GetResult]",
     needs=_FILES,
     spreads=True,
 )

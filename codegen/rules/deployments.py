@@ -34,8 +34,8 @@ def unknown_component(spec: Spec) -> Iterator[Finding]:
 @rule(
     "E702",
     "A deployment leaves a component out.",
-    wrong="nodes: {gateway: {hosts: [gateway]}}  # and no node for the queue",
-    right="nodes: {gateway: {hosts: [gateway]}, queue: {hosts: [queue]}}",
+    wrong="nodes: {desk: {hosts: [desk]}}  # and no node for the queue",
+    right="nodes: {desk: {hosts: [desk]}, queue: {hosts: [queue]}}",
     needs=("deployments", "services"),
     spreads=True,
 )
@@ -51,8 +51,8 @@ def unhosted(spec: Spec) -> Iterator[Finding]:
 @rule(
     "E703",
     "Two nodes of a deployment host the same component.",
-    wrong="nodes: {gateway: {hosts: [gateway, queue]}, queue: {hosts: [queue]}}",
-    right="nodes: {gateway: {hosts: [gateway]}, queue: {hosts: [queue]}}",
+    wrong="nodes: {desk: {hosts: [desk, queue]}, queue: {hosts: [queue]}}",
+    right="nodes: {desk: {hosts: [desk]}, queue: {hosts: [queue]}}",
     spreads=True,
 )
 def hosted_twice(spec: Spec) -> Iterator[Finding]:
@@ -72,7 +72,7 @@ def hosted_twice(spec: Spec) -> Iterator[Finding]:
     "E714",
     "Clients are let in to a node that does not exist.",
     wrong="ingress: [gatway]",
-    right="ingress: [gateway]",
+    right="ingress: [desk]",
     spreads=True,
 )
 def unknown_ingress(spec: Spec) -> Iterator[Finding]:
@@ -87,8 +87,8 @@ def unknown_ingress(spec: Spec) -> Iterator[Finding]:
 @rule(
     "E715",
     "Clients are let in to a node that has nothing for them.",
-    wrong="ingress: [gateway, queue]  # nobody outside may call the queue",
-    right="ingress: [gateway]",
+    wrong="ingress: [desk, queue]  # nobody outside may call the queue",
+    right="ingress: [desk]",
     needs=("callers", "services", "deployments"),
 )
 def needless_ingress(spec: Spec) -> Iterator[Finding]:
@@ -106,7 +106,7 @@ def needless_ingress(spec: Spec) -> Iterator[Finding]:
     "E716",
     "Someone outside may call a service, but is not let in to its node.",
     wrong="ingress: []  # and client may call TaskQueuePublicService",
-    right="ingress: [gateway]",
+    right="ingress: [desk]",
     needs=("callers", "services", "deployments"),
 )
 def missing_ingress(spec: Spec) -> Iterator[Finding]:
@@ -144,7 +144,7 @@ def bad_slots(spec: Spec) -> Iterator[Finding]:
 @rule(
     "E719",
     "A node has a default for a variable that it does not read, or one that the variable cannot have.",
-    wrong='nodes: {gateway: {defaults: {WORKER_SLOTS: "1"}}}',
+    wrong='nodes: {desk: {defaults: {WORKER_SLOTS: "1"}}}',
     right='nodes: {worker: {defaults: {WORKER_SLOTS: "1"}}}',
     needs=("deployments", "environment"),
     spreads=True,

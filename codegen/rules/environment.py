@@ -211,7 +211,7 @@ def secret_with_default(spec: Spec) -> Iterator[Finding]:
 @rule(
     "E609",
     "No node of any deployment reads a variable.",
-    wrong="NODE_PORT: {type: port, read_by: [gateway]}  # whose listen names another port",
+    wrong="NODE_PORT: {type: port, read_by: [desk]}  # whose listen names another port",
     right="NODE_PORT: {type: port, read_by: [monolith]}  # whose listen names it",
     needs=("environment", "deployments", "services"),
 )
@@ -230,8 +230,8 @@ def unread(spec: Spec) -> Iterator[Finding]:
 @rule(
     "E610",
     "Something is sure to need a variable that may be left unset.",
-    wrong="GATEWAY_PORT: {type: port}  # and the gateway listens on it",
-    right="GATEWAY_PORT: {type: port, default: 50051}",
+    wrong="DESK_PORT: {type: port}  # and the desk listens on it",
+    right="DESK_PORT: {type: port, default: 50051}",
     needs=("environment",),
 )
 def may_be_unset(spec: Spec) -> Iterator[Finding]:

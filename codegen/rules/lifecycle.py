@@ -35,7 +35,7 @@ def unknown_state(spec: Spec) -> Iterator[Finding]:
     "E204",
     "Something is done by someone who is no principal.",
     wrong="dispatch: {by: [cordinator]}",
-    right="dispatch: {by: [coordinator]}",
+    right="dispatch: {by: [vault]}",
     spreads=True,
 )
 def unknown_actor(spec: Spec) -> Iterator[Finding]:
@@ -82,7 +82,7 @@ def unknown_holder(spec: Spec) -> Iterator[Finding]:
     "E207",
     "Nobody does a transition.",
     wrong="dispatch: {by: []}",
-    right="dispatch: {by: [coordinator]}",
+    right="dispatch: {by: [vault]}",
 )
 def no_actor(spec: Spec) -> Iterator[Finding]:
     for path, what, actors in _acts(spec):

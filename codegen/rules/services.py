@@ -93,10 +93,10 @@ def unknown_message(spec: Spec) -> Iterator[Finding]:
 @rule(
     "E320",
     "A component is no principal, so nobody could tell who it is.",
-    wrong="components: {queue: {owns: the queue}}\nprincipals: {gateway: {proof: [token]}}",
+    wrong="components: {queue: {owns: the queue}}\nprincipals: {desk: {proof: [token]}}",
     right=(
         "components: {queue: {owns: the queue}}\n"
-        "principals: {gateway: {proof: [token]}, queue: {proof: [token]}}"
+        "principals: {desk: {proof: [token]}, queue: {proof: [token]}}"
     ),
     needs=("callers",),
     spreads=True,

@@ -17,7 +17,7 @@ _FILES = ("lifecycle", "types")
     "E208",
     "Two transitions lead from the same state to the same state.",
     wrong="dispatch: {from: QUEUED, to: RUNNING}\nstart: {from: QUEUED, to: RUNNING}",
-    right="dispatch: {from: QUEUED, to: RUNNING, by: [coordinator, scheduler]}",
+    right="dispatch: {from: QUEUED, to: RUNNING, by: [vault, scheduler]}",
 )
 def edge_twice(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():

@@ -32,8 +32,8 @@ key_twice = _text(
 wrong_files = _text(
     "E003",
     "A file of the spec is missing, cannot be read, or is none of the eight.",
-    wrong="# spec/taskqueue/lifecycles.yaml",
-    right="# spec/taskqueue/lifecycle.yaml",
+    wrong="# spec/locker/lifecycles.yaml",
+    right="# spec/locker/lifecycle.yaml",
 )
 unknown_key = _text(
     "E004",
@@ -44,8 +44,8 @@ unknown_key = _text(
 wrong_type = _text(
     "E005",
     "A value is of the wrong type.",
-    wrong="by: coordinator",
-    right="by: [coordinator]",
+    wrong="by: vault",
+    right="by: [vault]",
 )
 missing_key = _text(
     "E006",

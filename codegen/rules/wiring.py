@@ -40,8 +40,8 @@ def unknown_upstream(spec: Spec) -> Iterator[Finding]:
 @rule(
     "E705",
     "The address of another node is in a variable that is no address, or that the node does not read.",
-    wrong="gateway: {upstreams: {JOB_PORT: job}}",
-    right="gateway: {upstreams: {JOB_SERVICE_ADDR: job}}",
+    wrong="desk: {upstreams: {JOB_PORT: job}}",
+    right="desk: {upstreams: {JOB_SERVICE_ADDR: job}}",
     spreads=True,
 )
 def bad_address(spec: Spec) -> Iterator[Finding]:
@@ -55,8 +55,8 @@ def bad_address(spec: Spec) -> Iterator[Finding]:
 @rule(
     "E706",
     "A node listens on a variable that is no port, or that the node does not read.",
-    wrong="gateway: {listen: {port: JOB_SERVICE_ADDR}}",
-    right="gateway: {listen: {port: GATEWAY_PORT}}",
+    wrong="desk: {listen: {port: JOB_SERVICE_ADDR}}",
+    right="desk: {listen: {port: DESK_PORT}}",
     spreads=True,
 )
 def bad_port(spec: Spec) -> Iterator[Finding]:
@@ -107,8 +107,8 @@ def needless_upstream(spec: Spec) -> Iterator[Finding]:
 @rule(
     "E708",
     "A node may call a service of another node and has no way to it.",
-    wrong="gateway: {upstreams: {}}  # and gateway may call JobInternalService",
-    right="gateway: {upstreams: {JOB_SERVICE_ADDR: job}}",
+    wrong="desk: {upstreams: {}}  # and desk may call JobInternalService",
+    right="desk: {upstreams: {JOB_SERVICE_ADDR: job}}",
     needs=_FILES,
     spreads=True,
 )

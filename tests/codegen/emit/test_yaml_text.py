@@ -30,7 +30,8 @@ ODD = [
     "#",
     "- x",
 ]
-SCALARS = st.one_of(LINES, st.sampled_from(ODD), st.integers(), st.booleans(), st.none())
+BROKEN = ["a\nb", "\n", "a\n", "\r", "\n\n x", "a\x85", "a\u2028b", "tab\there"]
+SCALARS = st.one_of(LINES, st.sampled_from(ODD + BROKEN), st.integers(), st.booleans(), st.none())
 VALUES: st.SearchStrategy[Any] = st.recursive(
     SCALARS,
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(LINES, inner, max_size=3)),

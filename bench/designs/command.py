@@ -1,0 +1,216 @@
+"""`nox -s bench`: measures the designs of a system in turns and writes a report."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+from pydantic import ValidationError
+from rich.console import Console
+
+from bench import workload as workloads
+from bench.calibration import ROUNDS, Costs, calibrate
+from bench.capacity import model
+from bench.designs.anatomy import Anatomy, dissect
+from bench.designs.fairness import Unfair, require_fair, require_fair_plan
+from bench.designs.findings import Findings, Model
+from bench.designs.manifest import Machine, Manifest, commit, describe_design, describe_machine, notes
+from bench.designs.measure import Measured, measure
+from bench.designs.progress import Told, planned_seconds
+from bench.designs.results import DesignResult
+from bench.report import page, summary
+from bench.workload import Mix, Workload
+from runtime.systems import UnknownName, find_deployment, find_system
+
+RESULTS = Path(__file__).parents[1] / "results"
+_ANATOMY_S = 7.0
+_CALIBRATION_S = 8.0
+
+
+def numbers(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[float, ...] | None:
+    """`1,8,32` as numbers."""
+    return None if text is None else tuple(float(each) for each in text.split(","))
+
+
+@click.command("bench")
+@click.argument("target", default="taskqueue")
+@click.option("--quick", is_flag=True, help="About three minutes instead of the whole workload.")
+@click.option("--workload", "path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--step", "steps", multiple=True, help="Only this step of the workload; may be repeated.")
+@click.option("--concurrency", callback=numbers, help="Users of every closed loop, such as 1,8,32.")
+@click.option("--rate", callback=numbers, help="Requests per second of every open loop.")
+@click.option("--mix", help="submit:status:result[:cancel[:list]] of every step, such as 1:2:1.")
+@click.option("--job-ms", type=int, help="How long jobs take.")
+@click.option("--warm-up", "warm_up_s", type=float)
+@click.option("--run", "run_s", type=float)
+@click.option("--repeats", type=int)
+@click.option("--clients", type=int, help="Processes that send.")
+@click.option("--seed", type=int)
+@click.option("--tls/--no-tls", default=None)
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A variable of the nodes.")
+@click.option("--parts/--no-parts", default=True, help="Traces of a submit and the capacity model.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Where to write the results.")
+def bench(
+    target: str,
+    quick: bool,
+    path: Path | None,
+    steps: Sequence[str],
+    concurrency: tuple[float, ...] | None,
+    rate: tuple[float, ...] | None,
+    mix: str | None,
+    job_ms: int | None,
+    settings: Sequence[str],
+    parts: bool,
+    out: Path | None,
+    **options: float | None,
+) -> None:
+    """Measures TARGET: a system with all its designs, or one of them as <system>.<deployment>."""
+    console = Console()
+    try:
+        deployments = deployments_of(target)
+        chosen = workloads.read(path or workloads.FOLDER / f"{target.partition('.')[0]}.yaml", quick=quick)
+        chosen = chosen.only(steps) if steps else chosen
+        chosen = chosen.with_steps(mix=Mix.parse(mix).model_dump() if mix else None, job_ms=job_ms)
+        chosen = chosen.with_steps(["closed"], levels=concurrency).with_steps(["open"], levels=rate)
+        chosen = chosen.changed(**options)
+        given = dict(each.split("=", 1) for each in settings)
+        found = asyncio.run(Run(console, deployments, chosen, given, quick, parts).findings())
+    except (Unfair, UnknownName, ValidationError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    folder = out or RESULTS / found.manifest.stamp
+    found.save(folder)
+    console.print(summary.table(found))
+    console.print(f"Report: {page.write(found, folder)}", soft_wrap=True, highlight=False)
+
+
+def deployments_of(target: str) -> list[str]:
+    """Every design of a system, or the one that is named."""
+    if "." in target:
+        find_deployment(target)
+        return [target]
+    return [f"{target}.{name}" for name in find_system(target).deployments]
+
+
+class Run:
+    """One invocation."""
+
+    def __init__(
+        self,
+        console: Console,
+        deployments: Sequence[str],
+        workload: Workload,
+        settings: Mapping[str, str],
+        quick: bool,
+        parts: bool,
+    ) -> None:
+        self._console = console
+        self._deployments = deployments
+        self._workload = workload
+        self._settings = settings
+        self._quick = quick
+        self._parts = parts
+        self._stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+
+    async def findings(self) -> Findings:
+        """Measures everything; raises if it could not be compared."""
+        compared = len(self._deployments) > 1
+        if compared:
+            require_fair_plan(self._deployments, self._workload, self._settings)
+        machine = describe_machine()
+        seconds = planned_seconds(self._workload, len(self._deployments))
+        if self._parts:
+            seconds += len(self._deployments) * _ANATOMY_S + self._rounds() * _CALIBRATION_S
+        with Told(self._console, seconds) as told:
+            measured = await self._in_turns(told)
+            manifest = self._manifest(machine, measured)
+            if compared:
+                require_fair(manifest)
+            anatomies, costs = await self._taken_apart(told)
+        designs = {
+            _short(name): DesignResult(
+                deployment=name, steps=tuple(step for each in runs for step in each.steps)
+            )
+            for name, runs in measured.items()
+        }
+        return Findings(
+            manifest=manifest,
+            designs=designs,
+            anatomies=anatomies,
+            model=self._model(designs, costs, machine) if costs is not None else None,
+        )
+
+    async def _in_turns(self, told: Told) -> dict[str, list[Measured]]:
+        found: dict[str, list[Measured]] = {name: [] for name in self._deployments}
+        for repeat in range(self._workload.repeats):
+            for name in self._deployments:
+                told.phase(f"round {repeat + 1} of {self._workload.repeats}: {name}")
+                found[name].append(
+                    await measure(
+                        name,
+                        self._workload,
+                        repeat,
+                        settings=self._settings,
+                        watch=told.tick,
+                        finished=told.step,
+                    )
+                )
+        return found
+
+    async def _taken_apart(self, told: Told) -> tuple[dict[str, Anatomy], Costs | None]:
+        if not self._parts:
+            return {}, None
+        anatomies = {}
+        for name in self._deployments:
+            told.phase(f"one SubmitJob of {name}, hop by hop")
+            anatomies[_short(name)] = await dissect(name, tls=self._workload.tls)
+            told.worth(_ANATOMY_S)
+        told.phase("what one call costs")
+        return anatomies, await asyncio.to_thread(calibrate, tls=self._workload.tls, rounds=self._rounds())
+
+    def _manifest(self, machine: Machine, measured: Mapping[str, Sequence[Measured]]) -> Manifest:
+        designs = {
+            _short(name): describe_design(
+                name,
+                self._workload,
+                machine,
+                [each.launch for each in runs],
+                self._settings,
+                max(sum(step.keyed for step in each.steps) for each in runs),
+            )
+            for name, runs in measured.items()
+        }
+        return Manifest(
+            stamp=self._stamp,
+            command=f"python -m bench {shlex.join(sys.argv[1:])}".strip(),
+            commit=commit(),
+            quick=self._quick,
+            machine=machine,
+            workload=self._workload,
+            workload_digest=self._workload.digest,
+            order=tuple(self._deployments) * self._workload.repeats,
+            designs=designs,
+            notes=notes(designs),
+        )
+
+    def _model(self, designs: Mapping[str, DesignResult], costs: Costs, machine: Machine) -> Model | None:
+        found = {}
+        for name, design in designs.items():
+            _, table = find_deployment(design.deployment)
+            capacity = model(
+                design, costs, machine.cores, in_process=table.in_process, slots=table.slots_total or 1
+            )
+            if capacity is not None:
+                found[name] = capacity
+        return Model(costs=costs, designs=found) if found else None
+
+    def _rounds(self) -> int:
+        return 1 if self._quick else ROUNDS
+
+
+def _short(deployment: str) -> str:
+    return deployment.partition(".")[2]
