@@ -114,6 +114,7 @@ class Run:
         self._settings = settings
         self._quick = quick
         self._parts = parts
+        self._order: list[str] = []
         self._stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
 
     async def findings(self) -> Findings:
@@ -148,6 +149,7 @@ class Run:
         found: dict[str, list[Measured]] = {name: [] for name in self._deployments}
         for repeat in range(self._workload.repeats):
             for name in self._deployments:
+                self._order.append(name)
                 told.phase(f"round {repeat + 1} of {self._workload.repeats}: {name}")
                 found[name].append(
                     await measure(
@@ -192,7 +194,7 @@ class Run:
             machine=machine,
             workload=self._workload,
             workload_digest=self._workload.digest,
-            order=tuple(self._deployments) * self._workload.repeats,
+            order=tuple(self._order),
             designs=designs,
             notes=notes(designs),
         )

@@ -20,6 +20,8 @@ class ProtocError(Exception):
 
 def compile_protos(protos: Sequence[Artefact], package: str = "generated") -> Iterator[Artefact]:
     """Compiles all .proto files in one run of the compiler."""
+    if not protos:
+        return
     # Imported here because it is slow, and most runs need no compiler.
     from grpc_tools import protoc
 

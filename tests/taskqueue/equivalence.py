@@ -1,7 +1,7 @@
 """The same calls against either design, in virtual time, and answers made comparable.
 
-What the two designs may differ in is named here and nowhere else: ids and times are their own, and a listing shows
-one node's jobs where each node lists its own (`ListJobs` is compared as the union over all nodes).
+What the two designs may differ in is named here and nowhere else: ids and times are their own, and a listing
+shows one node's jobs where each node lists its own (`ListJobs` is compared as the union over all nodes).
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ SEQUENCE = st.builds(
 )
 @given(steps=SEQUENCE)
 def test_both_designs_answer_every_sequence_of_calls_alike(steps: list[Step]) -> None:
-    """Whatever is called in whatever order, six microservices and six monolith nodes give the same answers."""
+    """Whatever is called, in whatever order, six services and six monolith nodes give the same answers."""
     assert answers("microservices", steps) == answers("monolith", steps)
 
 

@@ -1,0 +1,76 @@
+"""Specs that use little of the language: what is left out leaves no hole in what is generated."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from codegen.__main__ import main
+from codegen.generate import build
+from tests.codegen.projects import LOCKER, snapshot
+
+Data = dict[str, Any]
+
+
+def methods(data: Data) -> list[Data]:
+    return [row for service in data["services"]["services"].values() for row in service["methods"].values()]
+
+
+def without_entities(data: Data) -> None:
+    data["lifecycle"]["entities"] = {}
+    data["services"]["services"]["VaultService"]["methods"]["MoveParcel"].pop("drives")
+    data["system"]["policies"].pop("retention")
+    data["environment"]["variables"].pop("KEPT_PARCELS")
+
+
+def without_retries(data: Data) -> None:
+    data["system"]["policies"]["retry"] = {}
+    for row in methods(data):
+        row.pop("retry", None)
+
+
+def without_soft_outcomes(data: Data) -> None:
+    conditions = data["errors"]["conditions"]
+    soft = [name for name, row in conditions.items() if "soft" in row]
+    for name in soft:
+        conditions.pop(name)
+    for row in methods(data):
+        row["raises"] = [name for name in row.get("raises", []) if name not in soft]
+
+
+def without_odds_and_ends(data: Data) -> None:
+    data["environment"].pop("rules")
+    data["errors"].pop("events")
+    data["system"]["policies"].pop("log_fields")
+    for row in methods(data):
+        row.pop("route", None)
+
+
+@pytest.mark.parametrize(
+    "leave_out", [without_entities, without_retries, without_soft_outcomes, without_odds_and_ends]
+)
+def test_what_a_spec_leaves_out_is_not_missed(leave_out: Callable[[Data], None], tmp_path: Path) -> None:
+    """A spec without some part of the language is accepted, and every module made from it is Python."""
+    data = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in LOCKER.glob("*.yaml")}
+    leave_out(data)
+    (tmp_path / "spec/locker").mkdir(parents=True)
+    for name, part in data.items():
+        (tmp_path / f"spec/locker/{name}.yaml").write_text(yaml.safe_dump(part, sort_keys=False))
+    wanted, outcome = build(tmp_path)
+    assert not outcome.diagnostics
+    for name, text in wanted.items():
+        if name.endswith(".py"):
+            ast.parse(text, name)
+
+
+def test_a_project_without_specs_is_a_project(tmp_path: Path) -> None:
+    """Before the first spec there are the schemas to write it by, and the pages about the language."""
+    assert main(["generate", "--root", str(tmp_path)]) == 0
+    made = snapshot(tmp_path)
+    assert {"spec/schema/types.schema.json", "docs/errors.md"} <= made.keys()
+    assert not [path for path in made if path.startswith("proto/")]

@@ -1,0 +1,73 @@
+"""The project around the code: its folders, its dependencies and the commands that its pages promise."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SESSIONS = set(
+    re.findall(
+        r"^@nox\.session.*\ndef (\w+)\(", (ROOT / "noxfile.py").read_text(encoding="utf-8"), re.MULTILINE
+    )
+)
+PAGES = ("README.md", "CONTRIBUTING.md")
+
+
+@pytest.mark.req("TQ-210", "CH-92")
+@pytest.mark.parametrize(
+    "path",
+    [
+        "README.md",
+        "proto/taskqueue_public.proto",
+        "proto/taskqueue_internal.proto",
+        "generated/taskqueue_public_pb2.py",
+        "generated/taskqueue/deploy/Dockerfile",
+        "generated/taskqueue/deploy/microservices/compose.yaml",
+        "generated/taskqueue/deploy/monolith/compose.yaml",
+        *(f"handlers/taskqueue/{name}.py" for name in ("gateway", "job", "queue", "coordinator")),
+        *(f"handlers/taskqueue/{name}.py" for name in ("worker", "result")),
+        "scripts/healthcheck.py",
+        "bench/results",
+    ],
+)
+def test_everything_has_its_place(path: str) -> None:
+    """The folders of the house hold what the repository is required to have."""
+    assert (ROOT / path).exists()
+
+
+@pytest.mark.req("TQ-216", "TQ-220")
+def test_the_services_need_no_database_and_no_consensus() -> None:
+    """Nothing that an image installs stores data or elects leaders: all state is in memory."""
+    lock = (ROOT / "requirements-run.lock").read_text(encoding="utf-8")
+    installed = set(re.findall(r"^([a-z0-9-]+)==", lock, re.MULTILINE))
+    assert {"grpcio", "protobuf"} <= installed
+    stores = ("sql", "redis", "mongo", "psycopg", "asyncpg", "raft", "etcd", "zookeeper", "kazoo", "boto")
+    assert [name for name in installed if any(each in name for each in stores)] == []
+
+
+@pytest.mark.req("TQ-219")
+def test_every_command_on_the_pages_is_there() -> None:
+    """A reader who types a command of the pages finds a session of that name."""
+    for page in PAGES:
+        named = set(re.findall(r"nox -s (\w+)", (ROOT / page).read_text(encoding="utf-8")))
+        assert named
+        assert named <= SESSIONS, f"{page} names {named - SESSIONS}"
+
+
+@pytest.mark.req("TQ-219")
+def test_continuous_integration_runs_what_the_readme_says() -> None:
+    """One command passes the tests, and it is the one that a newcomer is told."""
+    assert "nox -s test" in (ROOT / "README.md").read_text(encoding="utf-8")
+    script = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    assert script.rstrip().endswith("-m nox -s test")
+
+
+@pytest.mark.req("TQ-213", "TQ-214", "CH-13")
+def test_the_pages_say_how_a_change_is_recorded() -> None:
+    """What a record has to tell is on the page for contributors."""
+    text = " ".join((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split())
+    for item in ("what changed", "why", "expected impact", "why the design fails", "the scope"):
+        assert item in text
