@@ -1,20 +1,26 @@
-"""`nox -s bench -- NAME`: runs one of the benchmarks."""
+"""`nox -s bench -- NAME`: runs one of the benchmarks; without a name, the designs of the taskqueue."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 
-NAMES = {"engine": "bench.engine", "generation": "bench.generation"}
+NAMES = {
+    "engine": "bench.engine",
+    "generation": "bench.generation",
+    "designs-vs-bare": "bench.designs_vs_bare",
+    "report": "bench.report.again",
+}
+DESIGNS = "bench.designs.command"
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the benchmark that is named."""
-    if not arguments or arguments[0] not in NAMES:
-        print(f"usage: nox -s bench -- {'|'.join(NAMES)}", file=sys.stderr)
-        return 2
-    found: int = importlib.import_module(NAMES[arguments[0]]).main(arguments[1:])
-    return found
+    """Runs the benchmark that is named; everything else is a system or one of its deployments."""
+    if arguments and arguments[0] in NAMES:
+        found: int = importlib.import_module(NAMES[arguments[0]]).main(arguments[1:])
+        return found
+    importlib.import_module(DESIGNS).bench.main(arguments, prog_name="nox -s bench --")
+    return 0
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from codegen.review.complaints import COMPLAINTS, Complaint
+from codegen.review.complaints import COMPLAINTS
 from codegen.rules import RULES
+from codegen.rules.across import ACROSS
+from codegen.rules.complaint import Complaint
 from codegen.rules.rule import Rule
 
 _SECTIONS = {
@@ -15,7 +17,7 @@ _SECTIONS = {
     "E5": "`errors.yaml`",
     "E6": "`environment.yaml`",
     "E7": "`deployments.yaml`",
-    "E8": "`system.yaml`",
+    "E8": "`system.yaml`, and several specs together",
     "E9": "Change records and accepted forms",
 }
 _INTRODUCTION = """\
@@ -32,7 +34,7 @@ def catalogue() -> str:
     """The text of docs/errors.md: every code, what it means, and both sides of it."""
     parts = [_INTRODUCTION]
     for prefix, title in _SECTIONS.items():
-        every: list[Rule | Complaint] = [*RULES, *COMPLAINTS]
+        every: list[Rule | Complaint] = [*RULES, *ACROSS, *COMPLAINTS]
         rules = sorted((rule for rule in every if rule.code.startswith(prefix)), key=lambda rule: rule.code)
         parts += [f"## {title}\n", *(_entry(rule) for rule in rules)]
     return "\n".join(parts)

@@ -16,9 +16,11 @@ from codegen import cache
 from codegen.diagnostics import Diagnostic, render
 from codegen.emit import emit_code, emit_rest
 from codegen.emit.artefact import Artefact
+from codegen.emit.readme import missing_markers
 from codegen.emit.stubs import compile_protos
 from codegen.load import examine
 from codegen.output import OWNED, Deviation, apply, compare
+from codegen.rules.across import clashes
 from codegen.spec import Spec
 
 NOT_SYSTEMS = {"accepted", "changes", "schema"}
@@ -52,7 +54,7 @@ def load_all(root: Path) -> tuple[list[Spec], list[Diagnostic]]:
         complaints += found
         if spec is not None:
             specs.append(spec)
-    return specs, complaints
+    return specs, [*complaints, *clashes(specs), *missing_markers(root)]
 
 
 def build(root: Path) -> tuple[dict[str, str], Outcome]:

@@ -69,7 +69,10 @@ class Level:
     @property
     def failed(self) -> int:
         return sum(
-            count for each in self.repeats for codes in each.primary.failed.values() for count in codes.values()
+            count
+            for each in self.repeats
+            for codes in each.primary.failed.values()
+            for count in codes.values()
         )
 
     @property
@@ -96,9 +99,7 @@ class Level:
 
     def by_kind(self, kind: Kind) -> Summary | None:
         """Latency of one kind of request."""
-        found = [
-            each.primary.histograms[kind] for each in self.repeats if kind in each.primary.histograms
-        ]
+        found = [each.primary.histograms[kind] for each in self.repeats if kind in each.primary.histograms]
         return Times(found).summary() if found else None
 
     def cpu_us(self) -> dict[str, float]:
@@ -123,7 +124,9 @@ def levels(design: DesignResult, step: str) -> list[Level]:
 
 def every_level(design: DesignResult) -> list[Level]:
     """All levels of all steps, in the order of the workload."""
-    return [each for step in dict.fromkeys(one.load.step for one in design.steps) for each in levels(design, step)]
+    return [
+        each for step in dict.fromkeys(one.load.step for one in design.steps) for each in levels(design, step)
+    ]
 
 
 def closed_steps(design: DesignResult) -> list[str]:

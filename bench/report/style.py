@@ -70,9 +70,11 @@ class Palette:
 
 
 @contextmanager
-def drawing(palette: Palette, panels: int, height_in: float, **options: Any) -> Iterator[tuple[Figure, list[Axes]]]:
+def drawing(
+    palette: Palette, panels: int, height_in: float, **options: Any
+) -> Iterator[tuple[Figure, list[Axes]]]:
     """A figure with panels side by side, in our style."""
-    settings = {
+    settings: dict[Any, Any] = {
         "font.family": "sans-serif",
         "font.size": 9.5,
         "svg.fonttype": "none",

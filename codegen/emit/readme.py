@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from codegen.diagnostics import Diagnostic, Place
 from codegen.emit import tables
 from codegen.emit.artefact import Artefact, fill
 from codegen.spec import Spec
 
-
-class MarkerMissing(Exception):
-    """README.md has no place for a generated part."""
+PARTS = ("endpoints", "variables")
+"""The parts of README.md that are generated."""
 
 
 def emit(specs: Sequence[Spec], root: Path) -> Iterator[Artefact]:
@@ -30,19 +30,34 @@ def sections(specs: Sequence[Spec]) -> dict[str, str]:
     """The text between `<!-- generated:NAME -->` and `<!-- /generated:NAME -->`, by NAME."""
     return {
         name: "\n".join(fill(f"docs/readme_{name}.md.j2", spec, tables=tables) for spec in specs)
-        for name in ("endpoints", "variables")
+        for name in PARTS
     }
 
 
 def spliced(text: str, name: str, part: str) -> str:
     """The text with one generated part renewed."""
-    first, last = f"<!-- generated:{name} -->", f"<!-- /generated:{name} -->"
-    new, found = re.subn(
+    first, last = _markers(name)
+    return re.sub(
         f"{re.escape(first)}.*?{re.escape(last)}",
         lambda _: f"{first}\n\n{part.strip()}\n\n{last}",
         text,
         flags=re.DOTALL,
     )
-    if found != 1:
-        raise MarkerMissing(f"README.md needs one '{first}' and one '{last}', and has {found} such pairs.")
-    return new
+
+
+def missing_markers(root: Path) -> Iterator[Diagnostic]:
+    """A complaint for each generated part that README.md has no place for."""
+    path = root / "README.md"
+    text = path.read_text(encoding="utf-8") if path.is_file() else None
+    for name in PARTS if text is not None else ():
+        first, last = _markers(name)
+        pairs = len(re.findall(f"{re.escape(first)}.*?{re.escape(last)}", text or "", re.DOTALL))
+        if pairs != 1:
+            message = f"README.md has {pairs} places for its generated {name}; it must be one."
+            yield Diagnostic(
+                Place("README.md", 1, 1), "E812", message, f"Put '{first}' and '{last}' where they go."
+            )
+
+
+def _markers(name: str) -> tuple[str, str]:
+    return f"<!-- generated:{name} -->", f"<!-- /generated:{name} -->"

@@ -2,21 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from codegen.diagnostics import Severity
-
-
-@dataclass(frozen=True, slots=True)
-class Complaint:
-    """A code, with examples for the catalogue."""
-
-    code: str
-    meaning: str
-    wrong: str
-    right: str
-    severity: Severity = "error"
-
+from codegen.rules.complaint import Complaint
 
 COMPLAINTS = (
     Complaint(

@@ -102,7 +102,7 @@ class Network:
         if host is None or fault is Fault.BEFORE:
             raise _unavailable(exchange, "cannot be reached")
         if fault is Fault.LATE:
-            host.spawn(self._later(exchange, host, patience, call))
+            host.spawn(self._later(exchange, host, patience + self._chance.uniform(0.05, 1.0), call))
             await asyncio.sleep(patience)
         if fault is Fault.TWICE:
             host.spawn(self._later(exchange, host, 0.0, call))

@@ -139,7 +139,7 @@ async def test_the_gateway_knows_nothing_that_could_be_lost(whole: Launched, tri
     assert (await tried.ended(runs)).status == DONE
 
 
-@pytest.mark.req("TQ-139", "TQ-138", "TQ-167", "TQ-175", "CH-32", "CH-40")
+@pytest.mark.req("TQ-139", "TQ-138", "TQ-175", "CH-32")
 async def test_a_job_ends_with_its_worker(whole: Launched, tried: Api) -> None:
     """The coordinator gives up a worker that crashed, and its jobs; a worker that returns is welcome."""
     jobs = [(await tried.submit(ms=LONG_MS)).job_id for _ in range(2)]

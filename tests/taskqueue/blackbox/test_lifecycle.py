@@ -15,7 +15,7 @@ from tests.taskqueue.blackbox.polling import eventually
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-@pytest.mark.req("TQ-004", "TQ-053", "TQ-056", "TQ-065", "TQ-029")
+@pytest.mark.req("TQ-004", "TQ-053", "TQ-056", "TQ-065")
 async def test_a_job_waits_runs_and_is_done(api: Api) -> None:
     """All states of a life, in their order, each with the times that it must have."""
     await api.fill()

@@ -17,7 +17,7 @@ from tests.taskqueue.log_check import problems
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-@pytest.mark.req("TQ-162", "TQ-163", "TQ-164", "TQ-053", "TQ-061")
+@pytest.mark.req("TQ-162", "TQ-163", "TQ-164", "TQ-053")
 async def test_no_line_of_a_mixed_run_tells_of_what_cannot_be(deployment: Launched, api: Api) -> None:
     """Every line of every node is well-formed, each transition legal, and the last what the client saw."""
     ends = await mixed_run(api)

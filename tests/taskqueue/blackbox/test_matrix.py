@@ -18,7 +18,7 @@ from generated.taskqueue.messages import (
 )
 from runtime.launch import Launched, launched
 from tests.taskqueue.blackbox.callers import Caller, Shown, caller, everybody, principal
-from tests.taskqueue.blackbox.logs import lines
+from tests.taskqueue.blackbox.logs import lines, told
 from tests.taskqueue.blackbox.oracle import (
     ANONYMOUS,
     EDGES,
@@ -36,6 +36,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ANSWERED = ("OK", "NOT_FOUND")
 """How a call ends that reached its handler; the probes are about a job that nobody has."""
+TERMINAL = ("DONE", "FAILED", "CANCELED")
 NUMBERS = (*STATES.values(), 9)
 """Every state, none, and one that there is not."""
 CREATE, READ, MOVE = (
@@ -105,14 +106,14 @@ async def test_every_step_of_a_job_is_for_those_whom_the_lifecycle_names(guarded
                     invalid += expected == ("INVALID_ARGUMENT",)
         assert {state: await record(coordinator, job_id) for state, job_id in still.items()} == before
 
-    async def told() -> int:
+    async def lines_of_it() -> int:
         log = lines(guarded.processes["job"])
         return sum(line["event"] == "invalid_transition" and line["job_id"] in still.values() for line in log)
 
-    await eventually(told, lambda count: count == invalid, "a line for each invalid transition")
+    await eventually(lines_of_it, lambda count: count == invalid, "a line for each invalid transition")
 
 
-@pytest.mark.req("TQ-063", "TQ-064", "TQ-155", "CH-64", "CH-66")
+@pytest.mark.req("TQ-063", "TQ-064", "TQ-155", "TQ-167", "CH-64", "CH-66")
 async def test_a_step_from_where_a_job_no_longer_is_changes_nothing(guarded: Launched) -> None:
     """A legal step with a stale expectation is answered with the true state; an illegal one is no lookup."""
     gateway, coordinator = (caller(guarded, principal(guarded, name)) for name in ("gateway", "coordinator"))
@@ -126,6 +127,8 @@ async def test_a_step_from_where_a_job_no_longer_is_changes_nothing(guarded: Lau
                     moved = await calling.call(MOVE, step(job_id, STATES[source], STATES[target], actor))
                     assert (moved.applied, moved.current_status) == (False, STATES[state])
             assert await record(coordinator, job_id) == before
+            if state in TERMINAL:
+                await told(guarded.processes["job"], "terminal_write_ignored", job_id=job_id)
         unknown = step("nobody", STATES["QUEUED"], STATES["RUNNING"], "coordinator")
         assert await coordinator.code(MOVE, unknown) == "NOT_FOUND"
         unknown.to_status = STATES["DONE"]  # type: ignore[assignment]

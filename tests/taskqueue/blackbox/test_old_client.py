@@ -19,7 +19,7 @@ CLIENT = Path(__file__).with_name("old_client.py")
 QUEUED, DONE = 1, 3
 
 
-@pytest.mark.req("TQ-209", "TQ-215")
+@pytest.mark.req("TQ-209")
 def test_a_client_of_the_accepted_spec_is_served(deployment: Launched, tmp_path: Path) -> None:
     """Its stubs are compiled from the accepted form of the spec, and all five methods answer as they did."""
     accepted = read_accepted(ROOT, "taskqueue").spec

@@ -23,7 +23,7 @@ EXTRAS = {"grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"}
 SERVING = health_pb2.HealthCheckResponse.SERVING
 
 
-@pytest.mark.req("TQ-009", "TQ-176", "TQ-010", "CH-82")
+@pytest.mark.req("TQ-009", "TQ-176", "CH-82")
 async def test_each_node_serves_its_own_service_and_two_extras(deployment: Launched) -> None:
     """Reflection lists the services of the node's components beside health and reflection itself."""
     for name, address in deployment.endpoints.items():
@@ -31,7 +31,7 @@ async def test_each_node_serves_its_own_service_and_two_extras(deployment: Launc
             assert set(await served(channel)) == business(deployment, name) | EXTRAS
 
 
-@pytest.mark.req("TQ-001", "TQ-011")
+@pytest.mark.req("TQ-001")
 async def test_the_public_service_has_five_unary_methods(deployment: Launched) -> None:
     """The descriptor that an ingress node hands out has the five methods and no other."""
     for name in ingress(deployment):

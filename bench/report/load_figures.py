@@ -1,0 +1,207 @@
+"""Pictures of what clients saw: how many requests, how fast, and how soon jobs were done."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
+
+from bench.designs.findings import Findings
+from bench.designs.results import DesignResult
+from bench.percentiles import Summary
+from bench.report.numbers import Level, Spread, closed_steps, levels, open_steps
+from bench.report.style import Palette, drawing
+from bench.workload import Kind
+
+_KINDS: tuple[tuple[Kind, str], ...] = (
+    ("submit", "SubmitJob"),
+    ("status", "GetJobStatus"),
+    ("result", "GetJobResult"),
+    ("cancel", "CancelJob"),
+)
+
+
+def throughput(findings: Findings, palette: Palette) -> Figure | None:
+    """Requests and finished jobs per second, over how many users there are."""
+    ladders = {name: _ladder(design) for name, design in findings.designs.items()}
+    if not any(ladders.values()):
+        return None
+    with drawing(palette, 2, 3.1) as (figure, (left, right)):
+        for index, (name, ladder) in enumerate(ladders.items()):
+            colour = palette.design(index)
+            users = [each.level for each in ladder]
+            _line(left, users, [each.requests_per_s for each in ladder], name, colour)
+            _line(right, users, [each.jobs_per_s for each in ladder], name, colour)
+        for axes, title in ((left, "requests answered per second"), (right, "jobs done per second")):
+            axes.set_title(title)
+            axes.set_xlabel("users at a time (closed loop)")
+            axes.set_xscale("log", base=2)
+            axes.set_xticks([each.level for each in next(iter(ladders.values()))])
+            axes.xaxis.set_major_formatter(_plain())
+            axes.xaxis.set_minor_formatter(NullFormatter())
+            axes.margins(x=0.2)
+            axes.set_ylim(bottom=0)
+        return figure
+
+
+def percentiles(findings: Findings, palette: Palette) -> Figure | None:
+    """Latency of each primary method: p50, p95 and p99 on one line."""
+    rows = [
+        (title, index, name, summary)
+        for kind, title in _KINDS
+        for index, (name, design) in enumerate(findings.designs.items())
+        if (summary := _of_kind(design, kind)) is not None
+    ]
+    if not rows:
+        return None
+    with drawing(palette, 1, 0.9 + 0.36 * len(rows)) as (figure, (axes,)):
+        axes.grid(visible=False, axis="y")
+        axes.grid(visible=True, axis="x", linewidth=0.8)
+        seen: dict[str, list[int]] = {}
+        for place, (title, index, name, summary) in enumerate(rows):
+            _dumbbell(axes, place, summary, palette.design(index), palette, name if place < 2 else "")
+            seen.setdefault(title, []).append(place)
+        axes.set_yticks([sum(places) / len(places) for places in seen.values()], list(seen))
+        axes.tick_params(axis="y", labelcolor=palette["ink"])
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        _milliseconds(axes)
+        axes.margins(x=0.12)
+        axes.legend(loc="lower right", ncols=2, bbox_to_anchor=(1, 1))
+        return figure
+
+
+def over_time(findings: Findings, palette: Palette) -> Figure | None:
+    """Latency in every half second of an open loop, of the first round."""
+    runs = {
+        name: levels(design, steps[0])[-1].repeats[0]
+        for name, design in findings.designs.items()
+        if (steps := open_steps(design))
+    }
+    if not runs:
+        return None
+    with drawing(palette, 2, 2.9, sharey=True) as (figure, panels):
+        for axes, (title, percent) in zip(panels, (("p50", 50), ("p99", 99)), strict=True):
+            for index, (name, run) in enumerate(runs.items()):
+                at = [each.seconds for each in run.moments]
+                values = [each.p50_ms if percent == 50 else each.p99_ms for each in run.moments]
+                axes.plot(at, values, color=palette.design(index), linewidth=1.6, label=name)
+            axes.set_title(f"{title}, ms")
+            axes.set_xlabel("seconds into the window")
+            axes.set_yscale("log")
+            axes.yaxis.set_major_formatter(_plain())
+            axes.yaxis.set_minor_formatter(NullFormatter())
+        panels[0].legend(loc="upper left")
+        return figure
+
+
+def end_to_end(findings: Findings, palette: Palette) -> Figure | None:
+    """How many jobs were done within what time of their submission, in two kinds of load."""
+    chosen = end_to_end_levels(findings)
+    if not chosen:
+        return None
+    with drawing(palette, len(chosen), 3.1, sharey=True) as (figure, panels):
+        for axes, (title, by_design) in zip(panels, chosen.items(), strict=True):
+            for index, (name, level) in enumerate(by_design.items()):
+                points = level.end_to_end.distribution()
+                axes.step(
+                    [0.5, *(max(ms, 0.5) for ms, _ in points)],
+                    [0.0, *(share * 100 for _, share in points)],
+                    where="post",
+                    color=palette.design(index),
+                    linewidth=1.8,
+                    label=name,
+                )
+            axes.set_title(title)
+            _milliseconds(axes)
+        panels[0].set_ylabel("% of jobs done within")
+        panels[0].legend(loc="lower right")
+        return figure
+
+
+def end_to_end_levels(findings: Findings) -> dict[str, dict[str, Level]]:
+    """A load of jobs without duration, and one of jobs that keep the slots busy; by title, then design."""
+    found: dict[str, dict[str, Level]] = {}
+    for name, design in findings.designs.items():
+        for level in (*_ladder(design)[1:2], *_with_duration(design)):
+            found.setdefault(level.title, {})[name] = level
+    return found
+
+
+def _ladder(design: DesignResult) -> list[Level]:
+    steps = closed_steps(design)
+    return levels(design, steps[0]) if steps else []
+
+
+def _with_duration(design: DesignResult) -> list[Level]:
+    found = [step for step in open_steps(design) if design.of(step)[0].load.job_ms]
+    return levels(design, found[0])[-1:] if found else []
+
+
+def _of_kind(design: DesignResult, kind: Kind) -> Summary | None:
+    """Of the ladder's second rung, or of whatever step has this kind."""
+    candidates = [*_ladder(design)[1:2], *_ladder(design)[:1]]
+    candidates += [
+        level
+        for step in dict.fromkeys(each.load.step for each in design.steps)
+        for level in levels(design, step)
+    ]
+    return next((found for each in candidates if (found := each.by_kind(kind)) is not None), None)
+
+
+def _line(axes: Axes, users: list[float], spreads: list[Spread], name: str, colour: str) -> None:
+    axes.plot(users, [each.middle for each in spreads], color=colour, linewidth=2, marker="o", markersize=5)
+    axes.fill_between(
+        users,
+        [each.least for each in spreads],
+        [each.most for each in spreads],
+        color=colour,
+        alpha=0.15,
+        linewidth=0,
+    )
+    if users:
+        axes.annotate(
+            f" {name}", (users[-1], spreads[-1].middle), color=colour, va="bottom", ha="right", weight="bold"
+        )
+        for at, spread in zip(users, spreads, strict=True):
+            axes.annotate(
+                f"{spread.middle:,.0f}",
+                (at, spread.middle),
+                textcoords="offset points",
+                xytext=(0, -12),
+                ha="center",
+                fontsize=8,
+            )
+
+
+def _dumbbell(axes: Axes, place: int, summary: Summary, colour: str, palette: Palette, label: str) -> None:
+    axes.plot(
+        [summary.p50_ms, summary.p99_ms],
+        [place, place],
+        color=colour,
+        linewidth=3,
+        alpha=0.35,
+        solid_capstyle="round",
+    )
+    axes.plot(summary.p50_ms, place, "o", color=colour, markersize=8, label=label or None)
+    axes.plot(summary.p95_ms, place, "|", color=colour, markersize=11, markeredgewidth=2)
+    axes.plot(summary.p99_ms, place, ">", color=colour, markersize=7)
+    axes.annotate(
+        f"p50 {summary.p50_ms:.1f}   p95 {summary.p95_ms:.0f}   p99 {summary.p99_ms:.0f}",
+        (summary.p99_ms, place),
+        textcoords="offset points",
+        xytext=(9, 0),
+        va="center",
+        fontsize=8,
+        color=palette["soft"],
+    )
+
+
+def _milliseconds(axes: Axes) -> None:
+    axes.set_xscale("log")
+    axes.set_xlabel("milliseconds")
+    axes.xaxis.set_major_formatter(_plain())
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _plain() -> FuncFormatter:
+    return FuncFormatter(lambda value, _: f"{value:g}")

@@ -1,0 +1,113 @@
+"""The report: one HTML file with everything in it, and the pictures as PNG beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from bench.designs.findings import Findings
+from bench.report import cost_figures, load_figures
+from bench.report.numbers import every_level
+from bench.report.style import DARK, LIGHT, STAND_IN, Palette, as_png, as_svg
+from bench.report.summary import sentences
+
+Draw = Callable[[Findings, Palette], Figure | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture of the report, and what to look for in it."""
+
+    name: str
+    title: str
+    text: str
+    draw: Draw
+
+
+PICTURES = (
+    Picture(
+        "throughput",
+        "Throughput over concurrency",
+        "Users send their next request when the last answer is there. The band is the spread of the repeats. "
+        "Where jobs per second fall behind a quarter of the requests, a backlog grows.",
+        load_figures.throughput,
+    ),
+    Picture(
+        "percentiles",
+        "Latency of each method",
+        "Dot: half of all answers came sooner. Bar: 95 %. Arrow: 99 %. Nearest rank; logarithmic scale.",
+        load_figures.percentiles,
+    ),
+    Picture(
+        "over-time",
+        "Latency over time",
+        "An open loop: requests come at random times whatever the answers do, and each is timed from when it "
+        "was meant to be sent. A stall would stand out as a tower.",
+        load_figures.over_time,
+    ),
+    Picture(
+        "end-to-end",
+        "From submit to done",
+        "By the stamps of the job records, for jobs that were submitted in the window.",
+        load_figures.end_to_end,
+    ),
+    Picture(
+        "cpu",
+        "What a request costs, by node",
+        "Processor time of every node and of the clients, divided by the requests that were answered.",
+        cost_figures.cpu_per_request,
+    ),
+    Picture(
+        "hops",
+        "Where the time of one SubmitJob goes",
+        "From traces, with no other load and no job running: stretches between the moments at which a call "
+        "came in and its answer went out. Tracing itself is in it.",
+        cost_figures.hop_by_hop,
+    ),
+    Picture(
+        "capacity",
+        "What the capacity model says",
+        "Processor time of one call times the number of calls. It is fed by an echo and by handlers without "
+        "a network, not by the load that it predicts. Six machines: every node alone on one, one processor "
+        "each, clients elsewhere.",
+        cost_figures.predicted,
+    ),
+)
+
+
+def write(findings: Findings, folder: Path) -> Path:
+    """Writes `report.html` and the PNGs; returns the page."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = []
+    for picture in PICTURES:
+        figure = picture.draw(findings, Palette(STAND_IN))
+        if figure is None:
+            continue
+        drawn.append((picture, Markup(as_svg(figure))))
+        plain = picture.draw(findings, Palette(LIGHT))
+        if plain is not None:
+            (folder / f"{picture.name}.png").write_bytes(as_png(plain))
+    path = folder / "report.html"
+    path.write_text(_page(findings, drawn))
+    return path
+
+
+def _page(findings: Findings, drawn: list[tuple[Picture, Markup]]) -> str:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, autoescape=True
+    )
+    return environment.get_template("page.html.j2").render(
+        findings=findings,
+        manifest=findings.manifest,
+        pictures=drawn,
+        sentences=sentences(findings),
+        levels={name: every_level(design) for name, design in findings.designs.items()},
+        light=LIGHT,
+        dark=DARK,
+        shared=list(findings.designs),
+    )

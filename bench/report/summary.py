@@ -1,0 +1,81 @@
+"""The findings in a table and in a few sentences, made from the numbers and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.table import Table
+
+from bench.designs.findings import Findings
+from bench.report.cost_figures import busiest
+from bench.report.load_figures import end_to_end_levels
+from bench.report.numbers import every_level
+
+_NOISY = 0.15
+
+
+def table(findings: Findings) -> Table:
+    """Every step of every design in a line."""
+    found = Table(
+        *("design", "load", "requests/s", "p50 ms", "p95", "p99", "jobs/s", "end to end p50", "p99"),
+        *("backlog", "CPU µs/request", "clients' CPU", "MB"),
+        title=f"Results of {findings.manifest.stamp}",
+    )
+    for name, design in findings.designs.items():
+        for level in every_level(design):
+            latency, jobs = level.latency, level.end_to_end.summary()
+            found.add_row(
+                name,
+                level.title,
+                f"{level.requests_per_s.middle:,.0f}",
+                *(f"{each:.1f}" for each in (latency.p50_ms, latency.p95_ms, latency.p99_ms)),
+                f"{level.jobs_per_s.middle:,.0f}",
+                f"{jobs.p50_ms:.0f}",
+                f"{jobs.p99_ms:.0f}",
+                f"{level.backlog:.0%}",
+                f"{sum(level.cpu_us().values()):,.0f}",
+                f"{level.client_share:.0%}",
+                f"{level.memory_mb:.0f}",
+            )
+    return found
+
+
+def sentences(findings: Findings) -> list[str]:
+    """What a reader should take away, where there are two designs to compare."""
+    return [*_comparison(findings), *_warnings(findings)]
+
+
+def _comparison(findings: Findings) -> Iterator[str]:
+    tops = busiest(findings)
+    if len(tops) == 2:
+        (first, low), (second, high) = sorted(tops.items(), key=lambda each: each[1].requests_per_s.middle)
+        ratio = high.requests_per_s.middle / max(low.requests_per_s.middle, 0.1)
+        yield (
+            f"With {high.level:g} users the {second} answers {high.requests_per_s.middle:,.0f} requests a "
+            f"second, {ratio:.1f} times as many as the {first} ({low.requests_per_s.middle:,.0f})."
+        )
+        costs = {name: sum(level.cpu_us().values()) for name, level in tops.items()}
+        yield (
+            f"A request costs {costs[first] / 1000:.2f} ms of processor time in the {first} and "
+            f"{costs[second] / 1000:.2f} ms in the {second}, clients and running jobs included."
+        )
+    for title, by_design in end_to_end_levels(findings).items():
+        if len(by_design) == 2:
+            told = ", ".join(
+                f"{name} p50 {level.end_to_end.summary().p50_ms:.0f} ms and "
+                f"p99 {level.end_to_end.summary().p99_ms:.0f} ms"
+                for name, level in by_design.items()
+            )
+            yield f"From submit to done ({title}): {told}."
+
+
+def _warnings(findings: Findings) -> Iterator[str]:
+    everything = [level for design in findings.designs.values() for level in every_level(design)]
+    others = max((level.others_share for level in everything), default=0.0)
+    if others > _NOISY:
+        yield (
+            f"Other programs used up to {others:.0%} of the processor time while this was measured, so "
+            "rates and latencies are worse than the designs are; processor time per request is less affected."
+        )
+    if failed := sum(level.failed for level in everything):
+        yield f"{failed} requests failed; they are in the latencies and not in the rates."
