@@ -193,11 +193,7 @@ def uncallable(spec: Spec) -> Iterator[Finding]:
     "E412",
     "A principal that is no component may call nothing, so it is of no use.",
     wrong="principals: {client: {proof: [anonymous]}}\nmay_call: {}",
-    right=(
-        "principals: {client: {proof: [anonymous]}}\n"
-        "may_call:\n"
-        "  client: {TaskQueuePublicService: [SubmitJob]}"
-    ),
+    right=("principals: {client: {proof: [anonymous]}}\nmay_call:\n  client: {DeskService: [SubmitJob]}"),
     severity="warning",
     needs=("callers", "services"),
 )

@@ -105,7 +105,7 @@ def needless_ingress(spec: Spec) -> Iterator[Finding]:
 @rule(
     "E716",
     "Someone outside may call a service, but is not let in to its node.",
-    wrong="ingress: []  # and client may call TaskQueuePublicService",
+    wrong="ingress: []  # and client may call DeskService",
     right="ingress: [desk]",
     needs=("callers", "services", "deployments"),
 )

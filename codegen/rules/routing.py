@@ -14,8 +14,8 @@ from codegen.spec import Spec
 @rule(
     "E720",
     "Clients route a method that no service has.",
-    wrong="keys: {TaskQueuePublicService.GetStatus: job_id}",
-    right="keys: {TaskQueuePublicService.GetJobStatus: job_id}",
+    wrong="keys: {DeskService.GetStatus: job_id}",
+    right="keys: {DeskService.GetJobStatus: job_id}",
     spreads=True,
 )
 def unknown_routed(spec: Spec) -> Iterator[Finding]:
@@ -28,8 +28,8 @@ def unknown_routed(spec: Spec) -> Iterator[Finding]:
 @rule(
     "E721",
     "Clients route by a field that the request does not have, or that is no string.",
-    wrong="keys: {TaskQueuePublicService.GetJobStatus: id}",
-    right="keys: {TaskQueuePublicService.GetJobStatus: job_id}",
+    wrong="keys: {DeskService.GetJobStatus: id}",
+    right="keys: {DeskService.GetJobStatus: job_id}",
 )
 def bad_routing_key(spec: Spec) -> Iterator[Finding]:
     for name, _, routing in _routings(spec):
@@ -50,7 +50,7 @@ def bad_routing_key(spec: Spec) -> Iterator[Finding]:
     "E722",
     "Clients route a method that nobody outside may call.",
     wrong="keys: {JobInternalService.GetJobRecord: job_id}",
-    right="keys: {TaskQueuePublicService.GetJobStatus: job_id}",
+    right="keys: {DeskService.GetJobStatus: job_id}",
     needs=("callers",),
 )
 def private_routed(spec: Spec) -> Iterator[Finding]:
@@ -106,11 +106,8 @@ def bad_routing_variable(spec: Spec) -> Iterator[Finding]:
 @rule(
     "E725",
     "Clients cannot tell where to send a method, because it is routed in no way or in two.",
-    wrong="keys: {TaskQueuePublicService.SubmitJob: client_request_id}\nper_node: []  # and ListJobs",
-    right=(
-        "keys: {TaskQueuePublicService.SubmitJob: client_request_id}\n"
-        "per_node: [TaskQueuePublicService.ListJobs]"
-    ),
+    wrong="keys: {DeskService.SubmitJob: client_request_id}\nper_node: []  # and ListJobs",
+    right=("keys: {DeskService.SubmitJob: client_request_id}\nper_node: [DeskService.ListJobs]"),
     needs=("deployments", "services", "callers"),
 )
 def routed_once(spec: Spec) -> Iterator[Finding]:

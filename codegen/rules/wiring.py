@@ -231,7 +231,7 @@ def bad_target(spec: Spec) -> Iterator[Finding]:
     "E713",
     "A healthcheck does not look at what its mode is for: tcp at its own port, worker at an upstream.",
     wrong='worker: {hosts: [worker], healthcheck: {mode: tcp, target: "127.0.0.1:50051"}}',
-    right='worker: {hosts: [worker], healthcheck: {mode: worker, target: "${COORDINATOR_ADDR}"}}',
+    right='worker: {hosts: [worker], healthcheck: {mode: worker, target: "${VAULT_ADDR}"}}',
     needs=("deployments",),
 )
 def pointless_check(spec: Spec) -> Iterator[Finding]:

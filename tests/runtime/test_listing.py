@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sortedcontainers import SortedList
 
@@ -34,6 +34,7 @@ def naive(entries: list[tuple[int, int, str]], states: set[int], *, newest_first
 
 
 @pytest.mark.req("TQ-125", "TQ-127", "TQ-128", "TQ-130")
+@settings(deadline=None)
 @given(
     entries=ENTRIES,
     states=st.sets(st.sampled_from((*STATES, 9))),
@@ -52,6 +53,7 @@ def test_a_page_is_what_sorting_would_give(
 
 
 @pytest.mark.req("TQ-125")
+@settings(deadline=None)
 @given(entries=ENTRIES, steps=st.lists(st.tuples(st.integers(0, 99), st.sampled_from((*STATES, 0)))))
 def test_an_index_that_was_changed_is_that_of_what_is_left(
     entries: list[tuple[int, int, str]], steps: list[tuple[int, int]]
