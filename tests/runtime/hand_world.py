@@ -57,4 +57,6 @@ def make_call(
 ) -> Call:
     """A call as its handler would see it."""
     log = Log("test", level, world, lines if lines is not None else Lines())
-    return Call(world=world, log=log, caller=caller, method="Test.Method", deadline=deadline)
+    return Call(
+        world=world, log=log, caller=caller, method="Test.Method", deadline=deadline, request_id="a request"
+    )

@@ -10,7 +10,7 @@ import pytest_asyncio
 from runtime.launch import Launched, launched
 from tests.taskqueue.blackbox.api import Api
 
-DEPLOYMENTS = ["taskqueue.microservices"]
+DEPLOYMENTS = ["taskqueue.microservices", "taskqueue.monolith"]
 """Everything that offers the public API. A deployment that is added here has to pass the same tests."""
 
 SMALL = {

@@ -1,0 +1,124 @@
+"""Log lines: JSON objects with their required fields, and the levels that let them through."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generated.taskqueue.events import EVENTS
+from runtime import log as events
+from runtime.log import LEVELS, Log
+from runtime.tables import Event
+from tests.runtime.hand_world import HandWorld, Lines, make_call
+
+ENGINE_EVENTS = {name: each for name, each in vars(events).items() if isinstance(each, Event)}
+ALWAYS = ("service_ready", "worker_loop_started", "consistency_anomaly", "rpc_error", "invalid_transition")
+PLAIN = Event("plain", "INFO")
+
+
+def written(level: str, event: Event, times: int = 1) -> int:
+    """How many lines a log at some level writes of an event."""
+    lines = Lines()
+    log = Log("test", level, HandWorld(), lines)
+    for _ in range(times):
+        log.write(event, "told")
+    return len(lines.read_back())
+
+
+@pytest.mark.req("TQ-162", "TQ-163", "CH-84")
+def test_a_line_has_the_required_fields_in_order() -> None:
+    """Time, level, service, method, event and message come first; outside a call the method is empty."""
+    lines = Lines()
+    Log("job", "INFO", HandWorld(), lines).write(PLAIN, "hello", fields={"job_id": "x"})
+    assert lines.getvalue() == (
+        '{"ts_ms": 1000000, "level": "INFO", "service": "job", "method": "", "event": "plain", '
+        '"message": "hello", "job_id": "x"}\n'
+    )
+
+
+@pytest.mark.req("TQ-162")
+@settings(deadline=None)
+@given(message=st.text(), value=st.text() | st.binary() | st.none() | st.integers() | st.floats())
+def test_whatever_is_logged_is_one_line_of_json(message: str, value: object) -> None:
+    """No text and no value breaks a line in two or out of JSON; what is None is left out."""
+    lines = Lines()
+    Log("test", "INFO", HandWorld(), lines).write(PLAIN, message, "M", {"value": value})
+    (line,) = lines.getvalue().split("\n")[:-1]
+    read = json.loads(line)
+    assert read["message"] == message
+    assert ("value" in read) == (value is not None)
+
+
+@pytest.mark.req("TQ-163", "TQ-164", "TQ-165", "CH-84")
+def test_a_call_adds_what_is_known_of_it() -> None:
+    """A line that a call tells has its method, caller and id, and what has been noted on the way."""
+    lines, world = Lines(), HandWorld()
+    call = make_call(world, caller="worker", lines=lines)
+    call.tell(PLAIN, "first")
+    call.note(job_id="x")
+    call.tell(PLAIN, "second", expected_status="QUEUED")
+    first, second = lines.read_back()
+    assert (first["method"], first["caller"], first["request_id"]) == ("Test.Method", "worker", "a request")
+    assert "job_id" not in first
+    assert (second["job_id"], second["expected_status"]) == ("x", "QUEUED")
+
+
+@pytest.mark.req("TQ-165")
+def test_a_caller_that_is_not_known_is_left_out() -> None:
+    """Without proof there is no caller to name."""
+    lines = Lines()
+    make_call(HandWorld(), caller="", lines=lines).tell(PLAIN, "hello")
+    assert "caller" not in lines.read_back()[0]
+
+
+@pytest.mark.parametrize("least", LEVELS)
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_level_lets_through_itself_and_what_is_above(level: str, least: str) -> None:
+    """An ordinary event is written from its own level up."""
+    assert written(least, Event("e", level)) == (LEVELS[level] >= LEVELS[least])
+
+
+@pytest.mark.req("CH-85", "CH-86", "TQ-178")
+@pytest.mark.parametrize("name", ALWAYS)
+def test_what_must_be_told_is_told_at_any_level(name: str) -> None:
+    """Readiness, anomalies, errors and illegal transitions are written whatever the level is."""
+    known = {each.name: each for each in (*EVENTS.values(), *ENGINE_EVENTS.values())}
+    assert written("ERROR", known[name], times=3) == 3
+
+
+@pytest.mark.req("CH-86", "TQ-179")
+def test_the_first_heartbeat_is_told_at_any_level() -> None:
+    """The first attempt is written whatever the level is, and the others only where it lets them."""
+    assert written("ERROR", EVENTS["heartbeat_attempt"], times=3) == 1
+    assert written("DEBUG", EVENTS["heartbeat_attempt"], times=3) == 3
+
+
+@pytest.mark.req("CH-85")
+def test_every_event_that_was_agreed_on_is_there() -> None:
+    """The names that tests and operators look for are those of the engine and the spec."""
+    names = {each.name for each in (*EVENTS.values(), *ENGINE_EVENTS.values())}
+    assert names >= {
+        *("service_ready", "worker_loop_started", "heartbeat_attempt", "rpc_error", "consistency_anomaly"),
+        *("dispatch_race", "dispatch_rescue", "terminal_race", "terminal_write_ignored"),
+        *("invalid_transition", "worker_unavailable", "worker_available"),
+    }
+
+
+def test_components_of_a_node_log_under_their_own_names() -> None:
+    """A view has another name and the same stream, level and memory of what was told first."""
+    lines = Lines()
+    node = Log("monolith", "ERROR", HandWorld(), lines)
+    view = node.of("worker")
+    first = Event("first", "DEBUG", first_always=True)
+    view.write(first, "told")
+    node.write(first, "not again")
+    assert [line["service"] for line in lines.read_back()] == ["worker"]
+
+
+def test_without_a_stream_lines_go_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    """A node logs to its standard output."""
+    Log("job", "INFO", HandWorld()).write(PLAIN, "hello")
+    assert json.loads(capsys.readouterr().out)["message"] == "hello"
