@@ -56,10 +56,22 @@ class BareGateway(public_grpc.TaskQueuePublicServiceServicer):
         return public.SubmitJobResponse(job_id=created.job_id, initial_status=public.QUEUED)
 
 
+class BareSubmit(public_grpc.TaskQueuePublicServiceServicer):
+    """Answers a submit at once and keeps nothing: an echo with the messages of the real thing."""
+
+    async def SubmitJob(self, _request: Any, _context: Any) -> Any:  # noqa: N802
+        return public.SubmitJobResponse(
+            job_id="3f2b8c1e-9d4a-4e6b-8f10-2a7c5d9e0b13",
+            initial_status=public.QUEUED,
+            accepted_at_ms=1_770_681_600_000,
+        )
+
+
 SERVICERS: dict[str, tuple[Any, Any]] = {
     "queue": (internal_grpc.add_QueueInternalServiceServicer_to_server, BareQueue),
     "job": (internal_grpc.add_JobInternalServiceServicer_to_server, BareJob),
     "gateway": (public_grpc.add_TaskQueuePublicServiceServicer_to_server, BareGateway),
+    "submit": (public_grpc.add_TaskQueuePublicServiceServicer_to_server, BareSubmit),
 }
 
 
@@ -75,7 +87,9 @@ async def serve(role: str, port: int, upstreams: list[str]) -> None:
     if tls is None:
         server.add_insecure_port(f"127.0.0.1:{port}")
     else:
-        server.add_secure_port(f"127.0.0.1:{port}", tls.for_server(require_client=role != "gateway"))
+        server.add_secure_port(
+            f"127.0.0.1:{port}", tls.for_server(require_client=role not in ("gateway", "submit"))
+        )
     await server.start()
     await server.wait_for_termination()
 

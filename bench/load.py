@@ -7,10 +7,11 @@ With `typed` at the end it uses a generated client instead, to see what that cos
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -68,21 +69,31 @@ async def load(
 
 @asynccontextmanager
 async def _bare(address: str, method: str, token: str) -> AsyncIterator[Caller]:
+    """Several addresses, with commas between, are called in turn."""
     path, component, request, response = METHODS[method]
-    tls = credentials()
-    if tls is None:
-        channel = grpc.aio.insecure_channel(address)
-    else:
-        channel = grpc.aio.secure_channel(
-            address, tls.for_client(), tls.name_options(server_name(SYSTEM, component))
-        )
-    call: Any = channel.unary_unary(
-        path, request_serializer=type(request).SerializeToString, response_deserializer=response.FromString
+    channels = [_channel(each, component) for each in address.split(",")]
+    calls: Iterator[Any] = itertools.cycle(
+        [
+            channel.unary_unary(
+                path,
+                request_serializer=type(request).SerializeToString,
+                response_deserializer=response.FromString,
+            )
+            for channel in channels
+        ]
     )
     metadata = (("authorization", f"Bearer {token}"),) if token else ()
+    yield lambda: next(calls)(request, timeout=5, metadata=metadata)
+    for channel in channels:
+        await channel.close()
 
-    yield lambda: call(request, timeout=5, metadata=metadata)
-    await channel.close()
+
+def _channel(address: str, component: str) -> grpc.aio.Channel:
+    tls = credentials()
+    if tls is None:
+        return grpc.aio.insecure_channel(address)
+    options = tls.name_options(server_name(SYSTEM, component))
+    return grpc.aio.secure_channel(address, tls.for_client(), options)
 
 
 @asynccontextmanager

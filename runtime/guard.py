@@ -63,10 +63,14 @@ class Guard:
         if drive is None:
             return None
         lifecycle = self._system.lifecycles[drive.entity]
+        deny, name = self._role("permission_denied"), str(method)
 
         def check(caller: str, request: Any) -> None:
             source, target = getattr(request, drive.source_field), getattr(request, drive.target_field)
-            require_edge(self._system.roles, lifecycle, caller, str(method), source, target)
+            require_edge(self._system.roles, lifecycle, caller, name, source, target)
+            edge = lifecycle.edges[source, target]
+            if edge.via != name:
+                raise deny(caller=caller, method=name, problem=f"{edge.name} goes through {edge.via} alone")
 
         return check
 

@@ -130,6 +130,8 @@ class Transition:
     source: int
     target: int
     actors: frozenset[str]
+    via: str
+    """The method through which it is driven, and no other."""
     when: tuple[str, ...] = ()
     stamps: tuple[str, ...] = ()
     sets: Mapping[str, object] = field(default_factory=dict)

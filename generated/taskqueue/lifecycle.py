@@ -17,6 +17,7 @@ JOB_DISPATCH: Final = Transition(
     source=QUEUED,
     target=RUNNING,
     actors=frozenset(("coordinator",)),
+    via="JobInternalService.TransitionJobStatus",
     stamps=("started_at_ms",),
 )
 """A worker fetches work and the job leaves the queue."""
@@ -26,6 +27,7 @@ JOB_COMPLETE: Final = Transition(
     source=RUNNING,
     target=DONE,
     actors=frozenset(("coordinator",)),
+    via="JobInternalService.TransitionJobStatus",
     stamps=("finished_at_ms",),
 )
 """The worker reports success."""
@@ -35,6 +37,7 @@ JOB_FAIL: Final = Transition(
     source=RUNNING,
     target=FAILED,
     actors=frozenset(("coordinator",)),
+    via="JobInternalService.TransitionJobStatus",
     stamps=("finished_at_ms",),
     takes=Frozen({"failure_reason": Take("reason", default="UNKNOWN_FAILURE")}),
 )
@@ -45,6 +48,7 @@ JOB_WITHDRAW: Final = Transition(
     source=QUEUED,
     target=CANCELED,
     actors=frozenset(("gateway",)),
+    via="JobInternalService.TransitionJobStatus",
     stamps=("finished_at_ms",),
     sets=Frozen({"cancel_requested": True}),
     takes=Frozen({"cancel_reason": Take("reason", keep_first=True)}),
@@ -56,6 +60,7 @@ JOB_ABANDON: Final = Transition(
     source=RUNNING,
     target=CANCELED,
     actors=frozenset(("coordinator",)),
+    via="JobInternalService.TransitionJobStatus",
     stamps=("finished_at_ms",),
     sets=Frozen({"cancel_requested": True}),
     takes=Frozen({"cancel_reason": Take("reason", keep_first=True)}),

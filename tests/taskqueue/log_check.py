@@ -69,7 +69,7 @@ class _Reader:
                 yield f"{name} must name a state"
         if "grpc_code" in line and line["grpc_code"] not in CODES:
             yield "grpc_code must be the name of a code other than OK"
-        if line.get("event") == "rpc_error" and not {"grpc_code", "correlation_id"} & line.keys():
+        if line.get("event") == "rpc_error" and "grpc_code" not in line:
             yield "an rpc_error needs its code"
         without_job = str(line.get("message")).startswith(WITHOUT_A_JOB)
         if line.get("event") == "consistency_anomaly" and "job_id" not in line and not without_job:

@@ -1,0 +1,210 @@
+"""Both designs beside bare gRPC in one run: `nox -s bench -- designs-vs-bare` prints ratios and their bars.
+
+Every ratio is of two things measured right after each other, and the middle of several such pairs. Beside the
+ratio of rates stands that of processor time, which other programs on the machine disturb less.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from bench.capacity import JOB, REQUESTS
+from bench.designs.records import settled
+from bench.machine import describe, free_port
+from bench.sides import Side, processes
+from generated.taskqueue.clients import TaskQueuePublicServiceClient
+from generated.taskqueue.messages import (
+    CREATED_AT_DESC,
+    JobSpec,
+    ListJobsRequest,
+    PageRequest,
+    SubmitJobRequest,
+)
+from runtime.client import Client
+from runtime.launch import Launched, launched
+
+RESULTS = Path(__file__).parent / "results"
+NODES = 6
+PAIRS = 7
+CALLS = 1600
+IN_FLIGHT = 32
+LOADS = 2
+"""Client processes against six nodes; one of them is no match for so many."""
+_BUSY_MS = 600_000
+_DRAIN_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Something that was done so many times a second, and what it cost in all processes together."""
+
+    per_s: float
+    cpu_us: float
+
+
+def main(_arguments: list[str]) -> int:
+    """Runs all comparisons; 1 if one misses its bar."""
+    console = Console()
+    before = describe()
+    found = asyncio.run(_all(console))
+    rows = {
+        "SubmitJob through one node / bare echo": (found["one node"], 0.80),
+        "SubmitJob through six nodes / six bare echoes": (found["six nodes"], 0.75),
+        "zero-duration jobs, monolith / 1 bare RPC a job": (found["monolith jobs"], 0.70),
+        "zero-duration jobs, microservices / 11 bare RPCs a job": (found["microservices jobs"], 0.70),
+    }
+    table = Table("comparison", "bare/s", "ours/s", "ratio", "bar", "CPU µs bare", "ours", "CPU ratio")
+    for name, (row, bar) in rows.items():
+        table.add_row(
+            name,
+            *(f"{row[key]:,.0f}" for key in ("bare_per_s", "ours_per_s")),
+            *(f"{row['ratio']:.2f}", f">= {bar:.2f}"),
+            *(f"{row[key]:,.0f}" for key in ("bare_cpu_us", "ours_cpu_us")),
+            f"{row['cpu_ratio']:.2f}",
+        )
+    console.print(table)
+    bars = {name: {"ratio": row["ratio"], "at_least": bar} for name, (row, bar) in rows.items()}
+    told = {"machine": before, "command": "nox -s bench -- designs-vs-bare", "bars": bars, **found}
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "designs-vs-bare.json").write_text(json.dumps(told, indent=2) + "\n")
+    missed = [name for name, each in bars.items() if each["ratio"] < each["at_least"]]
+    console.print(f"Missed: {'; '.join(missed)}" if missed else "Every bar is met.")
+    return int(bool(missed))
+
+
+async def _all(console: Console) -> dict[str, dict[str, float]]:
+    found = {}
+    async with launched("taskqueue.monolith", ports="auto", tls=False) as nodes, nodes.client() as client:
+        # With all slots taken a submit is only a submit: no job is run while others are taken in.
+        for _ in range(NODES):
+            await _submit(client, _BUSY_MS)
+        with _echoes(1) as echo:
+            found["one node"] = await _pairs(
+                console, "one node", lambda: _calls(echo, 1), lambda: _calls(_side(nodes, 1), 1)
+            )
+        with _echoes(NODES) as echoes:
+            found["six nodes"] = await _pairs(
+                console, "six nodes", lambda: _calls(echoes, LOADS), lambda: _calls(_side(nodes), LOADS)
+            )
+    for name, rpcs in (("monolith", 1), ("microservices", 1 + len(REQUESTS["submit"]) + len(JOB))):
+        with _echoes(NODES) as echoes:
+            async with launched(f"taskqueue.{name}", ports="auto", tls=False) as running:
+                found[f"{name} jobs"] = await _pairs(
+                    console,
+                    f"{name} jobs",
+                    lambda: _calls(echoes, LOADS),
+                    lambda: _jobs(running),
+                    rpcs,
+                )
+    return found
+
+
+async def _pairs(
+    console: Console,
+    name: str,
+    bare: Callable[[], Awaitable[Rate]],
+    ours: Callable[[], Awaitable[Rate]],
+    rpcs: int = 1,
+) -> dict[str, float]:
+    """Measures both in turns. What bare gRPC would allow is its rate over the RPCs that a thing takes."""
+    rows = [(await bare(), await ours()) for _ in range(PAIRS)]
+    found = {
+        "rpcs": float(rpcs),
+        "bare_per_s": statistics.median(plain.per_s / rpcs for plain, _ in rows),
+        "ours_per_s": statistics.median(own.per_s for _, own in rows),
+        "ratio": statistics.median(own.per_s / plain.per_s * rpcs for plain, own in rows),
+        "bare_cpu_us": statistics.median(plain.cpu_us * rpcs for plain, _ in rows),
+        "ours_cpu_us": statistics.median(own.cpu_us for _, own in rows),
+        "cpu_ratio": statistics.median(plain.cpu_us * rpcs / own.cpu_us for plain, own in rows),
+    }
+    console.print(f"{name}: {found['ratio']:.2f}x, by processor time {found['cpu_ratio']:.2f}x")
+    return {key: round(value, 3) for key, value in found.items()}
+
+
+async def _calls(side: Side, clients: int) -> Rate:
+    """Submits from so many client processes."""
+    before = side.cpu()
+    told = await asyncio.gather(*(_load(side.address, IN_FLIGHT // clients) for _ in range(clients)))
+    calls = sum(each["calls"] for each in told)
+    cpu_us = (side.cpu() - before) / calls * 1e6 + statistics.fmean(
+        each["client_cpu_us_per_call"] for each in told
+    )
+    return Rate(sum(each["calls_per_s"] for each in told), cpu_us)
+
+
+async def _jobs(running: Launched) -> Rate:
+    """Submits jobs as fast as it can; the rate is from the first one's creation to the last one's end."""
+    side = _side(running)
+    async with running.client() as client:
+        since_ms, before = int(time.time() * 1000), side.cpu()
+        told = await asyncio.gather(*(_load(side.address, IN_FLIGHT // LOADS) for _ in range(LOADS)))
+        await settled(client, _DRAIN_S)
+        cpu_s = side.cpu() - before
+        jobs, seconds = await _span(client, since_ms)
+    clients_us = statistics.fmean(each["client_cpu_us_per_call"] for each in told)
+    return Rate(jobs / seconds, cpu_s / jobs * 1e6 + clients_us)
+
+
+async def _span(client: Client, since_ms: int) -> tuple[int, float]:
+    """How many jobs were created since then, and how long all of them together took."""
+    jobs, first, last = 0, 0, 0
+    for node in client.nodes("gateway"):
+        api, token = node.of(TaskQueuePublicServiceClient), ""
+        while True:
+            page = PageRequest(page_size=200, page_token=token)
+            answer = await api.list_jobs(ListJobsRequest(sort=CREATED_AT_DESC, page=page), node.call())
+            new = [job for job in answer.jobs if job.created_at_ms >= since_ms]
+            jobs += len(new)
+            first = min([each.created_at_ms for each in new] + ([first] if first else []), default=first)
+            last = max([last, *(job.finished_at_ms for job in new)])
+            token = answer.page.next_page_token
+            if not token or len(new) < len(answer.jobs):
+                break
+    return jobs, (last - first) / 1000
+
+
+async def _load(address: str, in_flight: int) -> Mapping[str, float]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bench.load", address, "submit", str(CALLS), str(in_flight), ""),
+        stdout=subprocess.PIPE,
+    )
+    output, _ = await process.communicate()
+    if process.returncode:
+        raise RuntimeError(f"a client ended with code {process.returncode}")
+    told: dict[str, float] = json.loads(output)
+    return told
+
+
+async def _submit(client: Client, work_ms: int) -> None:
+    request = SubmitJobRequest(spec=JobSpec(job_type="bench", work_duration_ms=work_ms))
+    await client.of(TaskQueuePublicServiceClient).submit_job(request, client.call())
+
+
+def _side(running: Launched, nodes: int | None = None) -> Side:
+    """All processes of a deployment, or the first so many of its addresses and all that serves them."""
+    addresses: Sequence[str] = running.env["CHARTER_ADDRESS"].split(",")[:nodes]
+    pids = [process.pid for process in list(running.processes.values())[:nodes] if process.pid is not None]
+    return Side([psutil.Process(pid) for pid in pids], ",".join(addresses))
+
+
+@contextmanager
+def _echoes(count: int) -> Iterator[Side]:
+    ports = {f"submit-{number}": free_port() for number in range(count)}
+    commands: dict[str, tuple[list[str], dict[str, str]]] = {
+        name: (["bench.bare", "submit", str(port)], {}) for name, port in ports.items()
+    }
+    with processes(commands, ports) as started:
+        yield Side(started, ",".join(f"127.0.0.1:{port}" for port in ports.values()))
