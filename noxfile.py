@@ -33,7 +33,7 @@ def test(session: nox.Session) -> None:
     run(session, "python", "-m", "codegen", "generate", "--check", "--full")
     run(session, "python", "-m", "codegen", "review", "--check")
     run_linters(session)
-    run(session, "pytest", "-n", "2", "--dist", "loadgroup", "--cov", "--cov-report=term")
+    run(session, "pytest", "-n", "2", "--dist", "loadfile", "--cov", "--cov-report=term")
 
 
 @nox.session(python=False)

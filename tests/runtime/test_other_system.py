@@ -208,7 +208,7 @@ async def test_the_vault_is_for_the_desk_alone(locker: Launched, courier: Person
         with refused("FAILED_PRECONDITION", "way_closed", "EXPECTED to RETURNED"):
             await desk.ask("MoveParcel", "VaultService", expected_state=1, next_state=6, **named)
         expiring = {"expected_state": state.STORED, "next_state": state.EXPIRED}
-        with refused("PERMISSION_DENIED", "not_allowed", "expire goes through VaultService.ExpireParcel alone"):
+        with refused("PERMISSION_DENIED", "not_allowed", "goes through VaultService.ExpireParcel alone"):
             await desk.ask("MoveParcel", "VaultService", **expiring, **named)
         unpaid = {"expected_state": state.STORED, "next_state": state.COLLECTED}
         moved = await desk.ask("MoveParcel", "VaultService", **unpaid, **named)

@@ -119,7 +119,7 @@ def test_a_service_outside_the_matrix_is_not_to_be_had(odd: type[Any]) -> None:
 
     def init(self: object, jobs: JobInternalService) -> None: ...
 
-    odd.__init__ = init  # type: ignore[misc]
+    odd.__init__ = init
     assert refusal() == "queue asks for JobInternalService, which the caller matrix does not let it call."
 
 
@@ -129,7 +129,7 @@ def test_a_store_belongs_to_its_holder(odd: type[Any]) -> None:
 
     def init(self: object, records: Store[JobRecord]) -> None: ...
 
-    odd.__init__ = init  # type: ignore[misc]
+    odd.__init__ = init
     assert refusal() == "queue asks for a store and holds 0 kinds of entity; it must be one."
 
 
@@ -138,7 +138,7 @@ def test_the_settings_of_another_component_are_not_to_be_had(odd: type[Any]) -> 
 
     def init(self: object, world: World, own: QueueSettings, settings: GatewaySettings) -> None: ...
 
-    odd.__init__ = init  # type: ignore[misc]
+    odd.__init__ = init
     message = refusal()
     assert "queue asks for settings" in message and "QueueSettings and the services" in message
 

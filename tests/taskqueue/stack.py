@@ -34,6 +34,8 @@ from generated.taskqueue.messages import (
     PageRequest,
     ReportWorkOutcomeRequest,
     ReportWorkOutcomeResponse,
+    StoreResultRequest,
+    StoreResultResponse,
     SubmitJobRequest,
     SubmitJobResponse,
     TransitionJobStatusRequest,
@@ -150,6 +152,17 @@ class Stack:
 
     async def envelope(self, job_id: str) -> GetResultResponse:
         return await self.results.get_result(GetResultRequest(job_id=job_id), self.call("gateway"))
+
+    async def store(self, job_id: str, status: JobStatus.ValueType, **fields: Any) -> StoreResultResponse:
+        """Stores an envelope, as the coordinator."""
+        request = StoreResultRequest(job_id=job_id, terminal_status=status, **fields)
+        return await self.results_of_coordinator.store_result(request, self.call("coordinator"))
+
+    async def ending(self, job_id: str) -> tuple[int, str, str]:
+        """Status, failure reason and summary of a job that is over."""
+        status, result = await self.status(job_id), await self.result(job_id)
+        assert result.result_ready and result.terminal_status == status.status
+        return status.status, status.failure_reason, result.output_summary
 
     async def move(
         self, job_id: str, source: JobStatus.ValueType, target: JobStatus.ValueType, reason: str = ""

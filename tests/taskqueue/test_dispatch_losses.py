@@ -1,0 +1,253 @@
+"""Dispatch when something got lost: ghosts, unseen pops, workers that are gone, answers that never arrive."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from generated.taskqueue.messages import (
+    CANCELED,
+    DONE,
+    FAILED,
+    QUEUED,
+    RUNNING,
+    DequeueJobRequest,
+    EnqueueJobRequest,
+    RemoveJobIfPresentRequest,
+)
+from runtime.conditions import Failure
+from runtime.simulation import Fault
+from runtime.text import sha256_hex
+from tests.taskqueue.plans import failing, once, ring
+from tests.taskqueue.stack import NO_WORKER, Stack, play
+
+
+async def enqueue(stack: Stack, job_id: str) -> None:
+    await stack.queue.enqueue_job(EnqueueJobRequest(job_id=job_id), stack.call("gateway"))
+
+
+async def waiting(stack: Stack) -> list[str]:
+    """Empties the queue and says what was in it."""
+    found: list[str] = []
+    while True:
+        request = DequeueJobRequest(worker_id="test")
+        answer = await stack.queue_of_coordinator.dequeue_job(request, stack.call("coordinator"))
+        if not answer.found:
+            return found
+        found.append(answer.job_id)
+
+
+@pytest.mark.req("CH-04", "CH-16", "CH-18", "CH-30")
+def test_a_ghost_is_dropped_and_told_of() -> None:
+    """An id in the queue that has no record is neither assigned nor put back."""
+
+    async def scenario(stack: Stack) -> None:
+        await enqueue(stack, "a ghost")
+        await stack.beat()
+        work = await stack.fetch()
+        assert (work.assigned, work.retry_after_ms) == (False, 50)
+        assert stack.anomalies("a ghost") == ["a job in the queue has no record; dropped"]
+        assert stack.log("dispatch_rescue") == []
+        assert await waiting(stack) == []
+
+    play(scenario, without=NO_WORKER)
+
+
+@pytest.mark.req("CH-29", "CH-30", "CH-75", "TQ-079", "TQ-081")
+@pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.AFTER, Fault.TIMEOUT])
+def test_a_pop_without_an_answer_is_not_repeated(fault: Fault) -> None:
+    """The worker is told UNAVAILABLE, and the two lines that tell of the loss name worker and job."""
+
+    async def scenario(stack: Stack) -> None:
+        job_id = await stack.submitted()
+        await stack.beat()
+        stack.fail(failing("DequeueJob", fault=fault))
+        with pytest.raises(Failure) as failed:
+            await stack.fetch()
+        assert failed.value.grpc == "UNAVAILABLE"
+        assert stack.calls("coordinator") == ["DequeueJob"]
+        (anomaly,) = stack.log("consistency_anomaly")
+        assert anomaly["worker_id"] == "w1"
+        popped = [(line["job_id"], line["worker_id"]) for line in stack.log("job_dequeued")]
+        assert popped == ([] if fault is Fault.BEFORE else [(job_id, "w1")])
+
+    play(scenario, without=NO_WORKER)
+
+
+@pytest.mark.req("CH-46", "CH-57", "TQ-059", "TQ-120")
+def test_a_cancel_that_came_before_dispatch_is_honoured_there() -> None:
+    """A flag that the first read shows ends the job as CANCELED, in the order start, envelope, end."""
+
+    async def scenario(stack: Stack) -> None:
+        job_id = await stack.submitted()
+        removal = RemoveJobIfPresentRequest(job_id=job_id)
+        await stack.queue.remove_job_if_present(removal, stack.call("gateway"))
+        assert (await stack.cancel(job_id, "too late")).current_status == QUEUED
+        await enqueue(stack, job_id)
+        await stack.beat()
+        work = await stack.fetch()
+        assert (work.assigned, work.retry_after_ms) == (False, 50)
+        assert stack.calls("coordinator") == [
+            *("DequeueJob", "GetJobRecord", "TransitionJobStatus", "StoreResult", "TransitionJobStatus")
+        ]
+        result = await stack.result(job_id)
+        assert (result.terminal_status, result.output_summary) == (CANCELED, "too late")
+        assert (result.runtime_ms, result.output_bytes, result.checksum) == (0, b"", sha256_hex(b""))
+
+    play(scenario, without=NO_WORKER)
+
+
+@pytest.mark.req("CH-46")
+def test_a_cancel_at_dispatch_that_breaks_off_is_ended_by_the_sweep() -> None:
+    """If the envelope cannot be stored, the job is told of, and ended when it can."""
+
+    async def scenario(stack: Stack) -> None:
+        job_id = await stack.submitted()
+        removal = RemoveJobIfPresentRequest(job_id=job_id)
+        await stack.queue.remove_job_if_present(removal, stack.call("gateway"))
+        await stack.cancel(job_id)
+        await enqueue(stack, job_id)
+        await stack.beat()
+        stack.fail(failing("StoreResult", principal="coordinator"))
+        await stack.fetch()
+        assert (await stack.status(job_id)).status == RUNNING
+        assert any("could not be ended" in message for message in stack.anomalies(job_id))
+        stack.heal()
+        await stack.world.sleep(1.5)
+        assert (await stack.result(job_id)).output_summary == "canceled while queued"
+
+    play(scenario, without=NO_WORKER)
+
+
+@pytest.mark.req("TQ-221", "TQ-077")
+def test_a_second_entry_in_the_queue_does_no_harm() -> None:
+    """A job that runs and is in the queue once more is not handed out again, and nobody is alarmed."""
+
+    async def scenario(stack: Stack) -> None:
+        job_id = await stack.running()
+        await enqueue(stack, job_id)
+        assert not (await stack.fetch()).assigned
+        assert len(stack.log("dispatch_race")) == 1
+        assert stack.anomalies() == []
+        await stack.report(job_id)
+        assert await waiting(stack) == []
+
+    play(scenario, without=NO_WORKER)
+
+
+@pytest.mark.req("TQ-082")
+def test_a_swap_that_arrives_too_late_is_found_out() -> None:
+    """A job that was put back and then started by a late swap is met again, and told of."""
+
+    async def scenario(stack: Stack) -> None:
+        job_id = await stack.submitted()
+        await stack.beat()
+        stack.fail(once("TransitionJobStatus", Fault.LATE))
+        assert not (await stack.fetch()).assigned
+        await stack.world.sleep(2)
+        await stack.beat()
+        assert not (await stack.fetch()).assigned
+        assert (await stack.status(job_id)).status == RUNNING
+        assert stack.anomalies(job_id) == ["is RUNNING and nobody runs it"]
+
+    play(scenario, without=NO_WORKER)
+
+
+@pytest.mark.req("TQ-081")
+def test_a_job_for_a_worker_that_left_goes_back() -> None:
+    """A worker that leaves while it waits does not take along the job that comes next."""
+
+    async def scenario(stack: Stack) -> None:
+        await stack.beat()
+        fetching = asyncio.create_task(stack.fetch())
+        await stack.world.sleep(0.1)
+        fetching.cancel()
+        await asyncio.wait([fetching])
+        job_id = await stack.submitted()
+        await stack.world.sleep(1)
+        (rescue,) = stack.log("dispatch_rescue")
+        assert (rescue["job_id"], rescue["message"]) == (
+            job_id,
+            "put back into the queue: its worker is gone",
+        )
+        assert await waiting(stack) == [job_id]
+
+    play(scenario, without=NO_WORKER)
+
+
+@pytest.mark.req("CH-33", "TQ-081")
+def test_a_job_whose_worker_left_during_dispatch_fails() -> None:
+    """If the worker is gone once the job is RUNNING, the job ends as WORKER_LOST instead of never."""
+
+    async def scenario(stack: Stack) -> None:
+        job_id = await stack.submitted()
+        await stack.beat()
+        left, plan = ring("TransitionJobStatus")
+        stack.fail(plan)
+        fetching = asyncio.create_task(stack.fetch())
+        await left.wait()
+        fetching.cancel()
+        await asyncio.wait([fetching])
+        status = await stack.ended(job_id)
+        assert (status.status, status.failure_reason) == (FAILED, "WORKER_LOST")
+        assert stack.anomalies(job_id) == ["its worker did not wait for it"]
+
+    play(scenario, without=NO_WORKER)
+
+
+@pytest.mark.req("CH-33", "TQ-145", "CH-38")
+@pytest.mark.parametrize("slots", [1, 3])
+def test_an_assignment_that_never_arrived_is_noticed(slots: int) -> None:
+    """A worker that asks as if it had no work does not run what it was given; that job fails in time."""
+
+    async def scenario(stack: Stack) -> None:
+        job_id = await stack.submitted()
+        await stack.beat(slots=slots)
+        stack.fail(once("FetchWork", Fault.AFTER, principal="worker", times=slots))
+        stack.deployment.start("worker")
+        status = await stack.ended(job_id, seconds=10)
+        assert (status.status, status.failure_reason) == (FAILED, "WORKER_LOST")
+        assert stack.anomalies(job_id) == [
+            "its worker asks for work as if it had none",
+            "its worker does not run it",
+        ]
+        assert (await stack.ended(await stack.submitted())).status == DONE
+
+    play(scenario, without=NO_WORKER, WORKER_SLOTS=str(slots))
+
+
+@pytest.mark.req("CH-38")
+def test_a_worker_that_does_not_say_how_many_slots_it_has_is_not_suspected() -> None:
+    """Dispatch ignores the capacity hint: without one, any number of jobs is handed out and kept."""
+
+    async def scenario(stack: Stack) -> None:
+        jobs = [await stack.submitted() for _ in range(3)]
+        await stack.beat(slots=0)
+        assert [(await stack.fetch()).job_id for _ in jobs] == jobs
+        for _ in range(8):
+            await stack.world.sleep(1)
+            await stack.beat(slots=0)
+            await stack.fetch()
+        assert stack.anomalies() == []
+        for job_id in jobs:
+            assert (await stack.report(job_id)).accepted
+
+    play(scenario, without=NO_WORKER)
+
+
+@pytest.mark.req("CH-38", "TQ-145")
+def test_more_jobs_than_slots_are_handed_out_all_the_same() -> None:
+    """A worker may ask for more than it has slots; its jobs are told of, and not taken away so soon."""
+
+    async def scenario(stack: Stack) -> None:
+        jobs = [await stack.submitted() for _ in range(3)]
+        await stack.beat(slots=2)
+        assert [(await stack.fetch()).job_id for _ in jobs] == jobs
+        assert stack.anomalies(jobs[0]) == ["its worker asks for work as if it had none"]
+        assert stack.anomalies(jobs[2]) == []
+        for job_id in jobs:
+            assert (await stack.report(job_id)).accepted
+            assert (await stack.status(job_id)).failure_reason == ""
+
+    play(scenario, without=NO_WORKER)

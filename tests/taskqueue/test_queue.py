@@ -1,0 +1,257 @@
+"""The queue: first in, first out, no id twice, nothing lost, and no waiting that could be spared."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generated.taskqueue.messages import (
+    DequeueJobRequest,
+    DequeueJobResponse,
+    EnqueueJobRequest,
+    RemoveJobIfPresentRequest,
+)
+from handlers.taskqueue.queue import Queue
+from runtime.call import Call
+from runtime.log import Log
+from runtime.simulation import SimulatedWorld, simulate
+from tests.runtime.hand_world import Lines
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["enqueue", "dequeue", "remove"]), st.sampled_from("abcde")), max_size=40
+)
+
+
+class Fixture:
+    """A queue and the calls that reach it."""
+
+    def __init__(self, world: SimulatedWorld) -> None:
+        self.world = world
+        self.lines = Lines()
+        self.queue = Queue(world)
+
+    def call(self, seconds: float | None = None) -> Call:
+        deadline = None if seconds is None else self.world.monotonic() + seconds
+        log = Log("queue", "INFO", self.world, self.lines)
+        return Call(
+            world=self.world, log=log, caller="coordinator", deadline=deadline, fields={"worker_id": "w"}
+        )
+
+    async def put(self, *job_ids: str, at_ms: int = 0) -> None:
+        for job_id in job_ids:
+            request = EnqueueJobRequest(job_id=job_id, enqueued_at_ms=at_ms)
+            assert (await self.queue.enqueue_job(request, self.call())).accepted
+
+    async def pop(self, seconds: float | None = 1.0) -> DequeueJobResponse:
+        return await self.queue.dequeue_job(DequeueJobRequest(worker_id="w"), self.call(seconds))
+
+    async def take(self, job_id: str) -> bool:
+        request = RemoveJobIfPresentRequest(job_id=job_id)
+        return (await self.queue.remove_job_if_present(request, self.call())).removed
+
+
+@pytest.mark.req("TQ-079", "TQ-080", "CH-41")
+def test_jobs_leave_in_the_order_they_came() -> None:
+    """Order is that of arrival, whatever time the caller claims; a pop is for good."""
+
+    async def scenario(world: SimulatedWorld) -> None:
+        fixture = Fixture(world)
+        for place, job_id in enumerate("abc"):
+            await fixture.put(job_id, at_ms=1000 - place)
+        assert [(await fixture.pop()).job_id for _ in range(3)] == ["a", "b", "c"]
+        assert not (await fixture.pop()).found
+
+    simulate(scenario)
+
+
+@pytest.mark.req("TQ-072", "CH-19")
+def test_an_id_waits_once() -> None:
+    """An id that waits already is accepted, keeps its place, and is not there twice."""
+
+    async def scenario(world: SimulatedWorld) -> None:
+        fixture = Fixture(world)
+        await fixture.put("a", "b", "a")
+        assert [(await fixture.pop()).job_id for _ in range(2)] == ["a", "b"]
+        assert not (await fixture.pop()).found
+
+    simulate(scenario)
+
+
+@pytest.mark.req("CH-20")
+def test_an_id_that_left_may_come_again() -> None:
+    """Popped or removed, an id may be enqueued anew, at the tail."""
+
+    async def scenario(world: SimulatedWorld) -> None:
+        fixture = Fixture(world)
+        await fixture.put("a", "b")
+        await fixture.pop()
+        await fixture.put("a")
+        assert await fixture.take("b")
+        await fixture.put("b")
+        assert [(await fixture.pop()).job_id for _ in range(2)] == ["a", "b"]
+
+    simulate(scenario)
+
+
+@pytest.mark.req("TQ-116")
+def test_a_removal_may_be_repeated() -> None:
+    """The first removal finds the id, the second does not, and both are fine."""
+
+    async def scenario(world: SimulatedWorld) -> None:
+        fixture = Fixture(world)
+        await fixture.put("a")
+        assert [await fixture.take("a"), await fixture.take("a")] == [True, False]
+
+    simulate(scenario)
+
+
+@pytest.mark.req("TQ-081", "TQ-072", "TQ-080")
+@settings(deadline=None)
+@given(STEPS)
+def test_nothing_is_lost_whatever_the_order(steps: list[tuple[str, str]]) -> None:
+    """Any mix of enqueues, pops and removals leaves exactly what an ordered set would hold."""
+
+    async def scenario(world: SimulatedWorld) -> None:
+        fixture, model = Fixture(world), OrderedDict[str, None]()
+        for step, job_id in steps:
+            if step == "enqueue":
+                await fixture.put(job_id)
+                model.setdefault(job_id)
+            elif step == "remove":
+                assert await fixture.take(job_id) == (job_id in model)
+                model.pop(job_id, None)
+            elif model:
+                assert (await fixture.pop()).job_id == model.popitem(last=False)[0]
+        assert [(await fixture.pop()).job_id for _ in model] == list(model)
+
+    simulate(scenario)
+
+
+@pytest.mark.req("CH-29", "TQ-163")
+def test_a_pop_is_in_the_log() -> None:
+    """Each pop tells which job left for which worker, so that a lost answer can be traced."""
+
+    async def scenario(world: SimulatedWorld) -> None:
+        fixture = Fixture(world)
+        await fixture.put("a")
+        await fixture.pop()
+        (line,) = fixture.lines.read_back("job_dequeued")
+        assert (line["job_id"], line["worker_id"], line["level"]) == ("a", "w", "INFO")
+
+    simulate(scenario)
+
+
+def test_a_pop_that_waits_gets_the_job_at_once() -> None:
+    """A dequeue of an empty queue is answered the moment a job comes in."""
+
+    async def scenario(world: SimulatedWorld) -> None:
+        fixture = Fixture(world)
+        waiting = asyncio.create_task(fixture.pop())
+        await world.sleep(0.2)
+        await fixture.put("a")
+        assert (await waiting).job_id == "a"
+        assert world.monotonic() == 0.2
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("seconds", [None, 1.0, 0.3, 0.0, -1.0])
+def test_a_pop_never_waits_for_longer_than_half_of_its_time(seconds: float | None) -> None:
+    """The idle answer comes within 600 ms and half of the caller's time, so that it cannot come too late."""
+
+    async def scenario(world: SimulatedWorld) -> None:
+        assert not (await Fixture(world).pop(seconds)).found
+        most = min(0.6, 0.6 if seconds is None else max(0.0, seconds / 2))
+        assert most * 0.6 <= world.monotonic() <= most
+
+    simulate(scenario)
+
+
+@pytest.mark.req("TQ-083")
+@pytest.mark.parametrize("seed", range(8))
+def test_one_job_wakes_one_of_many(seed: int) -> None:
+    """Of many that wait, each job goes to one, and none of the jobs is left behind."""
+
+    async def scenario(world: SimulatedWorld) -> None:
+        fixture = Fixture(world)
+        waiting = [asyncio.create_task(fixture.pop(5.0)) for _ in range(6)]
+        await world.sleep(0.01)
+        await fixture.put("a", "b", "c")
+        late = asyncio.create_task(fixture.pop(5.0))
+        found = [answer.job_id for answer in await asyncio.gather(*waiting, late) if answer.found]
+        assert sorted(found) == ["a", "b", "c"]
+
+    simulate(scenario, seed)
+
+
+@pytest.mark.req("TQ-081")
+@pytest.mark.parametrize("seed", range(8))
+def test_a_job_does_not_go_to_one_who_is_gone(seed: int) -> None:
+    """A bell that rang for a caller that leaves at that moment rings for the next; the job is not popped."""
+
+    async def scenario(world: SimulatedWorld) -> None:
+        fixture = Fixture(world)
+        first, second = (asyncio.create_task(fixture.pop(5.0)) for _ in range(2))
+        await world.sleep(0.01)
+        await fixture.put("a")
+        gone, stays = (first, second) if seed % 2 else (second, first)
+        gone.cancel()
+        results = await asyncio.gather(gone, stays, return_exceptions=True)
+        assert [each.job_id for each in results if isinstance(each, DequeueJobResponse)] == ["a"]
+
+    simulate(scenario, seed)
+
+
+@pytest.mark.req("TQ-081", "CH-29")
+def test_a_call_without_time_pops_nothing() -> None:
+    """A caller whose deadline is over would not hear of the job, so it stays."""
+
+    async def scenario(world: SimulatedWorld) -> None:
+        fixture = Fixture(world)
+        await fixture.put("a")
+        assert not (await fixture.pop(0.0)).found
+        assert (await fixture.pop()).job_id == "a"
+
+    simulate(scenario)
+
+
+def test_those_who_waited_in_vain_are_forgotten() -> None:
+    """Waiting leaves nothing behind in the queue, however often it was for nothing."""
+
+    async def scenario(world: SimulatedWorld) -> None:
+        fixture = Fixture(world)
+        for _ in range(20):
+            await fixture.pop()
+        assert not vars(fixture.queue)["_idle"]
+
+    simulate(scenario)
+
+
+class Steps(OrderedDict[Any, Any]):
+    """Counts every entry that is looked at in turn."""
+
+    walked = 0
+
+    def __iter__(self) -> Any:
+        for each in super().__iter__():
+            Steps.walked += 1
+            yield each
+
+
+def test_no_operation_walks_the_queue() -> None:
+    """Enqueue, pop and removal touch one entry each, however many wait."""
+
+    async def scenario(world: SimulatedWorld) -> None:
+        fixture = Fixture(world)
+        vars(fixture.queue)["_waiting"] = Steps()
+        await fixture.put(*map(str, range(2_000)))
+        assert await fixture.take("1000")
+        assert (await fixture.pop()).job_id == "0"
+        assert Steps.walked == 0
+
+    simulate(scenario)

@@ -1,0 +1,256 @@
+"""Submitting a job: create, then enqueue; what is undone when a step fails, and what a repeated key finds."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from generated.taskqueue.errors import SubmitNotAccepted
+from generated.taskqueue.messages import (
+    DONE,
+    QUEUED,
+    DeleteJobIfStatusRequest,
+    DeleteJobIfStatusResponse,
+    DequeueJobRequest,
+    EnqueueJobResponse,
+    JobSpec,
+    JobStatus,
+    SubmitJobRequest,
+)
+from runtime.conditions import Failure
+from runtime.simulation import Exchange, Fault
+from runtime.text import is_uuid4
+from tests.taskqueue.plans import failing
+from tests.taskqueue.stack import NO_WORKER, SPEC, Stack, play
+
+
+async def refused(stack: Stack, key: str = "") -> Failure:
+    with pytest.raises(Failure) as refused:
+        await stack.submit(key=key)
+    return refused.value
+
+
+@pytest.mark.req("TQ-067", "TQ-054", "TQ-003", "TQ-052", "CH-05", "CH-07")
+def test_a_submit_creates_then_enqueues() -> None:
+    """The record comes first and the queue second, and the answer tells what the record says."""
+
+    async def scenario(stack: Stack) -> None:
+        answer = await stack.submit()
+        assert stack.calls("gateway") == ["CreateJob", "EnqueueJob"]
+        assert is_uuid4(answer.job_id)
+        assert answer.initial_status == QUEUED
+        assert answer.accepted_at_ms == (await stack.status(answer.job_id)).created_at_ms > 0
+
+    play(scenario, without=NO_WORKER)
+
+
+@pytest.mark.req("TQ-068", "CH-17", "CH-75")
+@pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.AFTER, Fault.TIMEOUT])
+def test_a_failed_create_goes_no_further(fault: Fault) -> None:
+    """Nothing is enqueued, a create without a key is not repeated, and the leak that may be is told of."""
+
+    async def scenario(stack: Stack) -> None:
+        stack.fail(failing("CreateJob", fault=fault))
+        assert (await refused(stack)).grpc == "UNAVAILABLE"
+        assert stack.calls("gateway") == ["CreateJob"]
+        (anomaly,) = stack.log("consistency_anomaly")
+        assert "job_id" not in anomaly and "client_request_id" not in anomaly
+
+    play(scenario, without=NO_WORKER)
+
+
+@pytest.mark.req("CH-17", "CH-75", "TQ-112")
+def test_a_failed_create_under_a_key_is_repeated() -> None:
+    """With a key the create is tried four times, and the anomaly tells the key."""
+
+    async def scenario(stack: Stack) -> None:
+        stack.fail(failing("CreateJob"))
+        call = stack.call(seconds=2.9)
+        with pytest.raises(Failure):
+            await stack.public.submit_job(SubmitJobRequest(spec=SPEC, client_request_id="k"), call)
+        assert set(stack.calls("gateway")) == {"CreateJob"}
+        assert len(stack.calls("gateway")) >= 4
+        assert {line["client_request_id"] for line in stack.log("consistency_anomaly")} == {"k"}
+
+    play(scenario, without=NO_WORKER)
+
+
+@pytest.mark.req("TQ-069", "TQ-070", "CH-18")
+def test_a_failed_enqueue_takes_the_record_back() -> None:
+    """The record is deleted if it is still QUEUED, a ghost is looked for, and nothing remains."""
+
+    async def scenario(stack: Stack) -> None:
+        stack.fail(failing("EnqueueJob"))
+        failure = await refused(stack)
+        assert (failure.grpc, type(failure)) == ("UNAVAILABLE", SubmitNotAccepted)
+        calls = [each for each in stack.exchanges if each.principal == "gateway"]
+        names = [each.name for each in calls]
+        assert names == ["CreateJob", *["EnqueueJob"] * 4, "DeleteJobIfStatus", "RemoveJobIfPresent"]
+        deleted = calls[-2].request
+        assert isinstance(deleted, DeleteJobIfStatusRequest)
+        assert deleted.expected_status == QUEUED
+        (error,) = [line for line in stack.log("rpc_error") if "SubmitJob" in line["method"]]
+        assert error["job_id"] == deleted.job_id
+        stack.heal()
+        assert await stack.list() == []
+        assert stack.anomalies() == []
+
+    play(scenario, without=NO_WORKER)
+
+
+@pytest.mark.req("CH-19")
+def test_a_refused_enqueue_is_a_failed_enqueue() -> None:
+    """A queue that answers that it does not take the job has the submit taken back, too."""
+
+    async def scenario(stack: Stack) -> None:
+        stack.fail(lambda each: EnqueueJobResponse(accepted=False) if each.name == "EnqueueJob" else None)
+        assert isinstance(await refused(stack), SubmitNotAccepted)
+        assert stack.calls("gateway")[-2:] == ["DeleteJobIfStatus", "RemoveJobIfPresent"]
+        assert await stack.list() == []
+
+    play(scenario, without=NO_WORKER)
+
+
+@pytest.mark.req("TQ-071", "CH-14")
+def test_a_submit_that_cannot_be_taken_back_is_told_of() -> None:
+    """When the delete fails as well, the client is told the same and the log has the job's id."""
+
+    async def scenario(stack: Stack) -> None:
+        stack.fail(failing("EnqueueJob", "DeleteJobIfStatus"))
+        assert isinstance(await refused(stack), SubmitNotAccepted)
+        stack.heal()
+        (job,) = await stack.list()
+        assert stack.anomalies(job.job_id) != []
+
+    play(scenario, without=NO_WORKER)
+
+
+@pytest.mark.req("CH-14")
+@pytest.mark.parametrize(
+    ("status", "told"), [(JobStatus.JOB_STATUS_UNSPECIFIED, False), (JobStatus.RUNNING, True), (DONE, True)]
+)
+def test_what_a_delete_that_did_nothing_means(status: JobStatus.ValueType, told: bool) -> None:
+    """Gone already is as good as deleted; a job that runs or ended shows that the enqueue took effect."""
+
+    def plan(exchange: Exchange) -> Fault | DeleteJobIfStatusResponse | None:
+        if exchange.name == "DeleteJobIfStatus":
+            return DeleteJobIfStatusResponse(deleted=False, current_status=status)
+        return Fault.BEFORE if exchange.name == "EnqueueJob" else None
+
+    async def scenario(stack: Stack) -> None:
+        stack.fail(plan)
+        assert isinstance(await refused(stack), SubmitNotAccepted)
+        assert ("RemoveJobIfPresent" in stack.calls("gateway")) != told
+        assert bool(stack.anomalies()) == told
+
+    play(scenario, without=NO_WORKER)
+
+
+@pytest.mark.req("CH-18", "TQ-070")
+def test_an_enqueue_that_took_effect_leaves_no_ghost() -> None:
+    """If the answer of the enqueue was lost, the id is taken out of the queue again, and told of."""
+
+    async def scenario(stack: Stack) -> None:
+        stack.fail(failing("EnqueueJob", fault=Fault.AFTER))
+        await refused(stack)
+        (anomaly,) = stack.log("consistency_anomaly")
+        assert anomaly["message"] == "a failed enqueue had taken effect; removed"
+        assert is_uuid4(anomaly["job_id"])
+        stack.heal()
+        call = stack.call("coordinator")
+        assert not (
+            await stack.queue_of_coordinator.dequeue_job(DequeueJobRequest(worker_id="w"), call)
+        ).found
+
+    play(scenario, without=NO_WORKER)
+
+
+@pytest.mark.req("CH-73")
+def test_a_compensation_does_not_die_with_the_client() -> None:
+    """A client that gives up while the enqueue hangs leaves nothing behind."""
+
+    async def scenario(stack: Stack) -> None:
+        stack.fail(failing("EnqueueJob", fault=Fault.TIMEOUT))
+        with pytest.raises(Failure):
+            await stack.public.submit_job(SubmitJobRequest(spec=SPEC), stack.call(seconds=0.5))
+        await stack.world.sleep(3)
+        stack.heal()
+        assert await stack.list() == []
+
+    play(scenario, without=NO_WORKER)
+
+
+@pytest.mark.req("TQ-105", "TQ-112", "CH-05", "CH-06", "CH-16")
+def test_a_key_finds_the_job_it_made() -> None:
+    """Twenty submits with one key, at once and later, are one job with one time of acceptance."""
+
+    async def scenario(stack: Stack) -> None:
+        answers = await asyncio.gather(*(stack.submit(key="k") for _ in range(20)))
+        await stack.world.sleep(1)
+        answers.append(await stack.submit(key="k"))
+        assert len({(each.job_id, each.accepted_at_ms) for each in answers}) == 1
+        assert len(await stack.list()) == 1
+
+    play(scenario, without=NO_WORKER)
+
+
+@pytest.mark.req("CH-06", "CH-07")
+def test_a_key_of_a_finished_job_does_not_enqueue_it_again() -> None:
+    """Once the job has left QUEUED, a replay enqueues nothing and still says how it was accepted."""
+
+    async def scenario(stack: Stack) -> None:
+        job_id = await stack.submitted(key="k")
+        await stack.ended(job_id)
+        before = len(stack.exchanges)
+        answer = await stack.submit(key="k")
+        assert (answer.job_id, answer.initial_status) == (job_id, QUEUED)
+        assert "EnqueueJob" not in stack.calls("gateway", before)
+
+    play(scenario)
+
+
+@pytest.mark.req("CH-06")
+def test_a_replay_heals_a_lost_enqueue() -> None:
+    """If an earlier submit left the job outside the queue, its repeat puts it there."""
+
+    async def scenario(stack: Stack) -> None:
+        stack.fail(failing("EnqueueJob", "DeleteJobIfStatus"))
+        await refused(stack, "k")
+        stack.heal()
+        (job,) = await stack.list()
+        assert (await stack.submitted(key="k")) == job.job_id
+        stack.deployment.start("worker")
+        assert (await stack.ended(job.job_id)).status == DONE
+
+    play(scenario, without=NO_WORKER)
+
+
+@pytest.mark.req("CH-06", "TQ-069")
+def test_a_replay_never_takes_an_accepted_job_back() -> None:
+    """When the enqueue of a replay fails, the record stays and a line tells of it."""
+
+    async def scenario(stack: Stack) -> None:
+        job_id = await stack.submitted(key="k")
+        stack.fail(failing("EnqueueJob"))
+        assert (await refused(stack, "k")).grpc == "UNAVAILABLE"
+        assert "DeleteJobIfStatus" not in stack.calls("gateway")
+        assert stack.anomalies(job_id) != []
+        stack.heal()
+        assert (await stack.status(job_id)).status == QUEUED
+
+    play(scenario, without=NO_WORKER)
+
+
+@pytest.mark.req("CH-15", "TQ-070", "TQ-105")
+def test_a_key_that_was_taken_back_is_free() -> None:
+    """After a submit was taken back, its key makes a new job, with another spec too."""
+
+    async def scenario(stack: Stack) -> None:
+        stack.fail(failing("EnqueueJob"))
+        await refused(stack, "k")
+        stack.heal()
+        job_id = await stack.submitted(JobSpec(job_type="other"), "k")
+        assert [job.job_id for job in await stack.list()] == [job_id]
+
+    play(scenario, without=NO_WORKER)
