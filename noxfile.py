@@ -67,6 +67,12 @@ def demo(session: nox.Session) -> None:
 
 
 @nox.session(python=False)
+def bench(session: nox.Session) -> None:
+    """Measure the designs of the taskqueue and write a report; `-- --quick`, or `-- engine` and the like."""
+    become(session, "python", "-m", "bench", *session.posargs)
+
+
+@nox.session(python=False)
 def certs(session: nox.Session) -> None:
     """Make a private authority and a certificate for each node: `-- <system>.<deployment>`."""
     run(session, "python", "-m", "runtime.certs", *session.posargs)

@@ -24,6 +24,7 @@ CALL_RETRIED = Event("call_retried", "INFO")
 TRANSITION = Event("transition", "INFO")
 INVALID_TRANSITION = Event("invalid_transition", "WARNING", always=True)
 TERMINAL_WRITE_IGNORED = Event("terminal_write_ignored", "INFO")
+START_FAILED = Event("start_failed", "ERROR", always=True)
 BACKGROUND_FAULT = Event("background_fault", "ERROR", always=True)
 
 

@@ -55,7 +55,7 @@ def _run(system: System, deployment: str, name: str) -> int:
             )
             return 2
         except OSError as error:
-            log.write(events.BACKGROUND_FAULT, str(error))
+            log.write(events.START_FAILED, str(error))
             return 1
 
 

@@ -11,7 +11,8 @@ from bench.designs.findings import Findings
 from bench.report.numbers import Level, closed_steps, levels
 from bench.report.style import Palette, drawing
 
-_Colour = Callable[[int, str], str]
+_Colour = Callable[[int, int, str], str]
+"""Takes the number of a design, the number of a part and its name."""
 _LEAST_LABELLED = 0.045
 """Parts that are narrower than this share of the widest bar have no room for their name."""
 
@@ -21,12 +22,12 @@ def cpu_per_request(findings: Findings, palette: Palette) -> Figure | None:
     bars = {name: level.cpu_us() for name, level in busiest(findings).items()}
     if not bars:
         return None
-    return _stacked(
-        bars,
-        palette,
-        "processor time of one request, µs, with its share of running jobs",
-        lambda index, name: palette["part-6"] if name == "clients" else palette.part(index % 6),
-    )
+
+    def colour(design: int, _part: int, name: str) -> str:
+        return palette["part-6"] if name == "clients" else palette.design(design)
+
+    title = "processor time of one request, µs, with its share of running jobs"
+    return _stacked(bars, palette, title, colour, named=True)
 
 
 def hop_by_hop(findings: Findings, palette: Palette) -> Figure | None:
@@ -38,9 +39,8 @@ def hop_by_hop(findings: Findings, palette: Palette) -> Figure | None:
     }
     if not bars:
         return None
-    return _stacked(
-        bars, palette, "time of one SubmitJob, µs, one at a time", lambda index, _: palette.part(index)
-    )
+    title = "time of one SubmitJob, µs, one at a time"
+    return _stacked(bars, palette, title, lambda _design, part, _name: palette.part(part), named=False)
 
 
 def predicted(findings: Findings, palette: Palette) -> Figure | None:
@@ -97,14 +97,14 @@ def _pair(axes: Axes, place: int, guess: float, seen: float, colour: str, palett
 
 
 def _stacked(
-    bars: Mapping[str, Mapping[str, float]], palette: Palette, title: str, colour: _Colour
+    bars: Mapping[str, Mapping[str, float]], palette: Palette, title: str, colour: _Colour, *, named: bool
 ) -> Figure:
-    """One bar a design, cut into named parts."""
+    """One bar a design, cut into parts that are named at the bar or in a legend."""
     widest = max(sum(parts.values()) for parts in bars.values())
-    with drawing(palette, 1, 0.8 + 0.95 * len(bars)) as (figure, (axes,)):
+    with drawing(palette, 1, (0.8 if named else 1.3) + 0.95 * len(bars)) as (figure, (axes,)):
         axes.grid(visible=False, axis="y")
         axes.grid(visible=True, axis="x", linewidth=0.8)
-        for place, (_, parts) in enumerate(bars.items()):
+        for place, parts in enumerate(bars.values()):
             left = 0.0
             for index, (name, value) in enumerate(parts.items()):
                 axes.barh(
@@ -112,11 +112,15 @@ def _stacked(
                     value,
                     left=left,
                     height=0.5,
-                    color=colour(index, name),
+                    color=colour(place, index, name),
                     edgecolor=palette["paper"],
                     linewidth=1,
+                    label=name if place == 0 else None,
                 )
-                _label(axes, place, left, value, name, widest, palette, up=index % 2 == 0)
+                if value / widest >= _LEAST_LABELLED:
+                    _number(axes, place, left + value / 2, value, palette)
+                    if named:
+                        _name(axes, place, left + value / 2, name, palette, above=index % 2 == 0)
                 left += value
             axes.annotate(
                 f"{left:,.0f}",
@@ -131,22 +135,23 @@ def _stacked(
         axes.set_ylim(len(bars) - 0.35, -0.75)
         axes.set_xlim(0, widest * 1.09)
         axes.set_title(title)
+        if not named:
+            figure.legend(loc="outside lower center", ncols=4, fontsize=8.5)
         return figure
 
 
-def _label(
-    axes: Axes, place: int, left: float, value: float, name: str, widest: float, palette: Palette, *, up: bool
-) -> None:
-    middle = left + value / 2
-    if value / widest >= _LEAST_LABELLED:
-        axes.annotate(
-            f"{value:,.0f}", (middle, place), ha="center", va="center", fontsize=8, color=palette["paper"]
-        )
-        axes.annotate(
-            name,
-            (middle, place + (-0.29 if up else 0.29)),
-            ha="center",
-            va="bottom" if up else "top",
-            fontsize=8,
-            color=palette["soft"],
-        )
+def _number(axes: Axes, place: int, middle: float, value: float, palette: Palette) -> None:
+    axes.annotate(
+        f"{value:,.0f}", (middle, place), ha="center", va="center", fontsize=8, color=palette["paper"]
+    )
+
+
+def _name(axes: Axes, place: int, middle: float, name: str, palette: Palette, *, above: bool) -> None:
+    axes.annotate(
+        name,
+        (middle, place + (-0.29 if above else 0.29)),
+        ha="center",
+        va="bottom" if above else "top",
+        fontsize=8,
+        color=palette["soft"],
+    )

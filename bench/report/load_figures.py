@@ -39,8 +39,8 @@ def throughput(findings: Findings, palette: Palette) -> Figure | None:
             axes.set_xticks([each.level for each in next(iter(ladders.values()))])
             axes.xaxis.set_major_formatter(_plain())
             axes.xaxis.set_minor_formatter(NullFormatter())
-            axes.margins(x=0.2)
-            axes.set_ylim(bottom=0)
+            axes.set_xlim(axes.get_xlim()[0] / 1.2, axes.get_xlim()[1] * 5)
+            axes.set_ylim(0, axes.get_ylim()[1] * 1.08)
         return figure
 
 
@@ -160,17 +160,23 @@ def _line(axes: Axes, users: list[float], spreads: list[Spread], name: str, colo
     )
     if users:
         axes.annotate(
-            f" {name}", (users[-1], spreads[-1].middle), color=colour, va="bottom", ha="right", weight="bold"
+            name,
+            (users[-1], spreads[-1].middle),
+            textcoords="offset points",
+            xytext=(9, 0),
+            color=colour,
+            va="center",
+            weight="bold",
         )
-        for at, spread in zip(users, spreads, strict=True):
-            axes.annotate(
-                f"{spread.middle:,.0f}",
-                (at, spread.middle),
-                textcoords="offset points",
-                xytext=(0, -12),
-                ha="center",
-                fontsize=8,
-            )
+    for at, spread in zip(users, spreads, strict=True):
+        axes.annotate(
+            f"{spread.middle:,.0f}",
+            (at, spread.middle),
+            textcoords="offset points",
+            xytext=(0, 7),
+            ha="center",
+            fontsize=8,
+        )
 
 
 def _dumbbell(axes: Axes, place: int, summary: Summary, colour: str, palette: Palette, label: str) -> None:

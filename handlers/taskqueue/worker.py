@@ -111,7 +111,9 @@ class Worker:
         except JobFailed as failed:
             report.outcome = JOB_OUTCOME_FAILED
             report.failure_reason, report.output_summary = _text(failed.reason), _text(failed.summary)
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and _is_being_canceled():
+                raise
             report.outcome = JOB_OUTCOME_FAILED
             report.failure_reason = _text(f"{JOB_ERROR}: {type(error).__name__}: {error}")
         else:
@@ -153,3 +155,9 @@ class Worker:
 def _text(text: str) -> str:
     """What a job says, so that it can be sent: whole characters only, and not more than is kept."""
     return cut(text.encode(errors="replace").decode(), STORED_TEXT)
+
+
+def _is_being_canceled() -> bool:
+    """Whether the worker is being stopped, rather than a job having canceled something of its own."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -41,6 +41,7 @@ class SimulatedNode:
             stream=_Lines(self),
         )
         self.handlers = self._parts.handlers
+        self.log = self._parts.log
         self._background = [self.spawn(work) for _, work in self._parts.background(self._stopping)]
 
     def serve(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from google.protobuf.message import Message
 
@@ -37,3 +38,14 @@ def ring(at: str) -> tuple[asyncio.Event, Plan]:
             bell.set()
 
     return bell, plan
+
+
+def before(name: str, act: Callable[[], object]) -> Plan:
+    """Something happens at the moment when a method is called for the first time."""
+    acts = [act]
+
+    def plan(exchange: Exchange) -> None:
+        if exchange.name == name and acts:
+            acts.pop()()
+
+    return plan

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
-
 import pytest
 
 from generated.taskqueue.errors import JobNotFound
@@ -17,8 +14,9 @@ from generated.taskqueue.messages import (
     RemoveJobIfPresentResponse,
     TransitionJobStatusRequest,
 )
-from runtime.simulation import Exchange, Fault
+from runtime.simulation import Exchange
 from runtime.text import sha256_hex
+from tests.taskqueue.plans import before
 from tests.taskqueue.stack import NO_WORKER, Stack, play
 
 WITHDRAWAL = ["GetJobRecord", "RemoveJobIfPresent", "StoreResult", "TransitionJobStatus"]
@@ -77,9 +75,8 @@ def test_a_running_job_is_only_asked_to_stop() -> None:
     """The flag goes up at once and stays, the slot stays busy to the end, and then the cancel wins."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.submitted(JobSpec(job_type="sleep", work_duration_ms=3000))
+        job_id = await stack.started(JobSpec(job_type="sleep", work_duration_ms=3000))
         behind = await stack.submitted()
-        await stack.world.sleep(0.5)
         for _ in range(2):
             assert await steps_of_cancel(stack, job_id) == ["GetJobRecord", "SetCancelRequested"]
             status = await stack.status(job_id)
@@ -136,19 +133,9 @@ def test_a_job_that_ends_during_the_cancel_was_not_over_before() -> None:
 
     async def scenario(stack: Stack) -> None:
         job_id = await stack.running()
-        read = asyncio.Event()
-
-        def plan(exchange: Exchange) -> Any:
-            if exchange.name == "SetCancelRequested" and not read.is_set():
-                read.set()
-                return Fault.BEFORE
-            return None
-
-        stack.fail(plan)
-        canceling = asyncio.create_task(stack.cancel(job_id))
-        await read.wait()
-        await stack.move(job_id, RUNNING, DONE)
-        answer = await canceling
+        end = TransitionJobStatusRequest(job_id=job_id, expected_from_status=RUNNING, to_status=DONE)
+        stack.fail(before("SetCancelRequested", lambda: stack.slip_in("transition_job_status", end)))
+        answer = await stack.cancel(job_id)
         assert (answer.accepted, answer.current_status, answer.already_terminal) == (True, DONE, False)
 
     play(scenario, without=NO_WORKER)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -17,10 +16,11 @@ from generated.taskqueue.messages import (
     EnqueueJobRequest,
     EnqueueJobResponse,
     RemoveJobIfPresentResponse,
+    TransitionJobStatusRequest,
 )
 from runtime.conditions import Failure
 from runtime.simulation import Exchange, Fault
-from tests.taskqueue.plans import failing, ring
+from tests.taskqueue.plans import before, failing
 from tests.taskqueue.stack import NO_WORKER, Stack, play
 
 
@@ -97,12 +97,9 @@ def test_a_cancel_that_loses_its_race_sets_the_flag() -> None:
 
     async def scenario(stack: Stack) -> None:
         job_id = await stack.submitted()
-        stored, plan = ring("StoreResult")
-        stack.fail(plan)
-        canceling = asyncio.create_task(stack.cancel(job_id))
-        await stored.wait()
-        await stack.move(job_id, QUEUED, RUNNING)
-        answer = await canceling
+        start = TransitionJobStatusRequest(job_id=job_id, expected_from_status=QUEUED, to_status=RUNNING)
+        stack.fail(before("TransitionJobStatus", lambda: stack.slip_in("transition_job_status", start)))
+        answer = await stack.cancel(job_id)
         assert (answer.accepted, answer.current_status) == (True, RUNNING)
         assert (await stack.record(job_id)).summary.cancel_requested
         assert "a cancel lost its race after its envelope was stored" in stack.anomalies(job_id)
@@ -135,14 +132,12 @@ def test_a_job_that_vanishes_during_the_cancel_is_not_found() -> None:
 
     async def scenario(stack: Stack) -> None:
         job_id = await stack.submitted()
-        stored, plan = ring("StoreResult")
-        stack.fail(plan)
-        canceling = asyncio.create_task(stack.cancel(job_id))
-        await stored.wait()
-        request = DeleteJobIfStatusRequest(job_id=job_id, expected_status=QUEUED)
-        assert (await stack.jobs.delete_job_if_status(request, stack.call("gateway"))).deleted
+        delete = DeleteJobIfStatusRequest(job_id=job_id, expected_status=QUEUED)
+        stack.fail(
+            before("TransitionJobStatus", lambda: stack.slip_in("delete_job_if_status", delete, "gateway"))
+        )
         with pytest.raises(JobNotFound):
-            await canceling
+            await stack.cancel(job_id)
         assert "EnqueueJob" not in stack.calls("gateway")[2:]
 
     play(scenario, without=NO_WORKER)

@@ -78,7 +78,7 @@ async def storm(stack: Stack, ledger: Ledger, seed: int, crashing: Sequence[str]
 )
 @pytest.mark.parametrize("seed", range(RUNS))
 def test_no_job_is_lost_silently_in_a_storm(seed: int) -> None:
-    """With calls failing at random and workers dying, every job ends once or leaves an anomaly with its id."""
+    """With calls failing at random and workers dying, every job ends once or leaves an anomaly."""
 
     async def scenario(stack: Stack) -> None:
         ledger = Ledger()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from generated.taskqueue.messages import DONE, FAILED, RUNNING, WorkerHeartbeatRequest
+from generated.taskqueue.messages import DONE, FAILED, RUNNING, JobSpec, WorkerHeartbeatRequest
 from handlers.taskqueue.worker_registry import WorkerRegistry
 from runtime.conditions import Failure
 from tests.runtime.hand_world import HandWorld
@@ -198,8 +198,7 @@ def test_the_jobs_of_a_worker_that_was_restarted_fail(away: float) -> None:
     """A worker that dies and is back under its name before it is missed does not leave its jobs RUNNING."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.submitted()
-        await stack.world.sleep(0.1)
+        job_id = await stack.started(JobSpec(job_type="sleep", work_duration_ms=1000))
         stack.deployment.crash("worker")
         await stack.world.sleep(away)
         stack.deployment.start("worker")
@@ -215,8 +214,7 @@ def test_a_coordinator_that_was_restarted_takes_reports_of_jobs_it_does_not_know
     """A new coordinator has no assignments, and ends a job that is reported all the same."""
 
     async def scenario(stack: Stack) -> None:
-        job_id = await stack.submitted()
-        await stack.world.sleep(0.1)
+        job_id = await stack.started(JobSpec(job_type="sleep", work_duration_ms=1000))
         stack.deployment.crash("coordinator")
         stack.deployment.start("coordinator")
         assert (await stack.ended(job_id)).status == DONE

@@ -18,11 +18,12 @@ from generated.taskqueue.messages import (
     QUEUED,
     RUNNING,
     JobOutcome,
+    TransitionJobStatusRequest,
 )
 from runtime.conditions import Failure
 from runtime.simulation import Fault
 from runtime.text import sha256_hex
-from tests.taskqueue.plans import failing, once, ring
+from tests.taskqueue.plans import before, failing, once, ring
 from tests.taskqueue.stack import NO_WORKER, Stack, play
 
 EMPTY = sha256_hex(b"")
@@ -227,12 +228,11 @@ def test_a_terminal_race_is_benign() -> None:
 
     async def scenario(stack: Stack) -> None:
         job_id = await stack.running()
-        raced, plan = ring("StoreResult")
-        stack.fail(plan)
-        reporting = asyncio.create_task(stack.report(job_id))
-        await raced.wait()
-        assert (await stack.move(job_id, RUNNING, FAILED, "first")).applied
-        assert (await reporting).accepted
+        first = TransitionJobStatusRequest(
+            job_id=job_id, expected_from_status=RUNNING, to_status=FAILED, reason="first"
+        )
+        stack.fail(before("TransitionJobStatus", lambda: stack.slip_in("transition_job_status", first)))
+        assert (await stack.report(job_id)).accepted
         assert (await stack.status(job_id)).failure_reason == "first"
         (race,) = stack.log("terminal_race")
         assert (race["expected_status"], race["current_status"], race["level"]) == ("DONE", "FAILED", "INFO")

@@ -1,0 +1,189 @@
+"""Job functions: how they are registered and found, and that none of them can harm its worker."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from generated.taskqueue.messages import DONE, FAILED, JobSpec
+from handlers.jobs import Job, JobFailed, Output, find, job
+from handlers.jobs.registry import _FUNCTIONS
+from runtime.world import RealWorld
+from tests.taskqueue.stack import Stack, play
+
+GIVEN = Job("id", "any", 0, 3, 99, RealWorld())
+
+
+@pytest.fixture
+def job_types() -> Iterator[None]:
+    """Job functions that a test registers are gone after it."""
+    before = dict(_FUNCTIONS)
+    yield
+    _FUNCTIONS.clear()
+    _FUNCTIONS.update(before)
+
+
+async def outcome_of(stack: Stack, job_type: str, **spec: Any) -> tuple[int, str, str]:
+    job_id = await stack.submitted(JobSpec(job_type=job_type, **spec))
+    await stack.ended(job_id)
+    return await stack.ending(job_id)
+
+
+@pytest.mark.req("TQ-143", "CH-22")
+def test_user_functions_are_run_and_reported(job_types: None) -> None:
+    """A registered function runs for its type, whatever comes of it; other types run the built-in."""
+
+    @job("greet")
+    async def greet(given: Job) -> Output:
+        await given.world.sleep(0.1)
+        return Output(f"hello {given.labels['name']}".encode(), "greeted")
+
+    @job("refuse")
+    async def refuse(_given: Job) -> Output:
+        raise JobFailed("NOT_TODAY", "come back tomorrow")
+
+    @job("break")
+    async def broken(_given: Job) -> Output:
+        raise KeyError("lost")
+
+    @job("exit")
+    async def leave(_given: Job) -> Output:
+        raise SystemExit(3)
+
+    @job("give up")
+    async def give_up(_given: Job) -> Output:
+        raise asyncio.CancelledError
+
+    @job("garble")
+    async def garble(_given: Job) -> Output:
+        raise ValueError("\ud800" + "x" * 5_000_000)
+
+    @job("mistyped")
+    async def mistyped(_given: Job) -> Any:
+        return b"bytes"
+
+    @job("flood")
+    async def flood(_given: Job) -> Output:
+        return Output(b"x" * 5_000_000, "y" * 5_000)
+
+    async def scenario(stack: Stack) -> None:
+        assert await outcome_of(stack, "greet", labels={"name": "you"}) == (DONE, "", "greeted")
+        assert (await outcome_of(stack, "of no registered type"))[0] == DONE
+        assert await outcome_of(stack, "refuse") == (FAILED, "NOT_TODAY", "come back tomorrow")
+        assert (await outcome_of(stack, "break"))[:2] == (FAILED, "JOB_ERROR: KeyError: 'lost'")
+        assert (await outcome_of(stack, "exit"))[:2] == (FAILED, "JOB_ERROR: SystemExit: 3")
+        assert (await outcome_of(stack, "give up"))[:2] == (FAILED, "JOB_ERROR: CancelledError: ")
+        status, reason, _ = await outcome_of(stack, "garble")
+        assert (status, len(reason), reason[:23]) == (FAILED, 1024, "JOB_ERROR: ValueError: ")
+        assert "must return an Output" in (await outcome_of(stack, "mistyped"))[1]
+        assert (await outcome_of(stack, "flood"))[:2] == (FAILED, "OUTPUT_TOO_LARGE")
+        assert stack.anomalies() == []
+
+    play(scenario, WORKER_SLOTS="1")
+
+
+def registered(function: Callable[[Job], Any]) -> Callable[[Job], Any]:
+    job("mine")(function)
+    return find("mine")
+
+
+async def test_a_plain_function_does_not_hold_up_the_others(job_types: None) -> None:
+    """Plain functions run in threads of their own, all at once, while the loop goes on."""
+    together = threading.Barrier(12, timeout=60)
+
+    def meet(given: Job) -> Output:
+        together.wait()
+        return Output(given.job_id.encode(), threading.current_thread().name)
+
+    run = registered(meet)
+    made = await asyncio.gather(*(run(GIVEN) for _ in range(12)))
+    assert {each.content for each in made} == {b"id"}
+    assert {each.summary for each in made} == {"job-id"}
+
+
+@pytest.mark.parametrize(
+    ("error", "seen"),
+    [
+        (JobFailed("NO"), JobFailed),
+        (KeyError("lost"), KeyError),
+        (SystemExit(1), SystemExit),
+        (StopIteration(), RuntimeError),
+        (asyncio.CancelledError(), asyncio.CancelledError),
+    ],
+)
+async def test_what_a_plain_function_raises_arrives(
+    job_types: None, error: BaseException, seen: type[BaseException]
+) -> None:
+    """Whatever ends the thread ends the wait for it, even what a future cannot carry."""
+
+    def fail(_given: Job) -> Output:
+        raise error
+
+    with pytest.raises(seen):
+        await registered(fail)(GIVEN)
+
+
+@pytest.mark.parametrize("made", [None, b"bytes", "text", Output("text")])  # type: ignore[arg-type]
+@pytest.mark.parametrize("plain", [True, False])
+async def test_a_function_returns_an_output_of_bytes(job_types: None, made: Any, plain: bool) -> None:
+    """Anything else is a mistake of the function, and said so."""
+
+    def give(_given: Job) -> Any:
+        return made
+
+    async def give_later(_given: Job) -> Any:
+        return made
+
+    with pytest.raises(TypeError, match="the function of 'mine' must return an Output of bytes"):
+        await registered(give if plain else give_later)(GIVEN)
+
+
+async def test_nobody_waits_for_a_thread_that_hangs(job_types: None) -> None:
+    """A wait that is given up ends at once; the thread is one that does not keep its process from ending."""
+    began, end, threads = threading.Event(), threading.Event(), list[threading.Thread]()
+
+    def hang(_given: Job) -> Output:
+        threads.append(threading.current_thread())
+        began.set()
+        end.wait(60)
+        return Output()
+
+    waiting = asyncio.ensure_future(registered(hang)(GIVEN))
+    await asyncio.to_thread(began.wait, 60)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert threads[0].daemon
+    end.set()
+    await asyncio.to_thread(threads[0].join, 60)
+    await asyncio.sleep(0)
+
+
+async def test_a_plain_function_sees_the_context_of_its_call(job_types: None) -> None:
+    """What is known where the job was started, such as a trace, is known in its thread."""
+    known = contextvars.ContextVar("known", default="")
+
+    def look(_given: Job) -> Output:
+        return Output(known.get().encode())
+
+    known.set("here")
+    assert (await registered(look)(GIVEN)).content == b"here"
+
+
+def test_a_type_has_one_function(job_types: None) -> None:
+    """A second function for a type is refused, with the first one's name."""
+    with pytest.raises(ValueError, match="'fail' is registered already, by <function fail"):
+        job("fail")(lambda given: Output())
+
+
+@pytest.mark.req("CH-37")
+async def test_the_built_in_work_is_repeatable_and_different_for_each_job() -> None:
+    """The bytes depend on the job's id and on nothing else."""
+    other = Job("another", "any", 0, 3, 99, RealWorld())
+    first, again, second = [(await find("any")(each)).content for each in (GIVEN, GIVEN, other)]
+    assert first == again != second
