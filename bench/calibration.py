@@ -16,7 +16,7 @@ from runtime.certs import make_certificates
 from runtime.systems import load_system
 
 CALLS = 1200
-IN_FLIGHT = 8
+IN_FLIGHT = 4
 ROUNDS = 3
 
 

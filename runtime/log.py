@@ -36,6 +36,10 @@ class Stream(Protocol):
     def flush(self) -> object: ...
 
 
+_encode = json.JSONEncoder(default=str).encode
+"""Made once: `json.dumps` would make a new encoder for every line."""
+
+
 class Log:
     """The log of one node. Each component writes through a view of its own, which knows its name."""
 
@@ -76,5 +80,5 @@ class Log:
         if fields:
             line.update((name, value) for name, value in fields.items() if value is not None)
         stream = self._stream or sys.stdout
-        stream.write(json.dumps(line, default=str) + "\n")
+        stream.write(_encode(line) + "\n")
         stream.flush()

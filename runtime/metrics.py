@@ -41,6 +41,7 @@ class Metrics:
         self._transitions = Counter(
             "charter_transitions", "State changes.", ("entity", "transition", "actor"), registry=self.registry
         )
+        self._moves: dict[tuple[str, str, str], Callable[[], None]] = {}
         self._served = 0
 
     @property
@@ -65,7 +66,10 @@ class Metrics:
 
     def transition(self, entity: str, name: str, actor: str) -> None:
         """Counts a state change."""
-        self._transitions.labels(entity, name, actor).inc()
+        series = self._moves.get((entity, name, actor))
+        if series is None:
+            series = self._moves[entity, name, actor] = self._transitions.labels(entity, name, actor).inc
+        series()
 
     def watch(self, source: Census) -> None:
         """Adds the states that a store holds; they are counted when somebody looks."""

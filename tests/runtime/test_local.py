@@ -113,6 +113,20 @@ def test_a_condition_arrives_as_if_it_had_travelled() -> None:
     locally(scenario)
 
 
+def test_the_failure_of_a_third_keeps_its_code_and_not_its_origin() -> None:
+    """What passes through a component comes from that component, to its caller."""
+
+    async def handle(_request: object, _call: Call) -> None:
+        raise CallFailed("NOT_FOUND", "nothing there", "JobInternalService")
+
+    async def scenario(world: SimulatedWorld) -> None:
+        with pytest.raises(CallFailed) as failed:
+            await Local(world, handle).get()
+        assert (failed.value.grpc, failed.value.origin) == ("NOT_FOUND", "ResultInternalService")
+
+    locally(scenario)
+
+
 def test_a_fault_arrives_without_its_details() -> None:
     """What breaks in one component is an internal failure to the other."""
 

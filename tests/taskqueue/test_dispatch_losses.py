@@ -12,6 +12,7 @@ from generated.taskqueue.messages import (
     FAILED,
     QUEUED,
     RUNNING,
+    DeleteJobIfStatusRequest,
     DequeueJobRequest,
     EnqueueJobRequest,
     RemoveJobIfPresentRequest,
@@ -19,7 +20,7 @@ from generated.taskqueue.messages import (
 from runtime.conditions import Failure
 from runtime.simulation import Fault
 from runtime.text import sha256_hex
-from tests.taskqueue.plans import failing, once, ring
+from tests.taskqueue.plans import before, failing, once, ring
 from tests.taskqueue.stack import NO_WORKER, Stack, play
 
 
@@ -49,6 +50,24 @@ def test_a_ghost_is_dropped_and_told_of() -> None:
         assert (work.assigned, work.retry_after_ms) == (False, 50)
         assert stack.anomalies("a ghost") == ["a job in the queue has no record; dropped"]
         assert stack.log("dispatch_rescue") == []
+        assert await waiting(stack) == []
+
+    play(scenario, without=NO_WORKER)
+
+
+@pytest.mark.req("CH-16", "CH-18", "CH-26")
+def test_a_job_that_vanishes_during_dispatch_is_dropped() -> None:
+    """A record that is taken back between read and swap is a ghost like any other."""
+
+    async def scenario(stack: Stack) -> None:
+        job_id = await stack.submitted()
+        await stack.beat()
+        delete = DeleteJobIfStatusRequest(job_id=job_id, expected_status=QUEUED)
+        stack.fail(
+            before("TransitionJobStatus", lambda: stack.slip_in("delete_job_if_status", delete, "gateway"))
+        )
+        assert not (await stack.fetch()).assigned
+        assert stack.anomalies(job_id) == ["a job in the queue has no record; dropped"]
         assert await waiting(stack) == []
 
     play(scenario, without=NO_WORKER)
