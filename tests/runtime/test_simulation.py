@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 
@@ -29,9 +28,7 @@ def test_hours_pass_at_once() -> None:
         assert world.monotonic() == asyncio.get_running_loop().time() == 39_600
         assert world.now_ms() == EPOCH_MS + 39_600_000
 
-    began = time.process_time()
     simulate(scenario)
-    assert time.process_time() - began < 60
 
 
 def test_the_wall_clock_steps_and_the_other_does_not() -> None:

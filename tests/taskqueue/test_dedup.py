@@ -7,6 +7,7 @@ import pytest
 from generated.taskqueue.errors import RequestKeyReused
 from generated.taskqueue.messages import JobSpec
 from runtime.conditions import Failure
+from tests.taskqueue.plans import failing
 from tests.taskqueue.stack import NO_WORKER, SPEC, Stack, play
 
 
@@ -141,3 +142,19 @@ def test_a_key_whose_job_was_forgotten_is_free() -> None:
         assert await stack.submitted(key="a") != first
 
     play(scenario, MAX_RETAINED_JOBS="1")
+
+
+@pytest.mark.req("CH-15", "TQ-110")
+def test_a_key_that_was_taken_back_takes_no_room() -> None:
+    """The key of a submit that was taken back does not displace another."""
+
+    async def scenario(stack: Stack) -> None:
+        first = await stack.submitted(key="a")
+        stack.fail(failing("EnqueueJob"))
+        with pytest.raises(Failure):
+            await stack.submit(key="b")
+        stack.heal()
+        await stack.submitted(key="c")
+        assert await stack.submitted(key="a") == first
+
+    play(scenario, without=NO_WORKER, MAX_DEDUP_KEYS="2")

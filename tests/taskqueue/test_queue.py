@@ -203,6 +203,7 @@ def test_a_job_does_not_go_to_one_who_is_gone(seed: int) -> None:
         gone.cancel()
         results = await asyncio.gather(gone, stays, return_exceptions=True)
         assert [each.job_id for each in results if isinstance(each, DequeueJobResponse)] == ["a"]
+        assert world.monotonic() == 0.01
 
     simulate(scenario, seed)
 
