@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from runtime.tables import System
 
 TOKEN_HEADER = "authorization"
+URI_SCHEME = b"spiffe://"
 _BEARER = "Bearer "
 
 
@@ -31,16 +32,18 @@ class Identity:
 
     def caller(self, certificate_uris: Iterable[bytes], authorization: str | None) -> str:
         """The proven caller. No proof at all is the anonymous principal, if the system has one."""
-        for uri in certificate_uris:
-            return self._by_certificate(uri)
+        if uris := tuple(certificate_uris):
+            return self._by_certificate(uris)
         if authorization is not None:
             return self._by_token(authorization)
         if self._anonymous is None:
             raise Unproven("no certificate and no token")
         return self._anonymous
 
-    def _by_certificate(self, uri: bytes) -> str:
-        text = uri.decode(errors="replace")
+    def _by_certificate(self, uris: tuple[bytes, ...]) -> str:
+        if len(uris) > 1:
+            raise Unproven("the certificate has more than one URI name")
+        text = uris[0].decode(errors="replace")
         name = text.removeprefix(self._prefix)
         principal = self._principals.get(name) if text.startswith(self._prefix) else None
         if principal is None or "certificate" not in principal.proofs:

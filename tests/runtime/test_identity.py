@@ -120,3 +120,11 @@ def test_no_proof_is_the_anonymous_principal() -> None:
     proven_only = {name: each for name, each in SYSTEM.principals.items() if not each.anonymous}
     with pytest.raises(Unproven, match="no certificate and no token"):
         Identity(replace(SYSTEM, principals=proven_only), None).caller((), None)
+
+
+@pytest.mark.req("CH-65")
+def test_a_certificate_has_one_uri_name() -> None:
+    """Two names in one certificate name nobody, even if each of them would do."""
+    names = (b"spiffe://taskqueue/gateway", b"spiffe://taskqueue/worker")
+    with pytest.raises(Unproven, match="more than one URI name"):
+        Identity(SYSTEM, DIGESTS).caller(names, None)
