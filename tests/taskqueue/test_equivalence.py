@@ -54,6 +54,7 @@ SEQUENCE = st.builds(
 )
 
 
+@pytest.mark.no_cover  # Five hundred runs of two whole deployments; what they run is covered elsewhere.
 @pytest.mark.req("TQ-002", "TQ-066", "TQ-217", "CH-89")
 @settings(
     max_examples=SEQUENCES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not DEEP
