@@ -7,7 +7,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.designs.results import Record
@@ -17,11 +17,10 @@ from runtime.systems import load_system
 
 CALLS = 1200
 IN_FLIGHT = 4
-ROUNDS = 3
 
 
 class Costs(Record):
-    """Processor microseconds; medians of a few rounds."""
+    """Processor microseconds."""
 
     bare_server_us: float
     bare_caller_us: float
@@ -44,28 +43,38 @@ class Costs(Record):
         return self.bare_server_us + self.bare_caller_us
 
 
-def calibrate(*, tls: bool, rounds: int = ROUNDS) -> Costs:
+def calibrate(*, tls: bool) -> Costs:
     """Measures an echo of the engine, one without it, and handlers without a network."""
     with tempfile.TemporaryDirectory(prefix="charter-bench-") as folder:
         certificates = Path(folder) if tls else None
         if certificates is not None:
             make_certificates(load_system("taskqueue"), "microservices", certificates)
-        with bare("enqueue", certificates) as plain, engine("enqueue", certificates) as guarded:
-            rows = [
-                (
-                    measured(plain, "enqueue", certificates, CALLS, IN_FLIGHT),
-                    measured(guarded, "enqueue", certificates, CALLS, IN_FLIGHT, typed=True),
-                )
-                for _ in range(rounds)
-            ]
-    within = [_inside() for _ in range(rounds)]
+        with bare("enqueue", certificates) as side:
+            plain = measured(side, "enqueue", certificates, CALLS, IN_FLIGHT)
+        with engine("enqueue", certificates) as side:
+            guarded = measured(side, "enqueue", certificates, CALLS, IN_FLIGHT, typed=True)
+    within = _inside()
     return Costs(
-        bare_server_us=_middle(row[0]["cpu_us_per_call"] for row in rows),
-        bare_caller_us=_middle(row[0]["client_cpu_us_per_call"] for row in rows),
-        server_us=_middle(row[1]["cpu_us_per_call"] for row in rows),
-        caller_us=_middle(row[1]["client_cpu_us_per_call"] for row in rows),
-        local_us=_middle(each["local"] for each in within),
-        inside_us={name: _middle(each[name] for each in within) for name in within[0]},
+        bare_server_us=round(plain["cpu_us_per_call"], 1),
+        bare_caller_us=round(plain["client_cpu_us_per_call"], 1),
+        server_us=round(guarded["cpu_us_per_call"], 1),
+        caller_us=round(guarded["client_cpu_us_per_call"], 1),
+        local_us=within["local"],
+        inside_us=within,
+    )
+
+
+def middle(several: Sequence[Costs]) -> Costs:
+    """The middle of each number of several calibrations."""
+    plain = {
+        name: statistics.median(getattr(each, name) for each in several)
+        for name in Costs.model_fields
+        if name != "inside_us"
+    }
+    names = several[0].inside_us
+    return Costs(
+        **plain,
+        inside_us={name: statistics.median(each.inside_us[name] for each in several) for name in names},
     )
 
 
@@ -73,7 +82,3 @@ def _inside() -> dict[str, float]:
     done = subprocess.run([sys.executable, "-m", "bench.inside"], capture_output=True, text=True, check=True)
     found: dict[str, float] = json.loads(done.stdout)
     return found
-
-
-def _middle(values: Iterable[float]) -> float:
-    return round(statistics.median(values), 1)

@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
-from pydantic import ValidationError
 from rich.console import Console
 
 from bench import workload as workloads
-from bench.calibration import ROUNDS, Costs, calibrate
+from bench.calibration import Costs, calibrate, middle
 from bench.capacity import model
 from bench.designs.anatomy import Anatomy, dissect
 from bench.designs.fairness import Unfair, require_fair, require_fair_plan
@@ -23,8 +22,10 @@ from bench.designs.manifest import Machine, Manifest, commit, describe_design, d
 from bench.designs.measure import Measured, measure
 from bench.designs.progress import Told, planned_seconds
 from bench.designs.results import DesignResult
+from bench.generator.fleet import GeneratorFailed
 from bench.report import page, summary
 from bench.workload import Mix, Workload
+from runtime.launch import LaunchError
 from runtime.systems import UnknownName, find_deployment, find_system
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -80,7 +81,7 @@ def bench(
         chosen = chosen.changed(**options)
         given = dict(each.split("=", 1) for each in settings)
         found = asyncio.run(Run(console, deployments, chosen, given, quick, parts).findings())
-    except (Unfair, UnknownName, ValidationError, ValueError) as error:
+    except (Unfair, UnknownName, ValueError, GeneratorFailed, LaunchError) as error:
         raise click.ClickException(str(error)) from error
     folder = out or RESULTS / found.manifest.stamp
     found.save(folder)
@@ -125,13 +126,13 @@ class Run:
         machine = describe_machine()
         seconds = planned_seconds(self._workload, len(self._deployments))
         if self._parts:
-            seconds += len(self._deployments) * _ANATOMY_S + self._rounds() * _CALIBRATION_S
+            seconds += len(self._deployments) * _ANATOMY_S + self._workload.repeats * _CALIBRATION_S
         with Told(self._console, seconds) as told:
-            measured = await self._in_turns(told)
+            measured, costs = await self._in_turns(told)
             manifest = self._manifest(machine, measured)
             if compared:
                 require_fair(manifest)
-            anatomies, costs = await self._taken_apart(told)
+            anatomies = await self._taken_apart(told) if self._parts else {}
         designs = {
             _short(name): DesignResult(
                 deployment=name, steps=tuple(step for each in runs for step in each.steps)
@@ -142,11 +143,13 @@ class Run:
             manifest=manifest,
             designs=designs,
             anatomies=anatomies,
-            model=self._model(designs, costs, machine) if costs is not None else None,
+            model=self._model(designs, middle(costs), machine) if costs else None,
         )
 
-    async def _in_turns(self, told: Told) -> dict[str, list[Measured]]:
+    async def _in_turns(self, told: Told) -> tuple[dict[str, list[Measured]], list[Costs]]:
+        """Every design in every round, and what one call costs at that time."""
         found: dict[str, list[Measured]] = {name: [] for name in self._deployments}
+        costs = []
         for repeat in range(self._workload.repeats):
             for name in self._deployments:
                 self._order.append(name)
@@ -161,18 +164,19 @@ class Run:
                         finished=told.step,
                     )
                 )
-        return found
+            if self._parts:
+                told.phase(f"round {repeat + 1} of {self._workload.repeats}: what one call costs")
+                costs.append(await asyncio.to_thread(calibrate, tls=self._workload.tls))
+                told.worth(_CALIBRATION_S)
+        return found, costs
 
-    async def _taken_apart(self, told: Told) -> tuple[dict[str, Anatomy], Costs | None]:
-        if not self._parts:
-            return {}, None
+    async def _taken_apart(self, told: Told) -> dict[str, Anatomy]:
         anatomies = {}
         for name in self._deployments:
             told.phase(f"one SubmitJob of {name}, hop by hop")
             anatomies[_short(name)] = await dissect(name, tls=self._workload.tls)
             told.worth(_ANATOMY_S)
-        told.phase("what one call costs")
-        return anatomies, await asyncio.to_thread(calibrate, tls=self._workload.tls, rounds=self._rounds())
+        return anatomies
 
     def _manifest(self, machine: Machine, measured: Mapping[str, Sequence[Measured]]) -> Manifest:
         designs = {
@@ -209,9 +213,6 @@ class Run:
             if capacity is not None:
                 found[name] = capacity
         return Model(costs=costs, designs=found) if found else None
-
-    def _rounds(self) -> int:
-        return 1 if self._quick else ROUNDS
 
 
 def _short(deployment: str) -> str:

@@ -134,11 +134,15 @@ class Fleet:
         for index, (process, share) in enumerate(zip(processes, parts, strict=True)):
             order = {"load": load.model_dump(), "index": index, "share": share}
             _tell(process, {**order, "start": window.start - load.warm_up_s})
-        async with asyncio.TaskGroup() as tasks:
-            for process in processes:
-                tasks.create_task(adder.listen(process))
-            if meanwhile is not None:
-                tasks.create_task(meanwhile(window))
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for process in processes:
+                    tasks.create_task(adder.listen(process))
+                if meanwhile is not None:
+                    tasks.create_task(meanwhile(window))
+        except ExceptionGroup as several:
+            # One is told; the others have no more to say than that the load was broken off.
+            raise several.exceptions[0] from None
         return outcome
 
     async def _end(self) -> None:
