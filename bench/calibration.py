@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.designs.results import Record
-from bench.sides import bare, engine, measured
+from bench.sides import bare, crowd, engine, measured
 from runtime.certs import make_certificates
 from runtime.systems import load_system
 
 CALLS = 1200
 IN_FLIGHT = 4
+CROWD = 6
+"""Nodes of either design."""
 
 
 class Costs(Record):
@@ -32,6 +34,8 @@ class Costs(Record):
     """The same between two components of one process, both sides together."""
     inside_us: Mapping[str, float]
     """A public method with all that it causes, in one process and without a network."""
+    crowding: float
+    """How much dearer a call is where six nodes share the cores of this machine than with one."""
 
     @property
     def rpc_us(self) -> float:
@@ -53,6 +57,9 @@ def calibrate(*, tls: bool) -> Costs:
             plain = measured(side, "enqueue", certificates, CALLS, IN_FLIGHT)
         with engine("enqueue", certificates) as side:
             guarded = measured(side, "enqueue", certificates, CALLS, IN_FLIGHT, typed=True)
+            alone = measured(side, "enqueue", certificates, CALLS, CROWD + 2)
+        with crowd(certificates, CROWD) as side:
+            crowded = measured(side, "enqueue", certificates, CALLS, CROWD + 2)
     within = _inside()
     return Costs(
         bare_server_us=round(plain["cpu_us_per_call"], 1),
@@ -61,6 +68,7 @@ def calibrate(*, tls: bool) -> Costs:
         caller_us=round(guarded["client_cpu_us_per_call"], 1),
         local_us=within["local"],
         inside_us=within,
+        crowding=round(max(1.0, _both(crowded) / _both(alone)), 3),
     )
 
 
@@ -76,6 +84,10 @@ def middle(several: Sequence[Costs]) -> Costs:
         **plain,
         inside_us={name: statistics.median(each.inside_us[name] for each in several) for name in names},
     )
+
+
+def _both(ends: Mapping[str, float]) -> float:
+    return ends["cpu_us_per_call"] + ends["client_cpu_us_per_call"]
 
 
 def _inside() -> dict[str, float]:

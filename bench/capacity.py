@@ -133,7 +133,8 @@ def check(step: StepResult, costs: Costs, cores: int, *, in_process: bool) -> Ch
     """One measured step against the model."""
     load, ratio = step.load, _jobs_per_submit(step)
     available = max(0.1, cores - step.other_cpu_s / load.run_s)
-    predicted = request_us(load.mix, costs, in_process=in_process, jobs_per_submit=ratio)
+    alone = request_us(load.mix, costs, in_process=in_process, jobs_per_submit=ratio)
+    predicted = alone * costs.crowding
     used = step.client_cpu_s + sum(node.cpu_s for node in step.nodes)
     return Check(
         step=load.step,

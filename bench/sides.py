@@ -92,6 +92,21 @@ def measured(
 
 
 @contextmanager
+def crowd(certificates: Path | None, count: int) -> Iterator[Side]:
+    """So many queues under the engine, which have nothing to do with each other."""
+    ports = {f"queue-{number}": free_port() for number in range(count)}
+    commands = {
+        name: (
+            ["runtime.serve", f"{DEPLOYMENT}.queue"],
+            {"QUEUE_PORT": str(port), **environ("queue", certificates)},
+        )
+        for name, port in ports.items()
+    }
+    with processes(commands, ports) as started:
+        yield Side(started, ",".join(f"127.0.0.1:{port}" for port in ports.values()))
+
+
+@contextmanager
 def processes(
     commands: Mapping[str, tuple[list[str], dict[str, str]]], ports: Mapping[str, int]
 ) -> Iterator[list[psutil.Process]]:

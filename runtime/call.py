@@ -100,8 +100,11 @@ class Call:
     def tell(self, event: Event, message: str, **fields: object) -> None:
         """Writes an event to the log, together with what is known of the call."""
         if self.log.wants(event):
-            known = {"request_id": self.request_id, "caller": self.caller or None, **(self.fields or {})}
-            self.log.write(event, message, self.method, {**known, **fields})
+            known: dict[str, object] = {"request_id": self.request_id, "caller": self.caller or None}
+            if self.fields:
+                known.update(self.fields)
+            known.update(fields)
+            self.log.write(event, message, self.method, known)
 
 
 class Channel(Protocol):

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from runtime import log as events
 from runtime.call import Call
 from runtime.conditions import Condition, Failure
+from runtime.eager import detached
 from runtime.guard import Guard
 from runtime.identity import Unproven
 from runtime.log import Log
@@ -21,7 +22,7 @@ from runtime.tables import Method, System
 from runtime.tracing import Span, Tracer
 from runtime.world import World
 
-Handle = Callable[[Any, Call], Awaitable[Any]]
+Handle = Callable[[Any, Call], Coroutine[Any, Any, Any]]
 _DENIALS = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 
 
@@ -42,6 +43,8 @@ class Endpoint:
         self._name = str(method)
         self._system = system
         self._handle: Handle = getattr(handler, method.attribute)
+        self._respond: Handle = self._carry if method.detached else self._handle
+        self._log_fields = method.log_fields
         self._admit = Guard(system).admit(method)
         self._world = world
         self._log = log
@@ -59,7 +62,9 @@ class Endpoint:
     ) -> Any:
         """Answers a call, or raises the failure that its caller is told."""
         started = self._world.monotonic()
-        fields = {name: getattr(request, name) or None for name in self.method.log_fields}
+        fields: dict[str, Any] = {}
+        for name in self._log_fields:
+            fields[name] = getattr(request, name) or None
         call = Call(
             world=self._world,
             log=self._log,
@@ -78,9 +83,7 @@ class Endpoint:
             if isinstance(caller, Unproven):
                 raise self._role("unauthenticated", method=self._name, problem=str(caller))
             self._admit(caller, request)
-            response = await (
-                self._carry(request, call) if self.method.detached else self._handle(request, call)
-            )
+            response = await self._respond(request, call)
         except Exception as error:
             failure = self._settled(error, call)
             self._finish(call, failure.grpc, started, span)
@@ -103,7 +106,9 @@ class Endpoint:
 
     async def _carry(self, request: Any, call: Call) -> Any:
         """Runs the handler so that it goes on to its end even when its caller is gone."""
-        task = asyncio.ensure_future(self._handle(request, call))
+        task = detached(self._handle(request, call))
+        if not isinstance(task, asyncio.Task):
+            return task
         self._carried_through.add(task)
         task.add_done_callback(self._carried_through.discard)
         try:

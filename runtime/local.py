@@ -9,6 +9,7 @@ from typing import Any
 from runtime.call import Call, Invoke, Request, Response
 from runtime.conditions import CallFailed, Condition, Failure
 from runtime.dispatch import Endpoint
+from runtime.eager import resumed
 from runtime.outbound import governed
 from runtime.tables import Method, System
 
@@ -27,22 +28,26 @@ class LocalChannel:
         """The method as a function."""
         permission = self._system.matrix.get(method.path, {}).get(self._principal)
         service = method.service.rpartition(".")[2]
+        principal, path, answer_of = self._principal, method.path, self._endpoints.__getitem__
 
         async def attempt(message: Any, call: Call, patience: float) -> Any:
             # Looked up at the call, because the components of a node may refer to each other.
-            endpoint = self._endpoints[method.path]
             deadline = call.world.monotonic() + patience
+            answering = answer_of(path).answer(principal, message, deadline, call.request_id, call.trace)
             try:
+                try:
+                    waits_for = answering.send(None)
+                except StopIteration as answered:
+                    return answered.value
+                # Only a call that waits needs a timer, and most within a process are answered at once.
                 async with asyncio.timeout(patience):
-                    return await endpoint.answer(
-                        self._principal, message, deadline, call.request_id, call.trace
-                    )
+                    return await resumed(answering, waits_for)
             except TimeoutError:
                 raise CallFailed("DEADLINE_EXCEEDED", f"{method} took too long", service) from None
             except Failure as failure:
                 raise received(failure, service) from failure
 
-        return governed(method, attempt, self._principal, permission.mode if permission else None)
+        return governed(method, attempt, principal, permission.mode if permission else None)
 
 
 def received(failure: Failure, service: str) -> Failure:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+import orjson
+
 from runtime.tables import Event
 from runtime.world import World
 
 LEVELS = {"DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40}
+_URGENT = LEVELS["WARNING"]
 
 SERVICE_READY = Event("service_ready", "INFO", always=True)
 SERVICE_STOPPING = Event("service_stopping", "INFO")
@@ -36,8 +40,43 @@ class Stream(Protocol):
     def flush(self) -> object: ...
 
 
-_encode = json.JSONEncoder(default=str).encode
-"""Made once: `json.dumps` would make a new encoder for every line."""
+_escaping = json.JSONEncoder(default=str, separators=(",", ":")).encode
+
+
+def _encode(line: Mapping[str, Any]) -> str:
+    """The line in ASCII, so that no reader takes a part of it for the end of a line."""
+    try:
+        text = orjson.dumps(line, default=str).decode()
+    except TypeError:  # half a surrogate pair, or a number of more than 64 bits
+        return _escaping(line)
+    return text if text.isascii() else _escaping(line)
+
+
+class _Output:
+    """A stream that is flushed once for all the ordinary lines of a moment, and at once for the others."""
+
+    def __init__(self, stream: Stream | None) -> None:
+        self._given = stream
+        self._due = False
+
+    def write(self, text: str, *, urgent: bool) -> None:
+        self._stream.write(text)
+        if urgent:
+            self._flush()
+        elif not self._due:
+            try:
+                asyncio.get_running_loop().call_soon(self._flush)
+                self._due = True
+            except RuntimeError:
+                self._flush()
+
+    @property
+    def _stream(self) -> Stream:
+        return self._given or sys.stdout
+
+    def _flush(self) -> None:
+        self._due = False
+        self._stream.flush()
 
 
 class Log:
@@ -47,7 +86,7 @@ class Log:
         self.service = service
         self._least = LEVELS[level]
         self._world = world
-        self._stream = stream
+        self._output = _Output(stream)
         self._seen: set[str] = set()
 
     def of(self, service: str) -> Log:
@@ -78,7 +117,7 @@ class Log:
             "message": message,
         }
         if fields:
-            line.update((name, value) for name, value in fields.items() if value is not None)
-        stream = self._stream or sys.stdout
-        stream.write(_encode(line) + "\n")
-        stream.flush()
+            for name, value in fields.items():
+                if value is not None:
+                    line[name] = value
+        self._output.write(_encode(line) + "\n", urgent=event.always or LEVELS[event.level] >= _URGENT)

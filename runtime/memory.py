@@ -52,16 +52,15 @@ class MemoryStore(Generic[Record]):
                 call, f"only {', '.join(sorted(lifecycle.creators))} may create a {lifecycle.entity}"
             )
         now = self._world.now_ms()
-        stamped: Any = replace(
-            record,  # type: ignore[type-var]
-            **{lifecycle.status: lifecycle.initial},
-            **dict.fromkeys(lifecycle.creation_stamps, now),
-        )
-        self._records[key] = stamped
-        self._listing.add(lifecycle.initial, self._order(stamped), key)
+        # The record is the store's from now on and nobody has seen it yet: it is stamped, not copied.
+        object.__setattr__(record, lifecycle.status, lifecycle.initial)
+        for stamp in lifecycle.creation_stamps:
+            object.__setattr__(record, stamp, now)
+        self._records[key] = record
+        self._listing.add(lifecycle.initial, self._order(record), key)
         self._metrics.transition(lifecycle.entity, "create", call.caller)
         self._tell(call, "create", key, None, lifecycle.initial)
-        return stamped  # type: ignore[no-any-return]
+        return record
 
     async def get(self, key: str) -> Record | None:
         return self._records.get(key)
@@ -173,17 +172,17 @@ class MemoryStore(Generic[Record]):
         given: Mapping[str, str] | None = None,
     ) -> None:
         if call.log.wants(events.TRANSITION):
-            states = self._lifecycle.states
-            call.tell(
-                events.TRANSITION,
-                f"{self._lifecycle.entity} {name}",
-                entity=self._lifecycle.entity,
-                transition=name,
-                **{self._lifecycle.key: key},
-                from_status=states.get(source) if source is not None else None,
-                to_status=states.get(target) if target is not None else None,
-                **{name: text or None for name, text in (given or {}).items()},
-            )
+            lifecycle = self._lifecycle
+            told: dict[str, object] = {
+                "entity": lifecycle.entity,
+                "transition": name,
+                lifecycle.key: key,
+                "from_status": None if source is None else lifecycle.states[source],
+                "to_status": None if target is None else lifecycle.states[target],
+            }
+            if given:
+                told.update((name, text or None) for name, text in given.items())
+            call.tell(events.TRANSITION, f"{lifecycle.entity} {name}", **told)
 
 
 def _taken(edge: Transition, record: Any, given: dict[str, str]) -> dict[str, str]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter as Counts
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Protocol
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, start_http_server
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry, Counter, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 Count = Callable[[str, str, float], None]
@@ -28,39 +32,27 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._calls = Counter(
-            "charter_calls", "Calls answered.", ("method", "code", "caller"), registry=self.registry
-        )
-        self._seconds = Histogram(
-            "charter_call_seconds",
-            "Time to answer a call.",
-            ("method",),
-            buckets=_SECONDS,
-            registry=self.registry,
-        )
+        self._tallies = _CallCollector()
+        self.registry.register(self._tallies)
         self._transitions = Counter(
             "charter_transitions", "State changes.", ("entity", "transition", "actor"), registry=self.registry
         )
         self._moves: dict[tuple[str, str, str], Callable[[], None]] = {}
-        self._served = 0
 
     @property
     def served(self) -> int:
         """How many calls were answered, whatever the answer."""
-        return self._served
+        return sum(each.answers.total() for each in self._tallies.tallies.values())
 
     def calls(self, method: str) -> Count:
-        """Counts the calls of a method; the series are looked up once, not for each call."""
-        observe = self._seconds.labels(method).observe
-        known: dict[tuple[str, str], Callable[[], None]] = {}
+        """Counts the calls of a method. What is counted is put in Prometheus' form when somebody looks."""
+        tally = self._tallies.tallies.setdefault(method, Tally())
+        answers, buckets = tally.answers, tally.buckets
 
         def count(code: str, caller: str, seconds: float) -> None:
-            self._served += 1
-            series = known.get((code, caller))
-            if series is None:
-                series = known[code, caller] = self._calls.labels(method, code, caller).inc
-            series()
-            observe(seconds)
+            answers[code, caller] += 1
+            buckets[bisect_left(_SECONDS, seconds)] += 1
+            tally.seconds += seconds
 
         return count
 
@@ -85,6 +77,35 @@ class Metrics:
             thread.join()
 
         return stop
+
+
+@dataclass(slots=True)
+class Tally:
+    """The calls of one method: answers by code and caller, and how long they took, by bucket."""
+
+    answers: Counts[tuple[str, str]] = field(default_factory=Counts)
+    buckets: list[int] = field(default_factory=lambda: [0] * (len(_SECONDS) + 1))
+    seconds: float = 0.0
+
+
+class _CallCollector(Collector):
+    """Prometheus' own counters cost three times as much for each call, under a lock that nobody needs."""
+
+    def __init__(self) -> None:
+        self.tallies: dict[str, Tally] = {}
+
+    def collect(self) -> Iterator[Metric]:
+        calls = CounterMetricFamily("charter_calls", "Calls answered.", labels=("method", "code", "caller"))
+        took = HistogramMetricFamily("charter_call_seconds", "Time to answer a call.", labels=("method",))
+        for method, tally in self.tallies.items():
+            for (code, caller), count in list(tally.answers.items()):
+                calls.add_metric((method, code, caller), count)
+            bounds = [*map(str, _SECONDS), "+Inf"]
+            took.add_metric(
+                (method,), list(zip(bounds, accumulate(tally.buckets), strict=True)), tally.seconds
+            )
+        yield calls
+        yield took
 
 
 class _StateCollector(Collector):

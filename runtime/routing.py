@@ -50,6 +50,10 @@ class OwningWorld:
         self.uniform = world.uniform
 
     def new_id(self) -> str:
-        while owner(drawn := self._world.new_id(), self._nodes) != self._index:
-            pass
+        """A random id whose last digits are counted on until this node owns it."""
+        drawn = self._world.new_id()
+        stem, tail = drawn[:-4], int(drawn[-4:], 16)
+        while owner(drawn, self._nodes) != self._index:
+            tail = (tail + 1) & 0xFFFF
+            drawn = f"{stem}{tail:04x}"
         return drawn

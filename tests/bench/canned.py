@@ -34,6 +34,7 @@ COSTS = Costs(
     caller_us=350,
     local_us=20,
     inside_us={"local": 20, "submit": 200, "job": 700, "status": 70, "result": 90},
+    crowding=1.25,
 )
 LAUNCHES = {
     "microservices": Launch(

@@ -207,7 +207,7 @@ def test_a_launcher_whose_node_dies_stops_everything(tmp_path: Path) -> None:
 
     assert "job: died of signal 9; the others are stopped" in running.told
     assert "job died of signal 9. Its last lines:" in running.told
-    assert any('"event": "service_ready"' in line for line in running.told)
+    assert any('"event":"service_ready"' in line for line in running.told)
     assert all(gone(pid) for pid in pids.values())
 
 

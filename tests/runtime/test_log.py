@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -34,8 +35,8 @@ def test_a_line_has_the_required_fields_in_order() -> None:
     lines = Lines()
     Log("job", "INFO", HandWorld(), lines).write(PLAIN, "hello", fields={"job_id": "x"})
     assert lines.getvalue() == (
-        '{"ts_ms": 1000000, "level": "INFO", "service": "job", "method": "", "event": "plain", '
-        '"message": "hello", "job_id": "x"}\n'
+        '{"ts_ms":1000000,"level":"INFO","service":"job","method":"","event":"plain",'
+        '"message":"hello","job_id":"x"}\n'
     )
 
 
@@ -122,3 +123,25 @@ def test_without_a_stream_lines_go_to_standard_output(capsys: pytest.CaptureFixt
     """A node logs to its standard output."""
     Log("job", "INFO", HandWorld()).write(PLAIN, "hello")
     assert json.loads(capsys.readouterr().out)["message"] == "hello"
+
+
+class Counting(Lines):
+    """A stream that counts how often it is flushed."""
+
+    flushed = 0
+
+    def flush(self) -> None:
+        self.flushed += 1
+
+
+async def test_the_ordinary_lines_of_a_moment_are_flushed_together_and_a_warning_at_once() -> None:
+    """One system call for many lines; what is wrong does not wait."""
+    lines = Counting()
+    log = Log("job", "INFO", HandWorld(), lines)
+    for _ in range(3):
+        log.write(PLAIN, "hello")
+    assert lines.flushed == 0
+    await asyncio.sleep(0)
+    assert lines.flushed == 1
+    log.write(Event("odd", "WARNING"), "hello")
+    assert lines.flushed == 2

@@ -102,7 +102,7 @@ class Stack:
         """The state of every job there was, as the log tells it; None if it was taken back."""
         lines = self.deployment.lines
         for text in lines[self._read :]:
-            if '"event": "transition"' in text:
+            if '"event":"transition"' in text:
                 line = json.loads(text)
                 self._states[line["job_id"]] = line.get("to_status")
         self._read = len(lines)

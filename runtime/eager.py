@@ -1,0 +1,77 @@
+"""Coroutines that are begun at once, so that a task and a timer are made only for those that have to wait.
+
+Most calls within a process are answered without waiting for anything; a task would cost more than the call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import types
+from collections.abc import Coroutine, Generator
+from functools import partial
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+
+class Carried:
+    """Stands for the task that a coroutine gets when it waits; a timeout may ask for it before that."""
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[Any] | None = None
+
+    def cancel(self, msg: object = None) -> bool:
+        return self.task is not None and self.task.cancel(msg)
+
+    def done(self) -> bool:
+        return self.task is not None and self.task.done()
+
+    def cancelling(self) -> int:
+        return self.task.cancelling() if self.task is not None else 0
+
+    def uncancel(self) -> int:
+        return self.task.uncancel() if self.task is not None else 0
+
+
+def detached(work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result] | Result:
+    """Runs a coroutine apart from the current task: its result, or its task if it has to wait."""
+    loop, outer, carried = asyncio.get_running_loop(), asyncio.current_task(), Carried()
+    _swap(loop, outer, carried)
+    try:
+        waits_for = work.send(None)
+    except StopIteration as done:
+        result: Result = done.value
+        return result
+    finally:
+        _swap(loop, carried, outer)
+    carried.task = loop.create_task(_in_task(work, waits_for))
+    return carried.task
+
+
+@types.coroutine
+def resumed(begun: Coroutine[Any, Any, Result], waits_for: Any) -> Generator[Any, Any, Result]:
+    """Goes on with a coroutine that has already run until it had to wait for something."""
+    while True:
+        try:
+            sent = yield waits_for
+        except BaseException as thrown:
+            step = partial(begun.throw, thrown)
+        else:
+            step = partial(begun.send, sent)
+        try:
+            waits_for = step()
+        except StopIteration as done:
+            result: Result = done.value
+            return result
+
+
+async def _in_task(begun: Coroutine[Any, Any, Result], waits_for: Any) -> Result:
+    return await resumed(begun, waits_for)
+
+
+def _swap(loop: asyncio.AbstractEventLoop, leaves: Any, enters: Any) -> None:
+    """Changes which task is the current one. Whoever has a timeout asks for it."""
+    if leaves is not None:
+        asyncio.tasks._leave_task(loop, leaves)
+    if enters is not None:
+        asyncio.tasks._enter_task(loop, enters)

@@ -1,0 +1,116 @@
+"""Coroutines that are begun at once: what they are to their caller, to their timeouts and to a cancel."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from runtime.eager import detached, resumed
+
+
+async def test_work_that_does_not_wait_needs_no_task() -> None:
+    """Its result is there at once, and the current task is what it was."""
+
+    async def work() -> int:
+        return 7
+
+    before = asyncio.current_task()
+    assert detached(work()) == 7
+    assert asyncio.current_task() is before
+
+
+async def test_work_that_fails_at_once_fails_here() -> None:
+    """An error before the first wait is raised where the work was begun."""
+
+    async def work() -> None:
+        raise ValueError("no")
+
+    before = asyncio.current_task()
+    with pytest.raises(ValueError, match="no"):
+        detached(work())
+    assert asyncio.current_task() is before
+
+
+async def test_a_timeout_that_was_set_before_the_first_wait_cancels_the_work_and_not_its_caller() -> None:
+    """The timeout began while no task was there yet; it ends the task that there is now."""
+
+    async def work() -> str:
+        try:
+            async with asyncio.timeout(0.01):
+                await asyncio.Event().wait()
+        except TimeoutError:
+            return "timed out"
+        return "waited"
+
+    task = detached(work())
+    assert isinstance(task, asyncio.Task)
+    assert await task == "timed out"
+
+
+async def test_work_goes_on_when_whoever_began_it_is_canceled() -> None:
+    """It has a task of its own as soon as it waits."""
+    go, done = asyncio.Event(), list[str]()
+
+    async def work() -> None:
+        await go.wait()
+        done.append("done")
+
+    async def caller() -> None:
+        task = detached(work())
+        assert isinstance(task, asyncio.Task)
+        await asyncio.shield(task)
+
+    calling = asyncio.create_task(caller())
+    await asyncio.sleep(0)
+    calling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+    go.set()
+    await asyncio.sleep(0.01)
+    assert done == ["done"]
+
+
+async def test_groups_of_tasks_work_within() -> None:
+    """A group asks for its parent task before there is one; a failing child still ends the group."""
+
+    async def fails() -> None:
+        await asyncio.sleep(0)
+        raise ValueError("child")
+
+    async def work() -> str:
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(fails())
+                group.create_task(asyncio.Event().wait())
+        except* ValueError:
+            pass
+        return "ended"
+
+    task = detached(work())
+    assert isinstance(task, asyncio.Task)
+    assert await task == "ended"
+
+
+async def test_a_resumed_coroutine_gets_what_is_thrown_at_it() -> None:
+    """A cancel arrives in the coroutine that waits, which may clean up."""
+    seen = list[str]()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            seen.append("cleaned up")
+
+    begun = work()
+    waits_for = begun.send(None)
+
+    async def wait() -> None:
+        await resumed(begun, waits_for)
+
+    task = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert seen == ["cleaned up"]
