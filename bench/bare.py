@@ -78,9 +78,8 @@ SERVICERS: dict[str, tuple[Any, Any]] = {
 async def serve(role: str, port: int, upstreams: list[str]) -> None:
     """Serves one of the baselines until it is killed."""
     server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
-    channels = [
-        _channel(address, component) for address, component in zip(upstreams, ("job", "queue"), strict=False)
-    ]
+    called = zip(upstreams, ("job", "queue"), strict=False)
+    channels = [open_channel(address, component) for address, component in called]
     add, servicer = SERVICERS[role]
     add(servicer(*channels), server)
     tls = credentials()
@@ -101,7 +100,8 @@ def credentials() -> Credentials | None:
     return Credentials.read(*(os.environ[name] for name in ("TLS_CERT_FILE", "TLS_KEY_FILE", "TLS_CA_FILE")))
 
 
-def _channel(address: str, component: str) -> grpc.aio.Channel:
+def open_channel(address: str, component: str) -> grpc.aio.Channel:
+    """A connection without any settings of ours, to one component."""
     tls = credentials()
     if tls is None:
         return grpc.aio.insecure_channel(address)

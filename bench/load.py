@@ -1,7 +1,8 @@
 """A client that keeps so many calls in flight: `python -m bench.load` prints what it got as one JSON line.
 
 It is a process of its own, speaks bare gRPC, and is the same for a baseline and for what is compared with it.
-With `typed` at the end it uses a generated client instead, to see what that costs.
+With `typed` at the end it uses a generated client instead, to see what that costs. The method `job` is a
+submit and then questions for the result until it is there.
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ import grpc
 import grpc.aio
 import uvloop
 
-from bench.bare import SYSTEM, credentials
+from bench.bare import SYSTEM, credentials, open_channel
 from generated import taskqueue_internal_pb2 as internal
 from generated import taskqueue_public_pb2 as public
 from runtime.client import Client
 from runtime.systems import load_system
-from runtime.tls import server_name
 
 Caller = Callable[[], Awaitable[object]]
+PAUSE_S = 0.02
+"""Between two questions for a result."""
 
 METHODS: dict[str, tuple[str, str, Any, Any]] = {
     "enqueue": (
@@ -67,33 +69,61 @@ async def load(
     }
 
 
+async def jobs(addresses: list[str], count: int, users: int) -> dict[str, float]:
+    """Has so many users submit a job and ask for its result until it is there, so many jobs in all."""
+    channels = [open_channel(each, "gateway") for each in addresses]
+    turns, early = itertools.cycle(channels), 0
+    submit, result = (
+        f"/taskqueue.v1.TaskQueuePublicService/{each}" for each in ("SubmitJob", "GetJobResult")
+    )
+    request = METHODS["submit"][2]
+
+    async def one() -> None:
+        nonlocal early
+        channel = next(turns)
+        accepted = await _stub(channel, submit, type(request), public.SubmitJobResponse)(request, timeout=5)
+        ask = _stub(channel, result, public.GetJobResultRequest, public.GetJobResultResponse)
+        while not (await ask(public.GetJobResultRequest(job_id=accepted.job_id), timeout=5)).result_ready:
+            early += 1
+            await asyncio.sleep(PAUSE_S)
+
+    async def user() -> None:
+        for _ in range(count // users):
+            await one()
+
+    await asyncio.gather(*(one() for _ in range(20)))
+    early, started, cpu = 0, time.perf_counter(), time.process_time()
+    await asyncio.gather(*(user() for _ in range(users)))
+    seconds, busy = time.perf_counter() - started, time.process_time() - cpu
+    for channel in channels:
+        await channel.close()
+    done = count // users * users
+    return {
+        "calls_per_s": done / seconds,
+        "calls": done,
+        "early": early / done,
+        "client_cpu_us_per_call": busy / done * 1e6,
+    }
+
+
+def _stub(channel: grpc.aio.Channel, path: str, request: Any, response: Any) -> Any:
+    return channel.unary_unary(
+        path, request_serializer=request.SerializeToString, response_deserializer=response.FromString
+    )
+
+
 @asynccontextmanager
 async def _bare(address: str, method: str, token: str) -> AsyncIterator[Caller]:
     """Several addresses, with commas between, are called in turn."""
     path, component, request, response = METHODS[method]
-    channels = [_channel(each, component) for each in address.split(",")]
+    channels = [open_channel(each, component) for each in address.split(",")]
     calls: Iterator[Any] = itertools.cycle(
-        [
-            channel.unary_unary(
-                path,
-                request_serializer=type(request).SerializeToString,
-                response_deserializer=response.FromString,
-            )
-            for channel in channels
-        ]
+        [_stub(channel, path, type(request), response) for channel in channels]
     )
     metadata = (("authorization", f"Bearer {token}"),) if token else ()
     yield lambda: next(calls)(request, timeout=5, metadata=metadata)
     for channel in channels:
         await channel.close()
-
-
-def _channel(address: str, component: str) -> grpc.aio.Channel:
-    tls = credentials()
-    if tls is None:
-        return grpc.aio.insecure_channel(address)
-    options = tls.name_options(server_name(SYSTEM, component))
-    return grpc.aio.secure_channel(address, tls.for_client(), options)
 
 
 @asynccontextmanager
@@ -119,5 +149,8 @@ async def _typed(address: str, method: str, token: str) -> AsyncIterator[Caller]
 if __name__ == "__main__":
     address, method, calls, in_flight, token, *how = sys.argv[1:]
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        if method == "job":
+            print(json.dumps(runner.run(jobs(address.split(","), int(calls), int(in_flight)))))
+            sys.exit()
         found = runner.run(load(address, method, int(calls), int(in_flight), token, typed=how == ["typed"]))
         print(json.dumps(found))
