@@ -31,6 +31,8 @@ SCALARS = {
     "sint64": "int",
     "double": "float",
     "float": "float",
+    "json": "str",
+    "timestamp": "Timestamp",
 }
 """Proto scalars and the Python type of each."""
 
@@ -165,7 +167,7 @@ class Spec:
         Ports and addresses belong to the wiring of a node: of these only the ones it is wired with count.
         """
         node = deployment.nodes[node_name]
-        wired = {*node.upstreams, *([node.listen.port] if node.listen else [])}
+        wired = {*node.upstreams, *(each.port for each in (node.listen, node.http) if each)}
         readers = {node_name, *node.hosts}
         return {
             name: row

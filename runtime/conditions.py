@@ -20,6 +20,7 @@ class Condition(Failure):
     code: ClassVar[str]
     http: ClassVar[int]
     retry: ClassVar[str]
+    retry_after_s: ClassVar[int | None] = None
 
     def __init__(self, message: str, **fields: object) -> None:
         super().__init__(message)

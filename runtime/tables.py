@@ -65,6 +65,15 @@ class Drive:
 
 
 @dataclass(frozen=True, slots=True)
+class Route:
+    """Where a method is found over HTTP; each {name} of the path is a field of the request."""
+
+    method: str
+    path: str
+    status: int = 200
+
+
+@dataclass(frozen=True, slots=True)
 class Method:
     """One unary call."""
 
@@ -82,6 +91,7 @@ class Method:
     log_fields: tuple[str, ...] = ()
     detached: bool = False
     """Whether it has steps that must be carried through even if its caller goes away."""
+    route: Route | None = None
 
     @property
     def path(self) -> str:
@@ -123,6 +133,35 @@ class Take:
 
 
 @dataclass(frozen=True, slots=True)
+class Backoff:
+    """How long an entity waits; seconds are in variables."""
+
+    until: str
+    count: str
+    base: str
+    most: str
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """A further edge taken in the same step when an entity has failed too often, or for good."""
+
+    transition: str
+    count: str
+    limit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """An edge that the engine drives by the clock of the store; seconds are in variables."""
+
+    at: str
+    by: str
+    every: str
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Transition:
     """One edge of a lifecycle."""
 
@@ -130,12 +169,39 @@ class Transition:
     source: int
     target: int
     actors: frozenset[str]
-    via: str
-    """The method through which it is driven, and no other."""
+    via: str | None
+    """The method through which it is driven, and no other; None where its actors have the store itself."""
     when: tuple[str, ...] = ()
     stamps: tuple[str, ...] = ()
     sets: Mapping[str, object] = field(default_factory=dict)
     takes: Mapping[str, Take] = field(default_factory=dict)
+    counts: str | None = None
+    waits: Backoff | None = None
+    gives_up: GiveUp | None = None
+    due: Due | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Time-limited ownership of an entity while it is in one state."""
+
+    state: int
+    owner: str
+    expires: str
+    fence: str
+    seconds: str
+    oldest_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The server that keeps the entities, and what they are called there."""
+
+    store: str
+    url: str
+    table: str
+    history: str
+    unique: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +222,18 @@ class Lifecycle:
     deletable: frozenset[int]
     deleters: frozenset[str]
     edges: Mapping[tuple[int, int], Transition]
+    holders: frozenset[str] = frozenset()
+    """Every component that applies its transitions."""
+    record: type[Any] | None = None
+    """What an entity is in Python, where a server keeps it."""
+    kept: Kept | None = None
+    lease: Lease | None = None
+    shown: Mapping[int, int] = field(default_factory=dict)
+    """What outsiders are told of each state."""
+
+    def transition(self, name: str) -> Transition:
+        """The edge of a name."""
+        return next(each for each in self.edges.values() if each.name == name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +268,8 @@ class Variable:
     default: str | None = None
     default_from: str | None = None
     required: bool = False
-    minimum: int | None = None
-    maximum: int | None = None
+    minimum: float | None = None
+    maximum: float | None = None
     clamp: tuple[int, int] | None = None
     choices: tuple[str, ...] = ()
     role: str | None = None
@@ -218,6 +296,15 @@ class Healthcheck:
 
 
 @dataclass(frozen=True, slots=True)
+class Listener:
+    """Where a node takes HTTP requests, and who calls there without proof."""
+
+    host: str
+    port_variable: str
+    anonymous: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """One kind of process of a deployment."""
 
@@ -230,6 +317,9 @@ class Node:
     replicas: int = 1
     bind_host: str | None = None
     port_variable: str | None = None
+    anonymous: str | None = None
+    """Who calls over gRPC without proof."""
+    http: Listener | None = None
     upstreams: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, str] = field(default_factory=dict)
 
@@ -256,6 +346,8 @@ class Deployment:
     slots_variable: str | None = None
     slots_total: int | None = None
     routing: Routing | None = None
+    servers: Mapping[str, str] = field(default_factory=dict)
+    """Servers that are started with it, unless the variable of each says where one is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,3 +393,7 @@ class System:
     log_fields: tuple[str, ...]
     settings: Mapping[str, type[Any]] = field(default_factory=dict)
     clients: Mapping[str, type[Any]] = field(default_factory=dict)
+    json_fields: frozenset[str] = frozenset()
+    """Fields that hold JSON text, by their full names."""
+    enum_prefixes: Mapping[str, str] = field(default_factory=dict)
+    """What is left out of the values of an enum in JSON, by its full name."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 LONGEST = ("test_equivalence.py", "test_failure_windows.py", "test_fuzz.py", "test_nothing_unseen.py")
@@ -11,3 +13,14 @@ LONGEST = ("test_equivalence.py", "test_failure_windows.py", "test_fuzz.py", "te
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the longest modules first; the rest keeps its order."""
     items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`nox -s test -- --deep` tries more of what is tried by chance, and stays longer."""
+    parser.addoption("--deep", action="store_true", help="many more random sequences, kills and rounds")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tells the modules and the parallel workers, which are started after this."""
+    if config.getoption("--deep"):
+        os.environ["CHARTER_DEEP"] = "1"

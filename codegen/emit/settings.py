@@ -10,6 +10,8 @@ from codegen.spec import Spec
 
 PYTHON_TYPES = {
     "int": "int",
+    "number": "float",
+    "bool": "bool",
     "port": "int",
     "addresses": "tuple[str, ...]",
     "digests": "Mapping[str, bytes]",

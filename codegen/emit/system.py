@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen.emit.artefact import Artefact, fill
-from codegen.spec import Spec
+from codegen.spec import Spec, type_ref
 
 TRANSPORT_LIMITS = {"message_bytes": 4 * 1024 * 1024, "concurrent_streams": 1024, "connections": 4096}
 """Limits that the transport holds to; a spec that names one under `policies.limits` sets it."""
@@ -14,6 +14,26 @@ TRANSPORT_LIMITS = {"message_bytes": 4 * 1024 * 1024, "concurrent_streams": 1024
 def emit(spec: Spec) -> Iterator[Artefact]:
     named = spec.system.policies.limits
     limits = {name: named[name].value if name in named else usual for name, usual in TRANSPORT_LIMITS.items()}
-    text = fill("python/system.py.j2", spec, **limits)
+    text = fill(
+        "python/system.py.j2",
+        spec,
+        json_fields=sorted(_json_fields(spec)),
+        enum_prefixes={
+            _full_name(spec, name): row.prefix for name, row in spec.enums.items() if row.prefix is not None
+        },
+        **limits,
+    )
     yield Artefact(f"generated/{spec.name}/system.py", text)
     yield Artefact(f"generated/{spec.name}/__init__.py", fill("python/package.py.j2", spec))
+
+
+def _json_fields(spec: Spec) -> Iterator[str]:
+    """The fields that hold JSON text, by their full names."""
+    for name, message in spec.messages.items():
+        for field, row in message.fields.items():
+            if type_ref(row.type).name == "json":
+                yield f"{_full_name(spec, name)}.{field}"
+
+
+def _full_name(spec: Spec, name: str) -> str:
+    return f"{spec.system.protos[spec.proto_of[name]].package}.{name}"

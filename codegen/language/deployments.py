@@ -24,7 +24,7 @@ class Timing(Part):
 class Healthcheck(Part):
     """What is checked of a node. `${NAME}` stands for a variable of the node."""
 
-    mode: Literal["tcp", "worker"]
+    mode: Literal["tcp", "worker", "http"]
     target: str
 
 
@@ -33,6 +33,9 @@ class Listen(Part):
 
     host: str = "0.0.0.0"
     port: UpperName
+    anonymous: LowerName | None = Field(
+        default=None, description="Who calls without proof; only on a loopback host."
+    )
 
 
 class Slots(Part):
@@ -47,7 +50,8 @@ class Node(Part):
 
     hosts: Annotated[tuple[LowerName, ...], Field(min_length=1)]
     replicas: Positive = 1
-    listen: Listen | None = None
+    listen: Listen | None = Field(default=None, description="Where it takes gRPC calls.")
+    http: Listen | None = Field(default=None, description="Where it takes HTTP requests.")
     upstreams: dict[UpperName, LowerName] = Field(
         default={}, description="Variables that hold the address of another node."
     )
@@ -83,6 +87,9 @@ class Deployment(Part):
     command: str = Field(description="The one start command of each node; {node} is its name.")
     healthcheck: Timing
     slots: Slots | None = None
+    servers: dict[Literal["postgres"], UpperName] = Field(
+        default={}, description="Servers that are started with it unless the variable says where one is."
+    )
     nodes: Annotated[dict[LowerName, Node], Field(min_length=1)]
     routing: Routing | None = None
 

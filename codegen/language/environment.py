@@ -11,6 +11,9 @@ from codegen.language.base import Doc, LowerName, Part, UpperName
 VariableType = Literal[
     "string",
     "int",
+    "number",
+    "bool",
+    "url",
     "port",
     "address",
     "addresses",
@@ -28,6 +31,7 @@ EngineRole = Literal[
     "caller_token",
     "accepted_tokens",
     "metrics_port",
+    "max_body_bytes",
 ]
 """What the engine needs to know of its environment, whatever the system calls it."""
 
@@ -58,11 +62,11 @@ class Variable(Part):
     doc: Doc
     read_by: Readers
     unit: str | None = None
-    default: int | str | None = None
-    default_from: Literal["hostname"] | None = None
+    default: bool | int | float | str | None = None
+    default_from: Literal["hostname", "process"] | None = None
     required: bool = False
-    min: int | None = None
-    max: int | None = None
+    min: int | float | None = None
+    max: int | float | None = None
     clamp: Clamp | None = None
     choices: tuple[str, ...] = ()
     role: EngineRole | None = None

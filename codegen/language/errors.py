@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from codegen.language.base import Doc, LowerName, Part, UpperName
+from codegen.language.base import Doc, LowerName, Part, Positive, UpperName
 from codegen.language.grpc_codes import GrpcCode
 
 Role = Literal[
@@ -17,8 +17,15 @@ Role = Literal[
     "upstream_unavailable",
     "deadline_exceeded",
     "unexpected",
+    "malformed_body",
+    "unsupported_media_type",
+    "body_too_large",
+    "route_not_found",
+    "method_not_allowed",
+    "lease_lost",
+    "store_unavailable",
 ]
-"""Conditions that the engine itself raises; each has to have a name in the spec."""
+"""Conditions that the engine itself raises; each that it may need has to have a name in the spec."""
 
 RetryAdvice = Literal["never", "with_backoff", "if_idempotent", "with_care"]
 
@@ -34,6 +41,7 @@ class Condition(Part):
     grpc: GrpcCode | None = None
     http: Annotated[int, Field(ge=400, le=599)] | None = None
     retry: RetryAdvice | None = None
+    retry_after_s: Positive | None = Field(default=None, description="When a caller may try again.")
     message: str | None = Field(default=None, description="Template; each {name} becomes an argument.")
     soft: dict[LowerName, bool | int | str] | None = None
     reserved: bool = Field(default=False, description="Named for later; no method raises it yet.")

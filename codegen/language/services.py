@@ -45,7 +45,12 @@ class Route(Part):
     """Where a method is found over HTTP."""
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
-    path: Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9_/{}.:-]*$")]
+    path: Annotated[
+        str,
+        StringConstraints(pattern=r"^/[A-Za-z0-9_/{}.:-]*$"),
+        Field(description="Each {name} is a field of the request; the others are in the query or the body."),
+    ]
+    status: Annotated[int, Field(ge=200, le=299)] = Field(default=200, description="The status of an answer.")
 
 
 class Method(Part):

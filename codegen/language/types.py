@@ -15,7 +15,10 @@ FieldType = Annotated[
         pattern=r"^(?:repeated )?[A-Za-z][A-Za-z0-9]*$|^map<[a-z0-9]+, ?[A-Za-z][A-Za-z0-9]*>$",
     ),
     Field(
-        description="A scalar, a message or an enum; `repeated T`; `map<K, V>`.",
+        description=(
+            "A scalar, `json`, `timestamp`, a message or an enum; `repeated T`; `map<K, V>`. `json` is JSON "
+            "text on the wire of gRPC and stands as it is in a JSON body."
+        ),
         examples=["string", "JobSpec", "repeated JobStatus", "map<string, string>"],
     ),
 ]
@@ -40,6 +43,7 @@ class EnumType(Part):
 
     doc: Doc | None = None
     values: Annotated[dict[UpperName, EnumValue], Field(min_length=1)]
+    prefix: str | None = Field(default=None, description="Left out where the values are shown in JSON.")
     reserved: Reserved = Reserved()
 
 
@@ -66,6 +70,10 @@ class ItemRules(Part):
     defined: bool = Field(default=False, description="The number must be a value of the enum.")
     specified: bool = Field(default=False, description="The enum must not be its unspecified value.")
     one_of: tuple[str, ...] | None = Field(default=None, description="Enum values or texts that are allowed.")
+    storable: bool = Field(
+        default=False, description="Text or JSON without NUL and half surrogates, which databases refuse."
+    )
+    json_object: bool = Field(default=False, description="JSON must be an object.")
 
 
 class FieldRules(ItemRules):
@@ -73,6 +81,9 @@ class FieldRules(ItemRules):
 
     required: bool = Field(default=False, description="A message field must be present.")
     must_be: bool | None = Field(default=None, description="The only value a bool may have.")
+    max_items: int | LowerName | None = Field(
+        default=None, description="Most elements of a list; a number or a limit."
+    )
     items: ItemRules | None = Field(default=None, description="Rules of each element of a list.")
     sha256_of: LowerName | None = Field(
         default=None,
@@ -92,6 +103,7 @@ class MessageField(Part):
 
     number: FieldNumber
     type: FieldType
+    optional: bool = Field(default=False, description="May be absent, which is not the same as empty or 0.")
     rules: FieldRules = FieldRules()
     doc: Doc | None = None
 

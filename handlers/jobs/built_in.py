@@ -1,10 +1,12 @@
-"""The work that comes with the queue: it lasts as long and makes as many bytes as the job asks for."""
+"""The job types that come with the queues, for demonstrations and tests."""
 
 from __future__ import annotations
 
 import hashlib
 
-from handlers.jobs.registry import Job, JobFailed, Output, job
+from typing import Any
+
+from handlers.jobs.registry import Job, JobFailed, JobFatal, Output, job
 
 
 @job("*")
@@ -27,3 +29,28 @@ async def fail(given: Job) -> Output:
     """Waits, then fails on purpose."""
     await given.world.sleep(given.work_duration_ms / 1000)
     raise JobFailed("SIMULATED_FAILURE")
+
+
+@job("fatal")
+async def fatal(given: Job) -> Output:
+    """Waits, then fails on purpose, so that no further run is tried."""
+    await given.world.sleep(given.work_duration_ms / 1000)
+    raise JobFatal("SIMULATED_FAILURE")
+
+
+@job("echo")
+async def echo(given: Job) -> Any:
+    """Returns its payload; without one it is ordinary work."""
+    return await work(given) if given.payload is None else given.payload
+
+
+@job("sleep")
+async def sleep(given: Job) -> Any:
+    """Waits for the `seconds` of its payload; without one it is ordinary work."""
+    if given.payload is None:
+        return await work(given)
+    seconds = given.payload.get("seconds", 1)
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= 86_400:
+        raise JobFatal("BAD_PAYLOAD", f"seconds must be a number from 0 to 86400, not {seconds!r:.50}")
+    await given.world.sleep(seconds)
+    return {"slept": seconds}

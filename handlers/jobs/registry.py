@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
+import json
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from runtime.world import World
 
@@ -19,23 +21,31 @@ class Job:
 
     job_id: str
     job_type: str
-    work_duration_ms: int
-    payload_size_bytes: int
-    max_output_bytes: int
     world: World
+    payload: Mapping[str, Any] | None = None
+    """What was submitted with it, where the system takes a payload."""
+    attempt: int = 1
+    """Which run this is. A job may be run again after a failure or a lost worker."""
+    token: str = ""
+    """The same in every run of a job and in no other job: what a function sends along to a service outside, so
+    that a repeated run has no second effect there."""
+    work_duration_ms: int = 0
+    payload_size_bytes: int = 0
+    max_output_bytes: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a job leaves behind."""
+    """What a job leaves behind: bytes, or a value that JSON can hold."""
 
     content: bytes = b""
     summary: str = ""
+    value: Any = None
 
 
 class JobFailed(Exception):
-    """Ends a job as failed, with a reason that its client reads."""
+    """Ends a run as failed, with a reason. Where a system repeats failed runs, this one is repeated."""
 
     def __init__(self, reason: str, summary: str = "") -> None:
         super().__init__(reason)
@@ -43,38 +53,66 @@ class JobFailed(Exception):
         self.summary = summary or reason
 
 
-JobFunction = Callable[[Job], Awaitable[Output]] | Callable[[Job], Output]
-_FUNCTIONS: dict[str, JobFunction] = {}
-_ANY = "*"
+class JobFatal(JobFailed):
+    """Ends a job as failed for good: another run would be no use."""
 
 
-def job(job_type: str) -> Callable[[JobFunction], JobFunction]:
-    """Registers a function under a job type; `*` is for every type that has none of its own."""
+JobFunction = Callable[[Job], Awaitable[Any]] | Callable[[Job], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A job function with what was said of it."""
+
+    job_type: str
+    function: JobFunction
+    timeout_s: float | None = None
+
+    async def __call__(self, given: Job) -> Output:
+        """Runs it; a plain function in a thread, so that it cannot hold up the others."""
+        made: Any
+        if inspect.iscoroutinefunction(self.function):
+            made = await self.function(given)
+        else:
+            made = await _in_thread(self.function, given)
+        return self._output(made)
+
+    def _output(self, made: Any) -> Output:
+        if isinstance(made, Output) and isinstance(made.content, bytes):
+            return made
+        try:
+            return Output(json.dumps(made, allow_nan=False).encode(), value=made)
+        except (TypeError, ValueError, RecursionError):
+            raise TypeError(
+                f"the function of {self.job_type!r} must return an Output of bytes or a value that JSON can "
+                f"hold, not {made!r:.100}"
+            ) from None
+
+
+_FUNCTIONS: dict[str, Registered] = {}
+ANY = "*"
+
+
+def job(job_type: str, *, timeout_s: float | None = None) -> Callable[[JobFunction], JobFunction]:
+    """Registers a function under a job type; `*` is for types that have none, where a system allows it."""
 
     def register(function: JobFunction) -> JobFunction:
         if job_type in _FUNCTIONS:
-            raise ValueError(f"job type {job_type!r} is registered already, by {_FUNCTIONS[job_type]}")
-        _FUNCTIONS[job_type] = function
+            raise ValueError(f"job type {job_type!r} is registered already, by {_FUNCTIONS[job_type].function}")
+        _FUNCTIONS[job_type] = Registered(job_type, function, timeout_s)
         return function
 
     return register
 
 
-def find(job_type: str) -> Callable[[Job], Awaitable[Output]]:
+def find(job_type: str) -> Registered | None:
     """The function of a job type, ready to be awaited."""
-    function = _FUNCTIONS.get(job_type) or _FUNCTIONS[_ANY]
+    return _FUNCTIONS.get(job_type) if job_type != ANY else None
 
-    async def run(given: Job) -> Output:
-        made: object
-        if inspect.iscoroutinefunction(function):
-            made = await function(given)
-        else:
-            made = await _in_thread(function, given)
-        if not isinstance(made, Output) or not isinstance(made.content, bytes):
-            raise TypeError(f"the function of {job_type!r} must return an Output of bytes, not {made!r:.100}")
-        return made
 
-    return run
+def find_or_any(job_type: str) -> Registered:
+    """The function of a job type, or the one for all that have none."""
+    return find(job_type) or _FUNCTIONS[ANY]
 
 
 async def _in_thread(function: Callable[[Job], object], given: Job) -> object:

@@ -24,7 +24,7 @@ from generated.taskqueue.messages import (
 from generated.taskqueue.policy import DISPATCH_RETRY, STORED_TEXT
 from generated.taskqueue.services import CoordinatorInternalService
 from generated.taskqueue.settings import WorkerSettings
-from handlers.jobs import Job, JobFailed, Output, find
+from handlers.jobs import Job, JobFailed, Output, find_or_any
 from runtime.call import Call
 from runtime.conditions import Failure
 from runtime.text import cut
@@ -106,7 +106,7 @@ class Worker:
         report = ReportWorkOutcomeRequest(worker_id=self._worker_id, job_id=work.job_id)
         began = self._world.monotonic()
         try:
-            output = await find(work.spec.job_type)(self._job(work))
+            output = await find_or_any(work.spec.job_type)(self._job(work))
             self._refuse_too_large(output)
         except JobFailed as failed:
             report.outcome = JOB_OUTCOME_FAILED
@@ -136,6 +136,7 @@ class Worker:
             payload_size_bytes=work.spec.payload_size_bytes,
             max_output_bytes=self._settings.max_output_bytes,
             world=self._world,
+            token=work.job_id,
             labels=dict(work.spec.labels),
         )
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import json
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from generated.taskqueue.messages import DONE, FAILED, JobSpec
-from handlers.jobs import Job, JobFailed, Output, find, job
+from handlers.jobs import Job, JobFailed, JobFatal, Output, find, find_or_any, job
 from handlers.jobs.registry import _FUNCTIONS
 from runtime.world import RealWorld
 from tests.taskqueue.stack import Stack, play
 
-GIVEN = Job("id", "any", 0, 3, 99, RealWorld())
+WORLD = RealWorld()
+GIVEN = Job("id", "any", WORLD, payload_size_bytes=3, max_output_bytes=99)
 
 
 @pytest.fixture
@@ -89,7 +92,7 @@ def test_user_functions_are_run_and_reported(job_types: None) -> None:
 
 def registered(function: Callable[[Job], Any]) -> Callable[[Job], Any]:
     job("mine")(function)
-    return find("mine")
+    return find_or_any("mine")
 
 
 async def test_a_plain_function_does_not_hold_up_the_others(job_types: None) -> None:
@@ -128,9 +131,11 @@ async def test_what_a_plain_function_raises_arrives(
         await registered(fail)(GIVEN)
 
 
-@pytest.mark.parametrize("made", [None, b"bytes", "text", Output("text")])  # type: ignore[arg-type]
+@pytest.mark.parametrize("made", [b"bytes", {1, 2}, float("nan"), Output("text")])  # type: ignore[arg-type]
 @pytest.mark.parametrize("plain", [True, False])
-async def test_a_function_returns_an_output_of_bytes(job_types: None, made: Any, plain: bool) -> None:
+async def test_a_function_returns_bytes_or_what_json_can_hold(
+    job_types: None, made: Any, plain: bool
+) -> None:
     """Anything else is a mistake of the function, and said so."""
 
     def give(_given: Job) -> Any:
@@ -184,6 +189,39 @@ def test_a_type_has_one_function(job_types: None) -> None:
 @pytest.mark.req("CH-37")
 async def test_the_built_in_work_is_repeatable_and_different_for_each_job() -> None:
     """The bytes depend on the job's id and on nothing else."""
-    other = Job("another", "any", 0, 3, 99, RealWorld())
-    first, again, second = [(await find("any")(each)).content for each in (GIVEN, GIVEN, other)]
+    other = Job("another", "any", WORLD, payload_size_bytes=3, max_output_bytes=99)
+    first, again, second = [(await find_or_any("any")(each)).content for each in (GIVEN, GIVEN, other)]
     assert first == again != second
+
+
+@pytest.mark.parametrize("value", [None, "text", 7, [1, {"deep": True}]])
+async def test_a_value_that_json_can_hold_is_an_output(job_types: None, value: Any) -> None:
+    """A function need not know of bytes: its value is kept, and stands in the content as JSON."""
+
+    async def give(_given: Job) -> Any:
+        return value
+
+    made = await registered(give)(GIVEN)
+    assert made.value == value
+    assert json.loads(made.content) == value
+
+
+async def test_the_demonstrations_do_what_they_say() -> None:
+    """Echo returns its payload, sleep says how long it slept, fail may be repeated and fatal may not."""
+    given = replace(GIVEN, payload={"seconds": 0, "x": [1]})
+    assert (await find_or_any("echo")(given)).value == {"seconds": 0, "x": [1]}
+    assert (await find_or_any("sleep")(given)).value == {"slept": 0}
+    with pytest.raises(JobFatal, match="BAD_PAYLOAD"):
+        await find_or_any("sleep")(replace(GIVEN, payload={"seconds": "long"}))
+    with pytest.raises(JobFailed) as failed:
+        await find_or_any("fail")(given)
+    assert not isinstance(failed.value, JobFatal)
+    with pytest.raises(JobFatal):
+        await find_or_any("fatal")(given)
+
+
+def test_a_type_without_a_function_is_told_from_one_that_has_one() -> None:
+    """A system that runs only what it knows can ask."""
+    assert find("nothing like it") is None
+    assert find("*") is None
+    assert find("echo") is not None

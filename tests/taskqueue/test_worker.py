@@ -19,7 +19,7 @@ from generated.taskqueue.messages import (
     WorkerHeartbeatRequest,
     WorkerHeartbeatResponse,
 )
-from handlers.jobs import Job, find
+from handlers.jobs import Job, find_or_any
 from runtime.simulation import Exchange, Fault
 from runtime.text import sha256_hex
 from tests.taskqueue.plans import failing
@@ -135,7 +135,9 @@ def test_a_report_is_complete() -> None:
         assert (report.job_id, report.outcome, report.failure_reason) == (job_id, JOB_OUTCOME_SUCCEEDED, "")
         assert (report.runtime_ms, len(report.output_bytes)) == (SPEC.work_duration_ms, 8)
         assert report.output_summary == "sleep made 8 bytes"
-        made = await find("sleep")(Job(job_id, "sleep", 0, 8, 99, stack.world))
+        made = await find_or_any("sleep")(
+            Job(job_id, "sleep", stack.world, payload_size_bytes=8, max_output_bytes=99)
+        )
         assert made.content == report.output_bytes
         assert (await stack.result(job_id)).checksum == sha256_hex(report.output_bytes)
 
