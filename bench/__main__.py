@@ -9,6 +9,7 @@ NAMES = {
     "engine": "bench.engine",
     "generation": "bench.generation",
     "designs-vs-bare": "bench.designs_vs_bare",
+    "orchestrator": "bench.peers.command",
     "report": "bench.report.again",
 }
 DESIGNS = "bench.designs.command"

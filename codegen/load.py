@@ -47,8 +47,11 @@ def examine(folder: Path, base: Path | None = None) -> tuple[Spec | None, list[D
 
 
 def digest(models: dict[str, BaseModel]) -> str:
-    """A hash of what the spec says, not of how it is written."""
-    said = {name: model.model_dump(mode="json", by_alias=True) for name, model in models.items()}
+    """A hash of what the spec says, not of how it is written; a new word of the language leaves it alone."""
+    said = {
+        name: model.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        for name, model in models.items()
+    }
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 

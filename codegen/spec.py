@@ -167,7 +167,7 @@ class Spec:
         Ports and addresses belong to the wiring of a node: of these only the ones it is wired with count.
         """
         node = deployment.nodes[node_name]
-        wired = {*node.upstreams, *(each.port for each in (node.listen, node.http) if each)}
+        wired = {*node.upstreams, *(each.port for each in node.listeners.values())}
         readers = {node_name, *node.hosts}
         return {
             name: row

@@ -13,9 +13,10 @@ from runtime.log import Log, Stream
 from runtime.metrics import Metrics
 from runtime.routing import OwningWorld
 from runtime.settings import read
+from runtime.stores import Stores
 from runtime.tables import Deployment, Node, System
 from runtime.tracing import Tracer
-from runtime.wiring import Wiring, memory_stores
+from runtime.wiring import Wiring, needs_no_handler
 from runtime.world import World
 
 Elsewhere = Callable[["Assembly", str, str], Channel]
@@ -48,6 +49,7 @@ class Assembly:
         self.metrics = Metrics()
         self.endpoints: dict[str, Endpoint] = {}
         self._elsewhere = elsewhere
+        self.stores = Stores(system, self.world, self.metrics, self.values, name or table.name)
         self.handlers = self._make_handlers()
         offered = {
             each: self.handlers[service.component]
@@ -63,17 +65,36 @@ class Assembly:
                 return self.values[name]
         return None
 
+    async def open(self) -> None:
+        """Opens what the stores need. To be called before anything is served."""
+        await self.stores.open(self.log)
+
+    async def close(self) -> None:
+        """Closes it again, after everything has stopped."""
+        await self.stores.close()
+
+    async def problem(self) -> str | None:
+        """Why the node cannot do its work now; None when it can."""
+        return await self.stores.problem()
+
     def background(self, stopping: asyncio.Event) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
         """What the components do without being called, by component."""
         for component, handler in self.handlers.items():
             if (run := getattr(handler, "run", None)) is not None:
                 call = Call(world=self.world, log=self.log.of(component), caller=component)
                 yield component, run(call, stopping)
+        for component in self.table.hosts:
+            call = Call(world=self.world, log=self.log.of(component), caller=component)
+            for work in self.stores.sweepers(component, call, stopping):
+                yield component, work
 
     def _make_handlers(self) -> dict[str, Any]:
-        stores = memory_stores(self.system, self.world, self.metrics, self.values)
-        wiring = Wiring(self.system, self.world, self.values, self._channel_for, stores)
-        return {component: wiring.make(component) for component in self.table.hosts}
+        wiring = Wiring(self.system, self.world, self.values, self._channel_for, self.stores.of)
+        return {
+            component: wiring.make(component)
+            for component in self.table.hosts
+            if not needs_no_handler(self.system, component)
+        }
 
     def _channel_for(self, component: str, service: str) -> Channel:
         if self.system.services[service].component in self.table.hosts:

@@ -23,6 +23,7 @@ class Call:
     __slots__ = (
         "_request_id",
         "caller",
+        "component",
         "deadline",
         "fields",
         "gone",
@@ -45,10 +46,13 @@ class Call:
         fields: Mapping[str, Any] | None = None,
         trace: str | None = None,
         mode: CallMode | None = None,
+        component: str = "",
     ) -> None:
         self.world = world
         self.log = log
         self.caller = caller
+        self.component = component or caller
+        """Whose handler has the call in hand; in background work, whose work it is."""
         self.method = method
         self.deadline = deadline
         self._request_id = request_id
@@ -91,6 +95,21 @@ class Call:
             fields=self.fields,
             trace=self.trace,
             mode=mode,
+            component=self.component,
+        )
+
+    def itself(self) -> Call:
+        """The call for what the component does of its own accord, as the principal that it is."""
+        return Call(
+            world=self.world,
+            log=self.log,
+            caller=self.component,
+            method=self.method,
+            deadline=self.deadline,
+            request_id=self._request_id,
+            fields=self.fields,
+            trace=self.trace,
+            mode=self.mode,
         )
 
     def note(self, **fields: object) -> None:

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from runtime.call import Call, Invoke, Request, Response
+from runtime.dispatch import component_of
 from runtime.grpc_client import GrpcChannel
 from runtime.log import Log
 from runtime.routing import Router
@@ -88,8 +89,7 @@ class Client:
         self, method: Method, request: type[Request], response: type[Response]
     ) -> Invoke[Request, Response]:
         """The method as a function. The address is chosen with the request in hand, call by call."""
-        services = self.system.services.values()
-        component = next(each.component for each in services if each.name == method.service)
+        component = component_of(self.system, method)
         bound: dict[str, Invoke[Request, Response]] = {}
 
         async def invoke(message: Request, call: Call) -> Response:

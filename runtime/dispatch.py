@@ -43,6 +43,7 @@ class Endpoint:
         self._name = str(method)
         self._system = system
         self._handle: Handle = getattr(handler, method.attribute)
+        self._component = component_of(system, method)
         self._respond: Handle = self._carry if method.detached else self._handle
         self._log_fields = method.log_fields
         self._admit = Guard(system).admit(method)
@@ -74,6 +75,7 @@ class Endpoint:
             request_id=request_id,
             fields=fields,
             trace=trace,
+            component=self._component,
         )
         span = None
         if self._tracer is not None:
@@ -98,6 +100,22 @@ class Endpoint:
         if self._log.wants(events.RPC):
             call.tell(events.RPC, "answered", latency_ms=self._latency_ms(started))
         return response
+
+    def refuse(
+        self, caller: str | Unproven, condition: Condition, request_id: str | None, trace: str | None
+    ) -> None:
+        """Counts and reports a call whose request could not be read, so that there was nothing to answer."""
+        started = self._world.monotonic()
+        call = Call(
+            world=self._world,
+            log=self._log,
+            caller="" if isinstance(caller, Unproven) else caller,
+            method=self._name,
+            request_id=request_id,
+            trace=trace,
+        )
+        self._finish(call, condition.grpc, started, None)
+        self._report(call, condition)
 
     async def drained(self) -> None:
         """Returns when every call that outlived its caller is through."""
@@ -164,6 +182,11 @@ class Endpoint:
     def _role(self, role: str, **fields: str) -> Condition:
         make: Callable[..., Condition] = self._system.roles[role]
         return make(**fields)
+
+
+def component_of(system: System, method: Method) -> str:
+    """The component whose handler answers a method."""
+    return next(each.component for each in system.services.values() if each.name == method.service)
 
 
 def endpoints(

@@ -13,7 +13,7 @@ from grpc_reflection.v1alpha import reflection
 from runtime.conditions import Condition, Failure
 from runtime.dispatch import Endpoint
 from runtime.grpc_client import CONDITION_HEADER, REQUEST_ID_HEADER, TRACE_HEADER
-from runtime.identity import TOKEN_HEADER, URI_SCHEME, Identity, Unproven
+from runtime.identity import TOKEN_HEADER, URI_SCHEME, Identity
 from runtime.tables import Keepalive, System
 from runtime.tls import Credentials
 from runtime.world import World
@@ -115,7 +115,7 @@ def _generic_handler(
 
 
 def _serve(endpoint: Endpoint, identity: Identity, world: World, secure: bool) -> Callable[[Any, Any], Any]:
-    answer = endpoint.answer
+    answer, path = endpoint.answer, endpoint.method.path
 
     async def serve(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
         authorization = request_id = trace = None
@@ -127,11 +127,7 @@ def _serve(endpoint: Endpoint, identity: Identity, world: World, secure: bool) -
             elif name == TRACE_HEADER:
                 trace = str(value)
         uris = _uris(context.peer_identities()) if secure else ()
-        caller: str | Unproven
-        try:
-            caller = identity.caller(uris, authorization)
-        except Unproven as unproven:
-            caller = unproven
+        caller = identity.proven(path, uris, authorization)
         # The stubs promise a number, but a caller that sets no deadline has None.
         remaining: float | None = context.time_remaining()
         deadline = world.monotonic() + remaining if remaining else None

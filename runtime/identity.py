@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from ipaddress import ip_address
 
 from runtime.tables import System
 
@@ -18,9 +19,12 @@ class Unproven(Exception):
 
 
 class Identity:
-    """Tells callers apart for one node."""
+    """Tells callers apart for one listener of a node."""
 
-    def __init__(self, system: System, accepted_tokens: Mapping[str, bytes] | None) -> None:
+    def __init__(
+        self, system: System, accepted_tokens: Mapping[str, bytes] | None, anonymous: str | None = None
+    ) -> None:
+        """`anonymous` calls without proof at this listener, beside whom the system lets in everywhere."""
         self._prefix = f"spiffe://{system.name}/"
         self._principals = system.principals
         self._tokens = [
@@ -28,7 +32,11 @@ class Identity:
             for name, digest in (accepted_tokens or {}).items()
             if name in system.principals and "token" in system.principals[name].proofs
         ]
-        self._anonymous = next((each.name for each in system.principals.values() if each.anonymous), None)
+        self._matrix = system.matrix
+        self._here_only = anonymous
+        self._anonymous = anonymous or next(
+            (each.name for each in system.principals.values() if each.anonymous), None
+        )
 
     def caller(self, certificate_uris: Iterable[bytes], authorization: str | None) -> str:
         """The proven caller. No proof at all is the anonymous principal, if the system has one."""
@@ -39,6 +47,31 @@ class Identity:
         if self._anonymous is None:
             raise Unproven("no certificate and no token")
         return self._anonymous
+
+    def proven(
+        self,
+        path: str,
+        certificate_uris: Sequence[bytes],
+        authorization: str | None,
+        host: str | None = None,
+    ) -> str | Unproven:
+        """The caller of a method, or why nobody can tell.
+
+        Who shows nothing, where the listener lets somebody in, is told to prove himself wherever that
+        somebody may not call. `host` is the name under which a browser may have been led here: a page of
+        another site that has its name point to this machine is not somebody on this machine.
+        """
+        try:
+            caller = self.caller(certificate_uris, authorization)
+        except Unproven as unproven:
+            return unproven
+        if self._here_only is None or authorization is not None or certificate_uris:
+            return caller
+        if host is not None and not is_loopback(host_of(host)):
+            return Unproven(f"nobody is let in without proof under the name {host[:100]}")
+        if caller not in self._matrix.get(path, {}):
+            return Unproven("no certificate and no token")
+        return caller
 
     def _by_certificate(self, uris: tuple[bytes, ...]) -> str:
         if len(uris) > 1:
@@ -62,6 +95,23 @@ class Identity:
         if found is None:
             raise Unproven("the token is not known")
         return found
+
+
+def host_of(header: str) -> str:
+    """The name in a Host header, without its port."""
+    if header.startswith("["):
+        return header[1:].partition("]")[0]
+    return header.partition(":")[0]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or an address is this machine's own."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def token_metadata(token: str) -> tuple[tuple[str, str], ...]:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from runtime import log as events
 from runtime.assembly import Assembly
 from runtime.call import Channel
+from runtime.dispatch import Endpoint
 from runtime.grpc_client import GrpcChannel
 from runtime.grpc_server import GrpcServer
 from runtime.identity import Identity
-from runtime.tables import System
-from runtime.tls import Credentials
+from runtime.tables import Listener, System
+from runtime.tls import Credentials, http_context
 from runtime.tracing import tracer
 from runtime.world import World
+
+if TYPE_CHECKING:
+    from runtime.http.server import HttpServer
 
 
 class Node:
@@ -43,13 +47,18 @@ class Node:
         self._stopping = asyncio.Event()
         self.background: list[asyncio.Task[None]] = []
         self._server: GrpcServer | None = None
+        self._http: HttpServer | None = None
         self._stop_metrics: Callable[[], None] = _nothing_to_stop
         self.port: int | None = None
+        self.http_port: int | None = None
 
-    async def start(self, port: int | None = None) -> None:
+    async def start(self, port: int | None = None, http_port: int | None = None) -> None:
         """Binds, starts what runs in the background, and only then calls itself ready."""
+        await self._parts.open()
         if self._table.port_variable is not None:
             await self._listen(port)
+        if self._table.http is not None:
+            await self._listen_http(self._table.http, http_port)
         if metrics_port := self._parts.role("metrics_port"):
             self._stop_metrics = self._parts.metrics.serve(metrics_port)
         for component, work in self._parts.background(self._stopping):
@@ -59,8 +68,12 @@ class Node:
             await asyncio.sleep(0)
         if self._server is not None:
             await self._server.ready()
+        if self._http is not None:
+            self._http.ready()
         self.log.write(
-            events.SERVICE_READY, "ready", fields={"port": self.port, "hosts": list(self._table.hosts)}
+            events.SERVICE_READY,
+            "ready",
+            fields={"port": self.port, "http_port": self.http_port, "hosts": list(self._table.hosts)},
         )
 
     async def stop(self) -> None:
@@ -70,8 +83,8 @@ class Node:
         self._stopping.set()
         try:
             async with asyncio.timeout(grace):
-                server = [self._server.stop(grace)] if self._server is not None else []
-                await asyncio.gather(*self.background, *server, return_exceptions=True)
+                servers = [each.stop(grace) for each in (self._server, self._http) if each is not None]
+                await asyncio.gather(*self.background, *servers, return_exceptions=True)
                 await asyncio.gather(*(each.drained() for each in self._parts.endpoints.values()))
         except TimeoutError:
             self.log.write(events.SERVICE_STOPPING, "the grace is over; what is left is cut off")
@@ -79,8 +92,11 @@ class Node:
             task.cancel()
         if self._server is not None:
             await self._server.stop(0)
+        if self._http is not None:
+            await self._http.stop(0)
         for channel in self._channels.values():
             await channel.close()
+        await self._parts.close()
         self._stop_metrics()
         if self._tracer is not None:
             self._tracer.close()
@@ -88,18 +104,46 @@ class Node:
 
     async def _listen(self, port: int | None) -> None:
         table = self._table
-        served = {
-            path: endpoint
-            for path, endpoint in self._parts.endpoints.items()
-            if endpoint.method.service in {self._system.services[name].name for name in table.serves}
-        }
-        identity = Identity(self._system, self._parts.role("accepted_tokens"))
-        open_to_anyone = any(self._is_open(path) for path in served)
+        served = self._served()
+        identity = Identity(self._system, self._parts.role("accepted_tokens"), table.anonymous)
+        open_to_anyone = table.anonymous is not None or any(self._is_open(path) for path in served)
         self._server = GrpcServer(
             self._system, served, identity, self._parts.world, tls=self._tls, open_to_anyone=open_to_anyone
         )
         wanted = self._parts.values[table.port_variable or ""] if port is None else port
         self.port = await self._server.start(table.bind_host or "0.0.0.0", wanted)
+
+    async def _listen_http(self, listener: Listener, port: int | None) -> None:
+        from runtime.http.server import HttpServer
+
+        parts, served = self._parts, list(self._served().values())
+        tls = None
+        # Health and metrics are no secret; a listener that has nothing else is open to whoever watches.
+        if self._tls is not None and any(each.method.route for each in served):
+            names = ("tls_certificate", "tls_key", "tls_authority")
+            tls = http_context(*(parts.role(name) for name in names))
+        self._http = HttpServer(
+            self._system,
+            served,
+            Identity(self._system, parts.role("accepted_tokens"), listener.anonymous),
+            parts.world,
+            self.log,
+            parts.metrics,
+            max_body_bytes=parts.role("max_body_bytes"),
+            problem=parts.problem,
+            tls=tls,
+        )
+        wanted = parts.values[listener.port_variable] if port is None else port
+        self.http_port = await self._http.start(listener.host, wanted)
+
+    def _served(self) -> dict[str, Endpoint]:
+        """The methods that are offered to others, by path."""
+        names = {self._system.services[name].name for name in self._table.serves}
+        return {
+            path: endpoint
+            for path, endpoint in self._parts.endpoints.items()
+            if endpoint.method.service in names
+        }
 
     def _is_open(self, path: str) -> bool:
         """Whether someone without proof may call this method."""

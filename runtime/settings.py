@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import secrets
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -45,14 +47,26 @@ def read(
 
 def _value(variable: Variable, environ: Mapping[str, str], defaults: Mapping[str, str]) -> Any:
     text = environ.get(variable.name) or defaults.get(variable.name) or variable.default
-    if not text and variable.default_from == "hostname":
-        text = socket.gethostname()
+    if not text and variable.default_from:
+        text = _DEFAULTS[variable.default_from]()
     if not text:
         if variable.required:
             raise _Wrong("is required and not set")
         return None
     value = _PARSERS.get(variable.type, _text)(variable, text)
     return min(max(value, variable.clamp[0]), variable.clamp[1]) if variable.clamp else value
+
+
+_RANDOM = secrets.token_hex(4)
+"""The same for all that one process reads."""
+
+
+def _process() -> str:
+    """A name that no other process has, also not one that gets the same number after this one."""
+    return f"{socket.gethostname()}-{os.getpid()}-{_RANDOM}"
+
+
+_DEFAULTS: Mapping[str, Callable[[], str]] = {"hostname": socket.gethostname, "process": _process}
 
 
 def _breaches(rule: VariableRule, values: Mapping[str, Any]) -> Iterable[str]:
@@ -87,12 +101,40 @@ def _int(variable: Variable, text: str) -> int:
     if not re.fullmatch(r"[-+]?[0-9]{1,18}", text.strip()):
         raise _Wrong(f"must be a whole number, not {text!r}")
     number = int(text)
+    _check_bounds(variable, number)
+    return number
+
+
+def _number(variable: Variable, text: str) -> float:
+    if not re.fullmatch(r"[-+]?[0-9]{1,18}(\.[0-9]{1,18})?", text.strip()):
+        raise _Wrong(f"must be a number, not {text!r}")
+    number = float(text)
+    _check_bounds(variable, number)
+    return number
+
+
+def _check_bounds(variable: Variable, number: float) -> None:
     low, high = variable.minimum, variable.maximum
     if low is not None and number < low:
         raise _Wrong(f"must be at least {low}, not {number}")
     if high is not None and number > high:
         raise _Wrong(f"must be at most {high}, not {number}")
-    return number
+
+
+def _bool(_variable: Variable, text: str) -> bool:
+    if text.strip().lower() not in _BOOLS:
+        raise _Wrong(f"must be true or false, not {text!r}")
+    return _BOOLS[text.strip().lower()]
+
+
+_BOOLS = {"true": True, "1": True, "false": False, "0": False}
+
+
+def _url(_variable: Variable, text: str) -> str:
+    # The text is not shown: a URL may hold a password.
+    if not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^\s/]+(/\S*)?", text):
+        raise _Wrong("must be a URL such as scheme://user:password@host:port/name")
+    return text
 
 
 def _port(_variable: Variable, text: str) -> int:
@@ -141,6 +183,9 @@ def _digests(_variable: Variable, text: str) -> dict[str, bytes]:
 
 _PARSERS: Mapping[str, Callable[[Variable, str], Any]] = {
     "int": _int,
+    "number": _number,
+    "bool": _bool,
+    "url": _url,
     "port": _port,
     "address": _address,
     "addresses": _addresses,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from runtime.call import Call
+from runtime.tables import Transition
 
 Record = TypeVar("Record")
 
@@ -15,6 +18,23 @@ class Moved(NamedTuple):
 
     applied: bool
     state: int
+
+
+class Held(NamedTuple):
+    """The proof of a lease: who took it, and the number that its taking was given."""
+
+    owner: str
+    fence: int
+
+
+class Change(NamedTuple):
+    """One state change of an entity; the source is empty where it was created."""
+
+    source: str
+    target: str
+    actor: str
+    fence: int
+    at: datetime
 
 
 class NoSuchEntity(Exception):
@@ -27,6 +47,10 @@ class NoSuchEntity(Exception):
 
 class GuardBreach(Exception):
     """A handler tried to change what only a transition may change. This is a fault in the handler."""
+
+
+class Unstorable(ValueError):
+    """A value that the store cannot hold, such as text with a NUL in it."""
 
 
 class Store(Protocol[Record]):
@@ -56,4 +80,74 @@ class Store(Protocol[Record]):
         self, states: Collection[int], offset: int, size: int, *, newest_first: bool
     ) -> tuple[list[Record], bool]:
         """A part of the listing, and whether there is more after it; no states means all of them."""
+        ...
+
+
+class KeptStore(Store[Record], Protocol[Record]):
+    """The entities of one kind where a server keeps them for many processes, any of which may die."""
+
+    async def create_or_find(self, record: Record, call: Call) -> tuple[Record, bool]:
+        """Adds an entity, or finds the one that has the same unique fields; whether it is new."""
+        ...
+
+    async def create_or_find_all(self, records: Sequence[Record], call: Call) -> list[tuple[Record, bool]]:
+        """The same for many in one step, all or none. Of those that are alike the later find the first."""
+        ...
+
+    async def move_all(self, keys: Sequence[str], source: int, target: int, call: Call) -> int:
+        """Moves those that are in `source`; how many they were."""
+        ...
+
+    async def acquire(self, owner: str, call: Call) -> Record | None:
+        """Takes the lease of the oldest entity that is free; None when there is none.
+
+        Calls that wait at the same moment share a statement, and each gets one entity at most.
+        """
+        ...
+
+    async def renew(self, key: str, held: Held) -> bool:
+        """Makes a lease longer; False when it has ended or is another's. That is no transition."""
+        ...
+
+    async def settle(
+        self, key: str, target: int, held: Held, call: Call, *, final: bool = False, **given: str | None
+    ) -> int:
+        """Leaves the leased state and gives the lease back; the state it ended in.
+
+        Raises the condition of role lease_lost when the lease has ended or is another's. `final` says that
+        trying again is no use.
+        """
+        ...
+
+    async def sweep(self, transition: Transition, call: Call) -> int:
+        """Moves some of the entities for which an edge is due; how many."""
+        ...
+
+    async def find(
+        self,
+        *,
+        states: Collection[int] = (),
+        equal: Mapping[str, object] = MappingProxyType({}),
+        since: datetime | None = None,
+        until: datetime | None = None,
+        after: tuple[datetime, str] | None = None,
+        size: int = 50,
+    ) -> list[Record]:
+        """A page of the listing, newest first, that begins behind an entity; no states means all of them."""
+        ...
+
+    async def history(self, key: str) -> list[Change]:
+        """Every state change of an entity, oldest first."""
+        ...
+
+    async def purge(self, older_than_s: float, call: Call) -> int:
+        """Deletes what may be deleted and has not changed for so long; how many."""
+        ...
+
+    async def awaited(self, timeout_s: float) -> bool:
+        """Waits; True as soon as something may be there to be acquired."""
+        ...
+
+    async def problem(self) -> str | None:
+        """Why the store cannot be used now; None when it can."""
         ...

@@ -65,10 +65,19 @@ def deployment_names() -> list[str]:
 
 
 def outside_principals(system: System) -> list[str]:
-    """Principals that no node hosts: whoever calls from outside."""
-    nodes = [node for each in system.deployments.values() for node in each.nodes.values()]
-    inside = {component for node in nodes for component in node.hosts}
-    return [name for name in system.principals if name not in inside]
+    """Principals that call from outside: whoever may call what an ingress node offers."""
+    offered = {
+        service
+        for deployment in system.deployments.values()
+        for node in deployment.ingress
+        for service in deployment.nodes[node].serves
+    }
+    open_methods = [method.path for name in offered for method in system.services[name].methods]
+    return [
+        name
+        for name in system.principals
+        if any(name in system.matrix.get(path, ()) for path in open_methods)
+    ]
 
 
 def meant(name: str, known: Iterable[str]) -> str:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import grpc
+
+
+def http_context(certificate_file: str, key_file: str, authority_file: str) -> ssl.SSLContext:
+    """The serving side over HTTP. A client may show a certificate; one that it shows must be good."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(certificate_file, key_file)
+    context.load_verify_locations(authority_file)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.set_alpn_protocols(["http/1.1"])
+    return context
 
 
 def server_name(system: str, component: str) -> str:

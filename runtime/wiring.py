@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 from collections.abc import Callable, Mapping
 from types import ModuleType
@@ -10,7 +11,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from runtime.call import Channel
 from runtime.metrics import Metrics
-from runtime.store import Store
+from runtime.store import KeptStore, Store
 from runtime.tables import Lifecycle, System
 from runtime.world import World
 
@@ -52,12 +53,12 @@ class Wiring:
             return self._world
         if hint is self._system.settings[component]:
             return self._system.settings[component].of(self._values)
-        if get_origin(hint) is Store:
-            return self._store_factory(self._lifecycle(component), get_args(hint)[0])
+        if get_origin(hint) in (Store, KeptStore):
+            return self._store(component, get_origin(hint), get_args(hint)[0])
         if (service := getattr(hint, "__name__", "")) in self._system.services:
             return self._client(component, service)
         raise WiringError(
-            f"{component} asks for {name}: {hint}. A handler can have World, Store[…], "
+            f"{component} asks for {name}: {hint}. A handler can have World, Store[…], KeptStore[…], "
             f"{self._system.settings[component].__name__} and the services that it may call."
         )
 
@@ -69,8 +70,18 @@ class Wiring:
             )
         return self._system.clients[service](self._channel_for(component, service))
 
+    def _store(self, component: str, kind: Any, record: type[Any]) -> Any:
+        lifecycle = self._lifecycle(component)
+        if kind is KeptStore and lifecycle.kept is None:
+            raise WiringError(f"{component} asks for a KeptStore of what no server keeps; ask for a Store.")
+        return self._store_factory(lifecycle, record)
+
     def _lifecycle(self, component: str) -> Lifecycle:
-        held = [each for each in self._system.lifecycles.values() if each.holder == component]
+        held = [
+            each
+            for each in self._system.lifecycles.values()
+            if component == each.holder or component in each.holders
+        ]
         if len(held) != 1:
             raise WiringError(
                 f"{component} asks for a store and holds {len(held)} kinds of entity; it must be one."
@@ -87,6 +98,21 @@ def handler_class(system: str, component: str) -> type[Any]:
     except AttributeError:
         raise WiringError(f"handlers/{system}/{component}.py has no class {name}.") from None
     return found
+
+
+def needs_no_handler(system: System, component: str) -> bool:
+    """Whether the engine does all that a component does: it serves nothing and the clock drives it."""
+    drives = any(
+        edge.due is not None and edge.due.by == component
+        for lifecycle in system.lifecycles.values()
+        for edge in lifecycle.edges.values()
+    )
+    serves = any(service.component == component for service in system.services.values())
+    try:
+        found = importlib.util.find_spec(f"handlers.{system.name}.{component}")
+    except ModuleNotFoundError:
+        found = None
+    return drives and not serves and found is None
 
 
 def memory_stores(system: System, world: World, metrics: Metrics, values: Mapping[str, Any]) -> StoreFactory:

@@ -8,6 +8,8 @@ from pathlib import Path
 from bench.designs.findings import Findings
 from bench.report import page
 
+PEERS = "orchestrator.json"
+
 
 def main(arguments: list[str]) -> int:
     """Reads the JSON files of a folder and writes the rest."""
@@ -15,5 +17,12 @@ def main(arguments: list[str]) -> int:
         print("usage: nox -s bench -- report FOLDER", file=sys.stderr)
         return 2
     folder = Path(arguments[0])
-    print(page.write(Findings.load(folder), folder))
+    print(_peers(folder) if (folder / PEERS).exists() else page.write(Findings.load(folder), folder))
     return 0
+
+
+def _peers(folder: Path) -> Path:
+    from bench.peers.findings import Findings as Compared
+    from bench.report import peers_page
+
+    return peers_page.write(Compared.model_validate_json((folder / PEERS).read_text()), folder)

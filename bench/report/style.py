@@ -71,9 +71,9 @@ class Palette:
 
 @contextmanager
 def drawing(
-    palette: Palette, panels: int, height_in: float, **options: Any
+    palette: Palette, panels: int, height_in: float, *, rows: int = 1, **options: Any
 ) -> Iterator[tuple[Figure, list[Axes]]]:
-    """A figure with panels side by side, in our style."""
+    """A figure with so many panels side by side in each row, in our style."""
     settings: dict[Any, Any] = {
         "font.family": "sans-serif",
         "font.size": 9.5,
@@ -95,7 +95,7 @@ def drawing(
     }
     with mpl.rc_context(settings):
         figure = Figure(figsize=(_WIDTH_IN, height_in), layout="constrained")
-        axes = figure.subplots(1, panels, squeeze=False, **options)[0]
+        axes = figure.subplots(rows, panels, squeeze=False, **options).flatten()
         for each in axes:
             each.spines[["top", "right", "left"]].set_visible(False)
             each.tick_params(length=0)

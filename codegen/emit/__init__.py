@@ -16,6 +16,7 @@ from codegen.emit import (
     language_page,
     lifecycle,
     messages,
+    openapi,
     policy,
     proto,
     readme,
@@ -26,6 +27,7 @@ from codegen.emit import (
     service_config,
     services,
     settings,
+    sql,
     system,
 )
 from codegen.emit.artefact import Artefact
@@ -45,6 +47,7 @@ CODE: Sequence[Emitter] = (
     services.emit,
     settings.emit,
     deployments.emit,
+    sql.emit,
     system.emit,
 )
 PAGES_AND_MANIFESTS: Sequence[Emitter] = (
@@ -52,6 +55,7 @@ PAGES_AND_MANIFESTS: Sequence[Emitter] = (
     image.emit,
     compose.emit,
     kubernetes.emit,
+    openapi.emit,
     reference.emit,
 )
 
@@ -66,6 +70,7 @@ def emit_rest(specs: Sequence[Spec], root: Path) -> list[Artefact]:
     """Every other artefact that needs no compiler."""
     return [
         *(artefact for spec in specs for emit in PAGES_AND_MANIFESTS for artefact in emit(spec)),
+        *(artefact for spec in specs for artefact in sql.emit_migrations(spec, root)),
         *schema.emit(),
         *language_page.emit(),
         *readme.emit(specs, root),

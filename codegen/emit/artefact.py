@@ -64,6 +64,11 @@ def proto_comment(line: str) -> str:
     return line.replace("\\", "\\\\").replace('"""', "'''")
 
 
+def quoted_sql(text: str) -> str:
+    """A text as a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 @cache
 def _environment() -> jinja2.Environment:
     options: dict[str, Any] = {
@@ -84,5 +89,7 @@ def _environment() -> jinja2.Environment:
         proto_comment=proto_comment,
         repr=repr,
         tuple_repr=lambda names: repr(tuple(names)),
+        quoted_sql=quoted_sql,
+        prefixed=lambda name, prefix: f"{prefix}{name}",
     )
     return environment

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from codegen.emit import env_example, wiring
+from codegen.emit import env_example, servers, wiring
 from codegen.emit.artefact import Artefact, fill
 from codegen.emit.image import dockerfile_path, image_name
-from codegen.emit.wiring import Peer, Setting, dns
+from codegen.emit.wiring import Peer, Port, Setting, dns
 from codegen.emit.yaml_text import scalar
 from codegen.language.deployments import Deployment
 from codegen.spec import Spec
@@ -24,7 +24,7 @@ class Replica:
 
     name: str
     environment: dict[str, str]
-    published: str
+    published: list[str]
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,10 @@ class ComposeNode:
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:
-    """A folder for each deployment, with `compose.yaml` and `.env.example`."""
+    """A folder for each deployment that can run in containers, with `compose.yaml` and `.env.example`."""
     for name, deployment in spec.deployments.root.items():
+        if not wiring.in_containers(deployment):
+            continue
         folder = f"generated/{spec.name}/deploy/{name}"
         yield Artefact(f"{folder}/compose.yaml", _compose(spec, name, deployment))
         yield Artefact(f"{folder}/.env.example", env_example.text(spec, deployment))
@@ -69,6 +71,8 @@ def _compose(spec: Spec, name: str, deployment: Deployment) -> str:
         stop_after_s=wiring.stop_after_s(spec),
         timing=deployment.healthcheck,
         nodes=nodes,
+        servers=[servers.SERVERS[each] for each in deployment.servers],
+        account=servers.account(spec),
         secrets=sorted({secret for node in nodes for secret in node.secrets}),
     )
 
@@ -83,7 +87,10 @@ def _node(spec: Spec, deployment: Deployment, name: str) -> ComposeNode:
         environment=values,
         test=json.dumps(["CMD-SHELL", _escaped(wiring.healthcheck(deployment, name))]),
         memory_mib=wiring.memory_mib(spec, deployment, name),
-        depends_on=_depends_on(deployment, name),
+        depends_on=[
+            *(servers.SERVERS[row.value].host for row in rows if row.kind == "server"),
+            *_depends_on(deployment, name),
+        ],
         secrets=sorted({wiring.proof_file(name, node, row) for row in rows if row.kind == "file"}),
         open=name in deployment.ingress,
         replicas=[
@@ -105,6 +112,8 @@ def _value(spec: Spec, deployment: Deployment, name: str, row: Setting) -> str:
             return scalar(",".join(_address(spec, deployment, peer) for peer in row.peers))
         case "file":
             return scalar(f"/run/secrets/{wiring.proof_file(name, deployment.nodes[name], row)}")
+        case "server":
+            return scalar(servers.url(spec, row.value))
         case "fixed":
             return scalar(_escaped(row.value))
         case "required":
@@ -116,24 +125,22 @@ def _value(spec: Spec, deployment: Deployment, name: str, row: Setting) -> str:
 
 
 def _address(spec: Spec, deployment: Deployment, peer: Peer) -> str:
-    return f"{wiring.host(peer)}:{_inside_port(spec, deployment, peer.node)}"
+    ports = {each.name: each for each in wiring.ports(spec, peer.node, deployment.nodes[peer.node])}
+    return f"{wiring.host(peer)}:{_inside(deployment, peer, ports[wiring.PORT_NAMES['listen']])}"
 
 
-def _inside_port(spec: Spec, deployment: Deployment, name: str) -> str:
+def _published(spec: Spec, deployment: Deployment, peer: Peer) -> list[str]:
+    """`address:outside:inside` of each port of an ingress node."""
+    found = [each for each in wiring.published(spec, deployment) if each.peer == peer]
+    outside = [_overridable(each.variable, str(each.port)) for each in found]
+    inside = [_inside(deployment, peer, each.inside) for each in found]
+    return [scalar(f"127.0.0.1:{outer}:{inner}") for outer, inner in zip(outside, inside, strict=True)]
+
+
+def _inside(deployment: Deployment, peer: Peer, port: Port) -> str:
     """The port inside. Where others hold the address it stays put, else it follows its variable."""
-    node = deployment.nodes[name]
-    number = str(wiring.port(spec, name, node))
-    moves = node.listen and not wiring.is_upstream(deployment, name)
-    return _overridable(node.listen.port, number) if node.listen and moves else number
-
-
-def _published(spec: Spec, deployment: Deployment, peer: Peer) -> str:
-    """`address:outside:inside` of an ingress node."""
-    for published in wiring.published(spec, deployment):
-        if published.peer == peer:
-            outside = _overridable(published.variable, str(published.port))
-            return scalar(f"127.0.0.1:{outside}:{_inside_port(spec, deployment, peer.node)}")
-    return ""
+    held = port.name == wiring.PORT_NAMES["listen"] and wiring.is_upstream(deployment, peer.node)
+    return str(port.number) if held else _overridable(port.variable, str(port.number))
 
 
 def _depends_on(deployment: Deployment, name: str) -> list[str]:

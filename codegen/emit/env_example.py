@@ -7,10 +7,13 @@ from typing import NamedTuple
 
 from codegen.emit import wiring
 from codegen.emit.artefact import fill
+from codegen.emit.servers import SERVERS
 from codegen.emit.wiring import Setting
 from codegen.language.deployments import Deployment
 from codegen.language.environment import Variable
 from codegen.spec import Spec
+
+_FOUND_OUT = {"hostname": "the hostname", "process": "a name of the process"}
 
 
 class Entry(NamedTuple):
@@ -27,10 +30,26 @@ def text(spec: Spec, deployment: Deployment) -> str:
         "deploy/env.example.j2",
         spec,
         title=wiring.one_line(deployment.title),
-        entries=[*_settings(spec, deployment), *_ports(spec, deployment), *_compose(spec)],
+        entries=[
+            *_servers(deployment),
+            *_settings(spec, deployment),
+            *_ports(spec, deployment),
+            *_compose(spec),
+        ],
         supplied=_supplied(spec, deployment),
         unused=_idle_tokens(spec, deployment),
     )
+
+
+def _servers(deployment: Deployment) -> list[Entry]:
+    """The passwords of the servers that come with it."""
+    return [
+        Entry(
+            SERVERS[name].password,
+            f"Password of the {name} server, which you make up (letters and digits, required).",
+        )
+        for name in deployment.servers
+    ]
 
 
 def _settings(spec: Spec, deployment: Deployment) -> list[Entry]:
@@ -73,6 +92,8 @@ def _supplied(spec: Spec, deployment: Deployment) -> list[str]:
     for _, row in _rows(spec, deployment):
         if row.variable.required and row.kind == "index":
             found[row.name] = "the place of each replica"
+        if row.variable.required and row.kind == "server":
+            found[row.name] = SERVERS[row.value].host
         if row.variable.required and row.kind == "peers":
             found[row.name] = ", ".join(wiring.host(peer) for peer in row.peers)
     return [f"{name} ({value})" for name, value in found.items()]
@@ -97,7 +118,7 @@ def meaning(variable: Variable) -> str:
     facts = [
         variable.unit and f"in {variable.unit}",
         variable.choices and f"one of {', '.join(variable.choices)}",
-        variable.default_from and f"the {variable.default_from} unless set",
+        variable.default_from and f"{_FOUND_OUT[variable.default_from]} unless set",
         variable.required and "required",
     ]
     said = ", ".join(fact for fact in facts if fact)

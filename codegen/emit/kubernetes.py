@@ -17,8 +17,10 @@ POLICIES = "network-policies.yaml"
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:
-    """A folder `kubernetes` for each deployment."""
+    """A folder `kubernetes` for each deployment that can run in containers."""
     for name, deployment in spec.deployments.root.items():
+        if not wiring.in_containers(deployment):
+            continue
         files = {
             "kustomization.yaml": [_kustomization(spec, name, deployment)],
             "namespace.yaml": [_namespace(spec, name)],
@@ -59,10 +61,10 @@ def _node(spec: Spec, name: str, deployment: Deployment, node_name: str) -> Iter
     node = deployment.nodes[node_name]
     pods = selector(spec, name, node_name)
     meta = {"name": dns(node_name), "labels": labels(spec, name, node_name)}
-    if node.listen:
+    if ports := wiring.ports(spec, node_name, node):
         exposed: dict[str, Any] = {
             "selector": pods,
-            "ports": [{"name": "api", "port": wiring.port(spec, node_name, node), "targetPort": "api"}],
+            "ports": [{"name": each.name, "port": each.number, "targetPort": each.name} for each in ports],
         }
         # Replicas are found one by one: by their name, or by a client that spreads its calls.
         head = {"clusterIP": "None"} if node.replicas > 1 else {}

@@ -12,11 +12,7 @@ from codegen.spec import Spec, field_enum
 
 def emit(spec: Spec) -> Iterator[Artefact]:
     entities = {name: (row, states_of(spec, row)) for name, row in spec.lifecycle.entities.items()}
-    shown = {
-        value
-        for row, _ in entities.values()
-        for value in (row.shown.as_.values() if row.shown else ())
-    }
+    shown = {value for row, _ in entities.values() for value in (row.shown.as_.values() if row.shown else ())}
     imported = sorted({state for _, states in entities.values() for state in states} | shown)
     records = sorted(f"{camel(name)}Record" for name in kept_entities(spec))
     yield Artefact(

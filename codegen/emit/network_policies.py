@@ -7,6 +7,7 @@ from typing import Any
 
 from codegen.emit import wiring
 from codegen.emit.pod import selector
+from codegen.emit.servers import SERVERS
 from codegen.emit.wiring import dns
 from codegen.language.deployments import Deployment
 from codegen.spec import Spec
@@ -42,11 +43,14 @@ def _ingress(spec: Spec, name: str, deployment: Deployment, node: str) -> list[d
 
 
 def _egress(spec: Spec, name: str, deployment: Deployment, node: str) -> list[dict[str, Any]]:
-    return [
+    """To the nodes that it calls, and to the servers that it reads the address of, wherever they run."""
+    calls: list[dict[str, Any]] = [
         {"to": _pods(spec, name, [callee]), "ports": _ports(spec, deployment, callee)}
         for caller, callee in wiring.calls_between(spec, deployment)
         if caller == node
     ]
+    kept = [row for row in wiring.settings(spec, deployment, node) if row.kind == "server"]
+    return calls + [{"ports": [_port(SERVERS[row.value].port, "TCP")]} for row in kept]
 
 
 def _pods(spec: Spec, name: str, nodes: Sequence[str]) -> list[dict[str, Any]]:
@@ -54,7 +58,7 @@ def _pods(spec: Spec, name: str, nodes: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _ports(spec: Spec, deployment: Deployment, node: str) -> list[dict[str, Any]]:
-    return [_port(wiring.port(spec, node, deployment.nodes[node]), "TCP")]
+    return [_port(each.number, "TCP") for each in wiring.ports(spec, node, deployment.nodes[node])]
 
 
 def _port(number: int, protocol: str) -> dict[str, Any]:

@@ -40,8 +40,8 @@ def pod_template(spec: Spec, name: str, deployment: Deployment, node_name: str) 
         "command": shlex.split(wiring.command(deployment, node_name)),
         "env": [found for row in rows if (found := _variable(spec, deployment, node_name, row))],
     }
-    if node.listen:
-        container["ports"] = [{"name": "api", "containerPort": wiring.port(spec, node_name, node)}]
+    if ports := wiring.ports(spec, node_name, node):
+        container["ports"] = [{"name": each.name, "containerPort": each.number} for each in ports]
     container |= _probes(deployment, node_name)
     memory = wiring.memory_mib(spec, deployment, node_name)
     container["resources"] = {
@@ -91,6 +91,9 @@ def _variable(spec: Spec, deployment: Deployment, node_name: str, row: Setting) 
             }
         case "file":
             return {"name": row.name, "value": f"{PROOF}/{PROOF_FILES[row.value]}"}
+        case "server":
+            # Whoever runs the server keeps the secret: one for all nodes.
+            return {"name": row.name, "valueFrom": {"secretKeyRef": {"name": row.value, "key": row.name}}}
         case "index" if deployment.nodes[node_name].replicas > 1:
             return {"name": row.name, "valueFrom": {"fieldRef": {"fieldPath": PLACE}}}
         case "index":
@@ -115,23 +118,27 @@ def _address(spec: Spec, deployment: Deployment, peer: Peer) -> str:
 def _probes(deployment: Deployment, node_name: str) -> dict[str, Any]:
     """How a node is checked.
 
-    A listener is checked itself. A node without one is ready while what it needs can be reached; it is not
-    restarted for the lack of it, because that would cost it the work it has in hand.
+    A listener is checked itself: over HTTP for its life and for its readiness apart, else by its port. A node
+    without one is ready while what it needs can be reached; it is not restarted for the lack of it, because
+    that would cost it the work it has in hand.
     """
+    node = deployment.nodes[node_name]
     timing = deployment.healthcheck
     pace = {
         "periodSeconds": wiring.seconds(timing.interval),
         "timeoutSeconds": wiring.seconds(timing.timeout),
         "failureThreshold": timing.retries,
     }
-    if not deployment.nodes[node_name].listen:
+    if not node.listeners:
         check: dict[str, Any] = {"exec": {"command": ["sh", "-c", wiring.healthcheck(deployment, node_name)]}}
         return {"readinessProbe": check | pace}
-    check = {"tcpSocket": {"port": "api"}}
+    alive = ready = {"tcpSocket": {"port": "api"}}
+    if node.http:
+        alive, ready = ({"httpGet": {"path": path, "port": "http"}} for path in ("/healthz", "/readyz"))
     return {
-        "startupProbe": check | pace | {"failureThreshold": _startup_failures(timing)},
-        "readinessProbe": check | pace,
-        "livenessProbe": check | pace,
+        "startupProbe": alive | pace | {"failureThreshold": _startup_failures(timing)},
+        "readinessProbe": ready | pace,
+        "livenessProbe": alive | pace,
     }
 
 

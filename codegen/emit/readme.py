@@ -9,6 +9,7 @@ from pathlib import Path
 from codegen.diagnostics import Diagnostic, Place
 from codegen.emit import tables
 from codegen.emit.artefact import Artefact, fill
+from codegen.emit.wiring import in_containers
 from codegen.spec import Spec
 
 PARTS = ("endpoints", "variables")
@@ -28,10 +29,11 @@ def emit(specs: Sequence[Spec], root: Path) -> Iterator[Artefact]:
 
 def sections(specs: Sequence[Spec]) -> dict[str, str]:
     """The text between `<!-- generated:NAME -->` and `<!-- /generated:NAME -->`, by NAME."""
-    return {
-        name: "\n".join(fill(f"docs/readme_{name}.md.j2", spec, tables=tables) for spec in specs)
-        for name in PARTS
-    }
+    return {name: "\n".join(_part(name, spec) for spec in specs) for name in PARTS}
+
+
+def _part(name: str, spec: Spec) -> str:
+    return fill(f"docs/readme_{name}.md.j2", spec, tables=tables, in_containers=in_containers)
 
 
 def spliced(text: str, name: str, part: str) -> str:

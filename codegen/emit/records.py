@@ -14,7 +14,9 @@ def emit(spec: Spec) -> Iterator[Artefact]:
     kept = kept_entities(spec)
     if kept:
         rows = {name: spec.messages[entity.record] for name, entity in kept.items()}
-        text = fill("python/records.py.j2", spec, rows=rows, kept=kept, python_type=lambda row: python_type(spec, row))
+        text = fill(
+            "python/records.py.j2", spec, rows=rows, kept=kept, python_type=lambda row: python_type(spec, row)
+        )
         yield Artefact(f"generated/{spec.name}/records.py", text)
 
 

@@ -9,6 +9,7 @@ from codegen.emit import reference_tables, tables
 from codegen.emit.artefact import Artefact, fill
 from codegen.emit.markdown import code, codes, duration, prose
 from codegen.emit.policy_tables import policies
+from codegen.emit.wiring import in_containers
 from codegen.language.lifecycle import Entity
 from codegen.spec import Spec
 
@@ -28,6 +29,8 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         codes=codes,
         prose=prose,
         duration=duration,
+        in_containers=in_containers,
+        holders=lambda entity: (entity.held_by, *entity.shared_with),
         silent=_silent(spec),
     )
     yield Artefact(f"docs/{spec.name}/index.md", text)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from codegen.emit.markdown import code, codes, duration, prose, table
 from codegen.language.callers import Permission
-from codegen.language.lifecycle import Entity, Take
+from codegen.language.lifecycle import Backoff, Due, Entity, GiveUp, Take
+from codegen.language.services import Route
 from codegen.spec import MethodRow, Spec, field_enum
 
 
@@ -29,7 +30,7 @@ def _method(spec: Spec, row: MethodRow) -> tuple[str, ...]:
     route = row.method.route
     return (
         code(row.name),
-        code(f"{route.method} {route.path}") if route else "",
+        _route(route) if route else "",
         f"{code(row.request)} → {code(row.response)}",
         duration(row.deadline_ms),
         idempotency(row),
@@ -37,6 +38,11 @@ def _method(spec: Spec, row: MethodRow) -> tuple[str, ...]:
         ", ".join(_condition(spec, name) for name in row.method.raises),
         prose(row.method.doc),
     )
+
+
+def _route(route: Route) -> str:
+    usual = Route.model_fields["status"].default
+    return code(f"{route.method} {route.path}") + (f", {route.status}" if route.status != usual else "")
 
 
 def idempotency(row: MethodRow) -> str:
@@ -105,7 +111,7 @@ def errors(spec: Spec) -> str:
             code(name),
             row.grpc or "",
             str(row.http or ""),
-            _advice(row.retry),
+            _advice(row.retry) + (f", after {row.retry_after_s} s" if row.retry_after_s else ""),
             code(row.message or ""),
             prose(row.doc),
         )
@@ -139,11 +145,12 @@ def states(spec: Spec, entity: Entity) -> str:
         (
             code(name),
             _kind(entity, name),
+            code(entity.shown.as_.get(name, "")) if entity.shown else "",
             prose(enum.values[name].doc if enum and name in enum.values else None),
         )
         for name in state_names(spec, entity)
     ]
-    return table(("State", "Kind", "Meaning"), rows)
+    return table(("State", "Kind", "Shown as", "Meaning"), rows)
 
 
 def state_names(spec: Spec, entity: Entity) -> list[str]:
@@ -170,13 +177,56 @@ def transitions(entity: Entity) -> str:
             codes(row.when),
             codes(row.after),
             ", ".join(
-                [*map(code, row.stamps), *_sets(row.sets), *(_take(*each) for each in row.takes.items())]
+                [
+                    *map(code, row.stamps),
+                    *_sets(row.sets),
+                    *(_take(*each) for each in row.takes.items()),
+                    *([f"{code(row.counts)} + 1"] if row.counts else []),
+                ]
             ),
+            _wait(row.waits) if row.waits else "",
+            _give_up(row.gives_up) if row.gives_up else "",
+            _due(row.due) if row.due else "",
             code(row.via or ""),
         )
         for name, row in entity.transitions.items()
     ]
-    return table(("Transition", "Trigger", "From", "To", "Actors", "Needs", "After", "Stamps", "Via"), rows)
+    headers = ("Transition", "Trigger", "From", "To", "Actors", "Needs", "After", "Stamps")
+    return table((*headers, "Waits", "Gives up", "Due", "Via"), rows)
+
+
+def _wait(row: Backoff) -> str:
+    return (
+        f"until {code(row.until)}: {code(row.base)} seconds, twice as long for each further "
+        f"{code(row.count)}, at most {code(row.max)}"
+    )
+
+
+def _give_up(row: GiveUp) -> str:
+    return f"{code(row.with_)} once {code(row.count)} is above {code(row.limit)}"
+
+
+def _due(row: Due) -> str:
+    later = f" and {code(row.after)} seconds" if row.after else ""
+    return f"at {code(row.at)}{later}; {row.by} looks every {code(row.every)} seconds"
+
+
+def keeping(entity: Entity) -> Iterator[str]:
+    """Where an entity is kept and who owns it for how long, a sentence each."""
+    if kept := entity.kept_in:
+        yield (
+            f"A {kept.store} server keeps it, at {code(kept.url)} in the table {code(kept.table)}; "
+            f"{code(kept.history)} has every transition that was ever made."
+        )
+        if kept.unique:
+            yield f"No two have the same {codes(kept.unique)}."
+    if lease := entity.lease:
+        yield (
+            f"Whoever takes it to {code(lease.state)} owns it for {code(lease.seconds)} seconds and may "
+            f"renew that: {code(lease.owner)} says who, {code(lease.expires)} until when, and "
+            f"{code(lease.fence)} tells one time from the next. The oldest by {code(lease.oldest_by)} "
+            "goes first."
+        )
 
 
 def _take(field: str, take: Take) -> str:

@@ -13,10 +13,11 @@ from codegen.spec import Spec, field_enum, type_ref
 
 @dataclass(slots=True)
 class Test:
-    """One `if`: what is wrong when it holds, and the sentence that says so."""
+    """One `if`: what is wrong when it holds, and the sentence that says so, or an expression for it."""
 
     when: str
     problem: str
+    computed: bool = False
 
 
 @dataclass(slots=True)
@@ -67,6 +68,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
     )
     body = fill("python/requests_body.py.j2", spec, messages=messages)
     helpers = [name for name in ("cut", "is_uuid4", "sha256_hex") if f"{name}(" in body]
+    holds_json = "json_problem(" in body
     values = {value for enum in spec.enums.values() for value in enum.values}
     text = fill(
         "python/requests.py.j2",
@@ -77,6 +79,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         body=body,
         patterns=patterns,
         helpers=helpers,
+        holds_json=holds_json,
     )
     yield Artefact(f"generated/{spec.name}/requests.py", text)
 
@@ -138,9 +141,20 @@ def _field_checks(spec: Spec, name: str, row: MessageField) -> FieldChecks:
         found.settles.append(f"if not {value}:\n    {value} = sha256_hex({other})")
     if row.rules.page_token:
         found.tests.append(_page_token(spec, value, row.rules.page_token))
+    if row.rules.max_items is not None:
+        bound = spec.limit(row.rules.max_items)
+        found.tests.append(Test(f"len({value}) > {bound}", f"must have at most {bound} elements"))
     found.tests += _value_tests(spec, row, row.rules, value)
     if row.rules.items:
         found.item_tests += _value_tests(spec, row, row.rules.items, "item")
+    if inner == "json" and kind == "single":
+        found.tests.append(_json(row.rules, value))
+    elif inner == "json" and kind == "repeated":
+        found.item_tests.append(_json(row.rules.items or ItemRules(), "item"))
+    if row.optional:
+        # What is absent is neither empty nor 0, and breaks no rule.
+        for test in found.tests:
+            test.when = f'message.HasField("{name}") and {test.when}'
     found.settles += _settles(spec, row, value)
     if inner in spec.messages:
         found.nested, found.nested_kind = inner, kind
@@ -155,6 +169,13 @@ def _page_token(spec: Spec, value: str, policy: str) -> Test:
         f" and int({value}) <= {rules.max_token})",
         f"must be empty or a whole number from 0 to {rules.max_token} in decimal digits",
     )
+
+
+def _json(rules: ItemRules, value: str) -> Test:
+    """JSON is text over gRPC, so whether it is JSON at all is a rule of its own."""
+    words = [name for name in ("json_object", "storable") if getattr(rules, name)]
+    arguments = "".join(f", {'must_be_object' if name == 'json_object' else name}=True" for name in words)
+    return Test(f"(problem := json_problem({value}{arguments}))", "problem", computed=True)
 
 
 def _value_tests(spec: Spec, row: MessageField, rules: ItemRules, value: str) -> Iterator[Test]:
@@ -177,6 +198,8 @@ def _value_tests(spec: Spec, row: MessageField, rules: ItemRules, value: str) ->
         yield Test(f"not PATTERNS[{rules.pattern!r}].fullmatch({value})", f"must match {rules.pattern}")
     if rules.uuid4:
         yield Test(f"not is_uuid4({value})", "must be the lowercase text of a version 4 UUID")
+    if rules.storable and type_ref(row.type).name == "string":
+        yield Test(f'"\\0" in {value}', "must not contain the character NUL")
     yield from _choice_tests(spec, row, rules, value)
 
 

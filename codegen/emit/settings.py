@@ -34,6 +34,8 @@ def python_type(row: Variable) -> str:
     return known if sure else f"{known} | None"
 
 
-def text_of(value: int | str | None) -> str | None:
+def text_of(value: bool | float | str | None) -> str | None:
     """A default as the environment would hold it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
     return None if value is None else str(value)

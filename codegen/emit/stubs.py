@@ -23,6 +23,7 @@ def compile_protos(protos: Sequence[Artefact], package: str = "generated") -> It
     if not protos:
         return
     # Imported here because it is slow, and most runs need no compiler.
+    import grpc_tools
     from grpc_tools import protoc
 
     with tempfile.TemporaryDirectory(prefix="charter-") as scratch:
@@ -34,6 +35,7 @@ def compile_protos(protos: Sequence[Artefact], package: str = "generated") -> It
         arguments = [
             "protoc",
             f"-I{source}",
+            f"-I{Path(grpc_tools.__path__[0], '_proto')}",
             f"--python_out={output}",
             f"--grpc_python_out={output}",
             f"--mypy_out=quiet:{output}",

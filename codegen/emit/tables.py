@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from codegen.emit import wiring
 from codegen.emit.deployments import serves
 from codegen.emit.markdown import code, codes, prose, table
+from codegen.emit.settings import text_of
 from codegen.language.deployments import Deployment
 from codegen.language.environment import Variable, VariableRule
 from codegen.spec import Spec
@@ -14,19 +15,22 @@ from codegen.spec import Spec
 
 def endpoints(spec: Spec, deployment: Deployment) -> str:
     """Where each node of a deployment is found and what it answers."""
-    headers = ("DNS name", "Service", "Bind host", "Port", "Inbound RPC", "From outside")
+    headers = ("DNS name", "Service", "Bind host", "Port", "Inbound RPC", "HTTP", "From outside")
     return table(headers, (_endpoint(spec, deployment, name) for name in deployment.nodes))
 
 
 def _endpoint(spec: Spec, deployment: Deployment, name: str) -> tuple[str, ...]:
     node = deployment.nodes[name]
     hosts = _span([wiring.host(peer) for peer in wiring.replicas(name, node)])
-    if node.listen is None:
-        return hosts, "none", "none", "none", "no", ""
-    services = [full_name(spec, service) for service in serves(spec, deployment, node)]
-    port = f"{code(wiring.port(spec, name, node))} ({code(node.listen.port)})"
+    ports = {
+        each.name: f"{code(each.number)} ({code(each.variable)})" for each in wiring.ports(spec, name, node)
+    }
+    http = f"{code(node.http.host)} {ports['http']}" if node.http else ""
     outside = [f"127.0.0.1:{row.port}" for row in wiring.published(spec, deployment) if row.peer.node == name]
-    return hosts, codes(services) or "none", code(node.listen.host), port, "yes", _span(outside)
+    if node.listen is None:
+        return hosts, "none", "none", "none", "no", http, _span(outside)
+    services = [full_name(spec, service) for service in serves(spec, deployment, node)]
+    return hosts, codes(services) or "none", code(node.listen.host), ports["api"], "yes", http, _span(outside)
 
 
 def _span(values: list[str]) -> str:
@@ -54,8 +58,8 @@ def _default(spec: Spec, name: str, row: Variable) -> str:
     if row.required:
         return "**required**"
     if row.default_from:
-        return f"the {row.default_from}"
-    usual = "none" if row.default is None else code(row.default)
+        return f"the {row.default_from}" if row.default_from == "hostname" else "a name of the process"
+    usual = "none" if row.default is None else code(text_of(row.default))
     others = [
         f"{code(node.defaults[name])} in {deployment}"
         for deployment, _, _, node in spec.nodes()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from codegen.emit.settings import text_of
 from codegen.language.deployments import Deployment, Node
 from codegen.language.environment import EngineRole, Variable
 from codegen.spec import Spec
@@ -19,12 +20,14 @@ BASE_MEMORY_MIB = 256
 RECORD_BYTES = 2048
 """What a retained record weighs in memory, for the memory limit of a node that keeps records."""
 
-Kind = Literal["fixed", "default", "open", "required", "index", "peers", "file"]
+Kind = Literal["fixed", "default", "open", "required", "index", "peers", "file", "server"]
 """Where a value comes from.
 
 fixed: the same for everyone; default: may be overridden; open: may be set; required: must be set;
-index: the place of a replica in its order; peers: addresses of other nodes; file: proof of identity.
+index: the place of a replica in its order; peers: addresses of other nodes; file: proof of identity;
+server: where a server is that the deployment brings along.
 """
+PORT_NAMES = {"listen": "api", "http": "http"}
 FILES: dict[EngineRole, str] = {"tls_certificate": "crt", "tls_key": "key", "tls_authority": "ca"}
 TOKENS: tuple[EngineRole, ...] = ("caller_token", "accepted_tokens")
 
@@ -36,12 +39,21 @@ class Peer(NamedTuple):
     place: int | None = None
 
 
+class Port(NamedTuple):
+    """Where a node takes calls, unless its variable says otherwise: `api` for gRPC, `http` for HTTP."""
+
+    name: str
+    variable: str
+    number: int
+
+
 class Published(NamedTuple):
-    """A port that clients outside may use, and the variable that moves it."""
+    """A port that clients outside may use, the variable that moves it, and the port inside."""
 
     peer: Peer
     variable: str
     port: int
+    inside: Port
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +94,9 @@ def _setting(deployment: Deployment, node_name: str, node: Node, name: str, vari
     default = node.defaults.get(name, variable.default)
     if variable.role in FILES:
         return Setting(name, variable, "file", FILES[variable.role])
+    for server, url in deployment.servers.items():
+        if name == url:
+            return Setting(name, variable, "server", server)
     if name in node.upstreams:
         return Setting(name, variable, "peers", peers=_upstreams(deployment, node.upstreams[name], variable))
     if routing and name == routing.order:
@@ -91,7 +106,7 @@ def _setting(deployment: Deployment, node_name: str, node: Node, name: str, vari
     if default is not None:
         wired = bool(node.listen and name == node.listen.port) and is_upstream(deployment, node_name)
         fixed = variable.type == "constant" or wired
-        return Setting(name, variable, "fixed" if fixed else "default", str(default))
+        return Setting(name, variable, "fixed" if fixed else "default", text_of(default) or "")
     return Setting(name, variable, "required" if variable.required else "open")
 
 
@@ -143,27 +158,42 @@ def host(peer: Peer) -> str:
 
 
 def port(spec: Spec, node_name: str, node: Node) -> int:
-    """The port a node listens on unless it is told otherwise."""
-    name = node.listen.port if node.listen else ""
-    default = node.defaults.get(name, spec.environment.variables[name].default) if name else None
-    if default is None:
-        raise ValueError(f"{node_name} has no default port, so nobody could be told where it listens")
-    return int(default)
+    """The port on which a node takes gRPC calls unless it is told otherwise."""
+    for each in ports(spec, node_name, node):
+        if each.name == PORT_NAMES["listen"]:
+            return each.number
+    raise ValueError(f"{node_name} takes no gRPC calls, so nobody could be told where")
+
+
+def ports(spec: Spec, node_name: str, node: Node) -> list[Port]:
+    """Every port of a node."""
+    found: list[Port] = []
+    for word, listener in node.listeners.items():
+        default = node.defaults.get(listener.port, spec.environment.variables[listener.port].default)
+        if default is None:
+            raise ValueError(f"{node_name} has no default port, so nobody could be told where it listens")
+        found.append(Port(PORT_NAMES[word], listener.port, int(default)))
+    return found
 
 
 def published(spec: Spec, deployment: Deployment) -> list[Published]:
-    """The port outside of each replica of an ingress node: its own one, or the next that is free."""
+    """The ports outside of each replica of an ingress node: its own ones, or the next that are free."""
     found: list[Published] = []
     for name in deployment.ingress:
         node = deployment.nodes[name]
-        variable = node.listen.port if node.listen else ""
-        for peer in replicas(name, node):
-            wanted = port(spec, name, node) + (peer.place or 0)
-            while any(wanted == each.port for each in found):
-                wanted += 1
-            own = variable if peer.place is None else f"{variable}_{peer.place}"
-            found.append(Published(peer, own, wanted))
+        for inside in ports(spec, name, node):
+            for peer in replicas(name, node):
+                wanted = inside.number + (peer.place or 0)
+                while any(wanted == each.port for each in found):
+                    wanted += 1
+                own = inside.variable if peer.place is None else f"{inside.variable}_{peer.place}"
+                found.append(Published(peer, own, wanted, inside))
     return found
+
+
+def in_containers(deployment: Deployment) -> bool:
+    """Whether its nodes can be reached from outside of where they run, as those in containers must be."""
+    return not any(each.is_local for node in deployment.nodes.values() for each in node.listeners.values())
 
 
 def healthcheck(deployment: Deployment, node_name: str) -> str:

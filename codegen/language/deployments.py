@@ -28,6 +28,10 @@ class Healthcheck(Part):
     target: str
 
 
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+"""Hosts that only processes on the same machine can reach."""
+
+
 class Listen(Part):
     """Where a node takes calls."""
 
@@ -36,6 +40,11 @@ class Listen(Part):
     anonymous: LowerName | None = Field(
         default=None, description="Who calls without proof; only on a loopback host."
     )
+
+    @property
+    def is_local(self) -> bool:
+        """Whether nobody outside of the machine can reach it."""
+        return self.host in LOOPBACK
 
 
 class Slots(Part):
@@ -60,6 +69,16 @@ class Node(Part):
     )
     healthcheck: Healthcheck
     doc: Doc | None = None
+
+    @property
+    def listeners(self) -> dict[Literal["listen", "http"], Listen]:
+        """Where it takes calls, by the word that says so."""
+        found: dict[Literal["listen", "http"], Listen] = {}
+        if self.listen:
+            found["listen"] = self.listen
+        if self.http:
+            found["http"] = self.http
+        return found
 
 
 class Routing(Part):

@@ -14,7 +14,7 @@ from codegen.language.callers import CallersFile, Permission, Principal
 from codegen.language.deployments import Deployment, Node, Routing
 from codegen.language.environment import EnvironmentFile, Variable, VariableRule
 from codegen.language.errors import ErrorsFile, Upstream
-from codegen.language.lifecycle import Creation, Deletion, Entity, Transition
+from codegen.language.lifecycle import Creation, Deletion, Entity, Kept, Transition
 from codegen.language.services import Component, Idempotency, Method
 from codegen.language.system import Freeze, Policies, Proto, RetryProfile
 from codegen.language.types import FieldRules, ItemRules, MessageField, Reserved, TypesFile
@@ -32,11 +32,12 @@ UNORDERED: dict[type[BaseModel], frozenset[str]] = {
     Creation: frozenset({"by", "stamps"}),
     Deletion: frozenset({"by", "from_"}),
     Deployment: frozenset({"ingress"}),
-    Entity: frozenset({"terminal"}),
+    Entity: frozenset({"shared_with", "terminal"}),
     FieldRules: frozenset({"one_of"}),
     Freeze: frozenset({"decisions", "gate", "out_of_scope"}),
     Idempotency: frozenset({"key"}),
     ItemRules: frozenset({"one_of"}),
+    Kept: frozenset({"unique"}),
     Method: frozenset({"calls", "raises"}),
     Node: frozenset({"hosts"}),
     Policies: frozenset({"log_fields"}),

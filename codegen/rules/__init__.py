@@ -13,11 +13,15 @@ from codegen.diagnostics import Diagnostic
 from codegen.rules import (
     callers,
     calls,
+    clocks,
     deployments,
     environment,
     errors,
     fields,
+    kept,
+    leases,
     lifecycle,
+    listeners,
     methods,
     names,
     numbers,
@@ -36,7 +40,8 @@ from codegen.spec import Spec
 
 MODULES = (
     *(text, names, system, types, numbers, fields, services, methods, callers, errors),
-    *(records, lifecycle, states, calls, deployments, wiring, routing, environment, variables),
+    *(records, lifecycle, states, kept, leases, clocks, calls),
+    *(deployments, wiring, routing, listeners, environment, variables),
 )
 """In the order in which one fault makes the next: what the later ones build on comes first."""
 

@@ -152,7 +152,7 @@ def proof_without_variable(spec: Spec) -> Iterator[Finding]:
     told: set[str] = set()
     for name, principal in spec.callers.principals.items():
         for index, proof in enumerate(principal.proof):
-            own = ("caller_token",) if proof == "token" and name in spec.services.components else ()
+            own = ("caller_token",) if proof == "token" and _calls_others(spec, name) else ()
             for role in (*_NEEDED_ROLES.get(proof, ()), *own):
                 if role not in roles | told:
                     told.add(role)
@@ -188,6 +188,11 @@ def anonymous_component(spec: Spec) -> Iterator[Finding]:
             place = spec.place("callers", "principals", name, "proof")
             message = f"{name} is a component and anonymous, so anyone could pass for it."
             yield Finding(place, message, "Let it prove itself by certificate or token.")
+
+
+def _calls_others(spec: Spec, component: str) -> bool:
+    """Whether a node of the component calls another node, to which it would have to prove itself."""
+    return any(component in node.hosts and node.upstreams for _, _, _, node in spec.nodes())
 
 
 def _permissions(spec: Spec) -> Iterator[tuple[Path, str, str, Permission]]:

@@ -89,7 +89,7 @@ def transition_excluded(spec: Spec) -> Iterator[Finding]:
     excluded: dict[tuple[str, str, str], list[tuple[Path, str]]] = {}
     for name, entity in spec.lifecycle.entities.items():
         for edge_name, edge in entity.transitions.items():
-            ref = edge.via or entity.driven_by
+            ref = edge.via or entity.driven_by or ""
             drives = spec.methods[ref].method.drives if ref in spec.methods else None
             states = {drives.from_: edge.from_, drives.to: edge.to} if drives else {}
             for index, actor in enumerate(edge.by):
@@ -213,17 +213,20 @@ def needed_calls(spec: Spec) -> list[Need]:
 
 
 def _moves(spec: Spec) -> Iterator[Need]:
+    """The calls by which actors move entities; who has the store itself needs none."""
     for name, entity in spec.lifecycle.entities.items():
         path: Path = ("entities", name)
-        for index, actor in enumerate(entity.create.by):
-            yield Need(actor, entity.create.via, "lifecycle", (*path, "create", "by", index), "create")
-        for index, actor in enumerate(entity.delete.by if entity.delete else ()):
-            via = entity.delete.via if entity.delete else ""
-            yield Need(actor, via, "lifecycle", (*path, "delete", "by", index), "delete")
+        acts: list[tuple[Path, str, tuple[str, ...], str | None]] = [
+            ((*path, "create"), "create", entity.create.by, entity.create.via)
+        ]
+        if entity.delete:
+            acts.append(((*path, "delete"), "delete", entity.delete.by, entity.delete.via))
         for edge_name, edge in entity.transitions.items():
-            for index, actor in enumerate(edge.by):
-                where = (*path, "transitions", edge_name, "by", index)
-                yield Need(actor, edge.via or entity.driven_by, "lifecycle", where, edge_name)
+            where = (*path, "transitions", edge_name)
+            acts.append((where, edge_name, edge.by, edge.via or entity.driven_by))
+        for where, what, actors, ref in acts:
+            for index, actor in enumerate(actors if ref else ()):
+                yield Need(actor, ref or "", "lifecycle", (*where, "by", index), what)
 
 
 def _preparations(spec: Spec) -> Iterator[Need]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from codegen.language.deployments import Deployment
-from codegen.rules.environment import problem_of
+from codegen.rules.environment import problem_of, value_of
 from codegen.rules.lookup import listed, public_methods
 from codegen.rules.rule import Finding, rule, unknown
 from codegen.spec import Spec
@@ -50,16 +50,20 @@ def unhosted(spec: Spec) -> Iterator[Finding]:
 
 @rule(
     "E703",
-    "Two nodes of a deployment host the same component.",
+    "Two nodes of a deployment host the same component, which serves or keeps something by itself.",
     wrong="nodes: {desk: {hosts: [desk, queue]}, queue: {hosts: [queue]}}",
     right="nodes: {desk: {hosts: [desk]}, queue: {hosts: [queue]}}",
     spreads=True,
 )
 def hosted_twice(spec: Spec) -> Iterator[Finding]:
+    alone = {name for name, row in spec.services.components.items() if row.serves}
+    alone |= {row.held_by for row in spec.lifecycle.entities.values() if row.kept_in is None}
     for name, deployment in spec.deployments.root.items():
         first: dict[str, str] = {}
         for node_name, node in deployment.nodes.items():
             for index, component in enumerate(node.hosts):
+                if component not in alone:
+                    continue
                 if (other := first.setdefault(component, node_name)) != node_name:
                     place = spec.place("deployments", name, "nodes", node_name, "hosts", index)
                     message = f"The node '{node_name}' hosts {component}, and so does '{other}'."
@@ -159,8 +163,7 @@ def bad_node_default(spec: Spec) -> Iterator[Finding]:
                 lack = "which it does not read"
                 yield from unknown(spec, place, f"The node '{node_name}' has a default for", name, read, lack)
                 continue
-            whole = re.fullmatch(r"-?[0-9]{1,18}", text) and read[name].type in ("int", "port")
-            if problem := problem_of(read[name], int(text) if whole else text):
+            if problem := problem_of(read[name], value_of(read[name], text)):
                 message = f"The default of {name} on '{node_name}' is '{text}', {problem[0]}."
                 hint = "" if problem[1].startswith("Write it without") else problem[1]
                 yield Finding(spec.place("deployments", *path), message, hint)

@@ -18,14 +18,23 @@ _ROLE_TYPES: dict[EngineRole, tuple[VariableType, ...]] = {
     "caller_token": ("secret",),
     "accepted_tokens": ("digests",),
     "metrics_port": ("int", "port"),
+    "max_body_bytes": ("int",),
 }
 _ADDRESS = r"[^\s:,]+:[0-9]{1,5}"
 _FORMS = {
     "address": (_ADDRESS, "host:port"),
     "addresses": (f"{_ADDRESS}(,{_ADDRESS})*", "host:port, separated by commas"),
+    "url": (r"[a-z][a-z0-9+.-]*://[^\s/]+(/[^\s]*)?", "scheme://host:port/path"),
     "digests": (r"[a-z0-9_]+=[0-9a-f]{64}(,[a-z0-9_]+=[0-9a-f]{64})*", "name=hex, separated by commas"),
 }
 _HIGHEST_PORT = 65535
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "bool": ((bool,), "which is neither true nor false"),
+    "int": ((int,), "which is no whole number"),
+    "port": ((int,), "which is no whole number"),
+    "number": ((int, float), "which is no number"),
+}
+"""What a value of each type that is not text looks like, and what it is otherwise."""
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
@@ -59,11 +68,23 @@ def bad_default(spec: Spec) -> Iterator[Finding]:
             yield Finding(place, f"The default of {name} is {row.default!r}, {problem[0]}.", problem[1])
 
 
-def problem_of(row: Variable, value: int | str) -> tuple[str, str] | None:
+def value_of(row: Variable, text: str) -> bool | float | str:
+    """A default of a node, which is always text, as environment.yaml would say it."""
+    if row.type == "bool" and text in ("true", "false"):
+        return text == "true"
+    if row.type in ("int", "port") and re.fullmatch(r"-?[0-9]{1,18}", text):
+        return int(text)
+    if row.type == "number" and re.fullmatch(r"-?[0-9]{1,18}(\.[0-9]{1,18})?", text):
+        return float(text)
+    return text
+
+
+def problem_of(row: Variable, value: bool | float | str) -> tuple[str, str] | None:
     """What is wrong with a value of a variable, as the end of a sentence, and a way out."""
-    if row.type in ("int", "port"):
-        if not isinstance(value, int):
-            return "which is no whole number", "Write it without quotes."
+    if row.type in _KINDS:
+        kinds, problem = _KINDS[row.type]
+        if isinstance(value, str) or type(value) not in kinds:
+            return problem, "Write it without quotes."
         return _out_of_bounds(row, value)
     if not isinstance(value, str):
         return "which is no text", f'Write it as "{value}".'
@@ -75,8 +96,8 @@ def problem_of(row: Variable, value: int | str) -> tuple[str, str] | None:
     return None
 
 
-def _out_of_bounds(row: Variable, value: int) -> tuple[str, str] | None:
-    bounds = [("min", row.min, "max", row.max)]
+def _out_of_bounds(row: Variable, value: float) -> tuple[str, str] | None:
+    bounds: list[tuple[str, float | None, str, float | None]] = [("min", row.min, "max", row.max)]
     if row.clamp:
         bounds.append(("clamp.min", row.clamp.min, "clamp.max", row.clamp.max))
     if row.type == "port":
@@ -132,8 +153,8 @@ def key_misfit(spec: Spec) -> Iterator[Finding]:
 
 
 _KEY_TYPES: dict[str, tuple[str, ...]] = {
-    "min": ("int",),
-    "max": ("int",),
+    "min": ("int", "number"),
+    "max": ("int", "number"),
     "clamp": ("int",),
     "choices": ("choice",),
     "default_from": ("string",),
@@ -148,7 +169,7 @@ _KEY_TYPES: dict[str, tuple[str, ...]] = {
 )
 def empty_bounds(spec: Spec) -> Iterator[Finding]:
     for name, row in spec.environment.variables.items():
-        bounds = [("min", row.min, row.max)]
+        bounds: list[tuple[str, float | None, float | None]] = [("min", row.min, row.max)]
         if row.clamp:
             bounds.append(("clamp", row.clamp.min, row.clamp.max))
         for key, low, high in bounds:
@@ -222,7 +243,7 @@ def unread(spec: Spec) -> Iterator[Finding]:
             place = spec.place("environment", "variables", name, key=True)
             hint = "Name a component or node that is deployed, or remove the variable."
             if row.type in ("port", "address"):
-                key = "listen" if row.type == "port" else "upstreams"
+                key = "listen' or 'http" if row.type == "port" else "upstreams"
                 hint = f"Name it in '{key}' of a node that is among its readers, or remove the variable."
             yield Finding(place, f"No node reads {name}.", hint)
 
@@ -248,7 +269,7 @@ def _relied_on(spec: Spec) -> dict[str, str]:
     uses: dict[str, str] = {}
     for _, _, node_name, node in spec.nodes():
         uses |= {name: f"'{node_name}' finds '{target}' by it" for name, target in node.upstreams.items()}
-        uses |= {node.listen.port: f"'{node_name}' listens on it"} if node.listen else {}
+        uses |= {each.port: f"'{node_name}' listens on it" for each in node.listeners.values()}
     for deployment in spec.deployments.root.values():
         if routing := deployment.routing:
             uses |= dict.fromkeys((routing.order, routing.index), "clients are routed by it")

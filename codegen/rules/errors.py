@@ -15,6 +15,8 @@ from codegen.rules.rule import Finding, rule, unknown
 from codegen.spec import MethodRow, Spec
 
 _HARD = ("grpc", "http", "retry", "message")
+_PASSING = (408, 413, 425, 429, 502, 503, 504)
+"""HTTP statuses of what may be over soon."""
 ROLE_ARGUMENTS: dict[Role, tuple[str, ...]] = {
     "invalid_request": ("field", "problem"),
     "illegal_transition": ("entity", "from_state", "to_state"),
@@ -23,6 +25,13 @@ ROLE_ARGUMENTS: dict[Role, tuple[str, ...]] = {
     "upstream_unavailable": ("service",),
     "deadline_exceeded": ("method",),
     "unexpected": ("correlation_id",),
+    "malformed_body": ("problem",),
+    "unsupported_media_type": ("media_type",),
+    "body_too_large": ("limit",),
+    "route_not_found": ("path",),
+    "method_not_allowed": ("path", "method", "allowed"),
+    "lease_lost": ("holder", "key"),
+    "store_unavailable": (),
 }
 """What the engine knows when it raises the condition of a role."""
 
@@ -32,15 +41,32 @@ ROLE_ARGUMENTS: dict[Role, tuple[str, ...]] = {
     "No condition plays one of the engine's roles, so the engine could not say what went wrong.",
     wrong="conditions: {}",
     right="conditions:\n  unexpected: {role: unexpected, grpc: INTERNAL, …}",
-    needs=("errors",),
+    needs=("errors", "lifecycle", "services", "deployments"),
     spreads=True,
 )
 def role_missing(spec: Spec) -> Iterator[Finding]:
     for role in get_args(Role):
-        if role not in spec.roles:
+        reason = needed_for(spec, role)
+        if role not in spec.roles and reason is not None:
             place = spec.place("errors", "conditions", key=True)
-            message = f"No condition has the role '{role}', which the engine needs."
+            message = f"No condition has the role '{role}', which the engine needs{reason}."
             yield Finding(place, message, f"Add a condition with 'role: {role}'.")
+
+
+def needed_for(spec: Spec, role: Role) -> str | None:
+    """Where the engine needs a role, as the end of a sentence; None if it does not need it."""
+    listens = any(node.http for _, _, _, node in spec.nodes())
+    routes = any(row.method.route for row in spec.methods.values())
+    kept = [entity for entity in spec.lifecycle.entities.values() if entity.kept_in]
+    if role in ("route_not_found", "method_not_allowed"):
+        return " where nodes take HTTP requests" if listens else None
+    if role in ("malformed_body", "unsupported_media_type", "body_too_large"):
+        return " where methods have routes" if listens and routes else None
+    if role == "lease_lost":
+        return " where entities are leased" if any(entity.lease for entity in kept) else None
+    if role == "store_unavailable":
+        return " where a server keeps entities" if kept else None
+    return ""
 
 
 @rule(
@@ -83,7 +109,7 @@ def hard_incomplete(spec: Spec) -> Iterator[Finding]:
 def soft_with_code(spec: Spec) -> Iterator[Finding]:
     for name, condition in spec.errors.conditions.items():
         if condition.soft is not None:
-            extra = [key for key in (*_HARD, "role") if getattr(condition, key) is not None]
+            extra = [key for key in (*_HARD, "role", "retry_after_s") if getattr(condition, key) is not None]
             if extra:
                 place = spec.place("errors", "conditions", name, extra[0], key=True)
                 message = f"The condition '{name}' is soft, so it has no {listed(extra)}."
@@ -214,6 +240,27 @@ def code_twice(spec: Spec) -> Iterator[Finding]:
             yield Finding(
                 place, f"{code} is passed through and is told as unavailable as well.", "Remove one of them."
             )
+
+
+@rule(
+    "E511",
+    "A condition says when to try again, but it is none that goes away by waiting.",
+    wrong="job_not_found: {http: 404, retry: never, retry_after_s: 1, …}",
+    right="locker_full: {http: 429, retry: with_backoff, retry_after_s: 1, …}",
+)
+def pointless_wait(spec: Spec) -> Iterator[Finding]:
+    for name, condition in spec.hard_conditions.items():
+        if condition.retry_after_s is None or condition.http is None:
+            continue
+        place = spec.place("errors", "conditions", name, "retry_after_s", key=True)
+        if condition.retry == "never":
+            message = f"The condition '{name}' is never retried, but says when to try again."
+            yield Finding(place, message, "Remove 'retry_after_s', or say another 'retry'.")
+        elif condition.http not in _PASSING:
+            message = (
+                f"The condition '{name}' has the HTTP status {condition.http}, which does not pass by itself."
+            )
+            yield Finding(place, message, f"It is for {', '.join(map(str, _PASSING))}.")
 
 
 @rule(

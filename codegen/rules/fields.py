@@ -16,10 +16,10 @@ _TEXT = ("string",)
 _INTEGERS = tuple(RANGES)
 _NUMBERS = (*_INTEGERS, "double", "float")
 _FITS: dict[str, tuple[str, ...]] = {
-    "non_empty": ("string", "bytes", "list", "map"),
+    "non_empty": ("string", "bytes", "json", "list", "map"),
     "min_length": _TEXT,
     "max_length": _TEXT,
-    "max_bytes": ("string", "bytes"),
+    "max_bytes": ("string", "bytes", "json"),
     "min": _NUMBERS,
     "max": _NUMBERS,
     "pattern": _TEXT,
@@ -27,8 +27,11 @@ _FITS: dict[str, tuple[str, ...]] = {
     "defined": ("enum",),
     "specified": ("enum",),
     "one_of": ("enum", "string"),
-    "required": ("message",),
+    "storable": ("string", "json"),
+    "json_object": ("json",),
+    "required": ("message", "timestamp"),
     "must_be": ("bool",),
+    "max_items": ("list", "map"),
     "items": ("list",),
     "sha256_of": _TEXT,
     "default": ("enum", "string", *_INTEGERS),
@@ -39,7 +42,7 @@ _FITS: dict[str, tuple[str, ...]] = {
 }
 """The kinds of field that each rule makes sense for."""
 
-_UNITS = {"max_length": "characters", "max_bytes": "bytes", "cut": "bytes"}
+_UNITS = {"max_length": "characters", "max_bytes": "bytes", "max_items": "items", "cut": "bytes"}
 
 
 @dataclass(frozen=True, slots=True)

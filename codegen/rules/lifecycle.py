@@ -70,12 +70,15 @@ def unknown_driver(spec: Spec) -> Iterator[Finding]:
     spreads=True,
 )
 def unknown_holder(spec: Spec) -> Iterator[Finding]:
+    known, lack = spec.services.components, "which is no component"
     for name, entity in spec.lifecycle.entities.items():
         place = spec.place("lifecycle", "entities", name, "held_by")
-        known = spec.services.components
-        yield from unknown(
-            spec, place, f"A {name} is held by", entity.held_by, known, "which is no component"
-        )
+        yield from unknown(spec, place, f"A {name} is held by", entity.held_by, known, lack)
+        for index, other in enumerate(entity.shared_with):
+            place = spec.place("lifecycle", "entities", name, "shared_with", index)
+            yield from unknown(spec, place, f"A {name} is shared with", other, known, lack)
+            if other == entity.held_by:
+                yield Finding(place, f"A {name} is shared with {other}, which holds it anyway.", "Remove it.")
 
 
 @rule(
@@ -126,11 +129,11 @@ def foreign_driver(spec: Spec) -> Iterator[Finding]:
         strangers = {
             ref: path
             for path, ref in reversed(_drivers(entity))
-            if ref in spec.methods and spec.methods[ref].component not in ("", entity.held_by)
+            if ref in spec.methods and spec.methods[ref].component not in ("", *holders(entity))
         }
         if entity.held_by not in spec.services.components:
             continue
-        if entity.driven_by in strangers:
+        if entity.driven_by and entity.driven_by in strangers:
             strangers = {entity.driven_by: ("held_by",)}
         for ref, path in strangers.items():
             place = spec.place("lifecycle", "entities", name, *path)
@@ -157,6 +160,11 @@ def bad_retention(spec: Spec) -> Iterator[Finding]:
                 yield Finding(place, message, "Name a policy with 'of: terminal' and 'unit: records'.")
 
 
+def holders(entity: Entity) -> tuple[str, ...]:
+    """The components that apply the transitions of an entity."""
+    return (entity.held_by, *entity.shared_with)
+
+
 def status_type(spec: Spec, entity: Entity) -> str:
     """The enum of an entity's states; empty if the record or the field is not known."""
     field = (fields_of(spec, entity.record) or {}).get(entity.status)
@@ -168,6 +176,8 @@ def _states_named(entity: Entity) -> Iterator[tuple[Path, str]]:
     yield from ((("terminal", index), state) for index, state in enumerate(entity.terminal))
     for index, state in enumerate(entity.delete.from_ if entity.delete else ()):
         yield ("delete", "from", index), state
+    if entity.lease:
+        yield ("lease", "state"), entity.lease.state
     for name, edge in entity.transitions.items():
         yield ("transitions", name, "from"), edge.from_
         yield ("transitions", name, "to"), edge.to
@@ -185,16 +195,13 @@ def _acts(spec: Spec) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
 
 def _drivers(entity: Entity) -> list[tuple[Path, str]]:
     """The methods through which an entity comes, goes and moves."""
-    found: list[tuple[Path, str]] = [
+    named: list[tuple[Path, str | None]] = [
         (("driven_by",), entity.driven_by),
         (("create", "via"), entity.create.via),
+        (("delete", "via"), entity.delete.via if entity.delete else None),
+        *((("transitions", name, "via"), edge.via) for name, edge in entity.transitions.items()),
     ]
-    if entity.delete:
-        found.append((("delete", "via"), entity.delete.via))
-    found += [
-        (("transitions", name, "via"), edge.via) for name, edge in entity.transitions.items() if edge.via
-    ]
-    return found
+    return [(path, ref) for path, ref in named if ref]
 
 
 def _preparations(entity: Entity) -> Iterator[tuple[Path, str]]:

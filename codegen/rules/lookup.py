@@ -25,7 +25,17 @@ RANGES = {
 """The least and the greatest number of each integer type."""
 
 _KINDS: dict[str, tuple[type, ...]] = {"str": (str,), "bool": (bool,), "int": (int,), "float": (int, float)}
-_WORDS = {"str": "text", "bool": "true or false", "int": "a whole number", "float": "a number"}
+_WORDS = {
+    "str": "text",
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "bytes": "bytes, which a spec cannot say",
+    "Timestamp": "times, which a spec cannot say",
+}
+
+TIMES = ("int64", "uint64", "timestamp")
+"""The types that a time of a record may have: milliseconds, or a time by itself."""
 
 
 class Misfit(NamedTuple):
@@ -61,9 +71,9 @@ def fields_of(spec: Spec, message: str) -> Mapping[str, MessageField] | None:
     return found.fields if found else None
 
 
-def request_of(spec: Spec, ref: str) -> Mapping[str, MessageField] | None:
+def request_of(spec: Spec, ref: str | None) -> Mapping[str, MessageField] | None:
     """The fields of the request of `Service.Method`, or None if there is none to look into."""
-    row = spec.methods.get(ref)
+    row = spec.methods.get(ref or "")
     return fields_of(spec, row.request) if row else None
 
 
@@ -87,7 +97,7 @@ def misfit(spec: Spec, type_text: str, value: object) -> Misfit | None:
         return None
     python = SCALARS[ref.name]
     if type(value) not in _KINDS.get(python, ()):
-        hint = f"Its values are {_WORDS.get(python, 'bytes, which a spec cannot say')}."
+        hint = f"Its values are {_WORDS[python]}."
         return Misfit(f"is of type {ref.name}, which {shown} is not", hint)
     least, greatest = RANGES.get(ref.name, (None, None))
     if (

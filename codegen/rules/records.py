@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 
 from codegen.language.lifecycle import Entity
 from codegen.language.types import MessageField
-from codegen.rules.lookup import fields_of, is_other_type, misfit, request_of
+from codegen.rules.lookup import TIMES, fields_of, is_other_type, misfit, request_of
 from codegen.rules.rule import Finding, rule, unknown
 from codegen.source import Path
 from codegen.spec import Spec
 
-_TIMES = ("int64", "uint64")
+A_TIME = "A time is an int64 or a timestamp."
+_TEXTS = ("string", "json")
 
 
 @rule(
@@ -36,11 +37,11 @@ def unknown_record(spec: Spec) -> Iterator[Finding]:
     spreads=True,
 )
 def bad_key_or_status(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in _records(spec):
+    for name, entity, record in records_of(spec):
         for word, field in (("key", entity.key), ("status", entity.status)):
             place = spec.place("lifecycle", "entities", name, word)
             if field not in record:
-                yield from _unknown_field(
+                yield from unknown_field(
                     spec, (name, word), entity, field, record, f"The {word} of a {name} is"
                 )
             elif word == "key" and is_other_type(spec, record[field], "string"):
@@ -58,17 +59,17 @@ def bad_key_or_status(spec: Spec) -> Iterator[Finding]:
     right="dispatch: {stamps: [started_at_ms]}",
 )
 def bad_stamp(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in _records(spec):
+    for name, entity, record in records_of(spec):
         stamps: list[tuple[Path, tuple[str, ...]]] = [(("create",), entity.create.stamps)]
         stamps += [(("transitions", edge), row.stamps) for edge, row in entity.transitions.items()]
         for path, fields in stamps:
             for index, field in enumerate(fields):
                 here = (name, *path, "stamps", index)
                 if field not in record:
-                    yield from _unknown_field(spec, here, entity, field, record, f"'{path[-1]}' stamps")
-                elif is_other_type(spec, record[field], *_TIMES):
+                    yield from unknown_field(spec, here, entity, field, record, f"'{path[-1]}' stamps")
+                elif is_other_type(spec, record[field], *TIMES):
                     message = f"'{path[-1]}' stamps '{field}', which is of type {record[field].type}."
-                    yield Finding(spec.place("lifecycle", "entities", *here), message, "A time is an int64.")
+                    yield Finding(spec.place("lifecycle", "entities", *here), message, A_TIME)
 
 
 @rule(
@@ -78,12 +79,12 @@ def bad_stamp(spec: Spec) -> Iterator[Finding]:
     right="withdraw: {sets: {cancel_requested: true}}",
 )
 def bad_set(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in _records(spec):
+    for name, entity, record in records_of(spec):
         for edge, row in entity.transitions.items():
             for field, value in row.sets.items():
                 here = (name, "transitions", edge, "sets", field)
                 if field not in record:
-                    yield from _unknown_field(spec, here, entity, field, record, f"'{edge}' sets")
+                    yield from unknown_field(spec, here, entity, field, record, f"'{edge}' sets")
                 elif field in (entity.key, entity.status):
                     message = f"'{edge}' sets '{field}', which is the key or the status of a {name}."
                     place = spec.place("lifecycle", "entities", *here, key=True)
@@ -100,12 +101,12 @@ def bad_set(spec: Spec) -> Iterator[Finding]:
     right="abandon: {when: [cancel_requested]}",
 )
 def bad_flag(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in _records(spec):
+    for name, entity, record in records_of(spec):
         for edge, row in entity.transitions.items():
             for index, field in enumerate(row.when):
                 here = (name, "transitions", edge, "when", index)
                 if field not in record:
-                    yield from _unknown_field(spec, here, entity, field, record, f"'{edge}' depends on")
+                    yield from unknown_field(spec, here, entity, field, record, f"'{edge}' depends on")
                 elif is_other_type(spec, record[field], "bool"):
                     message = f"'{edge}' depends on '{field}', which is of type {record[field].type}."
                     yield Finding(spec.place("lifecycle", "entities", *here), message, "A flag is a bool.")
@@ -118,17 +119,17 @@ def bad_flag(spec: Spec) -> Iterator[Finding]:
     right="job: {listed_by: created_at_ms}",
 )
 def bad_order(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in _records(spec):
+    for name, entity, record in records_of(spec):
         if (field := entity.listed_by) is None:
             continue
         if field not in record:
-            yield from _unknown_field(
+            yield from unknown_field(
                 spec, (name, "listed_by"), entity, field, record, f"A {name} is listed by"
             )
-        elif is_other_type(spec, record[field], *_TIMES):
+        elif is_other_type(spec, record[field], *TIMES):
             message = f"A {name} is listed by '{field}', which is of type {record[field].type}."
             place = spec.place("lifecycle", "entities", name, "listed_by")
-            yield Finding(place, message, "A time is an int64.")
+            yield Finding(place, message, A_TIME)
 
 
 @rule(
@@ -138,9 +139,9 @@ def bad_order(spec: Spec) -> Iterator[Finding]:
     right="fail: {takes: {failure_reason: {from: reason}}}",
 )
 def bad_take(spec: Spec) -> Iterator[Finding]:
-    for name, entity, record in _records(spec):
+    for name, entity, record in records_of(spec):
         for edge, row in entity.transitions.items():
-            ref = row.via or entity.driven_by
+            ref = row.via or entity.driven_by or ""
             request = request_of(spec, ref)
             for target, take in row.takes.items():
                 path = ("entities", name, "transitions", edge, "takes", target)
@@ -148,10 +149,10 @@ def bad_take(spec: Spec) -> Iterator[Finding]:
                 if request is not None and take.from_ not in request:
                     lack = f"which {spec.methods[ref].request} does not have"
                     yield from unknown(spec, place, f"'{edge}' takes", take.from_, request, lack)
-                elif request is not None and is_other_type(spec, request[take.from_], "string"):
+                elif request is not None and is_other_type(spec, request[take.from_], *_TEXTS):
                     message = f"'{edge}' takes '{take.from_}', which is of type {request[take.from_].type}."
                     yield Finding(place, message, "Take a string.")
-                elif target in record and is_other_type(spec, record[target], "string"):
+                elif target in record and is_other_type(spec, record[target], *_TEXTS):
                     message = f"'{edge}' keeps a text in '{target}', which is of type {record[target].type}."
                     yield Finding(spec.place("lifecycle", *path, key=True), message, "Keep it in a string.")
                 if re.fullmatch("[A-Z][A-Z0-9_]+", take.default):
@@ -160,15 +161,16 @@ def bad_take(spec: Spec) -> Iterator[Finding]:
                     yield from unknown(spec, place, subject, take.default, spec.errors.reasons)
 
 
-def _records(spec: Spec) -> Iterator[tuple[str, Entity, Mapping[str, MessageField]]]:
+def records_of(spec: Spec) -> Iterator[tuple[str, Entity, Mapping[str, MessageField]]]:
     """Every entity whose record is known."""
     for name, entity in spec.lifecycle.entities.items():
         if (record := fields_of(spec, entity.record)) is not None:
             yield name, entity, record
 
 
-def _unknown_field(
+def unknown_field(
     spec: Spec, path: Path, entity: Entity, field: str, record: Mapping[str, MessageField], subject: str
 ) -> Iterator[Finding]:
+    """A finding for a field that the record does not have; the path begins with the name of the entity."""
     place, lack = spec.place("lifecycle", "entities", *path), f"which {entity.record} does not have"
     yield from unknown(spec, place, subject, field, record, lack)

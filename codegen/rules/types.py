@@ -11,7 +11,7 @@ from codegen.rules.rule import Finding, rule, unknown
 from codegen.source import Path
 from codegen.spec import SCALARS, Spec, type_ref
 
-_MAP_KEYS = sorted(set(SCALARS) - {"bytes", "double", "float"})
+_MAP_KEYS = sorted(set(SCALARS) - {"bytes", "double", "float", "json", "timestamp"})
 
 
 @rule(
@@ -156,6 +156,43 @@ def json_name_twice(spec: Spec) -> Iterator[Finding]:
                 message = f"{listed([first[json_name], name])} are both '{json_name}' in JSON."
                 yield Finding(spec.place("types", *path, name, key=True), message, "Rename one of them.")
             first.setdefault(json_name, name)
+
+
+@rule(
+    "E115",
+    "A list or a map may be absent, which is the same as empty.",
+    wrong="items: {number: 1, type: repeated string, optional: true}",
+    right="items: {number: 1, type: repeated string}",
+)
+def optional_list(spec: Spec) -> Iterator[Finding]:
+    for path, name, field in _fields(spec):
+        if field.optional and type_ref(field.type).kind != "single":
+            message = f"'{name}' is of type {field.type}, of which nobody could tell absent from empty."
+            yield Finding(
+                spec.place("types", *path, name, "optional", key=True), message, "Remove 'optional'."
+            )
+
+
+@rule(
+    "E116",
+    "The prefix of an enum is not what all of its values begin with.",
+    wrong="Progress: {prefix: PROGRES_, values: {PROGRESS_READY: {number: 1}}}",
+    right="Progress: {prefix: PROGRESS_, values: {PROGRESS_READY: {number: 1}}}",
+)
+def bad_prefix(spec: Spec) -> Iterator[Finding]:
+    for proto, types in spec.types.root.items():
+        for name, enum in types.enums.items():
+            odd = [value for value in enum.values if not _has_prefix(value, enum.prefix or "")]
+            if odd:
+                place = spec.place("types", proto, "enums", name, "prefix")
+                message = f"'{odd[0]}' of '{name}' would have no name without the prefix '{enum.prefix}'."
+                yield Finding(
+                    place, message, f"Say 'prefix: {enum_prefix(name)}' and let all values begin so."
+                )
+
+
+def _has_prefix(value: str, prefix: str) -> bool:
+    return value.startswith(prefix) and re.match("[A-Z]", value.removeprefix(prefix)) is not None
 
 
 def _fields(spec: Spec) -> Iterator[tuple[Path, str, MessageField]]:

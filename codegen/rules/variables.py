@@ -10,7 +10,7 @@ from codegen.rules.rule import Finding, rule, unknown
 from codegen.source import Path
 from codegen.spec import Spec
 
-_NUMBERS = ("int", "port")
+_NUMBERS = ("int", "number", "port")
 
 
 @rule(
@@ -99,7 +99,7 @@ def broken_by_default(spec: Spec) -> Iterator[Finding]:
     for index, row in enumerate(spec.environment.rules):
         more, less = variables.get(row.variable or ""), variables.get(row.greater_than or "")
         high, low = more and more.default, less and less.default
-        if isinstance(high, int) and isinstance(low, int) and high <= low:
+        if isinstance(high, int | float) and isinstance(low, int | float) and high <= low:
             place = spec.place("environment", "rules", index)
             message = f"By default {row.variable} is {high}, not greater than {row.greater_than}, {low}."
             yield Finding(place, message, "Change one of the defaults.")

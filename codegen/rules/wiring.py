@@ -61,10 +61,10 @@ def bad_address(spec: Spec) -> Iterator[Finding]:
 )
 def bad_port(spec: Spec) -> Iterator[Finding]:
     for path, deployment, node_name, node in _nodes(spec):
-        if node.listen:
-            place = spec.place("deployments", *path, "listen", "port")
+        for word, listener in node.listeners.items():
+            place = spec.place("deployments", *path, word, "port")
             subject = f"The node '{node_name}' has its port in"
-            yield from _bad_variable(spec, place, subject, node.listen.port, "port", deployment, node_name)
+            yield from _bad_variable(spec, place, subject, listener.port, "port", deployment, node_name)
 
 
 def _bad_variable(
@@ -117,6 +117,9 @@ def missing_upstream(spec: Spec) -> Iterator[Finding]:
         for target, ref in _targets(spec, deployment, node).items():
             place = spec.place("deployments", *path, key=True)
             if deployment.transport == "in_process":
+                if target in deployment.ingress:
+                    # It calls there like anyone outside, with a proof of its own.
+                    continue
                 message = f"The node '{node_name}' may call {ref}, but in process it cannot reach '{target}'."
                 yield Finding(place, message, "Host both on one node, or say 'transport: grpc'.")
             elif target not in node.upstreams.values():
@@ -150,7 +153,7 @@ def _targets(spec: Spec, deployment: Deployment, node: Node, *, needed: bool = F
 def deaf(spec: Spec) -> Iterator[Finding]:
     for path, deployment, node_name, node in _nodes(spec):
         served = _served(spec, deployment, node)
-        if served and node.listen is None:
+        if served and node.listen is None and not _by_route(spec, node, served):
             message = f"The node '{node_name}' serves {served[0]}, but does not listen."
             hint = "Add 'listen: {port: …}' with a variable of type port."
             yield Finding(spec.place("deployments", *path, key=True), message, hint)
@@ -168,6 +171,12 @@ def needless_listener(spec: Spec) -> Iterator[Finding]:
         if node.listen and not _served(spec, deployment, node):
             message = f"The node '{node_name}' listens, but has nothing to serve."
             yield Finding(spec.place("deployments", *path, "listen", key=True), message, "Remove 'listen'.")
+
+
+def _by_route(spec: Spec, node: Node, services: list[str]) -> bool:
+    """Whether all methods of some services can be called over HTTP."""
+    rows = [row for row in spec.methods.values() if row.service_name in services]
+    return node.http is not None and all(row.method.route for row in rows)
 
 
 def _served(spec: Spec, deployment: Deployment, node: Node) -> list[str]:
@@ -188,16 +197,16 @@ def _served(spec: Spec, deployment: Deployment, node: Node) -> list[str]:
 )
 def port_twice(spec: Spec) -> Iterator[Finding]:
     for name, deployment in spec.deployments.root.items():
-        first: dict[str, str] = {}
+        first: dict[str, tuple[str, str]] = {}
         for node_name, node in deployment.nodes.items():
-            row = spec.environment.variables.get(node.listen.port) if node.listen else None
-            if row is None or node.listen is None:
-                continue
-            port = node.defaults.get(node.listen.port, str(row.default or ""))
-            if port and (other := first.setdefault(port, node_name)) != node_name:
-                place = spec.place("deployments", name, "nodes", node_name, "listen", "port")
-                message = f"The node '{node_name}' listens on port {port} by default, and so does '{other}'."
-                yield Finding(place, message, "Give one of them another default port.")
+            for word, listener in node.listeners.items():
+                row = spec.environment.variables.get(listener.port)
+                port = node.defaults.get(listener.port, str(row.default or "")) if row else ""
+                if port and (other := first.setdefault(port, (node_name, word))) != (node_name, word):
+                    place = spec.place("deployments", name, "nodes", node_name, word, "port")
+                    also = f"and so does '{other[0]}'" if other[0] != node_name else "and it does so twice"
+                    message = f"The node '{node_name}' listens on port {port} by default, {also}."
+                    yield Finding(place, message, "Give one of them another default port.")
 
 
 @rule(
@@ -218,8 +227,13 @@ def bad_target(spec: Spec) -> Iterator[Finding]:
             for name, row in spec.variables_of(deployment, node_name).items()
             if row.type in ("port", "address")
         ]
-        if not re.fullmatch(r"\$\{[^{}]*\}|[^\s:${}]+:(\$\{[^{}]*\}|[0-9]{1,5})", target):
+        path_form = r"/[^\s${}]*" if node.healthcheck.mode == "http" else ""
+        if not re.fullmatch(
+            rf"(\$\{{[^{{}}]*\}}|[^\s:${{}}]+:(\$\{{[^{{}}]*\}}|[0-9]{{1,5}})){path_form}", target
+        ):
             hint = "Write it as '127.0.0.1:${PORT}' or '${ADDRESS}'."
+            if path_form:
+                hint = "Write it as '127.0.0.1:${PORT}/path'."
             yield Finding(place, f"'{target}' is no target of a healthcheck.", hint)
             continue
         for name in names:
@@ -229,7 +243,7 @@ def bad_target(spec: Spec) -> Iterator[Finding]:
 
 @rule(
     "E713",
-    "A healthcheck does not look at what its mode is for: tcp at its own port, worker at an upstream.",
+    "A healthcheck does not look at what its mode is for: worker at an upstream, the others at its own port.",
     wrong='worker: {hosts: [worker], healthcheck: {mode: tcp, target: "127.0.0.1:50051"}}',
     right='worker: {hosts: [worker], healthcheck: {mode: worker, target: "${VAULT_ADDR}"}}',
     needs=("deployments",),
@@ -237,20 +251,27 @@ def bad_target(spec: Spec) -> Iterator[Finding]:
 def pointless_check(spec: Spec) -> Iterator[Finding]:
     for path, _, node_name, node in _nodes(spec):
         names = re.findall(r"\$\{([^{}]*)\}", node.healthcheck.target)
+        own = node.http if node.healthcheck.mode == "http" else node.listen
         if node.healthcheck.mode == "worker":
             if not set(names) & set(node.upstreams):
                 place = spec.place("deployments", *path, "healthcheck", "target")
                 message = f"The healthcheck of '{node_name}' does not look at a node that it calls."
                 known = " or ".join(f"'${{{name}}}'" for name in node.upstreams)
                 yield Finding(place, message, f"Look at {known}." if known else "Say 'mode: tcp'.")
-        elif node.listen is None:
+        elif own is None:
             place = spec.place("deployments", *path, "healthcheck", "mode")
             message = f"The healthcheck of '{node_name}' looks for a port, but the node does not listen."
-            yield Finding(place, message, "Say 'mode: worker' and look at a node that it calls.")
-        elif names != [node.listen.port]:
+            hint = "Say 'mode: worker' and look at a node that it calls."
+            if node.healthcheck.mode == "http":
+                message = (
+                    f"The healthcheck of '{node_name}' asks over HTTP, but the node takes no HTTP requests."
+                )
+                hint = "Add 'http: {port: …}' to the node, or say another mode."
+            yield Finding(place, message, hint)
+        elif names != [own.port]:
             place = spec.place("deployments", *path, "healthcheck", "target")
             message = f"The healthcheck of '{node_name}' does not look at the port that the node listens on."
-            yield Finding(place, message, f"Look at '127.0.0.1:${{{node.listen.port}}}'.")
+            yield Finding(place, message, f"Look at '127.0.0.1:${{{own.port}}}'.")
 
 
 def _nodes(spec: Spec) -> Iterator[tuple[Path, Deployment, str, Node]]:

@@ -1,6 +1,6 @@
 """The lifecycle of taskqueue: which edges there are and who may drive each.
 
-Generated from spec/taskqueue (sha256:cc4bca9a201707ff). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:a1698fe844377ddc). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -92,6 +92,7 @@ JOB: Final = Lifecycle(
             (RUNNING, CANCELED): JOB_ABANDON,
         }
     ),
+    holders=frozenset(("job",)),
 )
 """One piece of work, from its acceptance to its result."""
 

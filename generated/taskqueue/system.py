@@ -1,6 +1,6 @@
 """Everything the engine has to know of taskqueue.
 
-Generated from spec/taskqueue (sha256:cc4bca9a201707ff). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:a1698fe844377ddc). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tables import System
 
 SYSTEM: Final = System(
     name="taskqueue",
-    digest="cc4bca9a201707ff433b52fed2e6dbd42ab18a1e0485d7e59e09ba3ceb545c12",
+    digest="a1698fe844377ddcc96eb1ab610f6ae4e6ca987dc58d3a505c64606f230de0fb",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

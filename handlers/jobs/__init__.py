@@ -1,7 +1,7 @@
 """Job functions by job type. A module in this folder that registers a function adds a job type.
 
-A function takes the job and returns its output, or any value that JSON can hold. It may be `async`; a plain one
-runs in a thread, so that it cannot hold up the others. `JobFailed` ends the run with a reason of its own,
+A function takes the job and returns its output, or any value that JSON can hold. It may be `async`; a plain
+one runs in a thread, so that it cannot hold up the others. `JobFailed` ends the run with a reason of its own,
 `JobFatal` ends the job for good.
 """
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-
 from typing import Any
 
 from handlers.jobs.registry import Job, JobFailed, JobFatal, Output, job

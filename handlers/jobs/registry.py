@@ -27,7 +27,7 @@ class Job:
     attempt: int = 1
     """Which run this is. A job may be run again after a failure or a lost worker."""
     token: str = ""
-    """The same in every run of a job and in no other job: what a function sends along to a service outside, so
+    """The same in every run of a job and in no other job. A function sends it along to a service outside, so
     that a repeated run has no second effect there."""
     work_duration_ms: int = 0
     payload_size_bytes: int = 0
@@ -98,7 +98,9 @@ def job(job_type: str, *, timeout_s: float | None = None) -> Callable[[JobFuncti
 
     def register(function: JobFunction) -> JobFunction:
         if job_type in _FUNCTIONS:
-            raise ValueError(f"job type {job_type!r} is registered already, by {_FUNCTIONS[job_type].function}")
+            raise ValueError(
+                f"job type {job_type!r} is registered already, by {_FUNCTIONS[job_type].function}"
+            )
         _FUNCTIONS[job_type] = Registered(job_type, function, timeout_s)
         return function
 

@@ -16,6 +16,7 @@ import click
 from rich.console import Console
 
 from runtime.deployment_argument import Chosen, DeploymentCommand, deployment_argument
+from runtime.embedded.programs import data_folder
 from runtime.launch.deployment import PATIENCE, Launched, launched
 from runtime.launch.errors import LaunchError
 from runtime.launch.plan import settable
@@ -113,6 +114,7 @@ def up(
         settings={**found, **settings},
         logs=logs,
         keep_logs=True,
+        data=data_folder(str(chosen)),
         patience=patience,
         tell=view.tell,
     )

@@ -18,6 +18,7 @@ from runtime.launch.plan import LOOPBACK, addresses, base_environment, check_set
 from runtime.launch.ports import Ports
 from runtime.launch.process import NodeProcess
 from runtime.launch.proof import Proof, make_proof
+from runtime.launch.servers import Servers
 from runtime.systems import find_deployment
 
 PATIENCE = 60.0
@@ -37,13 +38,15 @@ def launched(
     settings: Mapping[str, str] | None = None,
     logs: Path | None = None,
     keep_logs: bool = False,
+    data: Path | None = None,
     patience: float = PATIENCE,
     tell: Tell | None = None,
 ) -> Launched:
     """A deployment that `async with` brings up, healthy, and takes down again.
 
     `name` is `<system>.<deployment>`. Logs go to the folder that is given, or to a temporary one; that is
-    removed again unless it is to be kept.
+    removed again unless it is to be kept. `data` is for servers that are started with the deployment; without
+    it their data is gone with them.
     """
     return Launched(
         name,
@@ -52,6 +55,7 @@ def launched(
         settings=settings or {},
         logs=logs,
         keep_logs=keep_logs,
+        data=data,
         patience=patience,
         tell=tell,
     )
@@ -69,6 +73,7 @@ class Launched:
         settings: Mapping[str, str],
         logs: Path | None,
         keep_logs: bool,
+        data: Path | None,
         patience: float,
         tell: Tell | None,
     ) -> None:
@@ -82,12 +87,15 @@ class Launched:
         self._tls = tls
         self._patience = patience
         self._tell: Tell = tell or (lambda _line: None)
+        self.servers = Servers(self.deployment, data, self._tell)
         self._ports = Ports()
         self._proof: Proof | None = None
         self._cleanup = ExitStack()
 
     async def __aenter__(self) -> Self:
         try:
+            check_settings(self.system, self.deployment, self._settings)
+            self._settings = {**self._settings, **await self.servers.start(self._settings)}
             self._prepare()
             for process in self.processes.values():
                 await process.start()
@@ -128,7 +136,7 @@ class Launched:
             found["CHARTER_CA_FILE"] = str(proof.authority_file)
         tokens = proof.of_outsiders()
         for name, token in tokens.items():
-            found["CHARTER_TOKEN" if len(tokens) == 1 else f"CHARTER_TOKEN_{name.upper()}"] = token
+            found["CHARTER_TOKEN" if len(tokens) == 1 else f"{name.upper()}_TOKEN"] = token
         return found
 
     def client(self, principal: str | None = None) -> Client:
@@ -176,12 +184,12 @@ class Launched:
                 await asyncio.gather(*(self._stop(process) for process in wave))
         finally:
             self.kill_now()
+            await self.servers.stop()
             self._ports.release()
             self._cleanup.close()
 
     def _prepare(self) -> None:
-        """Everything that can be wrong is found here, before anything is started."""
-        check_settings(self.system, self.deployment, self._settings)
+        """Everything that can be wrong is found here, before any node is started."""
         self._ports.reserve(self.system, self.deployment, self._settings, auto=self._auto)
         self._proof = make_proof(self.system, self.deployment, tls=self._tls)
         self._cleanup.callback(self._proof.discard)

@@ -1,7 +1,8 @@
-"""How complaints look: each folder in diagnostics/ changes the locker spec and holds the exact output.
+"""How complaints look: each folder in diagnostics/ changes a spec and holds the exact output.
 
 A folder has `change.diff` (hunks without line numbers, each under the name of its file), whole files that
-take the place of the locker's, or both. CHARTER_UPDATE_GOLDEN=1 writes the expected output anew.
+take the place of the spec's, or both. The spec is the locker, or the one that the names of the hunks begin
+with, as in `bakery/types.yaml`. CHARTER_UPDATE_GOLDEN=1 writes the expected output anew.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from codegen.load import examine
 from codegen.rules import RULES
 
 HERE = Path(__file__).parent / "diagnostics"
-LOCKER = Path(__file__).parent.parent / "specs" / "locker"
+SPECS = Path(__file__).parent.parent / "specs"
 CASES = sorted(path.name for path in HERE.iterdir())
 STYLES = {"expected.txt": "text", "expected.json": "json", "expected.github.txt": "github"}
 
@@ -49,9 +50,10 @@ def test_every_code_has_a_folder() -> None:
     assert {case[:4] for case in CASES if case.startswith("E")} == {rule.code for rule in RULES}
 
 
-def test_locker_is_clean(tmp_path: Path) -> None:
-    """The spec that the folders change has no complaint of its own."""
-    assert examine(LOCKER)[1] == []
+@pytest.mark.parametrize("name", ["locker", "bakery"])
+def test_specs_are_clean(name: str) -> None:
+    """The specs that the folders change have no complaint of their own."""
+    assert examine(SPECS / name)[1] == []
 
 
 def test_codes_are_unique() -> None:
@@ -103,23 +105,23 @@ def test_endless_line_is_cut() -> None:
 
 
 def complaints_of(case: Path, workplace: Path) -> list[Diagnostic]:
-    """What is said about the locker spec with the changes of a folder."""
-    spec = workplace / "locker"
-    shutil.copytree(LOCKER, spec)
+    """What is said about a spec with the changes of a folder."""
+    diff = case / "change.diff"
+    text = diff.read_text(encoding="utf-8") if diff.exists() else ""
+    named = re.match(r"--- (\w+)/", text)
+    spec = workplace / (named[1] if named else "locker")
+    shutil.copytree(SPECS / spec.name, spec)
     for file in case.glob("*.yaml"):
         shutil.copy(file, spec)
-    if (case / "change.diff").exists():
-        for hunk in re.split(r"^(?=--- )", (case / "change.diff").read_text(encoding="utf-8"), flags=re.M)[
-            1:
-        ]:
-            apply(hunk, spec)
+    for hunk in re.split(r"^(?=--- )", text, flags=re.M)[1:]:
+        apply(hunk, spec)
     return examine(spec, workplace)[1]
 
 
 def apply(hunk: str, spec: Path) -> None:
     """Changes a file by a hunk, or removes it if it is to become /dev/null."""
     header, *lines = hunk.rstrip("\n").split("\n")
-    file = spec / header.removeprefix("--- ")
+    file = spec / header.removeprefix("--- ").removeprefix(f"{spec.name}/")
     if lines == ["+++ /dev/null"]:
         file.unlink()
         return

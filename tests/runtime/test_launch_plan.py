@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from runtime.launch import NotHealthy, PortsTaken, WrongSettings, launched
 from runtime.launch.__main__ import command
+from runtime.systems import deployment_names, system_names
 
 MICROSERVICES = "taskqueue.microservices"
 NODES = ["gateway", "job", "queue", "coordinator", "worker", "result"]
@@ -83,8 +84,11 @@ async def test_a_rule_between_variables_is_checked_before_anything_starts() -> N
     ("arguments", "told"),
     [
         (["up", "taskqueue.microservces"], "Did you mean 'taskqueue.microservices'?"),
-        (["up", "taskqueue"], "There are: taskqueue.microservices, taskqueue.monolith."),
-        (["up", "other.microservices"], "There is no system 'other'. There are: taskqueue."),
+        (["up", "taskqueue"], f"There are: {', '.join(deployment_names())}."),
+        (
+            ["up", "other.microservices"],
+            f"There is no system 'other'. There are: {', '.join(system_names())}.",
+        ),
         (["up", MICROSERVICES, "--set", "LOG_LEVEL"], "'LOG_LEVEL' is not NAME=VALUE."),
         (["up", MICROSERVICES, "--set", "LOG_LEVEL=loud"], "LOG_LEVEL: must be one of DEBUG, INFO"),
         (["up", MICROSERVICES, "--port", "auto"], "Did you mean '--ports'?"),

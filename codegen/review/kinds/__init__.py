@@ -8,6 +8,7 @@ from codegen.review.kinds import (
     deployments,
     environment,
     errors,
+    keeping,
     lifecycle,
     rules,
     services,
@@ -16,7 +17,10 @@ from codegen.review.kinds import (
     types,
 )
 
-MODULES = (system, types, rules, lifecycle, states, services, callers, errors, environment, deployments)
+MODULES = (
+    *(system, types, rules, lifecycle, states, keeping),
+    *(services, callers, errors, environment, deployments),
+)
 KINDS: tuple[Kind, ...] = tuple(
     each for module in MODULES for each in vars(module).values() if isinstance(each, Kind)
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from codegen.language.deployments import Deployment, Node
+from codegen.language.deployments import Deployment, Listen, Node
 from codegen.review.difference import Found, Verdict, kind
 from codegen.review.form import Path
 from codegen.review.kinds.pairs import added, gained, kept, turn, words
@@ -86,6 +86,13 @@ def slots_variable(old: Spec, new: Spec) -> Iterator[Found]:
             yield Found(name, text, ("deployments", name, "slots", "variable"))
 
 
+@kind("deployment.server", "A deployment brings other servers along.", Verdict.CONFIGURATION)
+def deployment_server(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after in _deployments(old, new):
+        path = ("deployments", name, "servers")
+        yield from _entries(name, "server", dict(before.servers.items()), dict(after.servers.items()), path)
+
+
 @kind("node.added", "A deployment has one more kind of node.", Verdict.CONFIGURATION)
 def node_added(old: Spec, new: Spec) -> Iterator[Found]:
     for name, before, after in _deployments(old, new):
@@ -120,14 +127,30 @@ def node_hosts(old: Spec, new: Spec) -> Iterator[Found]:
             yield Found(f"{name} {component}", f"{name} loses the component {component}", (*path, "hosts"))
 
 
-@kind("node.listen", "A node listens elsewhere.", Verdict.CONFIGURATION)
+@kind("node.listen", "A node takes gRPC calls elsewhere.", Verdict.CONFIGURATION)
 def node_listen(old: Spec, new: Spec) -> Iterator[Found]:
     for name, before, after, path in _nodes(old, new):
-        was, now = (
-            f"{each.listen.host}:{each.listen.port}" if each.listen else "nowhere" for each in (before, after)
-        )
-        if was != now:
-            yield Found(name, f"{name} listens on {turn(was, now)}", (*path, "listen"))
+        yield from _listener(name, "listens on", before.listen, after.listen, (*path, "listen"))
+
+
+@kind("node.http", "A node takes HTTP requests elsewhere.", Verdict.CONFIGURATION)
+def node_http(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after, path in _nodes(old, new):
+        yield from _listener(name, "takes HTTP requests on", before.http, after.http, (*path, "http"))
+
+
+@kind(
+    "node.anonymous", "Someone else calls a node without proof, or must prove itself now.", Verdict.BEHAVIOUR
+)
+def node_anonymous(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after, path in _nodes(old, new):
+        pairs = (("listen", before.listen, after.listen), ("http", before.http, after.http))
+        for word, left, right in pairs:
+            was, now = (each.anonymous if each else None for each in (left, right))
+            if was != now:
+                verdict = Verdict.WIDENS if now else None
+                text = f"{name} {word} takes calls without proof from {turn(was, now)}"
+                yield Found(f"{name} {word}", text, (*path, word, "anonymous"), verdict=verdict)
 
 
 @kind(
@@ -178,6 +201,12 @@ def routing_changed(old: Spec, new: Spec) -> Iterator[Found]:
                 yield Found(f"{name} {word}", f"{name} routing {word} {turn(was, now)}", (*path, word))
 
 
+def _listener(name: str, verb: str, before: Listen | None, after: Listen | None, at: Path) -> Iterator[Found]:
+    was, now = (f"{each.host}:{each.port}" if each else "nowhere" for each in (before, after))
+    if was != now:
+        yield Found(name, f"{name} {verb} {turn(was, now)}", (*at, "host"), (*at, "port"))
+
+
 def _deployments(old: Spec, new: Spec) -> Iterator[tuple[str, Deployment, Deployment]]:
     yield from kept(old.deployments.root, new.deployments.root)
 
@@ -189,7 +218,7 @@ def _nodes(old: Spec, new: Spec) -> Iterator[tuple[str, Node, Node, Path]]:
 
 
 def _entries(
-    name: str, what: str, before: dict[str, str], after: dict[str, str], path: Path
+    name: str, what: str, before: Mapping[str, str], after: Mapping[str, str], path: Path
 ) -> Iterator[Found]:
     for key in sorted({*before, *after}):
         if before.get(key) != after.get(key):

@@ -139,7 +139,7 @@ def _readers(row: Variable) -> tuple[str, ...]:
     return EVERYONE if row.read_by == "everyone" else tuple(row.read_by)
 
 
-def _default(row: Variable) -> int | str | None:
+def _default(row: Variable) -> bool | float | str | None:
     return f"the {row.default_from}" if row.default_from else row.default
 
 

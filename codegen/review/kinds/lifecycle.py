@@ -1,4 +1,7 @@
-"""Differences of lifecycle.yaml: entities and the edges between their states. The states are in states.py."""
+"""Differences of lifecycle.yaml: entities and the edges between their states.
+
+The states are in states.py; where entities are kept and what the clock does to them is in keeping.py.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from codegen.review.kinds.pairs import added, gained, kept, same, shown, turn, w
 from codegen.spec import Spec
 
 EDGES = ("create", "delete", "transitions")
+KEEPING = ("shared_with", "kept_in", "lease", "shown")
+"""Words of an entity whose kinds are in keeping.py."""
 
 
 class Edge(NamedTuple):
@@ -27,13 +32,13 @@ class Edge(NamedTuple):
 @kind("entity.added", "There is one more entity.", Verdict.COMPATIBLE)
 def entity_added(old: Spec, new: Spec) -> Iterator[Found]:
     for name, _ in added(old.lifecycle.entities, new.lifecycle.entities):
-        yield Found(name, f"entity {name} is added", _entity(name))
+        yield Found(name, f"entity {name} is added", entity_path(name))
 
 
 @kind("entity.removed", "An entity is gone.", Verdict.BEHAVIOUR)
 def entity_removed(old: Spec, new: Spec) -> Iterator[Found]:
     for name, _ in added(new.lifecycle.entities, old.lifecycle.entities):
-        yield Found(name, f"entity {name} is removed", _entity(name))
+        yield Found(name, f"entity {name} is removed", entity_path(name))
 
 
 @kind(
@@ -41,8 +46,8 @@ def entity_removed(old: Spec, new: Spec) -> Iterator[Found]:
 )
 def entity_changed(old: Spec, new: Spec) -> Iterator[Found]:
     for name, before, after in kept(old.lifecycle.entities, new.lifecycle.entities):
-        for word, was, now in words(before, after, "terminal", *EDGES):
-            yield Found(f"{name}.{word}", f"{name} {word} {turn(was, now)}", (*_entity(name), word))
+        for word, was, now in words(before, after, "terminal", *EDGES, *KEEPING):
+            yield Found(f"{name}.{word}", f"{name} {word} {turn(was, now)}", (*entity_path(name), word))
 
 
 @kind("deletion.added", "An entity can now be taken back.", Verdict.WIDENS)
@@ -50,19 +55,19 @@ def deletion_added(old: Spec, new: Spec) -> Iterator[Found]:
     for name, before, after in kept(old.lifecycle.entities, new.lifecycle.entities):
         if after.delete and not before.delete:
             text = f"{name} can be deleted by {shown(after.delete.by)} in state {shown(after.delete.from_)}"
-            yield Found(name, text, (*_entity(name), "delete"))
+            yield Found(name, text, (*entity_path(name), "delete"))
 
 
 @kind("deletion.removed", "An entity can no longer be taken back.", Verdict.BEHAVIOUR)
 def deletion_removed(old: Spec, new: Spec) -> Iterator[Found]:
     for name, before, after in kept(old.lifecycle.entities, new.lifecycle.entities):
         if before.delete and not after.delete:
-            yield Found(name, f"{name} can no longer be deleted", (*_entity(name), "delete"))
+            yield Found(name, f"{name} can no longer be deleted", (*entity_path(name), "delete"))
 
 
 @kind("deletion.from", "An entity can be taken back from other states.", Verdict.BEHAVIOUR)
 def deletion_from(old: Spec, new: Spec) -> Iterator[Found]:
-    for edge in _edges(old, new):
+    for edge in edges(old, new):
         if isinstance(edge.before, Deletion) and isinstance(edge.after, Deletion):
             entity, path = edge.name.partition(".")[0], (*edge.path, "from")
             for state in gained(edge.before.from_, edge.after.from_):
@@ -77,7 +82,7 @@ def transition_added(old: Spec, new: Spec) -> Iterator[Found]:
     for name, before, after in kept(old.lifecycle.entities, new.lifecycle.entities):
         for edge, row in added(before.transitions, after.transitions):
             text = f"{row.from_} -> {row.to} is added for {', '.join(row.by)} ({edge})"
-            yield Found(f"{name}.{edge}", text, (*_entity(name), "transitions", edge))
+            yield Found(f"{name}.{edge}", text, (*entity_path(name), "transitions", edge))
 
 
 @kind("transition.removed", "An entity can no longer take a way.", Verdict.BEHAVIOUR)
@@ -85,12 +90,12 @@ def transition_removed(old: Spec, new: Spec) -> Iterator[Found]:
     for name, before, after in kept(old.lifecycle.entities, new.lifecycle.entities):
         for edge, row in added(after.transitions, before.transitions):
             text = f"{row.from_} -> {row.to} is removed ({edge})"
-            yield Found(f"{name}.{edge}", text, (*_entity(name), "transitions", edge))
+            yield Found(f"{name}.{edge}", text, (*entity_path(name), "transitions", edge))
 
 
 @kind("transition.moved", "A transition has other ends.", Verdict.BEHAVIOUR)
 def transition_moved(old: Spec, new: Spec) -> Iterator[Found]:
-    for edge in _edges(old, new):
+    for edge in edges(old, new):
         if isinstance(edge.before, Transition) and isinstance(edge.after, Transition):
             was = f"{edge.before.from_} -> {edge.before.to}"
             now = f"{edge.after.from_} -> {edge.after.to}"
@@ -101,21 +106,21 @@ def transition_moved(old: Spec, new: Spec) -> Iterator[Found]:
 
 @kind("actor.added", "Someone else may also create, delete or move an entity.", Verdict.WIDENS)
 def actor_added(old: Spec, new: Spec) -> Iterator[Found]:
-    for edge in _edges(old, new):
+    for edge in edges(old, new):
         for actor in gained(edge.before.by, edge.after.by):
             yield Found(f"{edge.name} {actor}", f"{edge.shown} gains actor {actor}", (*edge.path, "by"))
 
 
 @kind("actor.removed", "Someone may no longer create, delete or move an entity.", Verdict.BEHAVIOUR)
 def actor_removed(old: Spec, new: Spec) -> Iterator[Found]:
-    for edge in _edges(old, new):
+    for edge in edges(old, new):
         for actor in gained(edge.after.by, edge.before.by):
             yield Found(f"{edge.name} {actor}", f"{edge.shown} loses actor {actor}", (*edge.path, "by"))
 
 
 @kind("edge.via", "An entity is created, deleted or moved through another method.", Verdict.BEHAVIOUR)
 def edge_via(old: Spec, new: Spec) -> Iterator[Found]:
-    for edge in _edges(old, new):
+    for edge in edges(old, new):
         if edge.before.via != edge.after.via:
             was, now = edge.before.via or "the entity's method", edge.after.via or "the entity's method"
             yield Found(edge.name, f"{edge.shown} goes through {now} instead of {was}", (*edge.path, "via"))
@@ -123,7 +128,7 @@ def edge_via(old: Spec, new: Spec) -> Iterator[Found]:
 
 @kind("edge.when", "A transition asks for other flags.", Verdict.BEHAVIOUR)
 def edge_when(old: Spec, new: Spec) -> Iterator[Found]:
-    for edge in _edges(old, new):
+    for edge in edges(old, new):
         was, now = getattr(edge.before, "when", ()), getattr(edge.after, "when", ())
         for flag in gained(was, now):
             yield Found(f"{edge.name} {flag}", f"{edge.shown} now needs {flag}", (*edge.path, "when"))
@@ -134,7 +139,7 @@ def edge_when(old: Spec, new: Spec) -> Iterator[Found]:
 
 @kind("edge.after", "A transition follows other calls, or the same in another order.", Verdict.BEHAVIOUR)
 def edge_after(old: Spec, new: Spec) -> Iterator[Found]:
-    for edge in _edges(old, new):
+    for edge in edges(old, new):
         was, now = getattr(edge.before, "after", ()), getattr(edge.after, "after", ())
         if was != now:
             yield Found(edge.name, f"{edge.shown} follows {turn(was, now)}", (*edge.path, "after"))
@@ -142,7 +147,7 @@ def edge_after(old: Spec, new: Spec) -> Iterator[Found]:
 
 @kind("edge.stamps", "Other times are stamped.", Verdict.BEHAVIOUR)
 def edge_stamps(old: Spec, new: Spec) -> Iterator[Found]:
-    for edge in _edges(old, new):
+    for edge in edges(old, new):
         was, now = getattr(edge.before, "stamps", ()), getattr(edge.after, "stamps", ())
         path = (*edge.path, "stamps")
         for stamp in gained(was, now):
@@ -163,7 +168,7 @@ def edge_takes(old: Spec, new: Spec) -> Iterator[Found]:
 
 
 def _entries(old: Spec, new: Spec, word: str) -> Iterator[Found]:
-    for edge in _edges(old, new):
+    for edge in edges(old, new):
         was, now = getattr(edge.before, word, {}), getattr(edge.after, word, {})
         for name in sorted({*was, *now}):
             if not same(was.get(name), now.get(name)):
@@ -171,17 +176,17 @@ def _entries(old: Spec, new: Spec, word: str) -> Iterator[Found]:
                 yield Found(f"{edge.name} {name}", text, (*edge.path, word, name))
 
 
-def _entity(name: str) -> Path:
+def entity_path(name: str) -> Path:
     return ("lifecycle", "entities", name)
 
 
-def _edges(old: Spec, new: Spec) -> Iterator[Edge]:
+def edges(old: Spec, new: Spec) -> Iterator[Edge]:
     for name, before, after in kept(old.lifecycle.entities, new.lifecycle.entities):
         yield from _entity_edges(name, before, after)
 
 
 def _entity_edges(name: str, before: Entity, after: Entity) -> Iterator[Edge]:
-    at = _entity(name)
+    at = entity_path(name)
     yield Edge(f"{name}.create", f"the creation of {name}", before.create, after.create, (*at, "create"))
     if before.delete and after.delete:
         yield Edge(f"{name}.delete", f"the deletion of {name}", before.delete, after.delete, (*at, "delete"))

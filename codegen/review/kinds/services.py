@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from codegen.language.services import Route
 from codegen.review.difference import Found, Verdict, kind
 from codegen.review.form import Path
 from codegen.review.kinds.pairs import added, fell, gained, kept, rose, turn, words
@@ -187,9 +188,14 @@ def method_route(old: Spec, new: Spec) -> Iterator[Found]:
     for ref, before, after, path in _methods(old, new):
         was, now = before.method.route, after.method.route
         if was != now:
-            routes = turn(*(f"{each.method} {each.path}" if each else None for each in (was, now)))
+            routes = turn(*(_route(each) if each else None for each in (was, now)))
             verdict = None if was else Verdict.COMPATIBLE
             yield Found(ref, f"{ref} route {routes}", (*path, "route"), verdict=verdict)
+
+
+def _route(route: Route) -> str:
+    usual = Route.model_fields["status"].default
+    return f"{route.method} {route.path}" + (f" ({route.status})" if route.status != usual else "")
 
 
 def _named(value: str, own: object) -> str:

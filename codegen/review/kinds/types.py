@@ -69,6 +69,28 @@ def field_type(old: Spec, new: Spec) -> Iterator[Found]:
                 yield Found(f"{held.name}.{name}", text, (*held.new_at, "fields", name, "type"))
 
 
+@kind("field.optional", "A field may be absent that could not, or the other way.", Verdict.BEHAVIOUR)
+def field_optional(old: Spec, new: Spec) -> Iterator[Found]:
+    for held in messages(old, new):
+        for name, was, now in kept(held.before, held.after):
+            if (
+                isinstance(was, MessageField)
+                and isinstance(now, MessageField)
+                and was.optional != now.optional
+            ):
+                text = f"{held.name}.{name} {'may now' if now.optional else 'can no longer'} be absent"
+                yield Found(f"{held.name}.{name}", text, (*held.new_at, "fields", name, "optional"))
+
+
+@kind("enum.prefix", "The values of an enum have other names in JSON.", Verdict.WIRE)
+def enum_prefix(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, was, now in kept(old.enums, new.enums):
+        if was.prefix != now.prefix:
+            paths = _types(new)[name]
+            text = f"{name} prefix {turn(was.prefix, now.prefix)}"
+            yield Found(name, text, *((*path, "prefix") for path in paths))
+
+
 @kind("value.added", "An enum has one more value.", Verdict.COMPATIBLE)
 def value_added(old: Spec, new: Spec) -> Iterator[Found]:
     for held in _stateless(old, new):

@@ -1,0 +1,75 @@
+"""What has to be better than what, and by how much."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+
+from bench.peers.contestants import PGQUEUER, PGQUEUER_100, PROCRASTINATE
+from bench.peers.findings import Goal, Half, Measure, Middle, Table
+from bench.peers.ours import IN_DATABASE, OVER_HTTP, SLOTS
+
+PICKUP_MS = 10.0
+TITLES: Mapping[Measure, str] = {
+    "single-1": "submit, one at a time",
+    "single-16": "submit, 16 in flight",
+    "bulk": "submit, 1,000 a call",
+    "drain": "drain",
+}
+PICKUP_TITLE = "from submit to start when idle"
+SUBMITS: Sequence[Measure] = ("single-1", "single-16", "bulk")
+DRAINS: Mapping[str, tuple[str, bool]] = {
+    PROCRASTINATE: (SLOTS[1], False),
+    PGQUEUER: (SLOTS[10], False),
+    PGQUEUER_100: (SLOTS[100], True),
+}
+"""Which of our workers is held against which of theirs, and whether being as fast is enough.
+
+procrastinate runs one job at a time by default. pgqueuer takes 10 at a time and runs as many as it has taken.
+"""
+
+
+def goals(halves: Mapping[Table, Half]) -> tuple[Goal, ...]:
+    """Every goal, with what was measured."""
+    return tuple(goal for table, half in halves.items() for goal in _of(table, half))
+
+
+def ratio(ours: Middle, theirs: Middle) -> float:
+    """The middle of the ratios of what was measured in the same round."""
+    pairs = zip(ours.rounds, theirs.rounds, strict=True)
+    return round(statistics.median(one.per_s / max(other.per_s, 0.1) for one, other in pairs), 3)
+
+
+def _of(table: Table, half: Half) -> Iterator[Goal]:
+    for measure in SUBMITS:
+        rates = half.rates[measure]
+        for peer in (PROCRASTINATE, PGQUEUER):
+            value = ratio(rates[IN_DATABASE], rates[peer])
+            yield Goal(name=TITLES[measure], table=table, ours=IN_DATABASE, theirs=peer, value=value, bar=1.0)
+    drains = half.rates["drain"]
+    for peer, (own, equal) in DRAINS.items():
+        value = ratio(drains[own], drains[peer])
+        yield Goal(
+            name=TITLES["drain"], table=table, ours=own, theirs=peer, value=value, bar=1.0, equal=equal
+        )
+    own_ms = half.pickups[OVER_HTTP].waited.p50_ms
+    bound = "at most 10 ms"
+    yield Goal(
+        name=f"{PICKUP_TITLE}, p50 ms",
+        table=table,
+        ours=OVER_HTTP,
+        theirs=bound,
+        value=own_ms,
+        bar=PICKUP_MS,
+        less=True,
+    )
+    for peer in (PROCRASTINATE, PGQUEUER):
+        yield Goal(
+            name=f"{PICKUP_TITLE}, ratio of p50",
+            table=table,
+            ours=IN_DATABASE,
+            theirs=peer,
+            value=round(half.pickups[IN_DATABASE].waited.p50_ms / half.pickups[peer].waited.p50_ms, 3),
+            bar=1.0,
+            less=True,
+        )

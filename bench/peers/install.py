@@ -1,0 +1,72 @@
+"""An environment of their own for the peers, made from PyPI once and kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+WANTED = Path(__file__).parent / "requirements.txt"
+KEPT = ROOT / ".charter" / "peers"
+_STAMP = "installed"
+NAMES = ("asyncpg", "pgqueuer", "procrastinate", "psycopg", "uvloop")
+
+
+class NotInstalled(Exception):
+    """The peers cannot be had; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Where the programs of the peers are."""
+
+    folder: Path
+
+    def program(self, name: str) -> str:
+        return str(self.folder / ("Scripts" if os.name == "nt" else "bin") / name)
+
+    def versions(self) -> Mapping[str, str]:
+        """The versions of what is measured, as they are installed."""
+        found = subprocess.run(
+            [self.program("python"), "-c", _VERSIONS, *NAMES], capture_output=True, text=True, check=True
+        )
+        versions: dict[str, str] = json.loads(found.stdout)
+        return versions
+
+
+_VERSIONS = """
+import importlib.metadata, json, sys
+print(json.dumps({name: importlib.metadata.version(name) for name in sys.argv[1:]}))
+"""
+
+
+def installed(folder: Path = KEPT) -> Environment:
+    """The environment; made with uv where that is there, else with what Python has, unless it is up to date."""
+    found = Environment(folder)
+    stamp, wanted = folder / _STAMP, hashlib.sha256(WANTED.read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == wanted:
+        return found
+    shutil.rmtree(folder, ignore_errors=True)
+    python, requirements = found.program("python"), ["--requirement", str(WANTED)]
+    if uv := shutil.which("uv"):
+        _run([uv, "venv", "--quiet", "--python", sys.executable, str(folder)])
+        _run([uv, "pip", "install", "--quiet", "--python", python, *requirements])
+    else:
+        _run([sys.executable, "-m", "venv", str(folder)])
+        _run([python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *requirements])
+    stamp.write_text(wanted)
+    return found
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip().splitlines()[-1:]
+        raise NotInstalled(f"The peers cannot be installed from PyPI: {' '.join(said)}")

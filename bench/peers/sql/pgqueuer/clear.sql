@@ -1,0 +1,2 @@
+-- Jobs that are not finished are gone; this table has no others.
+TRUNCATE pgqueuer;

@@ -1,0 +1,2 @@
+-- No job is left, finished or not.
+TRUNCATE procrastinate_jobs, procrastinate_events RESTART IDENTITY CASCADE;

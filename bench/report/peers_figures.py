@@ -1,0 +1,109 @@
+"""Pictures of the comparison with the peers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from bench.peers.bare import DRAINS
+from bench.peers.contestants import PGQUEUER, PGQUEUER_100, PROCRASTINATE
+from bench.peers.findings import Findings, Measure, Middle
+from bench.peers.goals import TITLES
+from bench.percentiles import Times
+from bench.report.style import Palette, drawing
+
+_COLOURS = {
+    PROCRASTINATE: "part-3",
+    PGQUEUER: "part-1",
+    PGQUEUER_100: "part-1",
+    **dict.fromkeys(DRAINS, "part-6"),
+}
+_OURS = "design-0"
+
+
+def submits(findings: Findings, palette: Palette) -> Figure | None:
+    """Rates of submits, one panel for each way."""
+    return _rates(findings, palette, ("single-1", "single-16", "bulk"), 3.4)
+
+
+def drains(findings: Findings, palette: Palette) -> Figure | None:
+    """Rates of drains."""
+    return _rates(findings, palette, ("drain",), 4.6)
+
+
+def pickups(findings: Findings, palette: Palette) -> Figure | None:
+    """How many jobs were started within what time of their submission."""
+    if not any(half.pickups for half in findings.halves.values()):
+        return None
+    with drawing(palette, len(findings.halves), 3.1, sharey=True) as (figure, panels):
+        for axes, (name, half) in zip(panels, findings.halves.items(), strict=True):
+            for number, (contestant, each) in enumerate(half.pickups.items()):
+                points = Times([each.histogram]).distribution()
+                axes.step(
+                    [points[0][0], *(ms for ms, _ in points)],
+                    [0.0, *(share * 100 for _, share in points)],
+                    where="post",
+                    color=colour(palette, contestant),
+                    linestyle="--" if number == len(half.pickups) - 1 else "-",
+                    linewidth=1.8,
+                    label=contestant,
+                )
+            axes.set_title(f"{name} table")
+            axes.set_xscale("log")
+            axes.set_xlabel("ms")
+        panels[0].set_ylabel("% of jobs started within")
+        panels[0].legend(loc="lower right")
+        return figure
+
+
+def guards(findings: Findings, palette: Palette) -> Figure | None:
+    """Our drain as it is, and without one guard each."""
+    if not findings.guards:
+        return None
+    with drawing(palette, 1, 0.8 + 0.5 * len(findings.guards)) as (figure, (axes,)):
+        _bars(axes, palette, findings.guards, dict.fromkeys(findings.guards, _OURS))
+        axes.set_title("jobs drained per second")
+        return figure
+
+
+def colour(palette: Palette, contestant: str) -> str:
+    return palette[_COLOURS.get(contestant, _OURS)]
+
+
+def _rates(
+    findings: Findings, palette: Palette, measures: tuple[Measure, ...], height: float
+) -> Figure | None:
+    shown = [(half, name, m) for name, half in findings.halves.items() for m in measures if m in half.rates]
+    if not shown:
+        return None
+    columns = len(measures) if len(measures) > 1 else len(findings.halves)
+    rows = len(shown) // columns
+    with drawing(palette, columns, height * rows, rows=rows) as (figure, panels):
+        for axes, (half, name, measure) in zip(panels, shown, strict=True):
+            rates = half.rates[measure]
+            _bars(axes, palette, rates, {each: _COLOURS.get(each, _OURS) for each in rates})
+            axes.set_title(f"{TITLES[measure]}, {name} table")
+        return figure
+
+
+def _bars(axes: Axes, palette: Palette, rates: Mapping[str, Middle], colours: Mapping[str, str]) -> None:
+    axes.grid(visible=False, axis="y")
+    axes.grid(visible=True, axis="x", linewidth=0.8)
+    widest = max(each.per_s for each in rates.values()) or 1.0
+    for place, (name, each) in enumerate(rates.items()):
+        axes.barh(place, each.per_s, height=0.62, color=palette[colours[name]])
+        axes.annotate(
+            f"{each.per_s:,.0f}",
+            (each.per_s, place),
+            textcoords="offset points",
+            xytext=(5, 0),
+            va="center",
+            fontsize=8,
+            weight="bold",
+        )
+    axes.set_yticks(range(len(rates)), list(rates), fontsize=8)
+    axes.tick_params(axis="y", labelcolor=palette["ink"])
+    axes.set_ylim(len(rates) - 0.4, -0.6)
+    axes.set_xlim(0, widest * 1.25)

@@ -1,0 +1,75 @@
+"""The comparison with the peers in tables and sentences, made from the numbers and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.table import Table
+
+from bench.peers.findings import Findings, Goal, Half
+from bench.peers.goals import PICKUP_TITLE, TITLES
+
+HALVES = {"empty": "an empty table", "aged": "{aged:,} finished jobs in the table"}
+
+
+def heading(findings: Findings, half: str) -> str:
+    """With what kind of table it was measured."""
+    return HALVES[half].format(aged=findings.sizes.aged)
+
+
+def tables(findings: Findings) -> Iterator[Table]:
+    """Rates and times of each half, then what guards cost, then the goals."""
+    for name, half in findings.halves.items():
+        yield _half(heading(findings, name), half)
+    yield _guards(findings)
+    yield _goals(findings)
+
+
+def told(goal: Goal) -> str:
+    """A goal in a sentence."""
+    where = "with an empty table" if goal.table == "empty" else "with an aged table"
+    return (
+        f"{goal.name}, {where}: {goal.ours} against {goal.theirs} is {goal.value:g}, and must be {goal.told}"
+    )
+
+
+def guard_costs(findings: Findings) -> dict[str, float]:
+    """By how much a drain is faster without each guard."""
+    if not findings.guards:
+        return {}
+    whole, *others = findings.guards.items()
+    return {name: each.per_s / max(whole[1].per_s, 0.1) - 1 for name, each in others}
+
+
+def _half(title: str, half: Half) -> Table:
+    found = Table("measurement", "contestant", "jobs/s", "spread", "CPU µs/job", title=f"With {title}")
+    for measure, rates in half.rates.items():
+        for number, (name, rate) in enumerate(rates.items()):
+            spread = f"{rate.least:,.0f} – {rate.most:,.0f}"
+            cells = (name, f"{rate.per_s:,.0f}", spread, f"{rate.cpu_us:,.0f}")
+            found.add_row("" if number else TITLES[measure], *cells)
+        found.add_section()
+    for number, (name, each) in enumerate(half.pickups.items()):
+        waited = f"p50 {each.waited.p50_ms:.1f} ms", f"p99 {each.waited.p99_ms:.1f} ms"
+        found.add_row("" if number else PICKUP_TITLE, name, *waited, "")
+    return found
+
+
+def _guards(findings: Findings) -> Table:
+    found = Table("our drain, 100 at a time", "jobs/s", "spread", "CPU µs/job", "faster by")
+    costs = guard_costs(findings)
+    for name, each in findings.guards.items():
+        faster = f"{costs[name]:+.0%}" if name in costs else ""
+        spread = f"{each.least:,.0f} – {each.most:,.0f}"
+        found.add_row(name, f"{each.per_s:,.0f}", spread, f"{each.cpu_us:,.0f}", faster)
+    return found
+
+
+def _goals(findings: Findings) -> Table:
+    found = Table("goal", "table", "ours", "against", "found", "must be", "")
+    for goal in findings.goals:
+        found.add_row(
+            *(goal.name, goal.table, goal.ours, goal.theirs, f"{goal.value:g}", goal.told),
+            "met" if goal.met else "MISSED",
+        )
+    return found

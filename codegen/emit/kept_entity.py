@@ -1,0 +1,284 @@
+"""An entity as PostgreSQL sees it: columns, constraints, and what each edge writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from codegen.emit.artefact import quoted_sql as quoted
+from codegen.emit.lifecycle import states_of
+from codegen.language.lifecycle import Entity, Take, Transition
+from codegen.language.types import MessageField
+from codegen.spec import Spec
+
+TYPES = {
+    "string": "text",
+    "bytes": "bytea",
+    "bool": "boolean",
+    "int32": "integer",
+    "sint32": "integer",
+    "uint32": "integer",
+    "int64": "bigint",
+    "sint64": "bigint",
+    "uint64": "bigint",
+    "double": "double precision",
+    "float": "real",
+    "json": "jsonb",
+    "timestamp": "timestamptz",
+}
+"""What each type of a record's field is in PostgreSQL."""
+EMPTY = {
+    "text": "''",
+    "bytea": "''",
+    "boolean": "false",
+    "jsonb": "'null'",
+    "timestamptz": "clock_timestamp()",
+}
+"""What stands in a column that needs a value and was given none; 0 elsewhere."""
+Parameter = Callable[[str, str], str]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the table."""
+
+    name: str
+    type: str
+    optional: bool
+    default: str | None
+    check: str | None
+
+
+@dataclass(frozen=True)
+class KeptEntity:
+    """One entity, its names and everything that templates have to know of it."""
+
+    spec: Spec
+    name: str
+    row: Entity
+
+    @property
+    def table(self) -> str:
+        return self.row.kept_in.table if self.row.kept_in else ""
+
+    @property
+    def history(self) -> str:
+        return self.row.kept_in.history if self.row.kept_in else ""
+
+    @property
+    def unique(self) -> tuple[str, ...]:
+        return self.row.kept_in.unique if self.row.kept_in else ()
+
+    @property
+    def unique_text(self) -> str:
+        return " and ".join(self.unique) or self.row.key
+
+    @property
+    def key(self) -> str:
+        return self.row.key
+
+    @property
+    def key_type(self) -> str:
+        return self.type_of(self.row.key)
+
+    @property
+    def status(self) -> str:
+        return self.row.status
+
+    @cached_property
+    def states(self) -> list[str]:
+        return states_of(self.spec, self.row)
+
+    @cached_property
+    def fields(self) -> dict[str, MessageField]:
+        return self.spec.messages[self.row.record].fields
+
+    @cached_property
+    def columns(self) -> list[Column]:
+        return [self._column(name, row) for name, row in self.fields.items()]
+
+    @cached_property
+    def given_columns(self) -> list[Column]:
+        """What whoever creates an entity says of it; the store writes the others."""
+        return [each for each in self.columns if each.name not in self.guarded]
+
+    @cached_property
+    def changeable(self) -> list[Column]:
+        """What may be changed apart from a transition."""
+        return [each for each in self.given_columns if each.name not in (self.key, *self.unique)]
+
+    @cached_property
+    def guarded(self) -> set[str]:
+        """Columns that only creation and transitions write."""
+        found = {self.status, *self.row.create.stamps, *self.counters, *self.waiting}
+        for edge in self.row.transitions.values():
+            found |= {*edge.stamps, *edge.sets, *edge.takes}
+        if lease := self.row.lease:
+            found |= {lease.owner, lease.expires}
+        return found
+
+    @cached_property
+    def counters(self) -> list[str]:
+        """Columns that only ever grow."""
+        fence = [self.row.lease.fence] if self.row.lease else []
+        counted = [edge.counts for edge in self.row.transitions.values() if edge.counts]
+        return [*dict.fromkeys((*counted, *fence))]
+
+    @cached_property
+    def waiting(self) -> dict[str, list[str]]:
+        """Columns that say until when an entity waits, and the states in which it does."""
+        found: dict[str, list[str]] = {}
+        for edge in self.row.transitions.values():
+            if edge.waits:
+                found.setdefault(edge.waits.until, []).append(edge.to)
+        return found
+
+    @cached_property
+    def stamped_always(self) -> list[str]:
+        """Stamps that every edge sets, so that one without them was typed by hand."""
+        every = [set(edge.stamps) for edge in self.row.transitions.values()]
+        common = set.intersection(*every) if every else set()
+        return [name for name in self.fields if name in common]
+
+    @cached_property
+    def acquirable(self) -> str | None:
+        """The state from which the lease is taken."""
+        lease = self.row.lease
+        entering = [edge.from_ for edge in self.row.transitions.values() if lease and edge.to == lease.state]
+        return entering[0] if entering else None
+
+    @cached_property
+    def due_edges(self) -> dict[str, Transition]:
+        return {name: edge for name, edge in self.row.transitions.items() if edge.due}
+
+    @cached_property
+    def edges_from(self) -> dict[str, list[tuple[str, Transition]]]:
+        """The edges by the state that they leave, states without any left out."""
+        found: dict[str, list[tuple[str, Transition]]] = {}
+        for name, edge in self.row.transitions.items():
+            found.setdefault(edge.from_, []).append((name, edge))
+        return found
+
+    @cached_property
+    def filters(self) -> list[Column]:
+        """Columns that a listing may ask to be equal to something."""
+        ruled_out = {self.key, self.status}
+        return [
+            each
+            for each in self.columns
+            if each.type in ("text", "integer", "bigint", "boolean") and each.name not in ruled_out
+        ]
+
+    def type_of(self, field: str) -> str:
+        """The type of a column."""
+        row = self.fields[field]
+        if row.rules.uuid4:
+            return "uuid"
+        return TYPES.get(row.type, "text")
+
+    def sweeps_lease(self, edge: Transition) -> bool:
+        """Whether an edge is driven by the end of the lease."""
+        lease = self.row.lease
+        return bool(lease and edge.due and edge.from_ == lease.state and edge.due.at == lease.expires)
+
+    def free_actors(self, edge_name: str, edge: Transition) -> list[str]:
+        """Actors that may take an edge at any time; the others only right after the failure that it ends."""
+        ends = [
+            row for row in self.row.transitions.values() if row.gives_up and row.gives_up.with_ == edge_name
+        ]
+        failing = [row for row in ends if row.to == edge.from_]
+        if not failing:
+            return [*edge.by]
+        instead = {row.due.by for row in ends if row.due and row.from_ == edge.from_}
+        bound = {actor for row in failing for actor in row.by}
+        return [actor for actor in edge.by if actor in instead or actor not in bound]
+
+    def waited_since(self) -> str | None:
+        """The stamp that says since when an entity has been free to be taken, if every way there sets one."""
+        into = [set(edge.stamps) for edge in self.row.transitions.values() if edge.to == self.acquirable]
+        common = set.intersection(*into) if into else set()
+        return next((name for name in self.fields if name in common), None)
+
+    def writes(self, edge: Transition, p: Parameter, source: str) -> Iterator[tuple[str, str]]:
+        """(column, expression) for all that an edge writes; `source` has the moment and what is given."""
+        yield self.status, quoted(edge.to)
+        yield from self._lease_writes(edge, p, source)
+        if edge.counts:
+            yield edge.counts, f"{self.table}.{edge.counts} + 1"
+        for until, states in self.waiting.items():
+            if edge.to not in states:
+                yield until, "NULL"
+        if edge.waits:
+            yield edge.waits.until, self._wait(edge, p, source)
+        for stamp in edge.stamps:
+            yield stamp, f"{source}.moment"
+        for field, value in edge.sets.items():
+            yield field, _literal(value)
+        for field, take in edge.takes.items():
+            yield field, self._taken(field, take, source)
+
+    def takes_of(self, edge: Transition) -> dict[str, str]:
+        """What an edge is given from outside, and the type of each."""
+        return {take.from_: self.type_of(field) for field, take in edge.takes.items()}
+
+    def cuts_of(self, edge: Transition) -> dict[str, int]:
+        """Texts that are cut to a number of bytes before they are kept."""
+        found = {}
+        for field, take in edge.takes.items():
+            if (cut := self.fields[field].rules.cut) is not None:
+                found[take.from_] = self.spec.limit(cut)
+        return found
+
+    def _lease_writes(self, edge: Transition, p: Parameter, source: str) -> Iterator[tuple[str, str]]:
+        lease = self.row.lease
+        if lease and edge.to == lease.state:
+            seconds = p(lease.seconds, "double precision")
+            yield lease.owner, f"{source}.owner"
+            yield lease.expires, f"{source}.moment + {seconds} * interval '1 second'"
+            yield lease.fence, f"{self.table}.{lease.fence} + 1"
+        elif lease and edge.from_ == lease.state:
+            yield lease.owner, "NULL"
+            yield lease.expires, "NULL"
+
+    def _wait(self, edge: Transition, p: Parameter, source: str) -> str:
+        waits = edge.waits
+        if waits is None:
+            return "NULL"
+        column = f"{self.table}.{waits.count}"
+        failures = column if edge.counts == waits.count else f"greatest({column} - 1, 0)"
+        most, base = p(waits.max, "double precision"), p(waits.base, "double precision")
+        # Beyond 2^60 every wait is the longest one, and a greater power would not fit.
+        return f"{source}.moment + least({most}, {base} * 2 ^ least({failures}, 60)) * interval '1 second'"
+
+    def _taken(self, field: str, take: Take, source: str) -> str:
+        kind, given = self.type_of(field), f"{source}.{take.from_}"
+        if kind == "text" and take.default:
+            given = f"coalesce(nullif({given}, ''), {quoted(take.default)})"
+        elif take.default:
+            given = f"coalesce({given}, {quoted(take.default)}::{kind})"
+        if not self.fields[field].optional:
+            given = f"coalesce({given}, {EMPTY.get(kind, '0')})"
+        return f"coalesce({self.table}.{field}, {given})" if take.keep_first else given
+
+    def _column(self, name: str, row: MessageField) -> Column:
+        kind = self.type_of(name)
+        unsigned = row.type.startswith("uint")
+        return Column(
+            name, kind, row.optional, self._default(name, kind), f"{name} >= 0" if unsigned else None
+        )
+
+    def _default(self, name: str, kind: str) -> str | None:
+        if name == self.key:
+            return "gen_random_uuid()" if kind == "uuid" else None
+        if name == self.status:
+            return quoted(self.row.initial)
+        if self.fields[name].optional or name not in self.guarded:
+            return None
+        return EMPTY.get(kind, "0")
+
+
+def _literal(value: bool | int | str) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int) else quoted(value)

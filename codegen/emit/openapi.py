@@ -1,0 +1,259 @@
+"""OpenAPI 3.1 of a system whose methods have routes, and the page that shows it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from codegen.emit.artefact import Artefact, fill, stamp
+from codegen.emit.openapi_schemas import Schema, Schemas, example, is_needed, json_name
+from codegen.language.errors import Condition, Role
+from codegen.language.services import Route
+from codegen.spec import MethodRow, Spec, type_ref
+
+WITH_BODY = ("POST", "PUT", "PATCH")
+_PLACEHOLDER = re.compile(r"\{([a-z0-9_]+)\}")
+_ALWAYS: tuple[Role, ...] = ("unauthenticated", "permission_denied", "deadline_exceeded", "unexpected")
+_OF_BODIES: tuple[Role, ...] = ("malformed_body", "unsupported_media_type", "body_too_large")
+_ERROR: Schema = {
+    "description": "What every answer that is no success says.",
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message"],
+            "properties": {
+                "code": {"type": "string", "description": "The condition, in capital letters."},
+                "message": {"type": "string", "description": "A sentence for people."},
+                "field": {"type": "string", "description": "The field of the request that it is about."},
+            },
+        }
+    },
+}
+_HEADERS: dict[str, Schema] = {
+    "Cache-Control": {"description": "Answers are never kept.", "schema": {"const": "no-store"}}
+}
+
+
+def emit(spec: Spec) -> Iterator[Artefact]:
+    if routed(spec):
+        text = json.dumps(document(spec), indent=2, sort_keys=True, ensure_ascii=False)
+        yield Artefact(f"generated/{spec.name}/openapi.json", f"{text}\n")
+        yield Artefact(f"generated/{spec.name}/docs.html", fill("http/docs.html.j2", spec))
+
+
+def routed(spec: Spec) -> list[tuple[MethodRow, Route]]:
+    """The methods that have routes."""
+    return [(row, row.method.route) for row in spec.methods.values() if row.method.route is not None]
+
+
+def document(spec: Spec) -> Schema:
+    """The whole description as plain data."""
+    schemas = Schemas(spec)
+    for row, _ in routed(spec):
+        schemas.note(row.request, "request")
+        schemas.note(row.response, "response")
+    paths: dict[str, Schema] = {}
+    for row, route in routed(spec):
+        path = _PLACEHOLDER.sub(lambda found: f"{{{json_name(found[1])}}}", route.path)
+        paths.setdefault(path, {})[route.method.lower()] = _operation(spec, schemas, row, route)
+    services = dict.fromkeys(row.service_name for row, _ in routed(spec))
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": spec.system.title,
+            "version": str(spec.system.version),
+            "description": spec.system.summary,
+        },
+        "servers": [{"url": "/"}],
+        "tags": [{"name": name, "description": spec.services.services[name].doc} for name in services],
+        "paths": paths,
+        "components": {
+            "schemas": {**schemas.components, "Error": _ERROR},
+            "securitySchemes": _schemes(spec),
+        },
+        "x-generated": stamp(spec),
+    }
+
+
+def _operation(spec: Spec, schemas: Schemas, row: MethodRow, route: Route) -> Schema:
+    fields = spec.messages[row.request].fields
+    in_path = _PLACEHOLDER.findall(route.path)
+    others = [name for name in fields if name not in in_path]
+    takes_body = route.method in WITH_BODY and bool(others)
+    parameters = [_parameter(spec, schemas, row.request, name, "path") for name in in_path]
+    if route.method not in WITH_BODY:
+        parameters += [_parameter(spec, schemas, row.request, name, "query") for name in others]
+    found: Schema = {
+        "operationId": row.name,
+        "summary": row.method.doc,
+        "description": f"May be called by {_listed(_callers(spec, row))}.",
+        "tags": [row.service_name],
+        "security": _security(spec, row),
+        "responses": _responses(spec, schemas, row, route, takes_body=takes_body),
+    }
+    if parameters:
+        found["parameters"] = parameters
+    if takes_body:
+        schema = (
+            schemas.message(row.request, "request", in_path)
+            if in_path
+            else schemas.ref(row.request, "request")
+        )
+        content = {"schema": schema, "example": example(schema, schemas.components)}
+        found["requestBody"] = {"required": True, "content": {"application/json": content}}
+    return found
+
+
+def _parameter(spec: Spec, schemas: Schemas, message: str, name: str, place: str) -> Schema:
+    row = spec.messages[message].fields[name]
+    schema = schemas.field(row.model_copy(update={"optional": False}), "request")
+    text = schema.pop("description", None)
+    if place == "path" and schema.get("type") == "string":
+        schema["minLength"] = max(1, schema.get("minLength", 1))
+    found: Schema = {
+        "name": json_name(name),
+        "in": place,
+        "required": place == "path" or is_needed(spec, row),
+        "schema": schema,
+    }
+    return found | ({"description": text} if text else {})
+
+
+def _responses(
+    spec: Spec, schemas: Schemas, row: MethodRow, route: Route, *, takes_body: bool
+) -> dict[str, Schema]:
+    success: Schema = {"description": row.method.doc, "headers": _HEADERS}
+    if route.status != 204:
+        schema = schemas.ref(row.response, "response")
+        content = {"schema": schema, "example": example(schema, schemas.components)}
+        success["content"] = {"application/json": content}
+    if links := _links(spec, row):
+        success["links"] = links
+    found = {str(route.status): success}
+    refused: dict[int, dict[str, Condition]] = {}
+    for name in _conditions(spec, row, takes_body=takes_body):
+        condition = spec.errors.conditions[name]
+        if condition.http is not None:
+            refused.setdefault(condition.http, {})[name] = condition
+    for status, conditions in refused.items():
+        found[str(status)] = _refusal(status, conditions)
+    return found
+
+
+def _conditions(spec: Spec, row: MethodRow, *, takes_body: bool) -> dict[str, None]:
+    """Everything that a call can be answered instead of a success, each once."""
+    roles = [*_ALWAYS, *(_OF_BODIES if takes_body else ())]
+    if spec.messages[row.request].fields:
+        roles.append("invalid_request")
+    if row.method.drives:
+        roles.append("illegal_transition")
+    if row.method.calls:
+        roles.append("upstream_unavailable")
+    if any(row.component in (each.held_by, *each.shared_with) for each in _kept(spec)):
+        roles.append("store_unavailable")
+    names = [spec.roles[role] for role in roles if role in spec.roles]
+    return dict.fromkeys((*names, *row.method.raises, *_passed_through(spec, row)))
+
+
+def _kept(spec: Spec) -> list[Any]:
+    return [each for each in spec.lifecycle.entities.values() if each.kept_in is not None]
+
+
+def _passed_through(spec: Spec, row: MethodRow) -> Iterator[str]:
+    """Conditions of the methods that it calls, as far as they reach its own caller as they are."""
+    waiting, seen = list(row.method.calls), set[str]()
+    while waiting:
+        ref = waiting.pop()
+        if ref in seen or ref not in spec.methods:
+            continue
+        seen.add(ref)
+        called = spec.methods[ref].method
+        waiting += called.calls
+        names = [*called.raises, *([spec.roles["illegal_transition"]] if called.drives else ())]
+        yield from (
+            name for name in names if spec.errors.conditions[name].grpc in spec.errors.upstream.pass_through
+        )
+
+
+def _refusal(status: int, conditions: dict[str, Condition]) -> Schema:
+    codes = sorted(name.upper() for name in conditions)
+    headers = dict(_HEADERS)
+    if any(row.retry_after_s for row in conditions.values()):
+        headers["Retry-After"] = {"description": "Seconds to wait.", "schema": {"type": "integer"}}
+    if status == 401:
+        headers["WWW-Authenticate"] = {"description": "How to prove oneself.", "schema": {"const": "Bearer"}}
+    narrowed = {"properties": {"error": {"properties": {"code": {"enum": codes}}}}}
+    return {
+        "description": "\n".join(f"{name.upper()}: {conditions[name].doc}" for name in sorted(conditions)),
+        "headers": headers,
+        "content": {
+            "application/json": {
+                "schema": {"allOf": [{"$ref": "#/components/schemas/Error"}, narrowed]},
+                "examples": {
+                    name.upper(): {"value": _error_example(name, row)} for name, row in conditions.items()
+                },
+            }
+        },
+    }
+
+
+def _error_example(name: str, row: Condition) -> Schema:
+    message = re.sub(r"\{([a-z0-9_]+)\}", lambda found: f"<{found[1]}>", row.message or "")
+    told = {"code": name.upper(), "message": message}
+    return {"error": told | ({"field": "field"} if "{field}" in (row.message or "") else {})}
+
+
+def _links(spec: Spec, row: MethodRow) -> dict[str, Schema]:
+    """Where an answer has what the path of another method asks for."""
+    known = dict(_keys(spec, row.response, ""))
+    found: dict[str, Schema] = {}
+    for other, route in routed(spec):
+        names = _PLACEHOLDER.findall(route.path)
+        if other.ref != row.ref and names and all(name in known for name in names):
+            found[other.name] = {
+                "operationId": other.name,
+                "parameters": {f"path.{json_name(name)}": f"$response.body#{known[name]}" for name in names},
+                "description": other.method.doc,
+            }
+    return found
+
+
+def _keys(spec: Spec, message: str, at: str) -> Iterator[tuple[str, str]]:
+    """The texts of an answer and where each is, those of messages inside it first."""
+    for name, row in spec.messages[message].fields.items():
+        kind, inner, _ = type_ref(row.type)
+        if kind == "single" and inner in spec.messages and at.count("/") < 2:
+            yield from _keys(spec, inner, f"{at}/{json_name(name)}")
+        elif row.type == "string" and not row.optional:
+            yield name, f"{at}/{json_name(name)}"
+
+
+def _callers(spec: Spec, row: MethodRow) -> list[str]:
+    return [principal for principal, ref in spec.permissions if ref == row.ref]
+
+
+def _security(spec: Spec, row: MethodRow) -> list[Schema]:
+    """One way of proof is enough; nothing is, too, where somebody without proof may call."""
+    callers = _callers(spec, row)
+    proofs = {proof for name in callers for proof in spec.callers.principals[name].proof}
+    listeners = [each for _, _, _, node in spec.nodes() for each in (node.http,) if each is not None]
+    open_here = "anonymous" in proofs or any(each.anonymous in callers for each in listeners)
+    found: list[Schema] = [{name: []} for name in _schemes(spec) if name in proofs]
+    return [{}, *found] if open_here else found
+
+
+def _schemes(spec: Spec) -> dict[str, Schema]:
+    proofs = {proof for row in spec.callers.principals.values() for proof in row.proof}
+    known: dict[str, Schema] = {
+        "token": {"type": "http", "scheme": "bearer", "description": "The token of a principal."},
+        "certificate": {"type": "mutualTLS", "description": "The certificate of a principal."},
+    }
+    return {name: row for name, row in known.items() if name in proofs}
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(sorted(names)) or "nobody"

@@ -1,0 +1,147 @@
+"""Entities that PostgreSQL keeps: its schema with all guards, and every statement that the engine sends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codegen.emit.artefact import Artefact, fill
+from codegen.emit.artefact import quoted_sql as quoted
+from codegen.emit.kept_entity import KeptEntity
+from codegen.emit.records import kept_entities
+from codegen.language.lifecycle import Transition
+from codegen.spec import Spec
+
+MIGRATIONS = "spec/migrations"
+"""Where the accepted migrations of each system are; they are copied beside the other SQL."""
+
+
+def emit(spec: Spec) -> Iterator[Artefact]:
+    kept = {name: KeptEntity(spec, name, row) for name, row in kept_entities(spec).items()}
+    if not kept:
+        return
+    folder = f"generated/{spec.name}/sql"
+    yield Artefact(f"{folder}/schema.sql", schema(spec))
+    for name, entity in kept.items():
+        text = "\n".join(statements(spec, entity))
+        header = fill("sql/header.sql.j2", spec, entity=entity)
+        yield Artefact(f"{folder}/{name}.sql", f"{header}\n{text}")
+
+
+def emit_migrations(spec: Spec, root: Path) -> Iterator[Artefact]:
+    """The accepted migrations, where the running service finds them."""
+    for path in sorted((root / MIGRATIONS / spec.name).glob("*.sql")):
+        yield Artefact(f"generated/{spec.name}/sql/migrations/{path.name}", path.read_text(encoding="utf-8"))
+
+
+def schema(spec: Spec) -> str:
+    """Everything that a fresh database needs."""
+    kept = [KeptEntity(spec, name, row) for name, row in kept_entities(spec).items()]
+    parts = [
+        fill(f"sql/{part}.sql.j2", spec, entity=entity, quoted=quoted)
+        for entity in kept
+        for part in ("table", "history", "guards", "indexes")
+    ]
+    return "\n".join((fill("sql/schema.sql.j2", spec), *parts))
+
+
+def guards(spec: Spec, name: str) -> str:
+    """The functions and triggers of one entity, which a migration replaces as a whole."""
+    entity = KeptEntity(spec, name, spec.lifecycle.entities[name])
+    return fill("sql/guards.sql.j2", spec, entity=entity, quoted=quoted)
+
+
+def statements(spec: Spec, entity: KeptEntity) -> Iterator[str]:
+    """Every statement of an entity, each under a line with its name and what it takes."""
+    for name, doc, template, data in _wanted(entity):
+        parameters = Parameters()
+        body = fill(
+            f"sql/{template}.sql.j2",
+            spec,
+            entity=entity,
+            p=parameters,
+            quoted=quoted,
+            quoted_sql=quoted,
+            **data,
+        )
+        cuts = entity.cuts_of(data["edge"]) if "edge" in data else {}
+        notes = [doc, *(f"cuts {field} to {most} bytes" for field, most in cuts.items())]
+        lines = "\n".join(f"-- {note}" for note in notes)
+        yield f"-- {name}({parameters})\n{lines}\n{_without_gaps(body)};\n"
+
+
+def _without_gaps(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
+
+
+def _wanted(entity: KeptEntity) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
+    """(name, what it is for, template, what the template needs besides the entity)."""
+    what, transitions = entity.name, entity.row.transitions
+    yield "create", f"Adds a {what} unless one has the same {entity.unique_text}.", "create", {}
+    if entity.unique:
+        yield "find_unique", f"The {what} that has what a new one must not share.", "find_unique", {}
+    yield "get", f"One {what} as it is now.", "get", {}
+    yield "states", "The states of some, for whoever must know why nothing happened.", "states", {}
+    for name, edge in transitions.items():
+        yield from _edge(entity, name, edge)
+    if entity.row.lease:
+        yield "renew", "Makes a lease longer that has not ended; its holder alone may.", "renew", {}
+        yield "holds", "Who holds the lease of each, and whether it goes on.", "holds", {}
+    yield "change", f"Puts other fields of a {what} that no transition touches.", "change", {}
+    yield "find", "A page of the listing, newest first.", "find", {}
+    for direction in ("newest", "oldest"):
+        data = {"direction": "DESC" if direction == "newest" else "ASC"}
+        yield f"page_{direction}", f"A part of the listing, the {direction} first.", "page", data
+    yield "history", f"Every state change of one {what}, oldest first.", "read_history", {}
+    yield "census", "How many there are in each state, and since when the oldest.", "census", {}
+    if entity.row.delete:
+        yield "delete", f"Takes one {what} back.", "delete", {}
+        yield "purge", "Deletes those that ended long ago, and their history.", "purge", {}
+
+
+def _edge(entity: KeptEntity, name: str, edge: Transition) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
+    lease, where = entity.row.lease, f"({entity.spec.folder}/lifecycle.yaml: {entity.name}.{name})"
+    data = {"edge": edge, "edge_name": name}
+    if lease and edge.to == lease.state:
+        yield "acquire", f"Takes the oldest that are free, one for each who asks. {where}", "acquire", data
+    elif lease and edge.from_ == lease.state:
+        yield f"settle_{name}", f"{edge.trigger} Its holder alone may. {where}", "settle", data
+        waiting = {**data, "alone": True}
+        yield f"settle_{name}_alone", "The same for one that somebody else has locked.", "settle", waiting
+    else:
+        yield f"move_{name}", f"{edge.trigger} {where}", "move", data
+    if edge.due:
+        yield f"sweep_{name}", f"All of them by the clock, some at a time. {where}", "sweep", data
+        yield f"due_{name}", "Which are due, where one of them stands in the way of the others.", "due", data
+    if edge.gives_up:
+        end = entity.row.transitions[edge.gives_up.with_]
+        data = {**data, "edge": end, "given_up": edge.gives_up, "swept": edge}
+        if end.from_ == edge.to:
+            yield f"give_up_{name}", f"{end.trigger} In the transaction that failed. {where}", "give_up", data
+        elif edge.due:
+            yield f"sweep_{name}_giving_up", f"{end.trigger} {where}", "sweep_giving_up", data
+
+
+@dataclass
+class Parameters:
+    """What a statement takes: names and types, numbered by their first use."""
+
+    found: dict[str, str]
+
+    def __init__(self) -> None:
+        self.found = {}
+
+    def __call__(self, name: str, kind: str) -> str:
+        if self.found.setdefault(name, kind) != kind:
+            raise ValueError(f"{name} is {self.found[name]} and {kind}")
+        return f"${[*self.found].index(name) + 1}::{kind}"
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {kind}" for name, kind in self.found.items())
+
+
+def names(spec: Spec) -> Mapping[str, str]:
+    """The table of each kept entity."""
+    return {name: row.kept_in.table for name, row in kept_entities(spec).items() if row.kept_in}

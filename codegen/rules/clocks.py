@@ -1,0 +1,214 @@
+"""Rules of lifecycle.yaml about what the clock does: waits, edges that are due, and when to give up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from codegen.language.lifecycle import Entity, Transition
+from codegen.rules.lifecycle import holders
+from codegen.rules.lookup import is_other_type, listed
+from codegen.rules.records import records_of, unknown_field
+from codegen.rules.rule import Finding, rule, unknown
+from codegen.source import Path
+from codegen.spec import Spec
+
+_WORDS = {"int": ("int",), "number": ("int", "number")}
+
+
+class Reading(NamedTuple):
+    """A variable that an entity names: where, what for, of which type, and the components that need it."""
+
+    path: Path
+    purpose: str
+    variable: str
+    type: str
+    readers: tuple[str, ...]
+
+
+@rule(
+    "E234",
+    "A lease, a wait or a limit is set by something that is no variable with a number.",
+    wrong="lease: {seconds: SHOP_NAME, …}",
+    right="lease: {seconds: OVEN_SECONDS, …}",
+    needs=("environment",),
+    spreads=True,
+)
+def bad_number(spec: Spec) -> Iterator[Finding]:
+    variables = spec.environment.variables
+    for name, entity in spec.lifecycle.entities.items():
+        for each in _readings(entity):
+            place = spec.place("lifecycle", "entities", name, *each.path)
+            row, types = variables.get(each.variable), _WORDS[each.type]
+            if row is None:
+                known = [other for other, found in variables.items() if found.type in types]
+                yield from unknown(spec, place, f"{each.purpose} is set by", each.variable, known)
+            elif row.type not in types:
+                message = f"{each.purpose} is set by {each.variable}, which is of type {row.type}."
+                yield Finding(place, message, f"Name a variable of type {' or '.join(types)}.")
+            elif not row.required and row.default is None:
+                message = f"{each.purpose} is set by {each.variable}, which may be left unset."
+                yield Finding(place, message, "Give it a default in environment.yaml.")
+
+
+@rule(
+    "E235",
+    "A component needs a variable of the lifecycle that it does not read.",
+    wrong="OVEN_SECONDS: {type: number, read_by: [counter]}  # and the baker takes the lease",
+    right="OVEN_SECONDS: {type: number, read_by: [baker]}",
+    needs=("environment", "lifecycle", "services"),
+)
+def unread_number(spec: Spec) -> Iterator[Finding]:
+    deaf: dict[str, tuple[Path, str, list[str]]] = {}
+    for name, entity in spec.lifecycle.entities.items():
+        for each in _readings(entity):
+            row = spec.environment.variables.get(each.variable)
+            if row is None or row.read_by == "everyone":
+                continue
+            for reader in each.readers:
+                if reader in spec.services.components and reader not in row.read_by:
+                    found = deaf.setdefault(each.variable, ((name, *each.path), each.purpose, []))
+                    found[2].append(reader)
+    for variable, (path, purpose, readers) in deaf.items():
+        place = spec.place("lifecycle", "entities", *path)
+        message = (
+            f"{purpose} is set by {variable}, which {listed(list(dict.fromkeys(readers)))} does not read."
+        )
+        yield Finding(place, message, f"Add it to 'read_by' of {variable} in environment.yaml.")
+
+
+def _readings(entity: Entity) -> Iterator[Reading]:
+    if entity.kept_in is None:
+        return
+    if lease := entity.lease:
+        takers = [
+            actor for edge in entity.transitions.values() if edge.to == lease.state for actor in edge.by
+        ]
+        yield Reading(("lease", "seconds"), "The lease", lease.seconds, "number", tuple(takers))
+    for name, edge in entity.transitions.items():
+        path = ("transitions", name)
+        if edge.waits:
+            for word, variable in (("base", edge.waits.base), ("max", edge.waits.max)):
+                yield Reading((*path, "waits", word), f"The wait of '{name}'", variable, "number", edge.by)
+        if edge.gives_up:
+            limit = edge.gives_up.limit
+            yield Reading((*path, "gives_up", "limit"), f"The limit of '{name}'", limit, "int", edge.by)
+        if due := edge.due:
+            pace = f"The pace of '{name}'"
+            yield Reading((*path, "due", "every"), pace, due.every, "number", (due.by,))
+            if due.after:
+                yield Reading(
+                    (*path, "due", "after"), f"The delay of '{name}'", due.after, "number", (due.by,)
+                )
+
+
+@rule(
+    "E236",
+    "An edge is driven by the clock through someone who may not do it, or who does not hold the entity.",
+    wrong="serve_again: {by: [porter], due: {by: baker, …}}",
+    right="serve_again: {by: [porter], due: {by: porter, …}}",
+    needs=("lifecycle", "services", "callers"),
+)
+def bad_sweeper(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        for edge, row in entity.transitions.items():
+            if row.due is None:
+                continue
+            place = spec.place("lifecycle", "entities", name, "transitions", edge, "due", "by")
+            who = row.due.by
+            if who not in spec.services.components:
+                known = spec.services.components
+                yield from unknown(spec, place, f"'{edge}' is driven by", who, known, "which is no component")
+            elif who not in row.by:
+                message = f"'{edge}' is driven by {who}, who may not do it."
+                yield Finding(place, message, f"Add {who} to 'by', or name one of {', '.join(row.by)}.")
+            elif who not in holders(entity) and (row.via or entity.driven_by):
+                message = f"'{edge}' is driven by {who}, which does not hold a {name}."
+                yield Finding(place, message, f"Add {who} to 'shared_with'.")
+
+
+@rule(
+    "E237",
+    "An edge is due at something that is no time, or that is not set while entities are in its source state.",
+    wrong="serve_again: {from: COOLING, due: {at: oven_until, …}}  # which is only set in BAKING",
+    right="serve_again: {from: COOLING, due: {at: again_at, …}}  # until when it waits in COOLING",
+    needs=("lifecycle", "types"),
+)
+def never_due(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in records_of(spec):
+        for edge, row in entity.transitions.items():
+            if row.due is None:
+                continue
+            here, field = (name, "transitions", edge, "due", "at"), row.due.at
+            place = spec.place("lifecycle", "entities", *here)
+            if field not in record:
+                yield from unknown_field(spec, here, entity, field, record, f"'{edge}' is due at")
+            elif is_other_type(spec, record[field], "timestamp"):
+                message = f"'{edge}' is due at '{field}', which is of type {record[field].type}."
+                yield Finding(place, message, "Name a timestamp.")
+            elif record[field].optional and field not in _set_in(entity, row.from_):
+                message = f"'{edge}' is due at '{field}', which is not set in {row.from_}."
+                yield Finding(
+                    place, message, "Name a time that is always there, or the end of its wait or lease."
+                )
+
+
+def _set_in(entity: Entity, state: str) -> set[str]:
+    """The times that are there only while an entity is in a state: the end of a lease or a wait."""
+    found = {edge.waits.until for edge in entity.transitions.values() if edge.waits and edge.to == state}
+    return found | {entity.lease.expires} if entity.lease and entity.lease.state == state else found
+
+
+@rule(
+    "E238",
+    "Entities that fail too often take an edge that does not exist, or that they cannot take from there.",
+    wrong="burn: {from: BAKING, to: COOLING, gives_up: {with: bake, …}}",
+    right="burn: {from: BAKING, to: COOLING, gives_up: {with: bin, …}}  # bin leads on from COOLING",
+    needs=("lifecycle",),
+)
+def bad_end(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        for edge, row in entity.transitions.items():
+            if row.gives_up is None:
+                continue
+            place = spec.place("lifecycle", "entities", name, "transitions", edge, "gives_up", "with")
+            end = entity.transitions.get(row.gives_up.with_)
+            if end is None:
+                known = [each for each in entity.transitions if each != edge]
+                yield from unknown(spec, place, f"'{edge}' gives up with", row.gives_up.with_, known)
+                continue
+            strangers = [actor for actor in row.by if actor not in end.by]
+            if end.from_ not in _starts(row):
+                message = f"'{edge}' gives up with '{row.gives_up.with_}', which leads on from {end.from_}."
+                yield Finding(place, message, f"Name a transition from {' or '.join(_starts(row))}.")
+            elif strangers:
+                message = (
+                    f"'{edge}' gives up with '{row.gives_up.with_}', which {listed(strangers)} may not do."
+                )
+                yield Finding(place, message, f"Add it to 'by' of '{row.gives_up.with_}'.")
+
+
+def _starts(row: Transition) -> list[str]:
+    """Where an entity may be when it gives up: at the end of the edge, or not yet moved by the clock."""
+    return [row.to, row.from_] if row.due else [row.to]
+
+
+@rule(
+    "E239",
+    "Entities wait, but no edge is due when the wait is over.",
+    wrong="burn: {from: BAKING, to: COOLING, waits: {until: again_at, …}}",
+    right=(
+        "burn: {from: BAKING, to: COOLING, waits: {until: again_at, …}}\n"
+        "serve_again: {from: COOLING, to: WAITING, due: {at: again_at, …}}"
+    ),
+    needs=("lifecycle", "types"),
+)
+def endless_wait(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        due = {(row.from_, row.due.at) for row in entity.transitions.values() if row.due}
+        for edge, row in entity.transitions.items():
+            if row.waits and (row.to, row.waits.until) not in due:
+                place = spec.place("lifecycle", "entities", name, "transitions", edge, "waits", key=True)
+                until = row.waits.until
+                message = f"'{edge}' lets a {name} wait in {row.to} until '{until}', and nothing ends that."
+                yield Finding(place, message, f"Add 'due: {{at: {until}, …}}' to an edge from {row.to}.")

@@ -1,0 +1,128 @@
+"""Rules of lifecycle.yaml about leases: the state that they are of, and the fields that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from codegen.language.lifecycle import Entity
+from codegen.language.types import MessageField
+from codegen.rules.lookup import is_other_type
+from codegen.rules.records import records_of, unknown_field
+from codegen.rules.rule import Finding, rule
+from codegen.source import Path
+from codegen.spec import Spec
+
+COUNTERS = ("uint32", "uint64")
+
+
+@rule(
+    "E231",
+    "The state of a lease is none that an entity enters and leaves by transitions.",
+    wrong="initial: BAKING\nlease: {state: BAKING, …}",
+    right="initial: NOTED\nlease: {state: BAKING, …}",
+    needs=("lifecycle", "types"),
+    spreads=True,
+)
+def bad_leased_state(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        if (lease := entity.lease) is None or entity.kept_in is None:
+            continue
+        place = spec.place("lifecycle", "entities", name, "lease", "state")
+        sources = {edge.from_ for edge in entity.transitions.values()}
+        targets = {edge.to for edge in entity.transitions.values()}
+        if lease.state == entity.initial:
+            message = f"A {name} comes to be in {lease.state}, where nobody could have taken the lease."
+            yield Finding(place, message, "Lease a state that is entered by a transition.")
+        elif lease.state in entity.terminal or lease.state not in sources & targets:
+            message = f"No transition leads {name}s both to {lease.state} and away from it."
+            yield Finding(place, message, "Lease a state that they enter and leave.")
+
+
+@rule(
+    "E232",
+    "A lease or a wait is kept in a field that does not exist, or that is of the wrong type.",
+    wrong="lease: {owner: baker, expires: noted_at, …}  # noted_at is always set",
+    right="lease: {owner: baker, expires: oven_until, …}  # oven_until is an optional timestamp",
+    spreads=True,
+)
+def bad_lease_field(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in records_of(spec):
+        for path, what, field, types, optional in _wanted(entity):
+            here = (name, *path)
+            if field not in record:
+                yield from unknown_field(spec, here, entity, field, record, f"{what} of a {name} is")
+                continue
+            yield from _misfit(spec, here, f"{what} of a {name} is '{field}'", record[field], types, optional)
+
+
+def _wanted(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], bool]]:
+    """The fields that hold a lease or a wait: where, what, which, of what type and whether it is optional."""
+    if entity.kept_in is None:
+        return
+    if lease := entity.lease:
+        yield ("lease", "owner"), "The owner", lease.owner, ("string",), True
+        yield ("lease", "expires"), "The end of the lease", lease.expires, ("timestamp",), True
+        yield ("lease", "fence"), "The fence", lease.fence, COUNTERS, False
+        yield ("lease", "oldest_by"), "The age", lease.oldest_by, ("timestamp",), False
+    for edge, row in entity.transitions.items():
+        path = ("transitions", edge)
+        if row.counts:
+            yield (*path, "counts"), "The counter", row.counts, COUNTERS, False
+        if row.waits:
+            yield (*path, "waits", "until"), "The end of the wait", row.waits.until, ("timestamp",), True
+            yield (*path, "waits", "count"), "The count of failures", row.waits.count, COUNTERS, False
+        if row.gives_up:
+            yield (*path, "gives_up", "count"), "The count of failures", row.gives_up.count, COUNTERS, False
+
+
+def _misfit(
+    spec: Spec, here: Path, subject: str, row: MessageField, types: tuple[str, ...], optional: bool
+) -> Iterator[Finding]:
+    place = spec.place("lifecycle", "entities", *here)
+    if is_other_type(spec, row, *types):
+        yield Finding(place, f"{subject}, which is of type {row.type}.", f"Name a {' or '.join(types)}.")
+    elif row.optional and not optional:
+        yield Finding(place, f"{subject}, which may be absent.", "Name a field that is always there.")
+    elif optional and not row.optional:
+        yield Finding(
+            place, f"{subject}, which is never absent.", "Say 'optional: true' of it in types.yaml."
+        )
+
+
+@rule(
+    "E233",
+    "A field that the engine keeps for a lease, a wait or a counter is also written by something else.",
+    wrong="bake: {stamps: [oven_until]}  # and the lease expires by oven_until",
+    right="bake: {stamps: [changed_at]}",
+    needs=("lifecycle", "types"),
+)
+def written_twice(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in records_of(spec):
+        owned: dict[str, str] = {entity.key: "its key", entity.status: "its state"}
+        for path, what, field, _, _ in _wanted(entity):
+            # The count that a wait and an end look at is what a transition counts.
+            if path[-1] in ("count", "oldest_by") or field not in record:
+                continue
+            purpose = f"{what[:1].lower()}{what[1:]}"
+            if (other := owned.setdefault(field, purpose)) != purpose:
+                place = spec.place("lifecycle", "entities", name, *path)
+                message = f"'{field}' of a {name} is {purpose}, and it is {other} already."
+                yield Finding(place, message, "Use a field of its own for each.")
+        del owned[entity.key], owned[entity.status]
+        yield from _also_written(spec, name, entity, owned)
+
+
+def _also_written(spec: Spec, name: str, entity: Entity, owned: Mapping[str, str]) -> Iterator[Finding]:
+    written: list[tuple[Path, str]] = [
+        (("create", "stamps", index), field) for index, field in enumerate(entity.create.stamps)
+    ]
+    for edge, row in entity.transitions.items():
+        path = ("transitions", edge)
+        written += [((*path, "stamps", index), field) for index, field in enumerate(row.stamps)]
+        written += [((*path, "sets", field), field) for field in row.sets]
+        written += [((*path, "takes", field), field) for field in row.takes]
+    for where, field in written:
+        if field in owned:
+            place = spec.place("lifecycle", "entities", name, *where)
+            message = f"'{field}' of a {name} is {owned[field]}, which only the engine writes."
+            yield Finding(place, message, "Remove it here.")

@@ -1,0 +1,48 @@
+"""Rules of deployments.yaml about callers without proof and the servers that a deployment brings along."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codegen.rules.rule import Finding, rule, unknown
+from codegen.spec import Spec
+
+
+@rule(
+    "E731",
+    "Someone calls without proof who is no principal, is a component, or could come from another machine.",
+    wrong="http: {host: 0.0.0.0, port: SHOP_PORT, anonymous: client}",
+    right="http: {host: 127.0.0.1, port: SHOP_PORT, anonymous: client}",
+)
+def bad_anonymous(spec: Spec) -> Iterator[Finding]:
+    for deployment_name, _, node_name, node in spec.nodes():
+        for word, listener in node.listeners.items():
+            if (who := listener.anonymous) is None:
+                continue
+            path = (deployment_name, "nodes", node_name, word)
+            place, known = spec.place("deployments", *path, "anonymous"), spec.callers.principals
+            subject = f"'{node_name}' takes calls without proof from"
+            yield from unknown(spec, place, subject, who, known, "who is no principal")
+            if not listener.is_local:
+                message = f"{subject} {who} on {listener.host}, where anyone could call."
+                yield Finding(place, message, "Listen on 127.0.0.1, or let callers prove themselves.")
+            elif who in spec.services.components:
+                message = f"{subject} {who}, which is a component, so anyone could pass for it."
+                yield Finding(place, message, "Name a principal that is no component.")
+
+
+@rule(
+    "E732",
+    "A deployment brings a server along that nothing is kept in.",
+    wrong="servers: {postgres: SHOP_PORT}",
+    right="servers: {postgres: SHOP_DATABASE}  # where lifecycle.yaml keeps its entities",
+    needs=("lifecycle", "environment"),
+)
+def idle_server(spec: Spec) -> Iterator[Finding]:
+    for name, deployment in spec.deployments.root.items():
+        for server, variable in deployment.servers.items():
+            kept = [row.kept_in for row in spec.lifecycle.entities.values() if row.kept_in]
+            known = list(dict.fromkeys(each.url for each in kept if str(each.store) == server))
+            place = spec.place("deployments", name, "servers", server)
+            lack = "where no entity is kept"
+            yield from unknown(spec, place, f"The {server} server of '{name}' is at", variable, known, lack)

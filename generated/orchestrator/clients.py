@@ -1,0 +1,86 @@
+"""Typed clients of the services of orchestrator. A client and a handler have the same protocol.
+
+Generated from spec/orchestrator (sha256:aa5bd00f5b951b0d). Do not edit; run `nox -s generate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from generated.orchestrator import methods
+from generated.orchestrator.messages import (
+    GetJobHistoryRequest,
+    GetJobHistoryResponse,
+    GetJobRequest,
+    Job,
+    ListJobsRequest,
+    ListJobsResponse,
+    PurgeJobsRequest,
+    PurgeJobsResponse,
+    RetryJobRequest,
+    SubmitJobRequest,
+    SubmitJobResponse,
+    SubmitJobsRequest,
+    SubmitJobsResponse,
+)
+from runtime.call import Call, Channel
+
+
+class JobsServiceClient:
+    """Records and shows what is to be done. It never runs a job."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._submit_job = channel.bind(methods.JOBS_SERVICE_SUBMIT_JOB, SubmitJobRequest, SubmitJobResponse)
+        self._submit_jobs = channel.bind(
+            methods.JOBS_SERVICE_SUBMIT_JOBS, SubmitJobsRequest, SubmitJobsResponse
+        )
+        self._get_job = channel.bind(methods.JOBS_SERVICE_GET_JOB, GetJobRequest, Job)
+        self._list_jobs = channel.bind(methods.JOBS_SERVICE_LIST_JOBS, ListJobsRequest, ListJobsResponse)
+        self._retry_job = channel.bind(methods.JOBS_SERVICE_RETRY_JOB, RetryJobRequest, SubmitJobResponse)
+
+    async def submit_job(self, request: SubmitJobRequest, call: Call) -> SubmitJobResponse:
+        """Accepts a job, or finds the one that the key already has."""
+        return await self._submit_job(request, call)
+
+    async def submit_jobs(self, request: SubmitJobsRequest, call: Call) -> SubmitJobsResponse:
+        """Accepts many jobs at once, all of them or none."""
+        return await self._submit_jobs(request, call)
+
+    async def get_job(self, request: GetJobRequest, call: Call) -> Job:
+        """Shows one job."""
+        return await self._get_job(request, call)
+
+    async def list_jobs(self, request: ListJobsRequest, call: Call) -> ListJobsResponse:
+        """Shows jobs, newest first."""
+        return await self._list_jobs(request, call)
+
+    async def retry_job(self, request: RetryJobRequest, call: Call) -> SubmitJobResponse:
+        """Submits a failed job once more, as a new job under a new key."""
+        return await self._retry_job(request, call)
+
+
+class OperatorServiceClient:
+    """What operators need beyond that."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._get_job_history = channel.bind(
+            methods.OPERATOR_SERVICE_GET_JOB_HISTORY, GetJobHistoryRequest, GetJobHistoryResponse
+        )
+        self._purge_jobs = channel.bind(
+            methods.OPERATOR_SERVICE_PURGE_JOBS, PurgeJobsRequest, PurgeJobsResponse
+        )
+
+    async def get_job_history(self, request: GetJobHistoryRequest, call: Call) -> GetJobHistoryResponse:
+        """Shows a job with its counters, its last error and every state change."""
+        return await self._get_job_history(request, call)
+
+    async def purge_jobs(self, request: PurgeJobsRequest, call: Call) -> PurgeJobsResponse:
+        """Deletes jobs that ended long ago. It frees their keys."""
+        return await self._purge_jobs(request, call)
+
+
+CLIENTS: Final[Mapping[str, type[Any]]] = {
+    "JobsService": JobsServiceClient,
+    "OperatorService": OperatorServiceClient,
+}

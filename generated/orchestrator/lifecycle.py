@@ -1,0 +1,165 @@
+"""The lifecycle of orchestrator: which edges there are and who may drive each.
+
+Generated from spec/orchestrator (sha256:aa5bd00f5b951b0d). Do not edit; run `nox -s generate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType as Frozen
+from typing import Final
+
+from generated.orchestrator.messages import (
+    CREATED,
+    DEAD,
+    QUEUED,
+    RETRY,
+    RUNNING,
+    STATUS_COMPLETED,
+    STATUS_FAILED,
+    STATUS_PENDING,
+    STATUS_RUNNING,
+    SUCCESS,
+)
+from generated.orchestrator.records import JobRecord
+from runtime.tables import Backoff, Due, GiveUp, Kept, Lease, Lifecycle, Take, Transition
+
+JOB_ACCEPT: Final = Transition(
+    name="accept",
+    source=CREATED,
+    target=QUEUED,
+    actors=frozenset(("api",)),
+    via=None,
+    stamps=("updated_at",),
+    due=Due(at="created_at", by="api", every="CREATED_SWEEP_SECONDS", after="CREATED_GRACE_SECONDS"),
+)
+"""The API accepts the job; its sweeper does so for one that was left behind."""
+
+JOB_ACQUIRE: Final = Transition(
+    name="acquire",
+    source=QUEUED,
+    target=RUNNING,
+    actors=frozenset(("worker",)),
+    via=None,
+    stamps=("updated_at",),
+)
+"""A worker takes the job."""
+
+JOB_COMPLETE: Final = Transition(
+    name="complete",
+    source=RUNNING,
+    target=SUCCESS,
+    actors=frozenset(("worker",)),
+    via=None,
+    stamps=("updated_at",),
+    takes=Frozen({"result": Take("result")}),
+)
+"""The job function returned."""
+
+JOB_FAIL: Final = Transition(
+    name="fail",
+    source=RUNNING,
+    target=RETRY,
+    actors=frozenset(("worker", "reaper")),
+    via=None,
+    stamps=("updated_at",),
+    takes=Frozen({"last_error": Take("error", default="LEASE_EXPIRED")}),
+    counts="retry_count",
+    waits=Backoff(
+        until="next_attempt_at", count="retry_count", base="BACKOFF_BASE_SECONDS", most="BACKOFF_MAX_SECONDS"
+    ),
+    gives_up=GiveUp("bury", count="retry_count", limit="MAX_RETRIES"),
+    due=Due(at="lease_expiry", by="reaper", every="REAPER_INTERVAL_SECONDS"),
+)
+"""The run failed, or its worker was not heard of until its lease ended."""
+
+JOB_REQUEUE: Final = Transition(
+    name="requeue",
+    source=RETRY,
+    target=QUEUED,
+    actors=frozenset(("scheduler",)),
+    via=None,
+    stamps=("updated_at",),
+    gives_up=GiveUp("bury", count="retry_count", limit="MAX_RETRIES"),
+    due=Due(at="next_attempt_at", by="scheduler", every="SCHEDULER_INTERVAL_SECONDS"),
+)
+"""The wait is over."""
+
+JOB_BURY: Final = Transition(
+    name="bury",
+    source=RETRY,
+    target=DEAD,
+    actors=frozenset(("worker", "reaper", "scheduler")),
+    via=None,
+    stamps=("updated_at",),
+)
+"""It failed more often than allowed, or for good."""
+
+JOB: Final = Lifecycle(
+    entity="job",
+    holder="api",
+    key="job_id",
+    status="state",
+    states=Frozen(
+        {
+            CREATED: "CREATED",
+            QUEUED: "QUEUED",
+            RUNNING: "RUNNING",
+            SUCCESS: "SUCCESS",
+            RETRY: "RETRY",
+            DEAD: "DEAD",
+        }
+    ),
+    initial=CREATED,
+    terminal=frozenset({SUCCESS, DEAD}),
+    creators=frozenset(("api",)),
+    creation_stamps=("created_at", "updated_at"),
+    listed_by="created_at",
+    retained_by=None,
+    deletable=frozenset({SUCCESS, DEAD}),
+    deleters=frozenset(("operator",)),
+    edges=Frozen(
+        {
+            (CREATED, QUEUED): JOB_ACCEPT,
+            (QUEUED, RUNNING): JOB_ACQUIRE,
+            (RUNNING, SUCCESS): JOB_COMPLETE,
+            (RUNNING, RETRY): JOB_FAIL,
+            (RETRY, QUEUED): JOB_REQUEUE,
+            (RETRY, DEAD): JOB_BURY,
+        }
+    ),
+    holders=frozenset(("api", "worker", "reaper", "scheduler")),
+    record=JobRecord,
+    kept=Kept(
+        store="postgres",
+        url="DATABASE_URL",
+        table="jobs",
+        history="job_transitions",
+        unique=("idempotency_key",),
+    ),
+    lease=Lease(
+        state=RUNNING,
+        owner="lease_owner",
+        expires="lease_expiry",
+        fence="attempt",
+        seconds="LEASE_SECONDS",
+        oldest_by="created_at",
+    ),
+    shown=Frozen(
+        {
+            CREATED: STATUS_PENDING,
+            QUEUED: STATUS_PENDING,
+            RETRY: STATUS_PENDING,
+            RUNNING: STATUS_RUNNING,
+            SUCCESS: STATUS_COMPLETED,
+            DEAD: STATUS_FAILED,
+        }
+    ),
+)
+"""One piece of work, from the wish to have it done to its end."""
+
+LIFECYCLES: Final[Mapping[str, Lifecycle]] = Frozen(
+    {
+        "job": JOB,
+    }
+)

@@ -1,0 +1,33 @@
+"""The entities of orchestrator that a server keeps, as they are in Python.
+
+Generated from spec/orchestrator (sha256:aa5bd00f5b951b0d). Do not edit; run `nox -s generate`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+_NEVER = datetime(1, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRecord:
+    """One job intent and all that became of it."""
+
+    job_id: str
+    job_type: str = ""
+    payload: str = ""
+    idempotency_key: str = ""
+    state: int = 0
+    retry_count: int = 0
+    """Failures so far, lost leases included."""
+    attempt: int = 0
+    """Acquisitions so far. It fences the writes of earlier holders."""
+    lease_owner: str | None = None
+    lease_expiry: datetime | None = None
+    next_attempt_at: datetime | None = None
+    created_at: datetime = _NEVER
+    updated_at: datetime = _NEVER
+    result: str | None = None
+    last_error: str | None = None

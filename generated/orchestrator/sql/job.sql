@@ -1,0 +1,634 @@
+-- Every statement that the engine sends about a job of orchestrator.
+-- Generated from spec/orchestrator (sha256:aa5bd00f5b951b0d). Do not edit; run `nox -s generate`.
+--
+-- The line above each statement has its name and what it takes, in order. Names in capitals are variables of
+-- the environment. Whatever depends on time goes by clock_timestamp(): now() stands still within a transaction.
+
+-- create(actor text, job_id uuid[], job_type text[], payload jsonb[], idempotency_key text[])
+-- Adds a job unless one has the same idempotency_key.
+WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true))
+INSERT INTO jobs (job_id, job_type, payload, idempotency_key)
+SELECT given.job_id, given.job_type, given.payload, given.idempotency_key
+FROM actor, unnest($2::uuid[], $3::text[], $4::jsonb[], $5::text[])
+    AS given (job_id, job_type, payload, idempotency_key)
+-- In one order everywhere, so that two who create the same ones do not wait for each other in a circle.
+ORDER BY given.idempotency_key
+ON CONFLICT (idempotency_key) DO NOTHING
+RETURNING
+    jobs.job_id,
+    jobs.job_type,
+    jobs.payload,
+    jobs.idempotency_key,
+    jobs.state,
+    jobs.retry_count,
+    jobs.attempt,
+    jobs.lease_owner,
+    jobs.lease_expiry,
+    jobs.next_attempt_at,
+    jobs.created_at,
+    jobs.updated_at,
+    jobs.result,
+    jobs.last_error;
+
+-- find_unique(idempotency_key text[])
+-- The job that has what a new one must not share.
+SELECT
+    jobs.job_id,
+    jobs.job_type,
+    jobs.payload,
+    jobs.idempotency_key,
+    jobs.state,
+    jobs.retry_count,
+    jobs.attempt,
+    jobs.lease_owner,
+    jobs.lease_expiry,
+    jobs.next_attempt_at,
+    jobs.created_at,
+    jobs.updated_at,
+    jobs.result,
+    jobs.last_error
+FROM unnest($1::text[]) AS given (idempotency_key)
+JOIN jobs USING (idempotency_key);
+
+-- get(key uuid)
+-- One job as it is now.
+SELECT
+    jobs.job_id,
+    jobs.job_type,
+    jobs.payload,
+    jobs.idempotency_key,
+    jobs.state,
+    jobs.retry_count,
+    jobs.attempt,
+    jobs.lease_owner,
+    jobs.lease_expiry,
+    jobs.next_attempt_at,
+    jobs.created_at,
+    jobs.updated_at,
+    jobs.result,
+    jobs.last_error
+FROM jobs
+WHERE job_id = $1::uuid;
+
+-- states(keys uuid[])
+-- The states of some, for whoever must know why nothing happened.
+SELECT job_id, state FROM jobs WHERE job_id = ANY($1::uuid[]);
+
+-- move_accept(actor text, keys uuid[])
+-- The API accepts the job; its sweeper does so for one that was left behind. (spec/orchestrator/lifecycle.yaml: job.accept)
+WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
+given AS (
+    SELECT * FROM unnest($2::uuid[])
+        AS given (key)
+),
+found AS MATERIALIZED (
+    SELECT jobs.ctid AS place, clock_timestamp() AS moment
+    FROM given JOIN jobs ON jobs.job_id = given.key
+    WHERE jobs.state = 'CREATED'
+    ORDER BY jobs.job_id
+    FOR NO KEY UPDATE OF jobs
+)
+UPDATE jobs
+SET
+    state = 'QUEUED',
+    next_attempt_at = NULL,
+    updated_at = found.moment
+FROM found, actor
+WHERE jobs.ctid = found.place
+RETURNING jobs.job_id;
+
+-- sweep_accept(actor text, CREATED_GRACE_SECONDS double precision, skip uuid[], most integer)
+-- All of them by the clock, some at a time. (spec/orchestrator/lifecycle.yaml: job.accept)
+WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
+due AS MATERIALIZED (
+    SELECT ctid AS place, clock_timestamp() AS moment
+    FROM jobs
+    WHERE state = 'CREATED'
+        -- A clock that is asked once can be looked up in the index.
+        AND created_at < (SELECT clock_timestamp() - $2::double precision * interval '1 second')
+        AND job_id <> ALL($3::uuid[])
+    ORDER BY created_at
+    LIMIT $4::integer
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE jobs
+SET
+    state = 'QUEUED',
+    next_attempt_at = NULL,
+    updated_at = due.moment
+FROM due, actor
+WHERE jobs.ctid = due.place
+RETURNING jobs.job_id;
+
+-- due_accept(CREATED_GRACE_SECONDS double precision, skip uuid[], most integer)
+-- Which are due, where one of them stands in the way of the others.
+SELECT job_id
+    FROM jobs
+    WHERE state = 'CREATED'
+        -- A clock that is asked once can be looked up in the index.
+        AND created_at < (SELECT clock_timestamp() - $1::double precision * interval '1 second')
+        AND job_id <> ALL($2::uuid[])
+ORDER BY created_at
+LIMIT $3::integer;
+
+-- acquire(actor text, from timestamptz, skip uuid[], owners text[], LEASE_SECONDS double precision)
+-- Takes the oldest that are free, one for each who asks. (spec/orchestrator/lifecycle.yaml: job.acquire)
+WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
+next AS MATERIALIZED (
+    SELECT ctid AS place, updated_at AS since
+    FROM jobs
+    WHERE state = 'QUEUED'
+        AND (lease_expiry IS NULL OR lease_expiry < clock_timestamp())
+        AND created_at >= $2::timestamptz
+        AND job_id <> ALL($3::uuid[])
+    ORDER BY created_at
+    LIMIT cardinality($4::text[])
+    FOR UPDATE SKIP LOCKED
+),
+taken AS MATERIALIZED (
+    SELECT place, since, clock_timestamp() AS moment, ($4::text[])[row_number() OVER ()] AS owner FROM next
+)
+UPDATE jobs
+SET
+    state = 'RUNNING',
+    lease_owner = taken.owner,
+    lease_expiry = taken.moment + $5::double precision * interval '1 second',
+    attempt = jobs.attempt + 1,
+    next_attempt_at = NULL,
+    updated_at = taken.moment
+FROM taken, actor
+WHERE jobs.ctid = taken.place
+RETURNING
+    jobs.job_id,
+    jobs.job_type,
+    jobs.payload,
+    jobs.idempotency_key,
+    jobs.state,
+    jobs.retry_count,
+    jobs.attempt,
+    jobs.lease_owner,
+    jobs.lease_expiry,
+    jobs.next_attempt_at,
+    jobs.created_at,
+    jobs.updated_at,
+    jobs.result,
+    jobs.last_error,
+    extract(epoch FROM taken.moment - taken.since)::double precision AS waited;
+
+-- settle_complete(actor text, keys uuid[], owners text[], fences integer[], result jsonb[])
+-- The job function returned. Its holder alone may. (spec/orchestrator/lifecycle.yaml: job.complete)
+WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
+given AS (
+    SELECT * FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::jsonb[])
+        AS given (key, owner, fence, result)
+),
+held AS MATERIALIZED (
+    SELECT jobs.ctid AS place, clock_timestamp() AS moment, given.result
+    FROM given JOIN jobs ON jobs.job_id = given.key
+    WHERE jobs.state = 'RUNNING'
+        AND jobs.lease_owner = given.owner
+        AND jobs.attempt = given.fence
+        AND jobs.lease_expiry > clock_timestamp()
+    FOR NO KEY UPDATE OF jobs SKIP LOCKED
+)
+UPDATE jobs
+SET
+    state = 'SUCCESS',
+    lease_owner = NULL,
+    lease_expiry = NULL,
+    next_attempt_at = NULL,
+    updated_at = held.moment,
+    result = held.result
+FROM held, actor
+WHERE jobs.ctid = held.place
+RETURNING jobs.job_id, jobs.attempt;
+
+-- settle_complete_alone(actor text, keys uuid[], owners text[], fences integer[], result jsonb[])
+-- The same for one that somebody else has locked.
+WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
+given AS (
+    SELECT * FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::jsonb[])
+        AS given (key, owner, fence, result)
+),
+held AS MATERIALIZED (
+    SELECT jobs.ctid AS place, clock_timestamp() AS moment, given.result
+    FROM given JOIN jobs ON jobs.job_id = given.key
+    WHERE jobs.state = 'RUNNING'
+        AND jobs.lease_owner = given.owner
+        AND jobs.attempt = given.fence
+        AND jobs.lease_expiry > clock_timestamp()
+    FOR NO KEY UPDATE OF jobs
+)
+UPDATE jobs
+SET
+    state = 'SUCCESS',
+    lease_owner = NULL,
+    lease_expiry = NULL,
+    next_attempt_at = NULL,
+    updated_at = held.moment,
+    result = held.result
+FROM held, actor
+WHERE jobs.ctid = held.place
+RETURNING jobs.job_id, jobs.attempt;
+
+-- settle_fail(actor text, keys uuid[], owners text[], fences integer[], error text[], BACKOFF_MAX_SECONDS double precision, BACKOFF_BASE_SECONDS double precision)
+-- The run failed, or its worker was not heard of until its lease ended. Its holder alone may. (spec/orchestrator/lifecycle.yaml: job.fail)
+-- cuts error to 2000 bytes
+WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
+given AS (
+    SELECT * FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::text[])
+        AS given (key, owner, fence, error)
+),
+held AS MATERIALIZED (
+    SELECT jobs.ctid AS place, clock_timestamp() AS moment, given.error
+    FROM given JOIN jobs ON jobs.job_id = given.key
+    WHERE jobs.state = 'RUNNING'
+        AND jobs.lease_owner = given.owner
+        AND jobs.attempt = given.fence
+        AND jobs.lease_expiry > clock_timestamp()
+    FOR NO KEY UPDATE OF jobs SKIP LOCKED
+)
+UPDATE jobs
+SET
+    state = 'RETRY',
+    lease_owner = NULL,
+    lease_expiry = NULL,
+    retry_count = jobs.retry_count + 1,
+    next_attempt_at = held.moment + least($6::double precision, $7::double precision * 2 ^ least(jobs.retry_count, 60)) * interval '1 second',
+    updated_at = held.moment,
+    last_error = coalesce(nullif(held.error, ''), 'LEASE_EXPIRED')
+FROM held, actor
+WHERE jobs.ctid = held.place
+RETURNING jobs.job_id, jobs.attempt;
+
+-- settle_fail_alone(actor text, keys uuid[], owners text[], fences integer[], error text[], BACKOFF_MAX_SECONDS double precision, BACKOFF_BASE_SECONDS double precision)
+-- The same for one that somebody else has locked.
+-- cuts error to 2000 bytes
+WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
+given AS (
+    SELECT * FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::text[])
+        AS given (key, owner, fence, error)
+),
+held AS MATERIALIZED (
+    SELECT jobs.ctid AS place, clock_timestamp() AS moment, given.error
+    FROM given JOIN jobs ON jobs.job_id = given.key
+    WHERE jobs.state = 'RUNNING'
+        AND jobs.lease_owner = given.owner
+        AND jobs.attempt = given.fence
+        AND jobs.lease_expiry > clock_timestamp()
+    FOR NO KEY UPDATE OF jobs
+)
+UPDATE jobs
+SET
+    state = 'RETRY',
+    lease_owner = NULL,
+    lease_expiry = NULL,
+    retry_count = jobs.retry_count + 1,
+    next_attempt_at = held.moment + least($6::double precision, $7::double precision * 2 ^ least(jobs.retry_count, 60)) * interval '1 second',
+    updated_at = held.moment,
+    last_error = coalesce(nullif(held.error, ''), 'LEASE_EXPIRED')
+FROM held, actor
+WHERE jobs.ctid = held.place
+RETURNING jobs.job_id, jobs.attempt;
+
+-- sweep_fail(actor text, skip uuid[], most integer, BACKOFF_MAX_SECONDS double precision, BACKOFF_BASE_SECONDS double precision)
+-- All of them by the clock, some at a time. (spec/orchestrator/lifecycle.yaml: job.fail)
+-- cuts error to 2000 bytes
+WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
+due AS MATERIALIZED (
+    SELECT ctid AS place, clock_timestamp() AS moment, NULL::text AS error
+    FROM jobs
+    WHERE state = 'RUNNING'
+        -- A clock that is asked once can be looked up in the index.
+        AND lease_expiry < (SELECT clock_timestamp())
+        AND job_id <> ALL($2::uuid[])
+    ORDER BY lease_expiry
+    LIMIT $3::integer
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE jobs
+SET
+    state = 'RETRY',
+    lease_owner = NULL,
+    lease_expiry = NULL,
+    retry_count = jobs.retry_count + 1,
+    next_attempt_at = due.moment + least($4::double precision, $5::double precision * 2 ^ least(jobs.retry_count, 60)) * interval '1 second',
+    updated_at = due.moment,
+    last_error = coalesce(nullif(due.error, ''), 'LEASE_EXPIRED')
+FROM due, actor
+WHERE jobs.ctid = due.place
+RETURNING jobs.job_id;
+
+-- due_fail(skip uuid[], most integer)
+-- Which are due, where one of them stands in the way of the others.
+-- cuts error to 2000 bytes
+SELECT job_id
+    FROM jobs
+    WHERE state = 'RUNNING'
+        -- A clock that is asked once can be looked up in the index.
+        AND lease_expiry < (SELECT clock_timestamp())
+        AND job_id <> ALL($1::uuid[])
+ORDER BY lease_expiry
+LIMIT $2::integer;
+
+-- give_up_fail(actor text, keys uuid[], final boolean[], MAX_RETRIES integer)
+-- It failed more often than allowed, or for good. In the transaction that failed. (spec/orchestrator/lifecycle.yaml: job.fail)
+WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
+failed AS MATERIALIZED (
+    SELECT jobs.ctid AS place, clock_timestamp() AS moment
+    FROM unnest($2::uuid[], $3::boolean[]) AS given (key, final)
+    JOIN jobs ON jobs.job_id = given.key
+    WHERE jobs.state = 'RETRY'
+        AND (jobs.retry_count > $4::integer OR given.final)
+)
+UPDATE jobs
+SET
+    state = 'DEAD',
+    next_attempt_at = NULL,
+    updated_at = failed.moment
+FROM failed, actor
+WHERE jobs.ctid = failed.place
+RETURNING jobs.job_id;
+
+-- move_requeue(actor text, keys uuid[])
+-- The wait is over. (spec/orchestrator/lifecycle.yaml: job.requeue)
+WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
+given AS (
+    SELECT * FROM unnest($2::uuid[])
+        AS given (key)
+),
+found AS MATERIALIZED (
+    SELECT jobs.ctid AS place, clock_timestamp() AS moment
+    FROM given JOIN jobs ON jobs.job_id = given.key
+    WHERE jobs.state = 'RETRY'
+    ORDER BY jobs.job_id
+    FOR NO KEY UPDATE OF jobs
+)
+UPDATE jobs
+SET
+    state = 'QUEUED',
+    next_attempt_at = NULL,
+    updated_at = found.moment
+FROM found, actor
+WHERE jobs.ctid = found.place
+RETURNING jobs.job_id;
+
+-- sweep_requeue(actor text, MAX_RETRIES integer, skip uuid[], most integer)
+-- All of them by the clock, some at a time. (spec/orchestrator/lifecycle.yaml: job.requeue)
+WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
+due AS MATERIALIZED (
+    SELECT ctid AS place, clock_timestamp() AS moment
+    FROM jobs
+    WHERE state = 'RETRY'
+        -- A clock that is asked once can be looked up in the index.
+        AND next_attempt_at < (SELECT clock_timestamp())
+        AND retry_count <= $2::integer
+        AND job_id <> ALL($3::uuid[])
+    ORDER BY next_attempt_at
+    LIMIT $4::integer
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE jobs
+SET
+    state = 'QUEUED',
+    next_attempt_at = NULL,
+    updated_at = due.moment
+FROM due, actor
+WHERE jobs.ctid = due.place
+RETURNING jobs.job_id;
+
+-- due_requeue(skip uuid[], most integer)
+-- Which are due, where one of them stands in the way of the others.
+SELECT job_id
+    FROM jobs
+    WHERE state = 'RETRY'
+        -- A clock that is asked once can be looked up in the index.
+        AND next_attempt_at < (SELECT clock_timestamp())
+        AND job_id <> ALL($1::uuid[])
+ORDER BY next_attempt_at
+LIMIT $2::integer;
+
+-- sweep_requeue_giving_up(actor text, MAX_RETRIES integer, skip uuid[], most integer)
+-- It failed more often than allowed, or for good. (spec/orchestrator/lifecycle.yaml: job.requeue)
+WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
+due AS MATERIALIZED (
+    SELECT ctid AS place, clock_timestamp() AS moment
+    FROM jobs
+    WHERE state = 'RETRY'
+        -- A clock that is asked once can be looked up in the index.
+        AND next_attempt_at < (SELECT clock_timestamp())
+        AND retry_count > $2::integer
+        AND job_id <> ALL($3::uuid[])
+    ORDER BY next_attempt_at
+    LIMIT $4::integer
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE jobs
+SET
+    state = 'DEAD',
+    next_attempt_at = NULL,
+    updated_at = due.moment
+FROM due, actor
+WHERE jobs.ctid = due.place
+RETURNING jobs.job_id;
+
+-- move_bury(actor text, keys uuid[])
+-- It failed more often than allowed, or for good. (spec/orchestrator/lifecycle.yaml: job.bury)
+WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
+given AS (
+    SELECT * FROM unnest($2::uuid[])
+        AS given (key)
+),
+found AS MATERIALIZED (
+    SELECT jobs.ctid AS place, clock_timestamp() AS moment
+    FROM given JOIN jobs ON jobs.job_id = given.key
+    WHERE jobs.state = 'RETRY'
+    ORDER BY jobs.job_id
+    FOR NO KEY UPDATE OF jobs
+)
+UPDATE jobs
+SET
+    state = 'DEAD',
+    next_attempt_at = NULL,
+    updated_at = found.moment
+FROM found, actor
+WHERE jobs.ctid = found.place
+RETURNING jobs.job_id;
+
+-- renew(actor text, keys uuid[], owners text[], fences integer[], LEASE_SECONDS double precision)
+-- Makes a lease longer that has not ended; its holder alone may.
+WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
+held AS MATERIALIZED (
+    SELECT jobs.ctid AS place
+    FROM unnest($2::uuid[], $3::text[], $4::integer[]) AS given (key, owner, fence)
+    JOIN jobs ON jobs.job_id = given.key
+    WHERE jobs.state = 'RUNNING'
+        AND jobs.lease_owner = given.owner
+        AND jobs.attempt = given.fence
+        AND jobs.lease_expiry > clock_timestamp()
+    FOR NO KEY UPDATE OF jobs SKIP LOCKED
+)
+UPDATE jobs
+SET lease_expiry = clock_timestamp() + $5::double precision * interval '1 second'
+FROM held, actor
+WHERE jobs.ctid = held.place
+RETURNING jobs.job_id, jobs.attempt;
+
+-- holds(keys uuid[])
+-- Who holds the lease of each, and whether it goes on.
+SELECT
+    job_id, state, lease_owner, attempt,
+    state = 'RUNNING' AND lease_expiry > clock_timestamp() AS goes_on
+FROM jobs
+WHERE job_id = ANY($1::uuid[]);
+
+-- change(actor text, changed text[], job_type text, payload jsonb, key uuid)
+-- Puts other fields of a job that no transition touches.
+WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true))
+UPDATE jobs
+SET
+    job_type = CASE WHEN 'job_type' = ANY($2::text[]) THEN $3::text ELSE jobs.job_type END,
+    payload = CASE WHEN 'payload' = ANY($2::text[]) THEN $4::jsonb ELSE jobs.payload END
+FROM actor
+WHERE job_id = $5::uuid
+RETURNING
+    jobs.job_id,
+    jobs.job_type,
+    jobs.payload,
+    jobs.idempotency_key,
+    jobs.state,
+    jobs.retry_count,
+    jobs.attempt,
+    jobs.lease_owner,
+    jobs.lease_expiry,
+    jobs.next_attempt_at,
+    jobs.created_at,
+    jobs.updated_at,
+    jobs.result,
+    jobs.last_error;
+
+-- find(states text[], since timestamptz, until timestamptz, after_at timestamptz, after_key uuid, job_type text, idempotency_key text, retry_count integer, attempt integer, lease_owner text, last_error text, size integer)
+-- A page of the listing, newest first.
+-- Each state is read in its own order through the index, and only what one page needs of it.
+SELECT
+    jobs.job_id,
+    jobs.job_type,
+    jobs.payload,
+    jobs.idempotency_key,
+    jobs.state,
+    jobs.retry_count,
+    jobs.attempt,
+    jobs.lease_owner,
+    jobs.lease_expiry,
+    jobs.next_attempt_at,
+    jobs.created_at,
+    jobs.updated_at,
+    jobs.result,
+    jobs.last_error
+FROM unnest($1::text[]) AS wanted (state)
+CROSS JOIN LATERAL (
+    SELECT * FROM jobs AS one
+    WHERE one.state = wanted.state
+        AND one.created_at >= coalesce($2::timestamptz, '-infinity')
+        AND one.created_at < coalesce($3::timestamptz, 'infinity')
+        AND (one.created_at, one.job_id) < (coalesce($4::timestamptz, 'infinity'), coalesce($5::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
+        AND ($6::text IS NULL OR one.job_type = $6::text)
+        AND ($7::text IS NULL OR one.idempotency_key = $7::text)
+        AND ($8::integer IS NULL OR one.retry_count = $8::integer)
+        AND ($9::integer IS NULL OR one.attempt = $9::integer)
+        AND ($10::text IS NULL OR one.lease_owner = $10::text)
+        AND ($11::text IS NULL OR one.last_error = $11::text)
+    ORDER BY one.created_at DESC, one.job_id DESC
+    LIMIT $12::integer
+) AS jobs
+ORDER BY jobs.created_at DESC, jobs.job_id DESC
+LIMIT $12::integer;
+
+-- page_newest(states text[], offset bigint, size bigint)
+-- A part of the listing, the newest first.
+SELECT
+    jobs.job_id,
+    jobs.job_type,
+    jobs.payload,
+    jobs.idempotency_key,
+    jobs.state,
+    jobs.retry_count,
+    jobs.attempt,
+    jobs.lease_owner,
+    jobs.lease_expiry,
+    jobs.next_attempt_at,
+    jobs.created_at,
+    jobs.updated_at,
+    jobs.result,
+    jobs.last_error
+FROM jobs
+WHERE state = ANY($1::text[])
+ORDER BY created_at DESC, job_id
+OFFSET $2::bigint LIMIT $3::bigint;
+
+-- page_oldest(states text[], offset bigint, size bigint)
+-- A part of the listing, the oldest first.
+SELECT
+    jobs.job_id,
+    jobs.job_type,
+    jobs.payload,
+    jobs.idempotency_key,
+    jobs.state,
+    jobs.retry_count,
+    jobs.attempt,
+    jobs.lease_owner,
+    jobs.lease_expiry,
+    jobs.next_attempt_at,
+    jobs.created_at,
+    jobs.updated_at,
+    jobs.result,
+    jobs.last_error
+FROM jobs
+WHERE state = ANY($1::text[])
+ORDER BY created_at ASC, job_id
+OFFSET $2::bigint LIMIT $3::bigint;
+
+-- history(key uuid)
+-- Every state change of one job, oldest first.
+SELECT coalesce(from_state, ''), to_state, actor, fence, at
+FROM job_transitions
+WHERE job_id = $1::uuid
+ORDER BY number;
+
+-- census()
+-- How many there are in each state, and since when the oldest.
+SELECT state, count(*), coalesce(extract(epoch FROM clock_timestamp() - min(created_at)), 0)::double precision
+FROM jobs
+GROUP BY state;
+
+-- delete(actor text, key uuid, expected text)
+-- Takes one job back.
+WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
+gone AS (
+    DELETE FROM jobs USING actor
+    WHERE job_id = $2::uuid AND state = $3::text
+    RETURNING job_id
+),
+forgotten AS (
+    DELETE FROM job_transitions USING gone WHERE job_transitions.job_id = gone.job_id
+)
+SELECT job_id FROM gone;
+
+-- purge(actor text, older_than double precision, most integer)
+-- Deletes those that ended long ago, and their history.
+WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
+old AS MATERIALIZED (
+    SELECT ctid AS place FROM jobs
+    WHERE state IN ('SUCCESS', 'DEAD')
+        AND updated_at < (SELECT clock_timestamp() - $2::double precision * interval '1 second')
+    LIMIT $3::integer
+    FOR UPDATE SKIP LOCKED
+),
+gone AS (
+    DELETE FROM jobs USING old, actor WHERE jobs.ctid = old.place
+    RETURNING jobs.job_id
+),
+forgotten AS (
+    DELETE FROM job_transitions USING gone WHERE job_transitions.job_id = gone.job_id
+)
+SELECT job_id FROM gone;

@@ -1,0 +1,51 @@
+"""Everything the engine has to know of orchestrator.
+
+Generated from spec/orchestrator (sha256:aa5bd00f5b951b0d). Do not edit; run `nox -s generate`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from generated.orchestrator.callers import MATRIX, PRINCIPALS
+from generated.orchestrator.clients import CLIENTS
+from generated.orchestrator.deployments import DEPLOYMENTS
+from generated.orchestrator.errors import CONDITIONS, ROLES, UPSTREAM
+from generated.orchestrator.events import EVENTS
+from generated.orchestrator.lifecycle import LIFECYCLES
+from generated.orchestrator.methods import SERVICES
+from generated.orchestrator.policy import KEEPALIVE
+from generated.orchestrator.settings import RULES, SETTINGS, VARIABLES
+from runtime.tables import System
+
+SYSTEM: Final = System(
+    name="orchestrator",
+    digest="aa5bd00f5b951b0db9ceb1ec3d8ae18ba27743a7734230c601bfc89b9ff8d5c4",
+    services=SERVICES,
+    matrix=MATRIX,
+    principals=PRINCIPALS,
+    lifecycles=LIFECYCLES,
+    conditions=CONDITIONS,
+    roles=ROLES,
+    upstream=UPSTREAM,
+    events=EVENTS,
+    variables=VARIABLES,
+    variable_rules=RULES,
+    deployments=DEPLOYMENTS,
+    keepalive=KEEPALIVE,
+    message_bytes=4194304,
+    concurrent_streams=1024,
+    connections=1024,
+    shutdown_grace_ms=25000,
+    log_fields=("job_id",),
+    settings=SETTINGS,
+    clients=CLIENTS,
+    json_fields=frozenset(
+        (
+            "orchestrator.internal.v1.JobRow.payload",
+            "orchestrator.internal.v1.JobRow.result",
+            "orchestrator.v1.SubmitJobRequest.payload",
+        )
+    ),
+    enum_prefixes={"orchestrator.v1.Status": "STATUS_"},
+)

@@ -1,0 +1,92 @@
+"""The worker: runs job functions, and says of each run how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from generated.orchestrator.errors import GIVEN_BACK, RESULT_NOT_JSON, TIMED_OUT, UNKNOWN_JOB_TYPE
+from generated.orchestrator.events import LEASE_LOST, WORKER_STARTED
+from generated.orchestrator.lifecycle import JOB, JOB_COMPLETE, JOB_FAIL
+from generated.orchestrator.policy import ERROR_TEXT
+from generated.orchestrator.records import JobRecord
+from generated.orchestrator.settings import WorkerSettings
+from handlers.jobs import Job, JobFailed, JobFatal, find
+from runtime.call import Call
+from runtime.store import Held, KeptStore
+from runtime.text import cut
+from runtime.work import LeaseWorker, Outcome, Pace, Told
+from runtime.world import World
+
+
+class Worker:
+    """Knows job functions and the store, and no other component."""
+
+    def __init__(self, jobs: KeptStore[JobRecord], settings: WorkerSettings, world: World) -> None:
+        self._jobs = jobs
+        self._settings = settings
+        self._world = world
+
+    async def run(self, call: Call, stopping: asyncio.Event) -> None:
+        """Takes jobs and runs them until it is told to stop."""
+        settings = self._settings
+        assert JOB.lease is not None
+        worker = LeaseWorker(
+            self._jobs,
+            JOB.lease,
+            JOB.key,
+            settings.worker_id,
+            Pace(
+                slots=settings.worker_concurrency,
+                poll_s=settings.poll_interval_ms / 1000,
+                lease_s=settings.lease_seconds,
+                renew_s=settings.lease_renew_seconds,
+                grace_s=settings.shutdown_grace_seconds,
+            ),
+            self._perform,
+            Outcome(JOB_FAIL, {"error": GIVEN_BACK}),
+            Told(WORKER_STARTED, LEASE_LOST),
+        )
+        await worker.work(call, stopping)
+
+    async def _perform(self, record: JobRecord, held: Held) -> Outcome:
+        """Runs the function of a job. Whatever it raises is a failed run, and no more than that."""
+        function = find(record.job_type)
+        if function is None:
+            return _failed(f"{UNKNOWN_JOB_TYPE}: {record.job_type}")
+        seconds = function.timeout_s or self._settings.job_timeout_seconds
+        given = Job(
+            record.job_id,
+            record.job_type,
+            self._world,
+            payload=json.loads(record.payload),
+            attempt=held.fence,
+            token=record.job_id,
+        )
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                output = await function(given)
+        except JobFailed as failed:
+            return _failed(failed.summary, final=isinstance(failed, JobFatal))
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and _is_being_canceled():
+                raise
+            if isinstance(error, TimeoutError) and limit.expired():
+                return _failed(f"{TIMED_OUT}: it took longer than {seconds:g} s")
+            return _failed(f"{type(error).__name__}: {error}")
+        try:
+            return Outcome(JOB_COMPLETE, {"result": json.dumps(output.value, allow_nan=False)})
+        except (TypeError, ValueError):
+            return _failed(RESULT_NOT_JSON, final=True)
+
+
+def _failed(error: str, *, final: bool = False) -> Outcome:
+    """A failed run with its error, as text that a database takes."""
+    text = error.encode(errors="replace").decode().replace("\0", "")
+    return Outcome(JOB_FAIL, {"error": cut(text, ERROR_TEXT)}, final=final)
+
+
+def _is_being_canceled() -> bool:
+    """Whether the run is being stopped, rather than a job having canceled something of its own."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -1,0 +1,137 @@
+"""What goes back over HTTP: answers, and the one body that every refusal has."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import orjson
+
+from runtime.conditions import Condition, Failure
+from runtime.tables import System
+
+Headers = list[tuple[bytes, bytes]]
+JSON_TYPE = b"application/json"
+NO_STORE = (b"cache-control", b"no-store")
+CLOSE = (b"connection", b"close")
+_CHALLENGE = (b"www-authenticate", b"Bearer")
+
+_USUAL: Mapping[str, tuple[int, str]] = {
+    "malformed_body": (400, "the body is no JSON: {problem}"),
+    "route_not_found": (404, "nothing is at {path}"),
+    "method_not_allowed": (405, "{path} has no {method}; it has {allowed}"),
+    "body_too_large": (413, "the body has more than {limit} bytes"),
+    "unsupported_media_type": (415, "the body must be application/json, not {media_type}"),
+}
+"""How a node speaks whose system has no routes, and so no conditions for what can be wrong with them."""
+_BY_GRPC: Mapping[str, int] = {
+    "INVALID_ARGUMENT": 400,
+    "FAILED_PRECONDITION": 409,
+    "OUT_OF_RANGE": 400,
+    "UNAUTHENTICATED": 401,
+    "PERMISSION_DENIED": 403,
+    "NOT_FOUND": 404,
+    "ALREADY_EXISTS": 409,
+    "ABORTED": 409,
+    "RESOURCE_EXHAUSTED": 429,
+    "CANCELLED": 499,
+    "UNIMPLEMENTED": 501,
+    "UNAVAILABLE": 503,
+    "DEADLINE_EXCEEDED": 504,
+}
+"""For what another component answered in words that are not of this system."""
+
+
+class Answer(NamedTuple):
+    """A whole response."""
+
+    status: int
+    headers: Headers
+    body: bytes = b""
+
+
+Rename = Callable[[str], str]
+
+
+def answer(status: int, body: bytes, content_type: bytes = JSON_TYPE, *more: tuple[bytes, bytes]) -> Answer:
+    """An answer that nobody may keep."""
+    length = str(len(body)).encode()
+    return Answer(
+        status, [(b"content-type", content_type), NO_STORE, (b"content-length", length), *more], body
+    )
+
+
+def refusal(
+    status: int, code: str, message: str, field: str | None = None, *more: tuple[bytes, bytes]
+) -> Answer:
+    """The documented body of everything that is no success."""
+    told = {"code": code, "message": message}
+    if field is not None:
+        told["field"] = field
+    if status == 401:
+        more = (*more, _CHALLENGE)
+    return answer(status, orjson.dumps({"error": told}), JSON_TYPE, *more)
+
+
+def of_failure(failure: Failure, rename: Rename | None = None) -> Answer:
+    """A failure as its caller is told over HTTP."""
+    if not isinstance(failure, Condition):
+        return refusal(_BY_GRPC.get(failure.grpc, 500), failure.grpc, failure.message)
+    message, field = failure.message, failure.fields.get("field")
+    if field is not None and rename is not None:
+        message, field = rename(message), rename(str(field))
+    more: Headers = []
+    if failure.retry_after_s is not None:
+        more.append((b"retry-after", str(failure.retry_after_s).encode()))
+    named = None if field is None else str(field)
+    return refusal(failure.http, failure.code.upper(), message, named, *more)
+
+
+def renaming(names: Mapping[str, str]) -> Rename | None:
+    """Puts the names that JSON has for fields and values in the place of those of the spec.
+
+    What stands between quotes is somebody's data, not a name.
+    """
+    if not names:
+        return None
+    words = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+    pattern = re.compile(rf"'[^']*'|\b(?:{words})\b")
+
+    def rename(text: str) -> str:
+        return pattern.sub(lambda found: names.get(found[0], found[0]), text)
+
+    return rename
+
+
+class Refusals:
+    """The conditions that a transport raises itself, by their roles."""
+
+    def __init__(self, system: System) -> None:
+        self._roles = system.roles
+
+    def condition(self, role: str, **fields: str) -> Condition:
+        """The condition of a role. It is one of the spec wherever the spec has routes."""
+        if (found := self._roles.get(role)) is not None:
+            make: Callable[..., Condition] = found
+            return make(**{name: value for name, value in fields.items() if name in _taken(found)})
+        status, message = _USUAL[role]
+        return _usual(role, status, message.format(**fields))
+
+    def answer(self, role: str, *more: tuple[bytes, bytes], **fields: str) -> Answer:
+        """The same as an answer, with further headers."""
+        found = of_failure(self.condition(role, **fields))
+        return Answer(found.status, [*found.headers, *more], found.body)
+
+
+def _taken(condition: type[Condition]) -> frozenset[str]:
+    """What the message of a condition has a place for; a spec need not use all that it is offered."""
+    return frozenset(inspect.signature(condition).parameters)
+
+
+def _usual(role: str, status: int, message: str) -> Condition:
+    made: type[Condition] = type(
+        role, (Condition,), {"code": role, "grpc": "UNIMPLEMENTED", "http": status, "retry": "never"}
+    )
+    return made(message)

@@ -1,0 +1,221 @@
+"""The ASGI application of a node: finds the method of a request, and turns its outcome into an answer.
+
+It is written without a framework: the routes are tables already, and each layer would cost every call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, MutableMapping
+from typing import Any
+
+from runtime import log as events
+from runtime.conditions import Condition, Failure
+from runtime.dispatch import Endpoint
+from runtime.eager import resumed
+from runtime.grpc_client import REQUEST_ID_HEADER, TRACE_HEADER
+from runtime.grpc_server import LONGEST_REQUEST_ID
+from runtime.http.answers import CLOSE, NO_STORE, Answer, Refusals, answer, of_failure, refusal, renaming
+from runtime.http.codec import Codec
+from runtime.http.requests import (
+    Gone,
+    Receive,
+    RequestReader,
+    TooLarge,
+    WrongMedia,
+    body_of,
+    check_media,
+)
+from runtime.http.routes import Routes
+from runtime.http.values import Misread
+from runtime.identity import TOKEN_HEADER, Identity, Unproven
+from runtime.json_text import NotJson
+from runtime.log import Log
+from runtime.tables import Route, System
+from runtime.world import World
+
+Scope = MutableMapping[str, Any]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Respond = Callable[[Scope, Receive, Mapping[str, str]], Awaitable[Answer | None]]
+"""Takes the request and what its path says; None is for a client that has gone."""
+
+_MARGIN = 0.002
+"""By how much the timer is later than the deadline, so that the call sees itself as expired."""
+_LONGEST_PATH = 200
+_REQUEST_ID = REQUEST_ID_HEADER.encode()
+_TRACE = TRACE_HEADER.encode()
+_TOKEN = TOKEN_HEADER.encode()
+
+
+class App:
+    """What uvicorn calls for each request."""
+
+    def __init__(self, routes: Iterable[tuple[str, str, Respond]], refusals: Refusals, log: Log) -> None:
+        self._routes = Routes(routes)
+        self._refusals = refusals
+        self._log = log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            found = await self._respond(scope, receive)
+        except Exception as error:
+            found = self._fault(error, scope)
+        if found is not None:
+            await send({"type": "http.response.start", "status": found.status, "headers": found.headers})
+            await send({"type": "http.response.body", "body": found.body})
+
+    async def _respond(self, scope: Scope, receive: Receive) -> Answer | None:
+        resource = self._routes.find(scope["raw_path"])
+        if resource is None:
+            return self._refusals.answer("route_not_found", path=_shown_path(scope))
+        respond = resource.methods.get(scope["method"])
+        if respond is None:
+            allow = (b"allow", resource.allow.encode())
+            if scope["method"] == "OPTIONS":
+                return Answer(204, [NO_STORE, allow])
+            return self._refusals.answer(
+                "method_not_allowed",
+                allow,
+                path=_shown_path(scope),
+                method=scope["method"],
+                allowed=resource.allow,
+            )
+        return await respond(scope, receive, resource.parameters)
+
+    def _fault(self, error: Exception, scope: Scope) -> Answer:
+        """A fault of the transport itself. Nobody outside learns more than where to look for it."""
+        correlation = _request_id(dict(scope["headers"])) or f"{id(error):x}"
+        detail = "".join(traceback.format_exception(error))
+        self._log.write(
+            events.RPC_FAULT,
+            f"{type(error).__name__}: {error}",
+            fields={"request_id": correlation, "correlation_id": correlation, "detail": detail},
+        )
+        return of_failure(self._refusals.condition("unexpected", correlation_id=correlation))
+
+
+class Operation:
+    """One method over HTTP."""
+
+    def __init__(
+        self,
+        system: System,
+        endpoint: Endpoint,
+        route: Route,
+        identity: Identity,
+        world: World,
+        codec: Codec,
+        refusals: Refusals,
+        *,
+        max_body_bytes: int,
+        body_seconds: float,
+    ) -> None:
+        method = endpoint.method
+        self._endpoint = endpoint
+        self._reader = RequestReader(method, route, codec)
+        self._write = codec.writer(method.response)
+        self._status = route.status
+        self._identity = identity
+        self._world = world
+        self._refusals = refusals
+        self._rename = renaming(codec.renames(method.request))
+        self._allowed = system.matrix.get(method.path, {})
+        self._empty = method.request
+        self._patience = method.policy.deadline_ms / 1000
+        self._most = max_body_bytes
+        self._body_seconds = body_seconds
+
+    async def respond(self, scope: Scope, receive: Receive, path: Mapping[str, str]) -> Answer | None:
+        """Answers one request."""
+        headers = dict(scope["headers"])
+        caller = self._caller(scope, headers)
+        request_id, trace = _request_id(headers), _text(headers.get(_TRACE))
+        deadline = self._world.monotonic() + self._patience
+        try:
+            if isinstance(caller, Unproven) or caller not in self._allowed:
+                # Whoever may not call learns nothing of what is wrong with the request.
+                request: Any = self._empty()
+            elif self._reader.has_body:
+                body = await self._body(receive, headers)
+                deadline = self._world.monotonic() + self._patience
+                request = self._reader.from_body(body, path)
+            else:
+                request = self._reader.from_query(scope["query_string"], path)
+        except Gone:
+            return None
+        except TimeoutError:
+            message = f"the body did not come within {self._body_seconds:g} s"
+            return refusal(408, "REQUEST_TIMEOUT", message, None, CLOSE)
+        except (Misread, NotJson, TooLarge, WrongMedia) as problem:
+            condition = self._refused(problem)
+            self._endpoint.refuse(caller, condition, request_id, trace)
+            found = of_failure(condition)
+            # What is left of a body that is too large is not waited for.
+            return found._replace(headers=[*found.headers, CLOSE]) if type(problem) is TooLarge else found
+        try:
+            response = await self._within(
+                self._endpoint.answer(caller, request, deadline, request_id, trace), self._patience + _MARGIN
+            )
+        except Failure as failure:
+            return of_failure(failure, self._rename)
+        except TimeoutError:
+            return of_failure(
+                self._refusals.condition("deadline_exceeded", method=str(self._endpoint.method))
+            )
+        if self._status == 204:
+            return Answer(204, [NO_STORE])
+        return answer(self._status, self._write(response))
+
+    def _caller(self, scope: Scope, headers: Mapping[bytes, bytes]) -> str | Unproven:
+        uris = scope["state"].get("uris", ())
+        return self._identity.proven(
+            self._endpoint.method.path,
+            uris,
+            _text(headers.get(_TOKEN)),
+            host=_text(headers.get(b"host")) or "",
+        )
+
+    async def _body(self, receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
+        if b"content-type" in headers or b"content-encoding" in headers:
+            check_media(headers)
+        body: bytes = await self._within(
+            body_of(receive, headers.get(b"content-length"), self._most), self._body_seconds
+        )
+        if body:
+            check_media(headers)
+        return body
+
+    async def _within(self, work: Coroutine[Any, Any, Any], seconds: float) -> Any:
+        """Waits for something. Only what has to wait at all is given a timer."""
+        try:
+            waits_for = work.send(None)
+        except StopIteration as done:
+            return done.value
+        async with asyncio.timeout(seconds):
+            return await resumed(work, waits_for)
+
+    def _refused(self, problem: Exception) -> Condition:
+        if isinstance(problem, Misread):
+            return self._refusals.condition(
+                "invalid_request", field=problem.path or "body", problem=problem.problem
+            )
+        if isinstance(problem, NotJson):
+            return self._refusals.condition("malformed_body", problem=str(problem))
+        if isinstance(problem, TooLarge):
+            return self._refusals.condition("body_too_large", limit=str(self._most))
+        return self._refusals.condition("unsupported_media_type", media_type=str(problem))
+
+
+def _request_id(headers: Mapping[bytes, bytes]) -> str | None:
+    given = headers.get(_REQUEST_ID)
+    return given.decode("latin-1")[:LONGEST_REQUEST_ID] or None if given is not None else None
+
+
+def _text(header: bytes | None) -> str | None:
+    return None if header is None else header.decode("latin-1")
+
+
+def _shown_path(scope: Scope) -> str:
+    path: bytes = scope["raw_path"]
+    return path[:_LONGEST_PATH].decode("ascii", "replace")

@@ -1,0 +1,85 @@
+"""What every HTTP listener offers beside the methods: health, readiness, metrics, and the documents."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from importlib.resources import files
+from typing import Any
+
+import orjson
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+from runtime.http.answers import Answer, answer
+
+Problem = Callable[[], Awaitable[str | None]]
+"""Says why a node cannot do its work now; None if it can."""
+Respond = Callable[[Any, Any, Mapping[str, str]], Awaitable[Answer | None]]
+
+HEALTH, READY, METRICS, OPENAPI, DOCS = "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"
+_INLINE = re.compile(rb"<(script|style)>(.*?)</\1>", re.DOTALL)
+_HTML = b"text/html; charset=utf-8"
+
+
+class Readiness:
+    """Whether requests are welcome. A node is not ready until it is told so, nor once it begins to stop."""
+
+    def __init__(self, problem: Problem | None = None) -> None:
+        self._problem = problem
+        self.held_up: str | None = "the node is starting"
+
+    async def problem(self) -> str | None:
+        """What keeps the node from its work; None if nothing does."""
+        if self.held_up is not None:
+            return self.held_up
+        return None if self._problem is None else await self._problem()
+
+
+def watch_pages(readiness: Readiness, registry: CollectorRegistry) -> Iterator[tuple[str, str, Respond]]:
+    """For those who look after the node: routes for every one."""
+
+    async def health(_scope: Any, _receive: Any, _path: Mapping[str, str]) -> Answer:
+        return answer(200, b'{"alive":true}')
+
+    async def ready(_scope: Any, _receive: Any, _path: Mapping[str, str]) -> Answer:
+        problem = await readiness.problem()
+        if problem is None:
+            return answer(200, b'{"ready":true}')
+        return answer(503, orjson.dumps({"ready": False, "problem": problem}))
+
+    async def metrics(_scope: Any, _receive: Any, _path: Mapping[str, str]) -> Answer:
+        return answer(200, generate_latest(registry), CONTENT_TYPE_LATEST.encode())
+
+    yield "GET", HEALTH, health
+    yield "GET", READY, ready
+    yield "GET", METRICS, metrics
+
+
+def document_pages(system: str) -> Iterator[tuple[str, str, Respond]]:
+    """For those who write clients: the description of all routes, and a page that shows it."""
+    package = files(f"generated.{system}")
+    described = answer(200, package.joinpath("openapi.json").read_bytes())
+    html = package.joinpath("docs.html").read_bytes()
+    page = answer(200, html, _HTML, *_page_headers(html))
+
+    async def openapi(_scope: Any, _receive: Any, _path: Mapping[str, str]) -> Answer:
+        return described
+
+    async def docs(_scope: Any, _receive: Any, _path: Mapping[str, str]) -> Answer:
+        return page
+
+    yield "GET", OPENAPI, openapi
+    yield "GET", DOCS, docs
+
+
+def _page_headers(html: bytes) -> list[tuple[bytes, bytes]]:
+    """The page may run its own script, fetch from its own origin, and nothing else."""
+    hashes: dict[bytes, bytes] = {}
+    for kind, text in _INLINE.findall(html):
+        digest = base64.b64encode(hashlib.sha256(text).digest())
+        hashes[kind] = hashes.get(kind, b"") + b" 'sha256-" + digest + b"'"
+    policy = b"default-src 'none'; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+    policy += b"".join(b"; %s-src%s" % (kind, each) for kind, each in hashes.items())
+    return [(b"content-security-policy", policy), (b"x-content-type-options", b"nosniff")]

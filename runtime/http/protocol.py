@@ -1,0 +1,140 @@
+"""One HTTP connection: uvicorn's, with bounds on what it may ask for before there is a request to answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from runtime.http.answers import refusal
+from runtime.identity import URI_SCHEME
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a listener takes of one client, and how long it waits."""
+
+    connections: int
+    head_bytes: int = 32 * 1024
+    """The request line and all headers."""
+    head_seconds: float = 10.0
+    body_seconds: float = 20.0
+    idle_seconds: float = 60.0
+
+
+class _HeadTooLarge(Exception):
+    """More headers than anyone needs."""
+
+
+class Connection(HttpToolsProtocol):
+    """A connection of a client. What is no HTTP, too large or too slow is told so, and closed."""
+
+    def __init__(self, config: Config, state: ServerState, limits: Limits) -> None:
+        super().__init__(config, state, {})
+        self._limits = limits
+        self._in_head = False
+        self._head_seen = 0
+        self._head_size = 0
+        self._head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self._limits.connections:
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections; try again later")
+            return
+        certificate: Any = transport.get_extra_info("peercert")
+        if certificate:
+            self.app_state = {"uris": _uris(certificate)}
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head_is_there()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if self._in_head:
+            # Of a header that does not end the parser tells nothing, but it keeps all of it.
+            self._head_seen += len(data)
+            if self._head_seen > self._limits.head_bytes:
+                self._refuse_head()
+                return
+        if self._head_timer is None and (self._in_head or self._is_idle):
+            self._await_head()
+
+    def on_message_begin(self) -> None:
+        self._in_head, self._head_seen, self._head_size = True, 0, 0
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count(len(name) + len(value))
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        self._head_is_there()
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002
+        """What uvicorn says to bytes that the parser refuses, or that one of the callbacks above refused."""
+        if self._head_size > self._limits.head_bytes:
+            self._refuse_head()
+        else:
+            self._refuse(HTTPStatus.BAD_REQUEST, "this is no request of HTTP/1.1")
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether nothing is asked for and nothing will end the connection."""
+        return self.timeout_keep_alive_task is None and (self.cycle is None or self.cycle.response_complete)
+
+    def _count(self, size: int) -> None:
+        self._head_size += size
+        if self._head_size > self._limits.head_bytes:
+            raise _HeadTooLarge
+
+    def _await_head(self) -> None:
+        self._head_timer = self.loop.call_later(self._limits.head_seconds, self._head_is_late)
+
+    def _head_is_there(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _head_is_late(self) -> None:
+        self._head_timer = None
+        self._refuse(HTTPStatus.REQUEST_TIMEOUT, "the headers did not come in time")
+
+    def _refuse_head(self) -> None:
+        self._refuse(
+            HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+            f"the headers have more than {self._limits.head_bytes} bytes",
+        )
+
+    def _refuse(self, status: HTTPStatus, message: str) -> None:
+        """Answers outside of any request, and closes."""
+        if self.transport.is_closing():
+            return
+        self._head_is_there()
+        found = refusal(status, status.name, message, None, (b"connection", b"close"))
+        lines = [f"HTTP/1.1 {status.value} {status.phrase}".encode()]
+        lines += [name + b": " + value for name, value in found.headers]
+        self.transport.write(b"\r\n".join((*lines, b"", found.body)))
+        self.transport.close()
+
+
+def _uris(certificate: Mapping[str, Any]) -> tuple[bytes, ...]:
+    """The URI names of a client's certificate, as the other transport gives them."""
+    names = (value.encode() for kind, value in certificate.get("subjectAltName", ()) if kind == "URI")
+    return tuple(name for name in names if name.startswith(URI_SCHEME))

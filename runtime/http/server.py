@@ -1,0 +1,132 @@
+"""The HTTP listener of a node: its methods that have routes, and the pages that every listener has."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Iterable
+
+from uvicorn.config import Config
+from uvicorn.server import ServerState
+
+from runtime.dispatch import Endpoint
+from runtime.http.answers import Refusals
+from runtime.http.app import App, Operation, Respond
+from runtime.http.codec import Codec
+from runtime.http.pages import Problem, Readiness, document_pages, watch_pages
+from runtime.http.protocol import Connection, Limits
+from runtime.identity import Identity
+from runtime.log import Log
+from runtime.metrics import Metrics
+from runtime.tables import System
+from runtime.world import World
+
+_HANDSHAKE_SECONDS = 10.0
+_PAUSE = 0.02
+
+
+class HttpServer:
+    """Listens on one port. It answers from the start, but does not call itself ready until it is told to."""
+
+    def __init__(
+        self,
+        system: System,
+        endpoints: Iterable[Endpoint],
+        identity: Identity,
+        world: World,
+        log: Log,
+        metrics: Metrics,
+        *,
+        max_body_bytes: int | None = None,
+        problem: Problem | None = None,
+        tls: ssl.SSLContext | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self._tls = tls
+        self._limits = limits or Limits(system.connections)
+        self._readiness = Readiness(problem)
+        refusals, codec = Refusals(system), Codec(system)
+        routes: list[tuple[str, str, Respond]] = []
+        for endpoint in endpoints:
+            if (route := endpoint.method.route) is not None:
+                operation = Operation(
+                    system,
+                    endpoint,
+                    route,
+                    identity,
+                    world,
+                    codec,
+                    refusals,
+                    max_body_bytes=max_body_bytes or system.message_bytes,
+                    body_seconds=self._limits.body_seconds,
+                )
+                routes.append((route.method, route.path, operation.respond))
+        if routes:
+            routes += document_pages(system.name)
+        routes += watch_pages(self._readiness, metrics.registry)
+        self._config = _config(App(routes, refusals, log), self._limits)
+        self._state = ServerState()
+        self._server: asyncio.AbstractServer | None = None
+
+    async def start(self, host: str, port: int) -> int:
+        """Binds and listens; returns the port. Raises OSError when the port cannot be had."""
+        listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((host, port))
+        except (OSError, OverflowError) as error:
+            listener.close()
+            raise OSError(f"cannot listen on {host}:{port}: the port is taken or not allowed") from error
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: Connection(self._config, self._state, self._limits),
+            sock=listener,
+            ssl=self._tls,
+            backlog=min(self._limits.connections, 2048),
+            ssl_handshake_timeout=_HANDSHAKE_SECONDS if self._tls else None,
+        )
+        bound: int = listener.getsockname()[1]
+        return bound
+
+    def ready(self) -> None:
+        """Says that requests are welcome."""
+        self._readiness.held_up = None
+
+    async def stop(self, grace: float) -> None:
+        """Takes no new connections, lets each finish what it is at, and cuts off the rest after the grace."""
+        self._readiness.held_up = "the node is stopping"
+        if self._server is None:
+            return
+        self._server.close()
+        for connection in list(self._state.connections):
+            connection.shutdown()
+        try:
+            async with asyncio.timeout(grace):
+                while self._state.tasks:
+                    await asyncio.sleep(_PAUSE)
+        except TimeoutError:
+            for task in list(self._state.tasks):
+                task.cancel()
+        for connection in list(self._state.connections):
+            connection.transport.close()
+
+
+def _config(app: App, limits: Limits) -> Config:
+    """Uvicorn without what would differ between equal answers, and without a log of its own."""
+    config = Config(
+        app,
+        http=Connection,
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        log_level=logging.CRITICAL,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=int(limits.idle_seconds),
+    )
+    config.load()
+    return config

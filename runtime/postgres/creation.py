@@ -1,0 +1,113 @@
+"""New entities: added, or found under what no two of them share. The unique constraint alone decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Generic
+
+from runtime.call import Call
+from runtime.postgres.batch import Batch
+from runtime.postgres.rows import as_key
+from runtime.postgres.table import Table
+from runtime.store import GuardBreach, Record, Unstorable
+
+_ATTEMPTS = 3
+"""An entity that was found and then purged before it could be read is created after all."""
+
+
+class Creation(Generic[Record]):
+    """Creates the entities of one kind."""
+
+    def __init__(self, table: Table[Record]) -> None:
+        self._table = table
+        self._unique = table.kept.unique or (table.lifecycle.key,)
+        self._takes = [name for name in table.statements["create"].takes if name != "actor"]
+        self._creating: dict[str, Batch[Record, tuple[Record, bool]]] = {}
+
+    async def one(self, record: Record, call: Call) -> tuple[Record, bool]:
+        """Adds an entity or finds its like; calls that wait at the same moment share a statement."""
+        self._require_creator(call)
+        batch = self._creating.get(call.caller)
+        if batch is None:
+            batch = self._creating[call.caller] = self._creator(call.caller)
+        made = await self._table.answer(batch(record))
+        self._created(call, made)
+        return made
+
+    async def all(self, records: Sequence[Record], call: Call) -> list[tuple[Record, bool]]:
+        """Adds all entities or none, in one statement."""
+        self._require_creator(call)
+        made = await self._table.answer(self._create(call.caller, records))
+        for each in made:
+            self._created(call, each)
+        return made
+
+    def _creator(self, actor: str) -> Batch[Record, tuple[Record, bool]]:
+        async def create(records: Sequence[Record]) -> Sequence[tuple[Record, bool] | Exception]:
+            try:
+                return await self._create(actor, records)
+            except Unstorable as error:
+                if len(records) == 1:
+                    return [error]
+                # One of them cannot be stored; the others only happened to come with it.
+                return [(await create([each]))[0] for each in records]
+
+        return Batch(create, lanes=2)
+
+    async def _create(self, actor: str, records: Sequence[Record]) -> list[tuple[Record, bool]]:
+        first = {self._identity(each): each for each in reversed(records)}
+        left, made, new = dict(first), dict[Any, Record](), set[Any]()
+        for _ in range(_ATTEMPTS):
+            added = self._read(
+                await self._table.run("create", actor=actor, **self._columns([*left.values()]))
+            )
+            new |= added.keys()
+            made |= added
+            left = {each: record for each, record in left.items() if each not in made}
+            if not left:
+                break
+            made |= self._read(await self._find([*left]))
+            left = {each: record for each, record in left.items() if each not in made}
+            if not left:
+                break
+        if left:
+            raise GuardBreach(f"a {self._table.lifecycle.entity} was neither created nor found")
+        return [
+            (made[each], each in new and record is first[each])
+            for record in records
+            for each in (self._identity(record),)
+        ]
+
+    async def _find(self, identities: Sequence[tuple[Any, ...]]) -> Sequence[Any]:
+        columns = dict(zip(self._unique, map(list, zip(*identities, strict=True)), strict=True))
+        if not self._table.kept.unique:
+            (keys,) = columns.values()
+            found = [await self._table.run("get", key=as_key(key)) for key in keys]
+            return [row for rows in found for row in rows]
+        return await self._table.run("find_unique", **columns)
+
+    def _read(self, rows: Sequence[Any]) -> dict[Any, Record]:
+        records = [self._table.rows.read(row) for row in rows]
+        return {self._identity(each): each for each in records}
+
+    def _identity(self, record: Any) -> tuple[Any, ...]:
+        return tuple(getattr(record, name) for name in self._unique)
+
+    def _columns(self, records: Sequence[Any]) -> dict[str, list[Any]]:
+        columns = {name: [getattr(each, name) for each in records] for name in self._takes}
+        key = self._table.lifecycle.key
+        columns[key] = [as_key(each) for each in columns[key]]
+        return columns
+
+    def _require_creator(self, call: Call) -> None:
+        lifecycle = self._table.lifecycle
+        if call.caller not in lifecycle.creators:
+            allowed = ", ".join(sorted(lifecycle.creators))
+            raise self._table.denied(call, f"only {allowed} may create a {lifecycle.entity}")
+
+    def _created(self, call: Call, made: tuple[Any, bool]) -> None:
+        record, is_new = made
+        if is_new:
+            lifecycle = self._table.lifecycle
+            self._table.metrics.transition(lifecycle.entity, "create", call.caller)
+            self._table.tell(call, "create", getattr(record, lifecycle.key), None, lifecycle.initial)

@@ -1,0 +1,52 @@
+"""The generated statements of an entity, read from the SQL file that has them all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+_NAME = re.compile(r"^-- ([a-z_]+)\((.*)\)$")
+_CUT = re.compile(r"^-- cuts (\w+) to (\d+) bytes$")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement: its text, what it takes in order, and texts that it keeps only the beginning of."""
+
+    name: str
+    text: str
+    takes: Mapping[str, str]
+    """Names and types."""
+    cuts: Mapping[str, int] = field(default_factory=dict)
+
+    def arguments(self, variables: Mapping[str, Any], given: Mapping[str, Any]) -> list[Any]:
+        """What it takes, in order. Names in capitals are variables of the environment."""
+        return [variables[name] if name.isupper() else given[name] for name in self.takes]
+
+
+@cache
+def statements(system: str, entity: str) -> Mapping[str, Statement]:
+    """Every statement of an entity by its name."""
+    return parsed(files(f"generated.{system}").joinpath("sql", f"{entity}.sql").read_text(encoding="utf-8"))
+
+
+def parsed(text: str) -> dict[str, Statement]:
+    """The statements of a file; a comment with a name and what it takes begins each."""
+    found: dict[str, Statement] = {}
+    name, takes, cuts, lines = "", "", dict[str, int](), list[str]()
+    for line in [*text.splitlines(), "-- end()"]:
+        if match := _NAME.match(line):
+            if name:
+                body = "\n".join(lines).strip().removesuffix(";")
+                parameters = dict(part.split(" ", 1) for part in takes.split(", ") if part)
+                found[name] = Statement(name, f"-- {name}\n{body}", parameters, cuts)
+            name, takes, cuts, lines = match[1], match[2], {}, []
+        elif match := _CUT.match(line):
+            cuts[match[1]] = int(match[2])
+        elif not line.startswith("--"):
+            lines.append(line)
+    return found

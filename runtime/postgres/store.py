@@ -1,0 +1,266 @@
+"""The store in PostgreSQL: a transition is one guarded statement, behind which stand triggers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Generic
+from uuid import UUID
+
+from runtime import log as events
+from runtime.call import Call
+from runtime.guard import require_edge
+from runtime.metrics import Metrics
+from runtime.postgres.batch import Batch
+from runtime.postgres.creation import Creation
+from runtime.postgres.database import Database
+from runtime.postgres.leases import Leases
+from runtime.postgres.rows import as_key, is_key
+from runtime.postgres.sweeping import Sweeping
+from runtime.postgres.table import Table
+from runtime.postgres.upkeep import Upkeep
+from runtime.store import Change, GuardBreach, Held, Moved, NoSuchEntity, Record
+from runtime.tables import Lifecycle, System, Transition
+
+PURGED_AT_ONCE = 1000
+
+_Move = tuple[UUID, Mapping[str, str]]
+"""A key, and what was given with it."""
+
+
+class PostgresStore(Generic[Record]):
+    """The entities of one kind. Any number of processes may have one over the same table."""
+
+    def __init__(
+        self,
+        system: System,
+        lifecycle: Lifecycle,
+        record: type[Record],
+        database: Database,
+        metrics: Metrics,
+        values: Mapping[str, Any],
+    ) -> None:
+        self._table = Table(system, lifecycle, record, database, metrics, values)
+        self._lifecycle = lifecycle
+        self._creation = Creation(self._table)
+        self._leases = Leases(self._table, lifecycle.lease) if lifecycle.lease else None
+        self._sweeping = Sweeping(self._table)
+        self._moving: dict[tuple[int, int, str], Batch[_Move, Moved | None]] = {}
+        self._upkeep = Upkeep(self._table, system.name)
+        if self._leases is not None:
+            self._leases.looked = self._upkeep.looked
+        metrics.watch(self._upkeep)
+
+    async def open(self, log: events.Log) -> None:
+        """Prepares the database and begins to listen. One that is away is waited for in the background."""
+        await self._upkeep.open(log)
+
+    async def close(self) -> None:
+        """Stops listening and counting; the connections are closed by whoever opened the database."""
+        await self._upkeep.close()
+
+    async def create(self, record: Record, call: Call) -> Record:
+        made, is_new = await self.create_or_find(record, call)
+        if not is_new:
+            key = getattr(record, self._lifecycle.key)
+            raise GuardBreach(f"{self._lifecycle.entity} {key} exists already")
+        return made
+
+    async def create_or_find(self, record: Record, call: Call) -> tuple[Record, bool]:
+        return await self._creation.one(record, call)
+
+    async def create_or_find_all(self, records: Sequence[Record], call: Call) -> list[tuple[Record, bool]]:
+        return await self._creation.all(records, call)
+
+    async def get(self, key: str) -> Record | None:
+        if not is_key(key):
+            return None
+        rows = await self._table.answer(self._table.run("get", key=as_key(key)))
+        return self._table.rows.read(rows[0]) if rows else None
+
+    async def move(self, key: str, source: int, target: int, call: Call, **given: str) -> Moved:
+        edge = self._plain(source, target, call)
+        if not is_key(key):
+            raise NoSuchEntity(key)
+        batch = self._moving.get((source, target, call.caller))
+        if batch is None:
+            batch = self._moving[source, target, call.caller] = Batch(self._mover(edge, call.caller), lanes=2)
+        moved = await self._table.answer(batch((as_key(key), given)))
+        if moved is None:
+            raise NoSuchEntity(key)
+        if moved.applied:
+            self._table.applied(call, edge, key)
+        else:
+            self._tell_ignored(call, key, edge, moved.state)
+        return moved
+
+    async def move_all(self, keys: Sequence[str], source: int, target: int, call: Call) -> int:
+        edge = self._plain(source, target, call)
+        known = [as_key(key) for key in keys if is_key(key)]
+        rows = await self._table.answer(self._send_moves(edge, call.caller, [(key, {}) for key in known]))
+        for row in rows:
+            self._table.applied(call, edge, str(row))
+        return len(rows)
+
+    async def acquire(self, owner: str, call: Call) -> Record | None:
+        return await self._leased().acquire(owner, call)
+
+    async def renew(self, key: str, held: Held) -> bool:
+        return is_key(key) and await self._leased().renew(key, held)
+
+    async def settle(
+        self, key: str, target: int, held: Held, call: Call, *, final: bool = False, **given: str | None
+    ) -> int:
+        return await self._leased().settle(key, target, held, call, final=final, **given)
+
+    async def sweep(self, transition: Transition, call: Call) -> int:
+        return await self._sweeping.sweep(transition, call)
+
+    async def update(self, key: str, **changes: Any) -> Record:
+        free = set(self._table.statements["change"].takes) - {"actor", "changed", "key"}
+        if breached := sorted(changes.keys() - free):
+            raise GuardBreach(
+                f"{', '.join(breached)} of a {self._lifecycle.entity} changes only with its state, or never"
+            )
+        if not is_key(key):
+            raise NoSuchEntity(key)
+        given = {**dict.fromkeys(free), **changes}
+        work = self._table.run("change", actor="", changed=[*changes], key=as_key(key), **given)
+        rows = await self._table.answer(work)
+        if not rows:
+            raise NoSuchEntity(key)
+        return self._table.rows.read(rows[0])
+
+    async def delete(self, key: str, expected: int, call: Call) -> Moved:
+        self._require_deleter(call)
+        if not is_key(key):
+            raise NoSuchEntity(key)
+        lifecycle = self._lifecycle
+        if expected in lifecycle.deletable:
+            work = self._table.run(
+                "delete", actor=call.caller, key=as_key(key), expected=lifecycle.states[expected]
+            )
+            if await self._table.answer(work):
+                self._table.metrics.transition(lifecycle.entity, "delete", call.caller)
+                self._table.tell(call, "delete", key, expected, None)
+                return Moved(True, expected)
+        current = await self._states([as_key(key)])
+        if not current:
+            raise NoSuchEntity(key)
+        return Moved(False, current[as_key(key)])
+
+    async def purge(self, older_than_s: float, call: Call) -> int:
+        self._require_deleter(call)
+        purged = 0
+        while True:
+            work = self._table.run(
+                "purge", actor=call.caller, older_than=float(older_than_s), most=PURGED_AT_ONCE
+            )
+            rows = await self._table.answer(work)
+            for row in rows:
+                self._table.metrics.transition(self._lifecycle.entity, "delete", call.caller)
+                self._table.tell(call, "delete", str(row[0]), None, None)
+            purged += len(rows)
+            if len(rows) < PURGED_AT_ONCE:
+                return purged
+
+    async def page(
+        self, states: Collection[int], offset: int, size: int, *, newest_first: bool
+    ) -> tuple[list[Record], bool]:
+        name = "page_newest" if newest_first else "page_oldest"
+        work = self._table.run(name, states=self._names(states), offset=offset, size=size + 1)
+        rows = await self._table.answer(work)
+        return [self._table.rows.read(row) for row in rows[:size]], len(rows) > size
+
+    async def find(
+        self,
+        *,
+        states: Collection[int] = (),
+        equal: Mapping[str, object] = MappingProxyType({}),
+        since: datetime | None = None,
+        until: datetime | None = None,
+        after: tuple[datetime, str] | None = None,
+        size: int = 50,
+    ) -> list[Record]:
+        given: dict[str, Any] = dict.fromkeys(self._table.statements["find"].takes)
+        if unknown := sorted(equal.keys() - given.keys()):
+            raise ValueError(f"a listing cannot be narrowed by {', '.join(unknown)}")
+        given.update(equal)
+        given.update(states=self._names(states), since=since, until=until, size=size)
+        if after is not None:
+            given.update(after_at=after[0], after_key=as_key(after[1]))
+        rows = await self._table.answer(self._table.run("find", **given))
+        return [self._table.rows.read(row) for row in rows]
+
+    async def history(self, key: str) -> list[Change]:
+        if not is_key(key):
+            return []
+        rows = await self._table.answer(self._table.run("history", key=as_key(key)))
+        return [Change(*row) for row in rows]
+
+    async def awaited(self, timeout_s: float) -> bool:
+        return await self._upkeep.awaited(timeout_s)
+
+    async def problem(self) -> str | None:
+        return await self._upkeep.problem()
+
+    def _mover(self, edge: Transition, actor: str) -> Any:
+        async def move(asked: Sequence[_Move]) -> Sequence[Moved | None]:
+            first = {ask[0]: ask for ask in reversed(asked)}
+            moved = set(await self._send_moves(edge, actor, [*first.values()]))
+            left = await self._states([key for key in first if key not in moved])
+            states = {**dict.fromkeys(moved, edge.target), **left}
+            return [
+                Moved(ask is first[ask[0]] and ask[0] in moved, states[ask[0]]) if ask[0] in states else None
+                for ask in asked
+            ]
+
+        return move
+
+    async def _send_moves(self, edge: Transition, actor: str, asked: Sequence[_Move]) -> list[Any]:
+        statement = f"move_{edge.name}"
+        taken = self._table.taken(statement, edge, [given for _, given in asked])
+        rows = await self._table.run(statement, actor=actor, keys=[key for key, _ in asked], **taken)
+        return [row[0] for row in rows]
+
+    async def _states(self, keys: Sequence[Any]) -> dict[Any, int]:
+        if not keys:
+            return {}
+        rows = await self._table.run("states", keys=list(keys))
+        return {row[0]: self._table.rows.number[row[1]] for row in rows}
+
+    def _plain(self, source: int, target: int, call: Call) -> Transition:
+        """An edge that is driven without a lease."""
+        lifecycle = self._lifecycle
+        require_edge(self._table.roles, lifecycle, call.caller, call.method, source, target)
+        edge = lifecycle.edges[source, target]
+        if lifecycle.lease is not None and lifecycle.lease.state in (source, target):
+            way = "acquire" if target == lifecycle.lease.state else "settle"
+            raise GuardBreach(f"{edge.name} goes with the lease of a {lifecycle.entity}: use {way}")
+        return edge
+
+    def _leased(self) -> Leases[Record]:
+        if self._leases is None:
+            raise GuardBreach(f"a {self._lifecycle.entity} has no lease")
+        return self._leases
+
+    def _require_deleter(self, call: Call) -> None:
+        lifecycle = self._lifecycle
+        if call.caller not in lifecycle.deleters:
+            allowed = ", ".join(sorted(lifecycle.deleters)) or "nobody"
+            raise self._table.denied(call, f"only {allowed} may delete a {lifecycle.entity}")
+
+    def _names(self, states: Collection[int]) -> list[str]:
+        return [self._lifecycle.states[state] for state in states or self._lifecycle.states]
+
+    def _tell_ignored(self, call: Call, key: str, edge: Transition, current: int) -> None:
+        lifecycle = self._lifecycle
+        if current in lifecycle.terminal and edge.target in lifecycle.terminal - {current}:
+            call.tell(
+                events.TERMINAL_WRITE_IGNORED,
+                f"{lifecycle.entity} is {lifecycle.states[current]} already",
+                **{lifecycle.key: key},
+                expected_status=lifecycle.states[edge.source],
+                current_status=lifecycle.states[current],
+            )
