@@ -1,4 +1,4 @@
-"""`python -m runtime.certs <system>.<deployment>`: a private authority and a short-lived certificate a node.
+"""`python -m runtime.certs <system>.<deployment>`: a private authority and short-lived certificates.
 
 The authority's key is never written: nothing that is left on a disk can sign another certificate. To renew is
 therefore to make a new authority, which `--force` does.
@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from runtime.deployment_argument import Chosen, DeploymentCommand, deployment_argument
+from runtime.systems import outside_principals
 from runtime.tables import Deployment, Node, System
 from runtime.tls import server_name
 
@@ -113,13 +114,16 @@ def make_certificates(system: System, deployment: str, folder: Path, *, days: in
 
 
 def identities(system: System, deployment: Deployment) -> dict[str, list[str]]:
-    """Who the nodes of a deployment prove to be, each with the host names it goes by."""
+    """Who the nodes of a deployment and their callers outside prove to be, each with its host names."""
     found: dict[str, list[str]] = {}
     for node in deployment.nodes.values():
         host = node.name.replace("_", "-")
         replicas = [f"{host}-{place}" for place in range(node.replicas)] if node.replicas > 1 else []
         components = [server_name(system.name, component) for component in node.hosts]
         found.setdefault(identity(node), []).extend((*components, host, *replicas))
+    for name in outside_principals(system):
+        if "certificate" in system.principals[name].proofs:
+            found.setdefault(name, [])
     return found
 
 
@@ -166,7 +170,7 @@ def _write(path: Path, content: bytes, mode: int) -> None:
 )
 @click.option("--force", is_flag=True, help="Replace an authority that is there already.")
 def command(chosen: Chosen, out: Path, days: int, force: bool) -> None:
-    """Make a private authority and a certificate for each node of a deployment."""
+    """Make a private authority, and a certificate for each node and each caller outside that has one."""
     if (out / AUTHORITY_FILE).exists() and not force:
         raise click.ClickException(
             f"{out / AUTHORITY_FILE} is there already. --force makes a new authority and new certificates; "

@@ -28,19 +28,22 @@ def connect(
     addresses: str | Sequence[str],
     *,
     ca_file: str | None = None,
+    cert_file: str | None = None,
+    key_file: str | None = None,
     token: str | None = None,
 ) -> Client:
     """A client of the ingress nodes of a deployment. It opens nothing until the first call.
 
     Several addresses are the nodes of a deployment in their fixed order; each call goes to the one that owns
-    what it is about. With a CA file it talks TLS. A token proves a principal that has one; without, the
-    caller is anonymous.
+    what it is about. With a CA file it talks TLS. A certificate or a token proves a principal that has one;
+    without, the caller is anonymous.
     """
     tables = load_system(system) if isinstance(system, str) else system
     found = (addresses,) if isinstance(addresses, str) else tuple(addresses)
     if not found:
         raise ValueError("a client needs at least one address")
-    tls = Credentials(Path(ca_file).read_bytes()) if ca_file is not None else None
+    own = [Path(each).read_bytes() for each in (cert_file, key_file) if each is not None]
+    tls = Credentials(Path(ca_file).read_bytes(), *own) if ca_file is not None else None
     return Client(tables, lambda _component: found, tls=tls, token=token)
 
 

@@ -12,10 +12,14 @@ import asyncio
 import importlib
 import json
 import os
+import secrets
+import ssl
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,7 +28,7 @@ from rich.console import Console
 
 from runtime.certs import make_certificates
 from runtime.client import connect
-from runtime.systems import load_system
+from runtime.systems import load_system, outside_principals
 from runtime.tables import Deployment, Method, Node, System
 
 IMAGE_USER = 10001
@@ -58,6 +62,7 @@ class Proof:
         self._deployment = deployment
         self._console = console
         self._certificates = certificates
+        self._passwords = {f"{each.upper()}_PASSWORD": secrets.token_hex(16) for each in deployment.servers}
         folder = Path("generated", system.name, "deploy", deployment.name)
         self._compose = ["docker", "compose", "-f", str(folder / "compose.yaml")]
 
@@ -71,15 +76,55 @@ class Proof:
     def demo(self) -> None:
         """Runs the system's own demo through the published ports."""
         self._say("the demo, through the published port")
-        addresses = [f"127.0.0.1:{port}" for port in self._published()]
+        ingress = self._deployment.nodes[self._deployment.ingress[0]]
+        addresses = [f"127.0.0.1:{port}" for port in self._published(ingress.port_variable)]
         show = importlib.import_module(f"handlers.{self._system.name}.demo").demo
 
         async def run() -> bool:
-            async with connect(self._system, addresses, ca_file=str(self._certificates / "ca.crt")) as client:
+            async with connect(self._system, addresses, **self._proof_of_caller()) as client:
                 return bool(await show(client, self._console) == 0)
 
         if not asyncio.run(run()):
             raise SystemExit("The demo did not come out as expected.")
+
+    def http(self) -> None:
+        """Asks over HTTPS: ready to everyone, a listing to a proven caller and to nobody else."""
+        ingress = self._deployment.nodes[self._deployment.ingress[0]]
+        if ingress.http is None:
+            return
+        (port,) = self._published(ingress.http.port_variable)
+        proof = self._proof_of_caller()
+        context = ssl.create_default_context(cafile=proof["ca_file"])
+        self._expect(f"https://127.0.0.1:{port}/readyz", context, 200)
+        route = next(
+            method.route.path
+            for name in ingress.serves
+            for method in self._system.services[name].methods
+            if method.route is not None and method.route.method == "GET" and "{" not in method.route.path
+        )
+        self._expect(f"https://127.0.0.1:{port}{route}", context, 401)
+        context.load_cert_chain(proof["cert_file"], proof["key_file"])
+        self._expect(f"https://127.0.0.1:{port}{route}", context, 200)
+
+    def _expect(self, url: str, context: ssl.SSLContext, status: int) -> None:
+        try:
+            with urllib.request.urlopen(url, context=context, timeout=10) as answer:
+                seen = answer.status
+        except urllib.error.HTTPError as error:
+            seen = error.code
+        self._say(f"GET {url}: {seen}")
+        if seen != status:
+            raise SystemExit(f"{url} answered {seen} instead of {status}.")
+
+    def _proof_of_caller(self) -> dict[str, str]:
+        """What a caller outside needs: the authority, and a certificate where callers prove themselves."""
+        found = {"ca_file": str(self._certificates / "ca.crt")}
+        for name in outside_principals(self._system):
+            if "certificate" in self._system.principals[name].proofs:
+                found["cert_file"] = str(self._certificates / f"{name}.crt")
+                found["key_file"] = str(self._certificates / f"{name}.key")
+                break
+        return found
 
     def denial(self) -> None:
         """Lets a node call something that it may not, with its own valid certificate."""
@@ -131,12 +176,14 @@ class Proof:
     def _service(self, node: str) -> str:
         return node if self._deployment.nodes[node].replicas == 1 else f"{node}-0"
 
-    def _published(self) -> list[int]:
+    def _published(self, variable: str | None) -> list[int]:
+        """The ports outside behind which the ingress nodes listen on the port of a variable."""
+        inside = os.environ.get(variable or "") or self._system.variables[variable or ""].default
         ports = [
             (each["Service"], published["PublishedPort"])
             for each in self._containers()
             for published in each["Publishers"] or ()
-            if published["PublishedPort"]
+            if published["PublishedPort"] and str(published["TargetPort"]) == inside
         ]
         return [port for _, port in sorted(set(ports))]
 
@@ -154,7 +201,7 @@ class Proof:
         return [json.loads(line) for line in self._run("ps", "--all", "--format", "json").splitlines()]
 
     def _run(self, *arguments: str, check: bool = True) -> str:
-        environ = {**os.environ, "CERTS_DIR": str(self._certificates)}
+        environ = {**self._passwords, **os.environ, "CERTS_DIR": str(self._certificates)}
         done = subprocess.run(
             [*self._compose, *arguments], env=environ, capture_output=True, text=True, check=False
         )
@@ -184,6 +231,7 @@ def main(arguments: Sequence[str]) -> int:
         try:
             proof.up()
             proof.demo()
+            proof.http()
             if not deployment.in_process:
                 proof.denial()
             proof.kill()

@@ -7,7 +7,7 @@ import subprocess
 
 from bench.peers.findings import Rate
 from bench.peers.server import Database, Server
-from runtime.embedded.postgres import program
+from runtime.embedded.programs import program
 
 BULK = 1000
 """Jobs of a call; what our API takes at most, and what the script of pgbench has."""

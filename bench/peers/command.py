@@ -1,4 +1,4 @@
-"""`nox -s bench -- orchestrator`: the orchestrator beside procrastinate, pgqueuer and pgbench, with its goals."""
+"""`nox -s bench -- orchestrator`: the orchestrator beside procrastinate, pgqueuer and pgbench."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from bench.peers.measure import Bench, Stuck
 from bench.peers.run import Run
 from bench.peers.server import Server, SqlFailed, serving
 from bench.report import peers_page, peers_tables
-from runtime.embedded.postgres import EmbeddedError
+from runtime.embedded.programs import EmbeddedError
 
 RESULTS = Path(__file__).parents[1] / "results"
 KEPT = "orchestrator.json"
 FULL = Sizes(
     rounds=3,
     single=1500,
-    in_flight=16,
+    crowded=6000,
     bulk=20_000,
     drain=20_000,
     drain_at_most_s=20.0,
@@ -41,7 +41,7 @@ FULL = Sizes(
 QUICK = Sizes(
     rounds=1,
     single=300,
-    in_flight=16,
+    crowded=2000,
     bulk=10_000,
     drain=5_000,
     drain_at_most_s=3.0,

@@ -86,7 +86,9 @@ class Sizes(Record):
 
     rounds: int
     single: int
-    in_flight: int
+    """Submits one at a time."""
+    crowded: int
+    """Submits with 16 in flight."""
     bulk: int
     drain: int
     drain_at_most_s: float

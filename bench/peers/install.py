@@ -48,7 +48,7 @@ print(json.dumps({name: importlib.metadata.version(name) for name in sys.argv[1:
 
 
 def installed(folder: Path = KEPT) -> Environment:
-    """The environment; made with uv where that is there, else with what Python has, unless it is up to date."""
+    """The environment; made with uv where there is one, else with pip, unless it is up to date."""
     found = Environment(folder)
     stamp, wanted = folder / _STAMP, hashlib.sha256(WANTED.read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text() == wanted:

@@ -11,7 +11,12 @@ from bench.peers.goals import TITLES
 from bench.peers.measure import Bench
 
 Tell = Callable[[str], None]
-SUBMITS: Mapping[Measure, tuple[str, int]] = {"single-1": ("single", 1), "single-16": ("single", 16)}
+SUBMITS: Mapping[Measure, tuple[str, str, int]] = {
+    "single-1": ("single", "single", 1),
+    "single-16": ("single", "crowded", 16),
+    "bulk": ("bulk", "bulk", BULK),
+}
+"""What a producer does, which size says how often, and how many at a time."""
 
 
 class Run:
@@ -25,9 +30,10 @@ class Run:
         self._tell = tell
 
     def age(self) -> None:
-        """Gives every queue a past: as many finished jobs as the sizes say, with all that they leave behind."""
-        for each in (*self._queues, self._bare):
-            each.prepare(False)
+        """Gives every queue a past: so many finished jobs, with all that they leave behind."""
+        known: list[Queue | Bare] = [*self._queues, self._bare]
+        for each in known:
+            each.prepare(aged=False)
             each.database.run("age", jobs=self._sizes.aged)
             self._tell(f"{each.database.kind}: {self._sizes.aged:,} finished jobs are in the table")
 
@@ -37,11 +43,9 @@ class Run:
         pickups: dict[str, list[Pickup]] = {}
         for number in range(self._sizes.rounds):
             self._tell(f"round {number + 1} of {self._sizes.rounds}, {'aged' if aged else 'empty'} tables")
-            for measure, (kind, width) in SUBMITS.items():
-                self._submits(
-                    rates.setdefault(measure, {}), measure, kind, self._sizes.single * width, width, aged
-                )
-            self._submits(rates.setdefault("bulk", {}), "bulk", "bulk", self._sizes.bulk, BULK, aged)
+            for measure, (kind, size, width) in SUBMITS.items():
+                count: int = getattr(self._sizes, size)
+                self._submits(rates.setdefault(measure, {}), measure, kind, count, width, aged)
             await self._drains(rates.setdefault("drain", {}), aged)
             await self._pickups(pickups, aged)
         return Half(
@@ -79,9 +83,8 @@ class Run:
                 queue.prepare(aged)
                 picked = await self._bench.pickup(queue, name, self._sizes.pickups)
                 found.setdefault(name, []).append(picked)
-                self._tell(
-                    f"  pickup: {name}: p50 {picked.waited.p50_ms:.1f} p99 {picked.waited.p99_ms:.1f} ms"
-                )
+                waited = picked.waited
+                self._tell(f"  pickup: {name}: p50 {waited.p50_ms:.1f} p99 {waited.p99_ms:.1f} ms")
 
     def _add(self, found: dict[str, list[Rate]], measure: Measure, name: str, rate: Rate) -> None:
         found.setdefault(name, []).append(rate)

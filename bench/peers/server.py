@@ -1,4 +1,4 @@
-"""One PostgreSQL for all, from the wheel and with the settings that it comes with; a database for each side."""
+"""One PostgreSQL for all, from the wheel and with the settings that it comes with; a database for each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pathlib import Path
 
 import psutil
 
-from runtime.embedded.postgres import EmbeddedPostgres, program
+from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.embedded.programs import program
 
 _SQL = Path(__file__).parent / "sql"
 _ENDING_S = 0.1
@@ -83,7 +84,7 @@ class Server:
     def cpu_s(self) -> float:
         """Processor seconds of all its processes so far, of those too that have ended."""
         assert self.postgres.pid is not None
-        # A session that is just ending is nowhere for a moment: no longer a child, and not yet counted as one.
+        # A session that is just ending is nowhere for a moment: no child any more, and not yet counted.
         time.sleep(_ENDING_S)
         main = psutil.Process(self.postgres.pid)
         found = sum(main.cpu_times()[:4])

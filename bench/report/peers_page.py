@@ -103,8 +103,8 @@ def sentences(findings: Findings) -> Iterator[str]:
         )
         yield f"Drain with {heading(findings, name)}: {told}."
         yield (
-            f"Submit with {heading(findings, name)}, one at a time: {single[IN_DATABASE].per_s:,.0f}/s in the "
-            f"database and {single[OVER_HTTP].per_s:,.0f}/s over HTTP, where procrastinate has "
+            f"Submit with {heading(findings, name)}, one at a time: {single[IN_DATABASE].per_s:,.0f}/s in "
+            f"the database and {single[OVER_HTTP].per_s:,.0f}/s over HTTP, where procrastinate has "
             f"{single[PROCRASTINATE].per_s:,.0f} and pgqueuer {single[PGQUEUER].per_s:,.0f}."
         )
     met = sum(goal.met for goal in findings.goals)

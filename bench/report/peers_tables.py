@@ -28,9 +28,8 @@ def tables(findings: Findings) -> Iterator[Table]:
 def told(goal: Goal) -> str:
     """A goal in a sentence."""
     where = "with an empty table" if goal.table == "empty" else "with an aged table"
-    return (
-        f"{goal.name}, {where}: {goal.ours} against {goal.theirs} is {goal.value:g}, and must be {goal.told}"
-    )
+    found = f"{goal.ours} against {goal.theirs} is {goal.value:g}, and must be {goal.told}"
+    return f"{goal.name}, {where}: {found}"
 
 
 def guard_costs(findings: Findings) -> dict[str, float]:
@@ -45,7 +44,7 @@ def _half(title: str, half: Half) -> Table:
     found = Table("measurement", "contestant", "jobs/s", "spread", "CPU µs/job", title=f"With {title}")
     for measure, rates in half.rates.items():
         for number, (name, rate) in enumerate(rates.items()):
-            spread = f"{rate.least:,.0f} – {rate.most:,.0f}"
+            spread = f"{rate.least:,.0f} to {rate.most:,.0f}"
             cells = (name, f"{rate.per_s:,.0f}", spread, f"{rate.cpu_us:,.0f}")
             found.add_row("" if number else TITLES[measure], *cells)
         found.add_section()
@@ -60,7 +59,7 @@ def _guards(findings: Findings) -> Table:
     costs = guard_costs(findings)
     for name, each in findings.guards.items():
         faster = f"{costs[name]:+.0%}" if name in costs else ""
-        spread = f"{each.least:,.0f} – {each.most:,.0f}"
+        spread = f"{each.least:,.0f} to {each.most:,.0f}"
         found.add_row(name, f"{each.per_s:,.0f}", spread, f"{each.cpu_us:,.0f}", faster)
     return found
 

@@ -182,6 +182,10 @@ class KeptEntity:
         lease = self.row.lease
         return bool(lease and edge.due and edge.from_ == lease.state and edge.due.at == lease.expires)
 
+    def repaired(self, edge: Transition) -> bool:
+        """Whether losing a step in a crash costs nothing but time, because the clock drives it again."""
+        return edge.due is not None and edge.from_ == self.row.initial and edge.to == self.acquirable
+
     def free_actors(self, edge_name: str, edge: Transition) -> list[str]:
         """Actors that may take an edge at any time; the others only right after the failure that it ends."""
         ends = [

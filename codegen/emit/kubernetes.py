@@ -78,6 +78,7 @@ def _node(spec: Spec, name: str, deployment: Deployment, node_name: str) -> Iter
         placed = {"serviceName": dns(node_name), "podManagementPolicy": "Parallel"}
         yield {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": meta, "spec": placed | shared}
     else:
-        # A node may own its data alone, so the old one goes before the new one comes.
-        strategy = {"strategy": {"type": "Recreate"}} if node.replicas == 1 else {}
+        # A node may own its data alone, so the old one goes before the new one comes, unless servers have it.
+        alone = node.replicas == 1 and not deployment.servers
+        strategy = {"strategy": {"type": "Recreate"}} if alone else {}
         yield {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": strategy | shared}

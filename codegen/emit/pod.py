@@ -42,7 +42,7 @@ def pod_template(spec: Spec, name: str, deployment: Deployment, node_name: str) 
     }
     if ports := wiring.ports(spec, node_name, node):
         container["ports"] = [{"name": each.name, "containerPort": each.number} for each in ports]
-    container |= _probes(deployment, node_name)
+    container |= _probes(deployment, node_name, "HTTPS" if proof else "HTTP")
     memory = wiring.memory_mib(spec, deployment, node_name)
     container["resources"] = {
         "requests": {"cpu": "100m", "memory": f"{wiring.BASE_MEMORY_MIB}Mi"},
@@ -115,7 +115,7 @@ def _address(spec: Spec, deployment: Deployment, peer: Peer) -> str:
     return f"{host}:{wiring.port(spec, peer.node, deployment.nodes[peer.node])}"
 
 
-def _probes(deployment: Deployment, node_name: str) -> dict[str, Any]:
+def _probes(deployment: Deployment, node_name: str, scheme: str) -> dict[str, Any]:
     """How a node is checked.
 
     A listener is checked itself: over HTTP for its life and for its readiness apart, else by its port. A node
@@ -134,7 +134,9 @@ def _probes(deployment: Deployment, node_name: str) -> dict[str, Any]:
         return {"readinessProbe": check | pace}
     alive = ready = {"tcpSocket": {"port": "api"}}
     if node.http:
-        alive, ready = ({"httpGet": {"path": path, "port": "http"}} for path in ("/healthz", "/readyz"))
+        alive, ready = (
+            {"httpGet": {"path": path, "port": "http", "scheme": scheme}} for path in ("/healthz", "/readyz")
+        )
     return {
         "startupProbe": alive | pace | {"failureThreshold": _startup_failures(timing)},
         "readinessProbe": ready | pace,

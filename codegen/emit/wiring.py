@@ -83,8 +83,11 @@ def _idle_tokens(spec: Spec, node: Node) -> list[Variable]:
     """Token variables that a node has no use for, because those it deals with have certificates."""
     roles = set(TOKENS) if uses_certificates(spec) else set()
     for principal, ref in spec.permissions:
-        only_token = spec.callers.principals[principal].proof == ("token",)
-        if only_token and spec.methods[ref].component in node.hosts:
+        row = spec.methods[ref]
+        proof = spec.callers.principals[principal].proof
+        # Who calls over HTTP is likely to have no certificate, whatever else it could prove itself by.
+        by_token = proof == ("token",) or ("token" in proof and node.http and row.method.route)
+        if by_token and row.component in node.hosts:
             roles.discard("accepted_tokens")
     return [row for row in spec.environment.variables.values() if row.role in roles]
 

@@ -1,7 +1,7 @@
 """What every producer does, whatever it submits to: `python -m <app> <address> <kind> <count> <width>`.
 
-It prints one line of JSON. `single` submits one job a call with so many calls in flight; `bulk` submits so many
-jobs a call; `pickup` submits a job now and then, each with the time at which it was sent.
+It prints one line of JSON. `single` submits one job a call with so many calls in flight; `bulk` submits so
+many jobs a call; `pickup` submits a job now and then, each with the time at which it was sent.
 """
 
 from __future__ import annotations
@@ -55,9 +55,8 @@ async def produce(opened: Opened, address: str, kind: str, count: int, width: in
             await _singly(producer, count, width)
         else:
             for first in range(0, count, width):
-                await producer.submit_all(
-                    NOTHING, [{"n": n} for n in range(first, min(first + width, count))]
-                )
+                numbers = range(first, min(first + width, count))
+                await producer.submit_all(NOTHING, [{"n": number} for number in numbers])
         return {
             "count": count,
             "seconds": time.perf_counter() - started,

@@ -2,11 +2,15 @@
 -- Generated from spec/orchestrator (sha256:aa5bd00f5b951b0d). Do not edit; run `nox -s generate`.
 --
 -- The line above each statement has its name and what it takes, in order. Names in capitals are variables of
--- the environment. Whatever depends on time goes by clock_timestamp(): now() stands still within a transaction.
+-- the environment. Rows that are asked for by key are found by key: their state is compared with one that is
+-- given, so that no plan goes through all that are in that state instead. Whatever depends on time goes by
+-- clock_timestamp(), because now() stands still within a transaction.
 
 -- create(actor text, job_id uuid[], job_type text[], payload jsonb[], idempotency_key text[])
 -- Adds a job unless one has the same idempotency_key.
-WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true))
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true)
+)
 INSERT INTO jobs (job_id, job_type, payload, idempotency_key)
 SELECT given.job_id, given.job_type, given.payload, given.idempotency_key
 FROM actor, unnest($2::uuid[], $3::text[], $4::jsonb[], $5::text[])
@@ -76,15 +80,19 @@ SELECT job_id, state FROM jobs WHERE job_id = ANY($1::uuid[]);
 
 -- move_accept(actor text, keys uuid[])
 -- The API accepts the job; its sweeper does so for one that was left behind. (spec/orchestrator/lifecycle.yaml: job.accept)
-WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
-given AS (
-    SELECT * FROM unnest($2::uuid[])
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true),
+    -- A crash of the server may undo this step, and only this one: the sweep then takes it again.
+    set_config('synchronous_commit', 'off', true)
+),
+given AS MATERIALIZED (
+    SELECT *, 'CREATED' AS state FROM unnest($2::uuid[])
         AS given (key)
 ),
 found AS MATERIALIZED (
     SELECT jobs.ctid AS place, clock_timestamp() AS moment
     FROM given JOIN jobs ON jobs.job_id = given.key
-    WHERE jobs.state = 'CREATED'
+    WHERE jobs.state = given.state
     ORDER BY jobs.job_id
     FOR NO KEY UPDATE OF jobs
 )
@@ -99,7 +107,11 @@ RETURNING jobs.job_id;
 
 -- sweep_accept(actor text, CREATED_GRACE_SECONDS double precision, skip uuid[], most integer)
 -- All of them by the clock, some at a time. (spec/orchestrator/lifecycle.yaml: job.accept)
-WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true),
+    -- A crash of the server may undo this step, and only this one: the sweep then takes it again.
+    set_config('synchronous_commit', 'off', true)
+),
 due AS MATERIALIZED (
     SELECT ctid AS place, clock_timestamp() AS moment
     FROM jobs
@@ -133,7 +145,9 @@ LIMIT $3::integer;
 
 -- acquire(actor text, from timestamptz, skip uuid[], owners text[], LEASE_SECONDS double precision)
 -- Takes the oldest that are free, one for each who asks. (spec/orchestrator/lifecycle.yaml: job.acquire)
-WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true)
+),
 next AS MATERIALIZED (
     SELECT ctid AS place, updated_at AS since
     FROM jobs
@@ -177,15 +191,17 @@ RETURNING
 
 -- settle_complete(actor text, keys uuid[], owners text[], fences integer[], result jsonb[])
 -- The job function returned. Its holder alone may. (spec/orchestrator/lifecycle.yaml: job.complete)
-WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
-given AS (
-    SELECT * FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::jsonb[])
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true)
+),
+given AS MATERIALIZED (
+    SELECT *, 'RUNNING' AS state FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::jsonb[])
         AS given (key, owner, fence, result)
 ),
 held AS MATERIALIZED (
     SELECT jobs.ctid AS place, clock_timestamp() AS moment, given.result
     FROM given JOIN jobs ON jobs.job_id = given.key
-    WHERE jobs.state = 'RUNNING'
+    WHERE jobs.state = given.state
         AND jobs.lease_owner = given.owner
         AND jobs.attempt = given.fence
         AND jobs.lease_expiry > clock_timestamp()
@@ -205,15 +221,17 @@ RETURNING jobs.job_id, jobs.attempt;
 
 -- settle_complete_alone(actor text, keys uuid[], owners text[], fences integer[], result jsonb[])
 -- The same for one that somebody else has locked.
-WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
-given AS (
-    SELECT * FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::jsonb[])
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true)
+),
+given AS MATERIALIZED (
+    SELECT *, 'RUNNING' AS state FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::jsonb[])
         AS given (key, owner, fence, result)
 ),
 held AS MATERIALIZED (
     SELECT jobs.ctid AS place, clock_timestamp() AS moment, given.result
     FROM given JOIN jobs ON jobs.job_id = given.key
-    WHERE jobs.state = 'RUNNING'
+    WHERE jobs.state = given.state
         AND jobs.lease_owner = given.owner
         AND jobs.attempt = given.fence
         AND jobs.lease_expiry > clock_timestamp()
@@ -234,15 +252,17 @@ RETURNING jobs.job_id, jobs.attempt;
 -- settle_fail(actor text, keys uuid[], owners text[], fences integer[], error text[], BACKOFF_MAX_SECONDS double precision, BACKOFF_BASE_SECONDS double precision)
 -- The run failed, or its worker was not heard of until its lease ended. Its holder alone may. (spec/orchestrator/lifecycle.yaml: job.fail)
 -- cuts error to 2000 bytes
-WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
-given AS (
-    SELECT * FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::text[])
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true)
+),
+given AS MATERIALIZED (
+    SELECT *, 'RUNNING' AS state FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::text[])
         AS given (key, owner, fence, error)
 ),
 held AS MATERIALIZED (
     SELECT jobs.ctid AS place, clock_timestamp() AS moment, given.error
     FROM given JOIN jobs ON jobs.job_id = given.key
-    WHERE jobs.state = 'RUNNING'
+    WHERE jobs.state = given.state
         AND jobs.lease_owner = given.owner
         AND jobs.attempt = given.fence
         AND jobs.lease_expiry > clock_timestamp()
@@ -264,15 +284,17 @@ RETURNING jobs.job_id, jobs.attempt;
 -- settle_fail_alone(actor text, keys uuid[], owners text[], fences integer[], error text[], BACKOFF_MAX_SECONDS double precision, BACKOFF_BASE_SECONDS double precision)
 -- The same for one that somebody else has locked.
 -- cuts error to 2000 bytes
-WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
-given AS (
-    SELECT * FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::text[])
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true)
+),
+given AS MATERIALIZED (
+    SELECT *, 'RUNNING' AS state FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::text[])
         AS given (key, owner, fence, error)
 ),
 held AS MATERIALIZED (
     SELECT jobs.ctid AS place, clock_timestamp() AS moment, given.error
     FROM given JOIN jobs ON jobs.job_id = given.key
-    WHERE jobs.state = 'RUNNING'
+    WHERE jobs.state = given.state
         AND jobs.lease_owner = given.owner
         AND jobs.attempt = given.fence
         AND jobs.lease_expiry > clock_timestamp()
@@ -294,7 +316,9 @@ RETURNING jobs.job_id, jobs.attempt;
 -- sweep_fail(actor text, skip uuid[], most integer, BACKOFF_MAX_SECONDS double precision, BACKOFF_BASE_SECONDS double precision)
 -- All of them by the clock, some at a time. (spec/orchestrator/lifecycle.yaml: job.fail)
 -- cuts error to 2000 bytes
-WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true)
+),
 due AS MATERIALIZED (
     SELECT ctid AS place, clock_timestamp() AS moment, NULL::text AS error
     FROM jobs
@@ -333,12 +357,17 @@ LIMIT $2::integer;
 
 -- give_up_fail(actor text, keys uuid[], final boolean[], MAX_RETRIES integer)
 -- It failed more often than allowed, or for good. In the transaction that failed. (spec/orchestrator/lifecycle.yaml: job.fail)
-WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true)
+),
+given AS MATERIALIZED (
+    SELECT *, 'RETRY' AS state
+    FROM unnest($2::uuid[], $3::boolean[]) AS given (key, final)
+),
 failed AS MATERIALIZED (
     SELECT jobs.ctid AS place, clock_timestamp() AS moment
-    FROM unnest($2::uuid[], $3::boolean[]) AS given (key, final)
-    JOIN jobs ON jobs.job_id = given.key
-    WHERE jobs.state = 'RETRY'
+    FROM given JOIN jobs ON jobs.job_id = given.key
+    WHERE jobs.state = given.state
         AND (jobs.retry_count > $4::integer OR given.final)
 )
 UPDATE jobs
@@ -352,15 +381,17 @@ RETURNING jobs.job_id;
 
 -- move_requeue(actor text, keys uuid[])
 -- The wait is over. (spec/orchestrator/lifecycle.yaml: job.requeue)
-WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
-given AS (
-    SELECT * FROM unnest($2::uuid[])
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true)
+),
+given AS MATERIALIZED (
+    SELECT *, 'RETRY' AS state FROM unnest($2::uuid[])
         AS given (key)
 ),
 found AS MATERIALIZED (
     SELECT jobs.ctid AS place, clock_timestamp() AS moment
     FROM given JOIN jobs ON jobs.job_id = given.key
-    WHERE jobs.state = 'RETRY'
+    WHERE jobs.state = given.state
     ORDER BY jobs.job_id
     FOR NO KEY UPDATE OF jobs
 )
@@ -375,7 +406,9 @@ RETURNING jobs.job_id;
 
 -- sweep_requeue(actor text, MAX_RETRIES integer, skip uuid[], most integer)
 -- All of them by the clock, some at a time. (spec/orchestrator/lifecycle.yaml: job.requeue)
-WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true)
+),
 due AS MATERIALIZED (
     SELECT ctid AS place, clock_timestamp() AS moment
     FROM jobs
@@ -410,7 +443,9 @@ LIMIT $2::integer;
 
 -- sweep_requeue_giving_up(actor text, MAX_RETRIES integer, skip uuid[], most integer)
 -- It failed more often than allowed, or for good. (spec/orchestrator/lifecycle.yaml: job.requeue)
-WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true)
+),
 due AS MATERIALIZED (
     SELECT ctid AS place, clock_timestamp() AS moment
     FROM jobs
@@ -434,15 +469,17 @@ RETURNING jobs.job_id;
 
 -- move_bury(actor text, keys uuid[])
 -- It failed more often than allowed, or for good. (spec/orchestrator/lifecycle.yaml: job.bury)
-WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
-given AS (
-    SELECT * FROM unnest($2::uuid[])
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true)
+),
+given AS MATERIALIZED (
+    SELECT *, 'RETRY' AS state FROM unnest($2::uuid[])
         AS given (key)
 ),
 found AS MATERIALIZED (
     SELECT jobs.ctid AS place, clock_timestamp() AS moment
     FROM given JOIN jobs ON jobs.job_id = given.key
-    WHERE jobs.state = 'RETRY'
+    WHERE jobs.state = given.state
     ORDER BY jobs.job_id
     FOR NO KEY UPDATE OF jobs
 )
@@ -457,12 +494,17 @@ RETURNING jobs.job_id;
 
 -- renew(actor text, keys uuid[], owners text[], fences integer[], LEASE_SECONDS double precision)
 -- Makes a lease longer that has not ended; its holder alone may.
-WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true)
+),
+given AS MATERIALIZED (
+    SELECT *, 'RUNNING' AS state
+    FROM unnest($2::uuid[], $3::text[], $4::integer[]) AS given (key, owner, fence)
+),
 held AS MATERIALIZED (
     SELECT jobs.ctid AS place
-    FROM unnest($2::uuid[], $3::text[], $4::integer[]) AS given (key, owner, fence)
-    JOIN jobs ON jobs.job_id = given.key
-    WHERE jobs.state = 'RUNNING'
+    FROM given JOIN jobs ON jobs.job_id = given.key
+    WHERE jobs.state = given.state
         AND jobs.lease_owner = given.owner
         AND jobs.attempt = given.fence
         AND jobs.lease_expiry > clock_timestamp()
@@ -484,7 +526,9 @@ WHERE job_id = ANY($1::uuid[]);
 
 -- change(actor text, changed text[], job_type text, payload jsonb, key uuid)
 -- Puts other fields of a job that no transition touches.
-WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true))
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true)
+)
 UPDATE jobs
 SET
     job_type = CASE WHEN 'job_type' = ANY($2::text[]) THEN $3::text ELSE jobs.job_type END,
@@ -603,7 +647,9 @@ GROUP BY state;
 
 -- delete(actor text, key uuid, expected text)
 -- Takes one job back.
-WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true)
+),
 gone AS (
     DELETE FROM jobs USING actor
     WHERE job_id = $2::uuid AND state = $3::text
@@ -616,7 +662,9 @@ SELECT job_id FROM gone;
 
 -- purge(actor text, older_than double precision, most integer)
 -- Deletes those that ended long ago, and their history.
-WITH actor AS MATERIALIZED (SELECT set_config('app.actor', $1::text, true)),
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true)
+),
 old AS MATERIALIZED (
     SELECT ctid AS place FROM jobs
     WHERE state IN ('SUCCESS', 'DEAD')

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from codegen.emit import wiring
 from codegen.emit.artefact import Artefact
 from codegen.language import FILES
 from codegen.load import load
@@ -33,6 +34,11 @@ def spec(folder: str) -> Spec:
 def texts(emit: Callable[[Spec], Iterator[Artefact]], of: Spec) -> dict[str, str]:
     """What an emitter makes, by path."""
     return {artefact.path: artefact.text for artefact in emit(of)}
+
+
+def in_containers(of: Spec) -> list[str]:
+    """The deployments of a spec that containers can run."""
+    return [name for name, row in of.deployments.root.items() if wiring.in_containers(row)]
 
 
 def changed(of: Spec, file: str, change: Callable[[Any], None]) -> Spec:

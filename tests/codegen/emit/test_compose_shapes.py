@@ -11,7 +11,7 @@ import yaml
 
 from codegen.emit import compose
 from codegen.spec import Spec
-from tests.codegen.emit.specs import FOLDERS, changed, run, spec, texts
+from tests.codegen.emit.specs import FOLDERS, changed, in_containers, run, spec, texts
 
 
 def parsed(of: Spec, deployment: str) -> Any:
@@ -22,8 +22,11 @@ def parsed(of: Spec, deployment: str) -> Any:
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_containers_may_do_no_more_than_they_need(folder: str) -> None:
     """No container has a capability, a writable disk, a root user, or memory without a limit."""
-    for deployment in spec(folder).deployments.root:
-        for service in parsed(spec(folder), deployment)["services"].values():
+    for deployment in in_containers(spec(folder)):
+        servers = spec(folder).deployments.root[deployment].servers
+        for name, service in parsed(spec(folder), deployment)["services"].items():
+            if name in servers:
+                continue
             assert service["cap_drop"] == ["ALL"]
             assert service["security_opt"] == ["no-new-privileges:true"]
             assert service["read_only"] and service["init"]
@@ -123,3 +126,56 @@ def test_replicas_share_the_name_of_their_node() -> None:
     assert services["desk"]["environment"]["VAULT_ADDR"] == "vault:7002"
     assert list(services["desk"]["depends_on"]) == ["vault-0", "vault-1"]
     assert services["vault-1"]["networks"] == {"internal": {"aliases": ["vault"]}}
+
+
+BAKERY = "tests/specs/bakery"
+
+
+def test_a_server_comes_with_the_nodes() -> None:
+    """The server has a volume, a check over the network, and a password that must be set."""
+    stack = parsed(spec(BAKERY), "village")
+    server = stack["services"]["postgres"]
+    assert server["image"].startswith("postgres:18")
+    assert server["environment"]["POSTGRES_PASSWORD"] == "${POSTGRES_PASSWORD:?must be set}"
+    assert server["volumes"] == ["postgres:/var/lib/postgresql"]
+    assert "postgres" in stack["volumes"]
+    assert server["healthcheck"]["test"][:3] == ["CMD", "pg_isready", "--host=127.0.0.1"]
+    assert server["networks"] == ["internal"] and "ports" not in server
+    assert (server["user"], server["cap_drop"], server["read_only"]) == ("postgres", ["ALL"], True)
+
+
+def test_nodes_wait_for_their_server_and_know_where_it_is() -> None:
+    """Every node that reads the variable is told the URL and starts when the server is healthy."""
+    url = "postgresql://bakery:${POSTGRES_PASSWORD:?must be set}@postgres:5432/bakery"
+    services = parsed(spec(BAKERY), "village")["services"]
+    for name in ("shop", "oven-0", "oven-1"):
+        assert services[name]["environment"]["BAKERY_DATABASE"] == url
+        assert services[name]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
+
+
+def test_http_ports_of_open_nodes_are_published() -> None:
+    """Clients find the HTTP port of an ingress node, and the ovens by no port at all."""
+    services = parsed(spec(BAKERY), "village")["services"]
+    assert services["shop"]["ports"] == ["127.0.0.1:${SHOP_PORT:-7101}:${SHOP_PORT:-7101}"]
+    assert "ports" not in services["oven-0"]
+    api = parsed(spec("spec/orchestrator"), "compose")["services"]["api"]
+    assert len(api["ports"]) == 2
+
+
+def test_who_calls_over_http_may_have_a_token() -> None:
+    """Tokens stay possible where methods have routes, also beside certificates."""
+    services = parsed(spec("spec/orchestrator"), "compose")["services"]
+    assert "ACCEPTED_TOKENS" in services["api"]["environment"]
+    assert "ACCEPTED_TOKENS" not in services["worker-0"]["environment"]
+
+
+def test_nodes_are_checked_over_http_from_within() -> None:
+    """The check asks for readiness on the node's own port."""
+    test = parsed(spec(BAKERY), "village")["services"]["oven-1"]["healthcheck"]["test"]
+    assert "--mode http --target 127.0.0.1:$${OVEN_PORT}/readyz " in test[1]
+
+
+def test_a_deployment_of_one_machine_has_no_compose_file() -> None:
+    """Nodes that listen for their own machine only could not be reached in a container."""
+    assert in_containers(spec(BAKERY)) == ["village"]
+    assert not any("/home/" in path for path in texts(compose.emit, spec(BAKERY)))

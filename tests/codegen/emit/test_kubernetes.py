@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from codegen.emit import kubernetes
-from tests.codegen.emit.specs import FOLDERS, changed, run, spec, texts
+from tests.codegen.emit.specs import FOLDERS, changed, in_containers, run, spec, texts
 
 VALIDATE = Path(sys.executable).parent / "kubernetes-validate"
 TASKQUEUE = "spec/taskqueue"
@@ -72,7 +72,7 @@ def test_the_base_lists_all_its_files(folder: str) -> None:
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_pods_may_do_no_more_than_they_need(folder: str) -> None:
     """Each pod satisfies the restricted profile that its namespace enforces."""
-    for deployment in spec(folder).deployments.root:
+    for deployment in in_containers(spec(folder)):
         for workload in workloads(folder, deployment):
             pod = workload["spec"]["template"]["spec"]
             assert pod["securityContext"]["runAsNonRoot"] is True
@@ -203,9 +203,58 @@ def test_components_in_one_process_need_no_network() -> None:
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_all_else_is_denied(folder: str) -> None:
     """Every pod of the namespace is closed both ways until a policy opens it; names can be looked up."""
-    for deployment in spec(folder).deployments.root:
+    for deployment in in_containers(spec(folder)):
         deny = one(folder, deployment, "NetworkPolicy", "default-deny")
         assert deny["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
         names = one(folder, deployment, "NetworkPolicy", "allow-dns")
         assert names["spec"]["podSelector"] == {}
         assert {row["port"] for row in names["spec"]["egress"][0]["ports"]} == {53}
+
+
+BAKERY = "tests/specs/bakery"
+
+
+def test_http_has_a_port_a_service_and_probes_of_its_own() -> None:
+    """A node that takes HTTP requests is asked for its life and its readiness apart, on its HTTP port."""
+    shop = container(one(BAKERY, "village", "Deployment", "shop"))
+    assert shop["ports"] == [{"name": "http", "containerPort": 7101}]
+    asked = {probe: shop[probe]["httpGet"] for probe in ("startupProbe", "readinessProbe", "livenessProbe")}
+    alive = {"path": "/healthz", "port": "http", "scheme": "HTTP"}
+    assert asked == {
+        "startupProbe": alive,
+        "readinessProbe": {**alive, "path": "/readyz"},
+        "livenessProbe": alive,
+    }
+    service = one(BAKERY, "village", "Service", "shop")["spec"]
+    assert service["ports"] == [{"name": "http", "port": 7101, "targetPort": "http"}]
+
+
+def test_where_nodes_have_certificates_probes_speak_tls() -> None:
+    """The probe follows the node: with a certificate it serves HTTPS and nothing else."""
+    api = container(one("spec/orchestrator", "compose", "Deployment", "api"))
+    assert api["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "http", "scheme": "HTTPS"}
+    assert [each["name"] for each in api["ports"]] == ["api", "http"]
+
+
+def test_the_server_is_found_by_a_secret_that_all_nodes_share() -> None:
+    """Where the database is, with its password, is in a secret and in no manifest."""
+    for name in ("shop", "oven"):
+        told = {row["name"]: row for row in container(one(BAKERY, "village", "Deployment", name))["env"]}
+        secret = {"name": "postgres", "key": "BAKERY_DATABASE"}
+        assert told["BAKERY_DATABASE"]["valueFrom"] == {"secretKeyRef": secret}
+
+
+def test_nodes_reach_their_server_and_clients_reach_http() -> None:
+    """Each node may talk to the database; only the shop is open to clients."""
+    assert flows(BAKERY, "village", "egress") == {("shop", "*", 5432), ("oven", "*", 5432)}
+    assert flows(BAKERY, "village", "ingress") == {("*", "shop", 7101)}
+
+
+def test_nodes_without_data_of_their_own_are_replaced_one_by_one() -> None:
+    """Where a server keeps everything the new pod comes before the old one goes."""
+    assert "strategy" not in one(BAKERY, "village", "Deployment", "shop")["spec"]
+
+
+def test_a_deployment_of_one_machine_has_no_manifests() -> None:
+    """Nodes that listen for their own machine only could not be reached in a container."""
+    assert documents(BAKERY, "home") == []

@@ -1,0 +1,357 @@
+"""The processes of an orchestrator on a real PostgreSQL, and how tests talk to them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import asyncpg
+import httpx
+
+from generated.orchestrator.system import SYSTEM
+from runtime.launch import tether
+
+Seen = TypeVar("Seen")
+
+PATIENCE = 60.0
+"""How long a test waits for what has to happen. Nothing is asserted about how long it took."""
+_PAUSE = 0.02
+_LOOPBACK = "127.0.0.1"
+SERVE = ("-m", "runtime.serve")
+
+SHORT = {
+    "CREATED_GRACE_SECONDS": "0.5",
+    "CREATED_SWEEP_SECONDS": "0.1",
+    "WORKER_CONCURRENCY": "4",
+    "POLL_INTERVAL_MS": "50",
+    "LEASE_SECONDS": "2",
+    "LEASE_RENEW_SECONDS": "0.5",
+    "BACKOFF_BASE_SECONDS": "0.05",
+    "BACKOFF_MAX_SECONDS": "0.2",
+    "REAPER_INTERVAL_SECONDS": "0.1",
+    "SCHEDULER_INTERVAL_SECONDS": "0.05",
+    "SHUTDOWN_GRACE_SECONDS": "2",
+}
+"""Settings under which everything that is due happens soon."""
+
+
+def wait_until(
+    look: Callable[[], Seen], what: str, wanted: Callable[[Seen], bool] = bool, patience: float = PATIENCE
+) -> Seen:
+    """Looks until what is seen is as wanted, and returns it; fails with the last sight of it."""
+    until = time.monotonic() + patience
+    while not wanted(seen := look()):
+        if time.monotonic() > until:
+            raise AssertionError(f"waited in vain until {what}; last seen: {seen!r}")
+        time.sleep(_PAUSE)
+    return seen
+
+
+def new_key(name: str = "key") -> str:
+    """An idempotency key that nobody else uses."""
+    return f"{name}-{uuid.uuid4()}"
+
+
+class Sql:
+    """One session of a database, for looking and for meddling; as nobody's actor unless a test says so."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._runner = asyncio.Runner()
+        self._connection: asyncpg.Connection[Any] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def rows(self, text: str, *arguments: object) -> list[dict[str, Any]]:
+        """What a statement gives."""
+        return [dict(row) for row in self._run(text, *arguments)]
+
+    def row(self, text: str, *arguments: object) -> dict[str, Any]:
+        """The only row that a statement gives."""
+        (found,) = self.rows(text, *arguments)
+        return found
+
+    def value(self, text: str, *arguments: object) -> Any:
+        """The only value that a statement gives."""
+        (found,) = self.row(text, *arguments).values()
+        return found
+
+    def run(self, text: str) -> None:
+        """Runs any number of statements in one transaction."""
+        self._runner.run(self._execute(text))
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        """The row of a job."""
+        return self.row("SELECT *, xmin::text, ctid::text FROM jobs WHERE job_id = $1", uuid.UUID(job_id))
+
+    def jobs(self, key: str) -> list[dict[str, Any]]:
+        """All rows under an idempotency key, of which there should never be two."""
+        return self.rows("SELECT * FROM jobs WHERE idempotency_key = $1", key)
+
+    def count(self) -> int:
+        """How many jobs there are."""
+        return int(self.value("SELECT count(*) FROM jobs"))
+
+    def history(self, job_id: str) -> list[dict[str, Any]]:
+        """Every state change of a job, oldest first."""
+        text = "SELECT * FROM job_transitions WHERE job_id = $1 ORDER BY number"
+        return self.rows(text, uuid.UUID(job_id))
+
+    def move(self, job_id: str, *states: str) -> None:
+        """Takes a job through states by legal edges, as a person with psql would."""
+        for state in states:
+            lease = "'a-worker', clock_timestamp() + interval '1 hour'" if state == "RUNNING" else "NULL, NULL"
+            self.run(
+                f"UPDATE jobs SET state = '{state}', (lease_owner, lease_expiry) = ROW({lease}),"
+                f" retry_count = retry_count + {int(state == 'RETRY')},"
+                f" attempt = attempt + {int(state == 'RUNNING')} WHERE job_id = '{job_id}'"
+            )
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.terminate()
+            self._connection = None
+        self._runner.close()
+
+    def _run(self, text: str, *arguments: object) -> list[Any]:
+        return self._runner.run(self._fetch(text, *arguments))
+
+    async def _fetch(self, text: str, *arguments: object) -> list[Any]:
+        return list(await (await self._connected()).fetch(text, *arguments))
+
+    async def _execute(self, text: str) -> None:
+        await (await self._connected()).execute(text)
+
+    async def _connected(self) -> asyncpg.Connection[Any]:
+        if self._connection is None or self._connection.is_closed():
+            self._connection = await asyncpg.connect(self.url)
+            await self._connection.set_type_codec(
+                "jsonb", schema="pg_catalog", encoder=json.dumps, decoder=json.loads
+            )
+        return self._connection
+
+
+class Node:
+    """One process of a deployment. It can be started again after it was stopped or killed, on the same ports.
+
+    `program` stands in place of `-m runtime.serve`, for a test that needs a node with job functions of its own.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        database: str,
+        logs: Path,
+        settings: Mapping[str, str] | None = None,
+        *,
+        deployment: str = "local",
+        program: tuple[str, ...] = SERVE,
+    ) -> None:
+        self.name = name
+        self._table = SYSTEM.deployments[deployment].nodes[name]
+        self._command = [sys.executable, *program, f"{SYSTEM.name}.{deployment}.{name}"]
+        self._held: list[socket.socket] = []
+        self._process: subprocess.Popen[bytes] | None = None
+        logs.mkdir(parents=True, exist_ok=True)
+        unique = uuid.uuid4().hex[:8]
+        self.log = logs / f"{name}-{unique}.jsonl"
+        self.errors = logs / f"{name}-{unique}.stderr"
+        assert self._table.http is not None
+        variables = [each for each in (self._table.http.port_variable, self._table.port_variable) if each]
+        ports = {variable: str(self._free_port()) for variable in variables}
+        self.url = f"http://{_LOOPBACK}:{ports[self._table.http.port_variable]}"
+        self.address = f"{_LOOPBACK}:{ports.get(self._table.port_variable or '', '')}"
+        """Where it takes gRPC calls, if it does."""
+        clean = {name: value for name, value in os.environ.items() if name not in SYSTEM.variables}
+        self._environment = {**clean, "DATABASE_URL": database, **ports, **(settings or {})}
+        self.http = httpx.Client(base_url=self.url, timeout=PATIENCE)
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def begin(self) -> Self:
+        """Starts it and does not wait for it."""
+        with self.log.open("ab") as log, self.errors.open("ab") as errors:
+            # Tied to this process, so that nothing is left behind by tests that are killed.
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), *self._command],
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=errors,
+                start_new_session=True,
+            )
+        return self
+
+    def start(self) -> Self:
+        """Starts it and waits until it says that it is ready."""
+        self.begin()
+        self.wait()
+        return self
+
+    def wait(self) -> None:
+        """Waits until it is ready, or says why it ended."""
+        wait_until(self._is_ready_or_ended, f"{self.name} is ready")
+        assert self.running, self.errors.read_text()[-2000:] + self.log.read_text()[-2000:]
+
+    def stop(self) -> int:
+        """Asks it to end and waits for it; its exit code."""
+        assert self._process is not None
+        self._process.terminate()
+        return self._process.wait(PATIENCE)
+
+    def kill(self) -> None:
+        """Ends it as a crash would."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def signal(self, number: int) -> None:
+        """Sends it a signal, such as SIGSTOP."""
+        os.kill(self.pid, number)
+
+    def discard(self) -> None:
+        """Ends it for good and lets go of its ports."""
+        self.kill()
+        self.http.close()
+        while self._held:
+            self._held.pop().close()
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Its log so far. The last line may be half written."""
+        found = []
+        for line in self.log.read_bytes().split(b"\n")[:-1]:
+            found.append(json.loads(line))
+        return found
+
+    def _is_ready_or_ended(self) -> bool:
+        if not self.running:
+            return True
+        try:
+            # A connection of its own: one that is kept may be that of a process that has ended.
+            return httpx.get(f"{self.url}/readyz", timeout=PATIENCE).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def _free_port(self) -> int:
+        """A port that nobody else is given while it is held, and that the process can bind all the same."""
+        holder = socket.socket()
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind((_LOOPBACK, 0))
+        self._held.append(holder)
+        port: int = holder.getsockname()[1]
+        return port
+
+
+class Stack:
+    """One database with processes around it."""
+
+    def __init__(self, database: str, logs: Path) -> None:
+        self.database = database
+        self.sql = Sql(database)
+        self._logs = logs
+        self.nodes: list[Node] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for node in self.nodes:
+            node.discard()
+        self.sql.close()
+
+    def node(
+        self, name: str, /, *, deployment: str = "local", program: tuple[str, ...] = SERVE, **settings: str
+    ) -> Node:
+        """A node with short intervals, not started yet."""
+        table = SYSTEM.deployments[deployment].nodes[name]
+        short = {key: value for key, value in SHORT.items() if key in table.variables}
+        made = Node(
+            name,
+            self.database,
+            self._logs,
+            {**short, **settings},
+            deployment=deployment,
+            program=program,
+        )
+        self.nodes.append(made)
+        return made
+
+    def add(
+        self, name: str, /, *, deployment: str = "local", program: tuple[str, ...] = SERVE, **settings: str
+    ) -> Node:
+        """A node that is ready."""
+        return self.node(name, deployment=deployment, program=program, **settings).start()
+
+    @property
+    def api(self) -> Node:
+        """The first API."""
+        return next(node for node in self.nodes if node.name == "api")
+
+    @property
+    def worker(self) -> Node:
+        """The first worker."""
+        return next(node for node in self.nodes if node.name == "worker")
+
+
+def submit(
+    http: httpx.Client,
+    job_type: str = "echo",
+    payload: object = None,
+    key: str | None = None,
+    **more: object,
+) -> str:
+    """Submits a job and returns its id."""
+    answer = post(http, job_type, {} if payload is None else payload, key or new_key(), **more)
+    assert answer.status_code == 202, answer.text
+    return str(answer.json()["jobId"])
+
+
+def post(http: httpx.Client, job_type: object, payload: object, key: object, **more: object) -> httpx.Response:
+    """Submits a job in any shape, and returns the whole answer."""
+    body = {"jobType": job_type, "payload": payload, "idempotencyKey": key, **more}
+    return http.post("/jobs", json=body)
+
+
+def get(http: httpx.Client, job_id: str) -> dict[str, Any]:
+    """What clients are told of a job."""
+    answer = http.get(f"/jobs/{job_id}")
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def status(http: httpx.Client, job_id: str) -> str:
+    """The status that clients are told."""
+    return str(get(http, job_id)["status"])
+
+
+def final(http: httpx.Client, job_id: str) -> str:
+    """The status of a job when it has ended."""
+    return wait_until(
+        lambda: status(http, job_id), f"job {job_id} has ended", lambda seen: seen in ("COMPLETED", "FAILED")
+    )
