@@ -67,7 +67,7 @@ class Assembly:
 
     async def open(self) -> None:
         """Opens what the stores need. To be called before anything is served."""
-        await self.stores.open(self.log)
+        await self.stores.open(self.log, self.table.hosts)
 
     async def close(self) -> None:
         """Closes it again, after everything has stopped."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from ipaddress import ip_address
 
 from runtime.tables import System
@@ -104,6 +105,7 @@ def host_of(header: str) -> str:
     return header.partition(":")[0]
 
 
+@lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
     """Whether a name or an address is this machine's own."""
     if host.lower() == "localhost":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -11,6 +11,8 @@ from runtime.call import Call
 from runtime.tables import Transition
 
 Record = TypeVar("Record")
+Compare = Callable[[Record, Record], None]
+"""Takes a record as it was wanted and as it was found, and raises where the two cannot be one."""
 
 
 class Moved(NamedTuple):
@@ -90,8 +92,14 @@ class KeptStore(Store[Record], Protocol[Record]):
         """Adds an entity, or finds the one that has the same unique fields; whether it is new."""
         ...
 
-    async def create_or_find_all(self, records: Sequence[Record], call: Call) -> list[tuple[Record, bool]]:
-        """The same for many in one step, all or none. Of those that are alike the later find the first."""
+    async def create_or_find_all(
+        self, records: Sequence[Record], call: Call, *, compare: Compare[Record] | None = None
+    ) -> list[tuple[Record, bool]]:
+        """The same for many in one step, all or none. Of those that are alike the later find the first.
+
+        `compare` is shown each that is not new, as it was wanted and as it was found. What it raises undoes
+        the whole step.
+        """
         ...
 
     async def move_all(self, keys: Sequence[str], source: int, target: int, call: Call) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Collection, Coroutine, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from runtime.call import Call
@@ -35,8 +35,11 @@ class Stores:
         """The store of one kind of entity."""
         return self._in_memory(lifecycle, record) if lifecycle.kept is None else self._shared(lifecycle)
 
-    async def open(self, log: Log) -> None:
-        """Brings every database up to date and begins to listen there."""
+    async def open(self, log: Log, components: Collection[str]) -> None:
+        """Brings the databases of some components up to date and begins to listen there."""
+        for lifecycle in self._system.lifecycles.values():
+            if lifecycle.kept is not None and not lifecycle.holders.isdisjoint(components):
+                self._shared(lifecycle)
         for store in self._kept.values():
             await store.open(log)
 

@@ -14,7 +14,7 @@ from typing import Any, Generic
 from runtime.call import Call
 from runtime.conditions import Failure
 from runtime.eager import detached
-from runtime.store import Held, KeptStore, Record
+from runtime.store import Held, KeptStore, Record, Unstorable
 from runtime.tables import Event, Lease, Transition
 
 _FIRST_PAUSE_S = 0.1
@@ -61,7 +61,8 @@ class _Holding:
 class LeaseWorker(Generic[Record]):
     """One worker: independent slots, each of which holds at most one entity.
 
-    `perform` runs one and says how it ended; it raises nothing but a cancel.
+    `perform` runs one and says how it ended; it raises nothing but a cancel. `given_back` is how it ends when
+    the worker is stopped, and `unstorable` when the store cannot hold what came of it.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class LeaseWorker(Generic[Record]):
         pace: Pace,
         perform: Callable[[Record, Held], Coroutine[Any, Any, Outcome]],
         given_back: Outcome,
+        unstorable: Outcome,
         told: Told,
     ) -> None:
         self._store = store
@@ -82,6 +84,7 @@ class LeaseWorker(Generic[Record]):
         self._pace = pace
         self._perform = perform
         self._given_back = given_back
+        self._unstorable = unstorable
         self._told = told
         self._holdings: dict[str, _Holding] = {}
 
@@ -159,6 +162,11 @@ class LeaseWorker(Generic[Record]):
                     **outcome.given,
                 )
                 return
+            except Unstorable:
+                if outcome is self._unstorable:
+                    raise
+                outcome = self._unstorable
+                continue
             except Failure as failure:
                 if failure.grpc != "UNAVAILABLE" or call.world.monotonic() + pause >= holding.ends:
                     call.tell(self._told.lease_lost, f"its outcome is dropped: {failure.message}")

@@ -206,8 +206,9 @@ class Proof:
             [*self._compose, *arguments], env=environ, capture_output=True, text=True, check=False
         )
         if check and done.returncode != 0:
+            logs = self._run("logs", "--tail", "20", check=False) if arguments[0] == "up" else ""
             raise SystemExit(
-                f"docker compose {arguments[0]} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}"
+                f"docker compose {arguments[0]} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}{logs}"
             )
         return done.stdout
 

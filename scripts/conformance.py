@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 RESOLUTION_PREFIX = "CH"
-_ID_LINE = re.compile(r"^- ([A-Z]+-\d+):", re.MULTILINE)
+_ID_LINE = re.compile(r"^- ([A-Z]+-[A-Z]?\d+):", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,14 @@ def compact(ids: Iterable[str]) -> str:
 
 
 def _follows(before: str, after: str) -> bool:
-    prefix, number = before.split("-")
-    next_prefix, next_number = after.split("-")
-    return prefix == next_prefix and int(number) + 1 == int(next_number)
+    (prefix, number), (next_prefix, next_number) = (_numbered(each) for each in (before, after))
+    return prefix == next_prefix and number + 1 == next_number
+
+
+def _numbered(requirement: str) -> tuple[str, int]:
+    """`ORC-X07` -> `ORC-X` and 7."""
+    digits = requirement[len(requirement.rstrip("0123456789")) :]
+    return requirement.removesuffix(digits), int(digits)
 
 
 def _cover(ids: list[str], tested: set[str]) -> Coverage:

@@ -1,4 +1,6 @@
-"""Tell by exit code whether a target accepts TCP connections: 0 healthy, 1 unhealthy, 2 bad arguments.
+"""Tell by exit code whether a target answers: 0 healthy, 1 unhealthy, 2 bad arguments.
+
+It has to accept TCP connections or, in the mode `http`, to answer a GET with a status of success.
 
 Every container starts this each few seconds, so it imports little and keeps to the standard library.
 """
@@ -14,20 +16,22 @@ from collections.abc import Sequence
 HEALTHY = 0
 UNHEALTHY = 1
 MAX_TIMEOUT_MS = 3_600_000
+_LONGEST_LINE = 1000
 
 Target = tuple[str, int]
+Place = tuple[str, int, str]
+"""Host, port and path, which is empty where there is only a port."""
 _SocketAddress = tuple[str | int | bytes, ...]
 _Addresses = list[tuple[int, _SocketAddress]]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Check the target once, print one JSON log line and return the exit code."""
-    options = _parser().parse_args(argv)
-    host, port = options.target
+    options = _options(argv)
+    place: Place = options.target
     begin = time.monotonic()
     try:
-        probe(host, port, deadline=begin + options.timeout_ms / 1000)
-        code, level, message = HEALTHY, "INFO", f"{_subject(options.mode)} accepts connections"
+        code, level, message = _checked(options.mode, place, begin + options.timeout_ms / 1000)
     except TimeoutError:
         code, level = UNHEALTHY, "ERROR"
         message = f"{_subject(options.mode)} did not answer within {options.timeout_ms} ms"
@@ -42,27 +46,61 @@ def main(argv: Sequence[str] | None = None) -> int:
         "event": "healthcheck",
         "message": message,
         "mode": options.mode,
-        "target": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+        "target": _shown(place),
         "latency_ms": round((time.monotonic() - begin) * 1000, 3),
     }
     print(json.dumps(line))
     return code
 
 
+def _checked(mode: str, place: Place, deadline: float) -> tuple[int, str, str]:
+    """Exit code, level and message of a check that got an answer."""
+    if mode != "http":
+        probe(*place[:2], deadline)
+        return HEALTHY, "INFO", f"{_subject(mode)} accepts connections"
+    status = fetch_status(*place, deadline)
+    if is_success(status):
+        return HEALTHY, "INFO", f"target answers {status}"
+    return UNHEALTHY, "ERROR", f"target answers {status}" if status else "target does not answer in HTTP"
+
+
 def probe(host: str, port: int, deadline: float) -> None:
     """Open and close one TCP connection before the monotonic deadline, or raise OSError."""
-    addresses = _resolve(host, port, deadline)
-    failure: OSError | None = None
-    for index, (family, address) in enumerate(addresses):
-        # An equal share of what is left, so one silent address cannot starve those behind it.
-        share = _left(deadline) / (len(addresses) - index)
+    _opened(host, port, deadline).close()
+
+
+def fetch_status(host: str, port: int, path: str, deadline: float) -> int:
+    """The status that a GET is answered with; 0 for an answer that is no HTTP. Raise OSError without one."""
+    request = f"GET {path or '/'} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode("ascii")
+    with _opened(host, port, deadline) as connection:
+        line = _asked(connection, request, deadline)
+    if line.startswith(b"HTTP/"):
+        return _status(line)
+    # Whoever speaks TLS answers the plain request with an alert, or not at all.
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    # It is asked how it does, not who it is: nothing is sent that another may not see.
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with _opened(host, port, deadline) as plain:
         try:
-            _connect(family, address, share)
-        except OSError as error:
-            failure = error
-        else:
-            return
-    raise failure or OSError("the name has no address")
+            with context.wrap_socket(plain) as connection:
+                return _status(_asked(connection, request, deadline))
+        except ssl.SSLError:
+            return 0
+
+
+def is_success(status: int) -> bool:
+    """Whether a status says that all is well."""
+    return 200 <= status < 300
+
+
+def parse_place(text: str) -> Place:
+    """Split host:port/path, of which the path may be missing."""
+    target, slash, path = text.partition("/")
+    if not all("!" <= letter <= "~" for letter in path):
+        raise argparse.ArgumentTypeError(f"{text!r} needs a path of printable ASCII")
+    return (*parse_target(target), slash + path)
 
 
 def parse_target(text: str) -> Target:
@@ -89,15 +127,24 @@ def parse_timeout_ms(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {MAX_TIMEOUT_MS}")
 
 
+def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = _parser()
+    options = parser.parse_args(argv)
+    if options.mode != "http" and options.target[2]:
+        parser.error(f"argument --target: {_shown(options.target)!r} has a path, which only http has")
+    return options
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m scripts.healthcheck", allow_abbrev=False)
     parser.add_argument(
         "--mode",
         required=True,
-        choices=("tcp", "worker"),
-        help="tcp: the target is the server itself; worker: it is the coordinator the worker needs",
+        choices=("tcp", "worker", "http"),
+        help="tcp: the target is the server itself; worker: it is the coordinator the worker needs; "
+        "http: the target answers a GET",
     )
-    parser.add_argument("--target", required=True, type=parse_target, metavar="HOST:PORT")
+    parser.add_argument("--target", required=True, type=parse_place, metavar="HOST:PORT[/PATH]")
     parser.add_argument(
         "--timeout-ms", type=parse_timeout_ms, default=1000, metavar="MS", help="limit for the whole check"
     )
@@ -105,6 +152,11 @@ def _parser() -> argparse.ArgumentParser:
         "--service", default="healthcheck", metavar="NAME", help="service name in the log line"
     )
     return parser
+
+
+def _shown(place: Place) -> str:
+    host, port, path = place
+    return f"[{host}]:{port}{path}" if ":" in host else f"{host}:{port}{path}"
 
 
 def _subject(mode: str) -> str:
@@ -151,13 +203,53 @@ def _resolve(host: str, port: int, deadline: float) -> _Addresses:
     return answer
 
 
-def _connect(family: int, address: _SocketAddress, timeout: float) -> None:
-    with socket.socket(family, socket.SOCK_STREAM) as connection:
+def _opened(host: str, port: int, deadline: float) -> socket.socket:
+    addresses = _resolve(host, port, deadline)
+    failure: OSError | None = None
+    for index, (family, address) in enumerate(addresses):
+        # An equal share of what is left, so one silent address cannot starve those behind it.
+        share = _left(deadline) / (len(addresses) - index)
+        try:
+            return _connect(family, address, share)
+        except OSError as error:
+            failure = error
+    raise failure or OSError("the name has no address")
+
+
+def _connect(family: int, address: _SocketAddress, timeout: float) -> socket.socket:
+    connection = socket.socket(family, socket.SOCK_STREAM)
+    try:
         connection.settimeout(timeout)
         connection.connect(address)
         # A closed loopback port in the ephemeral range can be connected to itself by chance.
         if connection.getsockname() == connection.getpeername():
             raise ConnectionRefusedError("connection refused")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _asked(connection: socket.socket, request: bytes, deadline: float) -> bytes:
+    """The first line of the answer, or what there is of it when the other side closes."""
+    connection.settimeout(_left(deadline))
+    connection.sendall(request)
+    found = b""
+    while b"\n" not in found and len(found) < _LONGEST_LINE:
+        connection.settimeout(_left(deadline))
+        try:
+            part = connection.recv(4096)
+        except ConnectionResetError:
+            break
+        if not part:
+            break
+        found += part
+    return found.partition(b"\n")[0]
+
+
+def _status(line: bytes) -> int:
+    words = line.split()
+    return int(words[1]) if len(words) > 1 and line.startswith(b"HTTP/") and words[1].isdigit() else 0
 
 
 if __name__ == "__main__":

@@ -11,10 +11,11 @@ from runtime.embedded.programs import program
 
 BULK = 1000
 """Jobs of a call; what our API takes at most, and what the script of pgbench has."""
-PGBENCH = "pgbench, 1 connection"
+PGBENCH = "pgbench"
+PGBENCH_1 = "pgbench, 1 connection"
 PGBENCH_10 = "pgbench, 10 connections"
 PGBENCH_100 = "pgbench, batch 100"
-DRAINS = {PGBENCH: ("drain-1", 1, 1), PGBENCH_10: ("drain-1", 10, 1), PGBENCH_100: ("drain-100", 1, 100)}
+DRAINS = {PGBENCH_1: ("drain-1", 1, 1), PGBENCH_10: ("drain-1", 10, 1), PGBENCH_100: ("drain-100", 1, 100)}
 """Script, connections, and jobs of a run of the script."""
 _SPARE = 200
 

@@ -16,11 +16,12 @@ from bench.designs.manifest import commit
 from bench.machine import describe
 from bench.peers import contestants, ours
 from bench.peers.bare import Bare
+from bench.peers.contestants import Stuck
 from bench.peers.findings import Findings, Sizes
 from bench.peers.goals import goals
 from bench.peers.guards import without_guards
 from bench.peers.install import Environment, NotInstalled, installed
-from bench.peers.measure import Bench, Stuck
+from bench.peers.measure import Bench
 from bench.peers.run import Run
 from bench.peers.server import Server, SqlFailed, serving
 from bench.report import peers_page, peers_tables

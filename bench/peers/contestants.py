@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +16,10 @@ from bench.peers.install import ROOT, Environment
 from bench.peers.server import Database, Server
 
 PATIENCE_S = 30.0
+
+
+class Stuck(Exception):
+    """A process did not do its part; the message says which, and the end of its log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,22 +134,24 @@ def serviced(producing: Producing, log: Path) -> Iterator[list[int]]:
             yield []
             return
         process = running.enter_context(producing.service.running(log))
-        wait_for_port(producing.ready_port)
+        until = time.monotonic() + PATIENCE_S
+        while not _listens(producing.ready_port):
+            require(process, until, log, "The service of a producer does not listen")
+            time.sleep(0.05)
         yield [process.pid]
 
 
-def wait_for_port(port: int) -> None:
-    """Returns when somebody listens."""
-    import socket
-    import time
+def require(process: subprocess.Popen[bytes], until: float, log: Path, problem: str) -> None:
+    """Raises, with the end of its log, if a process has ended or took too long."""
+    if process.poll() is None and time.monotonic() < until:
+        return
+    said = log.read_text(errors="replace").strip().splitlines()[-8:]
+    raise Stuck("\n".join((f"{problem}:", *said)))
 
-    until = time.monotonic() + PATIENCE_S
-    while time.monotonic() < until:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    raise TimeoutError(f"nothing listens on port {port}")
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def python(module: str) -> tuple[str, ...]:

@@ -21,16 +21,12 @@ import psutil
 
 from bench.peers.apps.producer import PICKUP, STARTS
 from bench.peers.bare import BULK
-from bench.peers.contestants import PATIENCE_S, Producing, Program, Queue, serviced
+from bench.peers.contestants import PATIENCE_S, Producing, Program, Queue, Stuck, require, serviced
 from bench.peers.findings import Pickup, Rate
 from bench.peers.server import Server
 from bench.percentiles import Times
 
 _LOOK_S = 0.1
-
-
-class Stuck(Exception):
-    """A worker or a producer did not do its part; the message says which, and the end of its log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +116,7 @@ class Bench:
         until = time.monotonic() + PATIENCE_S
         query = f"SELECT EXISTS ({queue.database.text('finished')})"
         while not await connection.fetchval(query, since):
-            self._require(process, until, name)
+            require(process, until, self.log(name), f"The worker of {name} does not finish jobs")
             await asyncio.sleep(_LOOK_S / 5)
 
     async def _lines(
@@ -128,15 +124,9 @@ class Bench:
     ) -> Sequence[str]:
         until = time.monotonic() + PATIENCE_S
         while len(lines := path.read_text().split()) < count:
-            self._require(process, until, name)
+            require(process, until, self.log(name), f"The worker of {name} does not finish jobs")
             await asyncio.sleep(_LOOK_S)
         return lines
-
-    def _require(self, process: subprocess.Popen[bytes], until: float, name: str) -> None:
-        if process.poll() is None and time.monotonic() < until:
-            return
-        said = self.log(name).read_text(errors="replace").strip().splitlines()[-8:]
-        raise Stuck("\n".join((f"The worker of {name} does not finish jobs:", *said)))
 
 
 def rate_of(stamps: Sequence[datetime], began: datetime, spent_s: float) -> Rate:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bench.peers.bare import DRAINS
+from bench.peers.bare import DRAINS, PGBENCH
 from bench.peers.contestants import PGQUEUER, PGQUEUER_100, PROCRASTINATE
 from bench.peers.findings import Findings, Measure, Middle
 from bench.peers.goals import TITLES
@@ -18,19 +18,19 @@ _COLOURS = {
     PROCRASTINATE: "part-3",
     PGQUEUER: "part-1",
     PGQUEUER_100: "part-1",
-    **dict.fromkeys(DRAINS, "part-6"),
+    **dict.fromkeys((PGBENCH, *DRAINS), "part-6"),
 }
 _OURS = "design-0"
 
 
 def submits(findings: Findings, palette: Palette) -> Figure | None:
     """Rates of submits, one panel for each way."""
-    return _rates(findings, palette, ("single-1", "single-16", "bulk"), 3.4)
+    return _rates(findings, palette, ("single-1", "single-16", "bulk"), 2.2)
 
 
 def drains(findings: Findings, palette: Palette) -> Figure | None:
     """Rates of drains."""
-    return _rates(findings, palette, ("drain",), 4.6)
+    return _rates(findings, palette, ("drain",), 3.6)
 
 
 def pickups(findings: Findings, palette: Palette) -> Figure | None:
@@ -80,11 +80,12 @@ def _rates(
         return None
     columns = len(measures) if len(measures) > 1 else len(findings.halves)
     rows = len(shown) // columns
-    with drawing(palette, columns, height * rows, rows=rows) as (figure, panels):
+    with drawing(palette, columns, height * rows, rows=rows, sharey=True) as (figure, panels):
         for axes, (half, name, measure) in zip(panels, shown, strict=True):
             rates = half.rates[measure]
             _bars(axes, palette, rates, {each: _COLOURS.get(each, _OURS) for each in rates})
-            axes.set_title(f"{TITLES[measure]}, {name} table")
+            title = TITLES[measure].removeprefix("submit, ")
+            axes.set_title(f"{title}: {name} table", fontsize=9)
         return figure
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -48,6 +48,12 @@ class Column:
     optional: bool
     default: str | None
     check: str | None
+
+    def __str__(self) -> str:
+        needed = "" if self.optional else " NOT NULL"
+        return (
+            f"{self.name} {self.type}{needed}{f' DEFAULT {self.default}' if self.default is not None else ''}"
+        )
 
 
 @dataclass(frozen=True)
@@ -170,6 +176,57 @@ class KeptEntity:
             if each.type in ("text", "integer", "bigint", "boolean") and each.name not in ruled_out
         ]
 
+    @cached_property
+    def constraints(self) -> dict[str, str]:
+        """What must hold for every row, by name."""
+        table, status, lease = self.table, self.status, self.row.lease
+        found = {f"{table}_pkey": f"PRIMARY KEY ({self.key})"}
+        if self.unique:
+            found[f"{table}_unique"] = f"UNIQUE ({', '.join(self.unique)})"
+        for column in self.columns:
+            if column.check:
+                found[f"{table}_{column.name}_check"] = f"CHECK ({column.check})"
+        if lease:
+            state, either = (
+                quoted(lease.state),
+                [lease.state, *([self.acquirable] if self.acquirable else [])],
+            )
+            held = f"{lease.owner} IS NOT NULL AND {lease.expires} IS NOT NULL"
+            free = f"{lease.owner} IS NULL AND {lease.expires} IS NULL"
+            found[f"{table}_lease_held"] = f"CHECK ({status} <> {state} OR ({held}))"
+            found[f"{table}_lease_free"] = f"CHECK ({status} IN ({_list(either)}) OR ({free}))"
+        for until, states in self.waiting.items():
+            found[f"{table}_{until}_check"] = f"CHECK ({status} IN ({_list(states)}) OR {until} IS NULL)"
+        found[f"{table}_{status}_check"] = f"CHECK ({status} IN ({_list(self.states)}))"
+        return found
+
+    @cached_property
+    def indexes(self) -> dict[str, tuple[str, str]]:
+        """What each index is for and what it is over, by name."""
+        found: dict[str, tuple[str, str]] = {}
+        if self.row.lease and self.acquirable:
+            over = f"({self.row.lease.oldest_by}) WHERE {self.status} = {quoted(self.acquirable)}"
+            found[f"{self.table}_acquirable"] = ("The next one to be taken.", over)
+        for name, edge in self.due_edges.items():
+            # The index of the listing has each state in the order of its time already.
+            if edge.due and edge.due.at != self.row.listed_by:
+                over = f"({edge.due.at}) WHERE {self.status} = {quoted(edge.from_)}"
+                found[f"{self.table}_due_{name}"] = (f"What is due to {name}.", over)
+        if self.row.listed_by:
+            over = f"({self.status}, {self.row.listed_by} DESC, {self.key} DESC)"
+            found[f"{self.table}_listed"] = ("Listings, by state and newest first; also what is due by the same time.", over)
+        return found
+
+    @property
+    def triggers(self) -> set[str]:
+        """The triggers of its table."""
+        numbered = ["1_create", "2_move", "5_delete", "6_record", "7_record_new"]
+        if self.row.lease:
+            numbered.append("3_lease")
+        if self.stamped_always or self.waiting:
+            numbered.append("4_complete")
+        return {f"{self.table}_{each}" for each in numbered}
+
     def type_of(self, field: str) -> str:
         """The type of a column."""
         row = self.fields[field]
@@ -286,3 +343,7 @@ def _literal(value: bool | int | str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, int) else quoted(value)
+
+
+def _list(texts: Iterable[str]) -> str:
+    return ", ".join(map(quoted, texts))

@@ -250,7 +250,8 @@ def example(schema: Mapping[str, Any], components: Mapping[str, Schema], depth: 
         if word in schema:
             return schema[word]
     if "enum" in schema:
-        return schema["enum"][-1]
+        named = [each for each in schema["enum"] if not str(each).endswith("UNSPECIFIED")]
+        return (named or schema["enum"])[0]
     if "anyOf" in schema:
         return example(schema["anyOf"][0], components, depth)
     kind = schema.get("type")

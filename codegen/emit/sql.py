@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,13 +38,16 @@ def emit_migrations(spec: Spec, root: Path) -> Iterator[Artefact]:
 
 def schema(spec: Spec) -> str:
     """Everything that a fresh database needs."""
-    kept = [KeptEntity(spec, name, row) for name, row in kept_entities(spec).items()]
-    parts = [
-        fill(f"sql/{part}.sql.j2", spec, entity=entity, quoted=quoted)
-        for entity in kept
-        for part in ("table", "history", "guards", "indexes")
-    ]
-    return "\n".join((fill("sql/schema.sql.j2", spec), *parts))
+    return "\n".join(
+        (fill("sql/schema.sql.j2", spec), *(entity_schema(spec, name) for name in kept_entities(spec)))
+    )
+
+
+def entity_schema(spec: Spec, name: str) -> str:
+    """The tables of one entity, and what guards them."""
+    entity = KeptEntity(spec, name, spec.lifecycle.entities[name])
+    parts = ("table", "history", "guards", "indexes")
+    return "\n".join(fill(f"sql/{part}.sql.j2", spec, entity=entity, quoted=quoted) for part in parts)
 
 
 def guards(spec: Spec, name: str) -> str:
@@ -112,6 +115,9 @@ def _edge(entity: KeptEntity, name: str, edge: Transition) -> Iterator[tuple[str
         yield f"settle_{name}_alone", "The same for one that somebody else has locked.", "settle", waiting
     else:
         yield f"move_{name}", f"{edge.trigger} {where}", "move", data
+        if entity.repaired(edge):
+            note = "The same in a transaction of its own, whose answer does not wait for the disk."
+            yield f"move_{name}_relaxed", note, "move", {**data, "relaxed": True}
     if edge.due:
         yield f"sweep_{name}", f"All of them by the clock, some at a time. {where}", "sweep", data
         yield f"due_{name}", "Which are due, where one of them stands in the way of the others.", "due", data
@@ -140,8 +146,3 @@ class Parameters:
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {kind}" for name, kind in self.found.items())
-
-
-def names(spec: Spec) -> Mapping[str, str]:
-    """The table of each kept entity."""
-    return {name: row.kept_in.table for name, row in kept_entities(spec).items() if row.kept_in}

@@ -60,9 +60,8 @@ def _command(root: Path, style: str, base: str | None, check: bool, accept: bool
         report = replace(report, reviews=[each for each in reviews if not each.is_recorded])
     if not (check and report.is_recorded):
         print(told(report, style))
-    if accept:
-        _accept(root, report)
-    return 0 if report.is_recorded else 1
+    accepted = _accept(root, report) if accept else True
+    return 0 if report.is_recorded and accepted else 1
 
 
 def _systems(root: Path, commit: str | None) -> list[str]:
@@ -97,12 +96,28 @@ def _require(complaints: Iterable[Diagnostic]) -> None:
         raise SpecError(found)
 
 
-def _accept(root: Path, report: Report) -> None:
+def _accept(root: Path, report: Report) -> bool:
+    """Whether all of it could be accepted."""
+    # Imported here because the emitters behind it write the catalogue, which knows the complaints of reviews.
+    from codegen import migrations
+
     if not report.is_recorded:
         print("\nNothing is accepted: everything has to be recorded first.")
-        return
+        return False
+    complete = True
     for review in report.reviews:
         before: Accepted = read_accepted(root, review.system)
+        if review.current is not None:
+            title = review.pending[-1].body.title if review.pending else ""
+            try:
+                written = migrations.write_next(root, before.spec, review.current, title)
+            except migrations.NotDerivable as error:
+                print(f"\n{error}")
+                complete = False
+                continue
+            if written is not None:
+                print(f"\n{review.system}: {written.relative_to(root)} is written; run `nox -s generate`.")
         names = [*before.records, *(each.name for each in review.pending)]
         changed = write_accepted(root, review.system, review.current, names)
         print(f"\n{review.system}: {'accepted' if changed else 'nothing to accept'}.")
+    return complete

@@ -19,7 +19,7 @@ FOLDER = "spec/changes"
 HEADER = "# yaml-language-server: $schema=../schema/change.schema.json"
 _NAME = re.compile(r"([0-9]{4})-[a-z0-9]+(?:-[a-z0-9]+)*")
 
-Resolved = Annotated[str, StringConstraints(pattern=r"^[A-Z]+-[0-9]+$")]
+Resolved = Annotated[str, StringConstraints(pattern=r"^[A-Z]+-[A-Z]?[0-9]+$")]
 
 
 class Blocker(Part):

@@ -26,6 +26,7 @@ from codegen.rules import (
     names,
     numbers,
     records,
+    routes,
     routing,
     services,
     states,
@@ -39,7 +40,7 @@ from codegen.rules.rule import Rule
 from codegen.spec import Spec
 
 MODULES = (
-    *(text, names, system, types, numbers, fields, services, methods, callers, errors),
+    *(text, names, system, types, numbers, fields, services, methods, routes, callers, errors),
     *(records, lifecycle, states, kept, leases, clocks, calls),
     *(deployments, wiring, routing, listeners, environment, variables),
 )

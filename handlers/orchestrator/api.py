@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Literal
+from uuid import UUID
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -120,10 +121,16 @@ class Api:
         return found
 
     async def _accept_all(self, wanted: Sequence[JobRecord], call: Call) -> list[JobRecord]:
-        found = await self._jobs.create_or_find_all(wanted, call.itself())
-        for intent, (record, new) in zip(wanted, found, strict=True):
-            if not new:
-                self._compare(intent, record, call)
+        def refuse(intent: JobRecord, record: JobRecord) -> None:
+            self._compare(intent, record, call)
+
+        # A key that is refused refuses the whole batch, so nothing of it may be stored by then.
+        compare = refuse if self._strict else None
+        found = await self._jobs.create_or_find_all(wanted, call.itself(), compare=compare)
+        if not self._strict:
+            for intent, (record, new) in zip(wanted, found, strict=True):
+                if not new:
+                    self._compare(intent, record, call)
         await self._queue([record for record, _ in found if record.state == CREATED], call)
         return [record for record, _ in found]
 
@@ -186,7 +193,14 @@ def _stamp(at: datetime) -> Timestamp:
 
 
 def _time(request: ListJobsRequest, field: Literal["created_from", "created_to"]) -> datetime | None:
-    return getattr(request, field).ToDatetime(UTC) if request.HasField(field) else None
+    if not request.HasField(field):
+        return None
+    given: Timestamp = getattr(request, field)
+    try:
+        return given.ToDatetime(UTC)
+    except (ValueError, OverflowError):
+        problem = "must be a time from the year 1 to the year 9999"
+        raise errors.ValidationError(field=field, problem=problem) from None
 
 
 def _token(last: JobRecord) -> str:
@@ -199,7 +213,7 @@ def _position(token: str) -> tuple[datetime, str] | None:
         return None
     seconds, _, job_id = token.partition("~")
     try:
-        return datetime.fromtimestamp(float(seconds), UTC), job_id
+        return datetime.fromtimestamp(float(seconds), UTC), str(UUID(job_id))
     except (ValueError, OverflowError, OSError):
         problem = "must be the next_page_token of an earlier answer"
         raise errors.ValidationError(field="page_token", problem=problem) from None

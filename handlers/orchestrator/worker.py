@@ -45,6 +45,7 @@ class Worker:
             ),
             self._perform,
             Outcome(JOB_FAIL, {"error": GIVEN_BACK}),
+            _failed(RESULT_NOT_JSON, final=True),
             Told(WORKER_STARTED, LEASE_LOST),
         )
         await worker.work(call, stopping)
@@ -68,7 +69,9 @@ class Worker:
                 output = await function(given)
         except JobFailed as failed:
             return _failed(failed.summary, final=isinstance(failed, JobFatal))
-        except (Exception, SystemExit, asyncio.CancelledError) as error:
+        except BaseException as error:
+            if isinstance(error, GeneratorExit):
+                raise
             if isinstance(error, asyncio.CancelledError) and _is_being_canceled():
                 raise
             if isinstance(error, TimeoutError) and limit.expired():

@@ -119,7 +119,7 @@ class Operation:
         self._identity = identity
         self._world = world
         self._refusals = refusals
-        self._rename = renaming(codec.renames(method.request))
+        self._rename = renaming({**codec.renames(method.response), **codec.renames(method.request)})
         self._allowed = system.matrix.get(method.path, {})
         self._empty = method.request
         self._patience = method.policy.deadline_ms / 1000
@@ -177,12 +177,13 @@ class Operation:
         )
 
     async def _body(self, receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
-        if b"content-type" in headers or b"content-encoding" in headers:
+        said = b"content-type" in headers or b"content-encoding" in headers
+        if said:
             check_media(headers)
         body: bytes = await self._within(
             body_of(receive, headers.get(b"content-length"), self._most), self._body_seconds
         )
-        if body:
+        if body and not said:
             check_media(headers)
         return body
 

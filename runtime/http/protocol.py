@@ -6,14 +6,16 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from runtime.http.answers import refusal
 from runtime.identity import URI_SCHEME
+
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,30 @@ class _HeadTooLarge(Exception):
     """More headers than anyone needs."""
 
 
+class _Joining:
+    """A transport that sends the head of an answer together with its body: one system call and not two."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._parts: list[bytes] = []
+        self.is_closing = transport.is_closing
+        self.get_extra_info = transport.get_extra_info
+
+    def write(self, data: bytes) -> None:
+        self._parts.append(data)
+        if data == _CONTINUE:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._parts:
+            self._transport.write(b"".join(self._parts))
+            self._parts.clear()
+
+    def close(self) -> None:
+        self.flush()
+        self._transport.close()
+
+
 class Connection(HttpToolsProtocol):
     """A connection of a client. What is no HTTP, too large or too slow is told so, and closed."""
 
@@ -45,6 +71,8 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._joining = _Joining(transport)
+        self.transport = cast("asyncio.Transport", self._joining)
         if len(self.connections) > self._limits.connections:
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections; try again later")
             return
@@ -87,6 +115,10 @@ class Connection(HttpToolsProtocol):
         self._head_is_there()
         super().on_headers_complete()
 
+    def on_response_complete(self) -> None:
+        self._joining.flush()
+        super().on_response_complete()
+
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002
         """What uvicorn says to bytes that the parser refuses, or that one of the callbacks above refused."""
         if self._head_size > self._limits.head_bytes:
@@ -97,7 +129,9 @@ class Connection(HttpToolsProtocol):
     @property
     def _is_idle(self) -> bool:
         """Whether nothing is asked for and nothing will end the connection."""
-        return self.timeout_keep_alive_task is None and (self.cycle is None or self.cycle.response_complete)
+        # Before the first request there is no cycle, whatever its type says.
+        cycle: RequestResponseCycle | None = self.cycle
+        return self.timeout_keep_alive_task is None and (cycle is None or cycle.response_complete)
 
     def _count(self, size: int) -> None:
         self._head_size += size

@@ -81,9 +81,9 @@ class RequestReader:
             for name, value in pairs:
                 given.setdefault(name, []).append(value)
         found = {
-            parameter.attribute: parameter.read(name, given[name])
-            for name, parameter in self._in_query.items()
-            if name in given
+            parameter.attribute: parameter.read(name, texts)
+            for name, texts in given.items()
+            if (parameter := self._in_query.get(name)) is not None
         }
         return self._with_path(self._make(**found), path)
 

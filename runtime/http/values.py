@@ -122,9 +122,9 @@ def instant(value: Any) -> Timestamp:
     day, hour, fraction, zone = found.groups()
     try:
         moment = datetime.fromisoformat(f"{day}T{hour}{'+00:00' if zone in 'Zz' else zone}")
-    except ValueError:
+        past = moment.astimezone(UTC) - _EPOCH
+    except (ValueError, OverflowError):  # the latter where the year is 0 or 10000 in UTC
         raise Misread(_WHEN) from None
-    past = moment - _EPOCH
     return Timestamp(seconds=past.days * 86400 + past.seconds, nanos=int((fraction or "0").ljust(9, "0")))
 
 

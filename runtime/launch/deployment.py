@@ -14,7 +14,7 @@ from typing import Literal, Self
 from runtime.client import Client
 from runtime.launch import health
 from runtime.launch.errors import LaunchError, NodeDied, NotHealthy
-from runtime.launch.plan import LOOPBACK, addresses, base_environment, check_settings, plan
+from runtime.launch.plan import LOOPBACK, addresses, base_environment, check_settings, plan, urls
 from runtime.launch.ports import Ports
 from runtime.launch.process import NodeProcess
 from runtime.launch.proof import Proof, make_proof
@@ -113,12 +113,17 @@ class Launched:
 
     @property
     def endpoints(self) -> dict[str, str]:
-        """Where each process listens that does."""
-        return {
-            each.name: each.planned.address
-            for each in self.processes.values()
-            if each.planned.address is not None
-        }
+        """Where each process listens that does: a URL for HTTP, an address for gRPC.
+
+        A process that has both has the address under its name with `.grpc` behind it.
+        """
+        found: dict[str, str] = {}
+        for planned in (each.planned for each in self.processes.values()):
+            if planned.url is not None:
+                found[planned.name] = planned.url
+            if planned.address is not None:
+                found[planned.name if planned.url is None else f"{planned.name}.grpc"] = planned.address
+        return found
 
     @property
     def env(self) -> dict[str, str]:
@@ -132,6 +137,12 @@ class Launched:
                 for each in addresses(self.deployment, self._ports, node)
             ),
         }
+        if there := [
+            each
+            for node in self.deployment.ingress
+            for each in urls(self.system, self.deployment, self._ports, proof, node)
+        ]:
+            found["CHARTER_URL"] = ",".join(there)
         if proof.authority_file is not None:
             found["CHARTER_CA_FILE"] = str(proof.authority_file)
         tokens = proof.of_outsiders()
@@ -281,6 +292,8 @@ def _started(process: NodeProcess) -> str:
     told = [f"pid {process.pid}"]
     if planned.address is not None:
         told.append(f"listens on {planned.address}")
+    if planned.url is not None:
+        told.append(f"HTTP on {planned.url}")
     if planned.metrics_port is not None:
         told.append(f"metrics on {LOOPBACK}:{planned.metrics_port}")
     return f"{process.name}: {', '.join(told)}"

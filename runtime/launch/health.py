@@ -8,9 +8,9 @@ import urllib.request
 from collections.abc import Iterable
 from urllib.error import URLError
 
-from runtime.launch.plan import LOOPBACK
+from runtime.launch.plan import LOOPBACK, Planned
 from runtime.launch.process import NodeProcess
-from scripts.healthcheck import parse_target, probe
+from scripts.healthcheck import fetch_status, is_success, parse_place, probe
 
 _CALLS = "charter_calls_total{"
 _PATIENCE = 1.0
@@ -21,9 +21,12 @@ async def is_healthy(process: NodeProcess) -> bool:
     if not process.running or not process.said_ready():
         return False
     check = process.planned.healthcheck
-    host, port = parse_target(check.target)
+    place, deadline = parse_place(check.target), time.monotonic() + check.timeout_ms / 1000
     try:
-        await asyncio.to_thread(probe, host, port, time.monotonic() + check.timeout_ms / 1000)
+        if check.mode == "http":
+            status = await asyncio.to_thread(fetch_status, *place, deadline)
+            return is_success(status) and process.running
+        await asyncio.to_thread(probe, *place[:2], deadline)
     except OSError:
         return False
     return process.running
@@ -45,12 +48,12 @@ class CallRate:
 
     async def sample(self) -> float | None:
         """The rate since the last sample; None where nothing is known yet."""
-        port = self._process.planned.metrics_port
-        if port is None or not self._process.running:
+        page = _metrics_page(self._process.planned)
+        if page is None or not self._process.running:
             self._seen = None
             return None
         try:
-            total = await asyncio.to_thread(_calls_answered, port)
+            total = await asyncio.to_thread(_calls_answered, page)
         except (OSError, URLError, ValueError):
             self._seen = None
             return None
@@ -61,7 +64,13 @@ class CallRate:
         return max(0.0, (total - before[1]) / (now - before[0]))
 
 
-def _calls_answered(port: int) -> float:
-    with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/metrics", timeout=_PATIENCE) as answer:
+def _metrics_page(planned: Planned) -> str | None:
+    if planned.metrics_port is not None:
+        return f"http://{LOOPBACK}:{planned.metrics_port}/metrics"
+    return f"{planned.url}/metrics" if planned.url is not None and planned.url.startswith("http:") else None
+
+
+def _calls_answered(page: str) -> float:
+    with urllib.request.urlopen(page, timeout=_PATIENCE) as answer:
         lines = answer.read().decode().splitlines()
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(_CALLS))

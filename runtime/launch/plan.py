@@ -33,6 +33,9 @@ class Planned:
     healthcheck: Healthcheck
     """Its target has no variables left."""
     address: str | None
+    """Where it takes gRPC calls."""
+    url: str | None
+    """Where it takes HTTP requests."""
     metrics_port: int | None
 
 
@@ -92,8 +95,27 @@ def base_environment(system: System) -> dict[str, str]:
 
 
 def addresses(deployment: Deployment, ports: Ports, node: str) -> list[str]:
-    """Where the processes of a node listen."""
-    return [f"{LOOPBACK}:{ports.api[each.name]}" for each in places(deployment) if each.node.name == node]
+    """Where the processes of a node take gRPC calls."""
+    return [
+        f"{LOOPBACK}:{ports.api[each.name]}"
+        for each in places(deployment)
+        if each.node.name == node and each.name in ports.api
+    ]
+
+
+def urls(system: System, deployment: Deployment, ports: Ports, proof: Proof, node: str) -> list[str]:
+    """Where the processes of a node take HTTP requests.
+
+    What they have beside methods is no secret, so a node that has nothing else speaks no TLS there.
+    """
+    served = [system.services[name] for name in deployment.nodes[node].serves]
+    has_routes = any(method.route is not None for service in served for method in service.methods)
+    scheme = "https" if proof.authority_file is not None and has_routes else "http"
+    return [
+        f"{scheme}://{LOOPBACK}:{ports.http[each.name]}"
+        for each in places(deployment)
+        if each.node.name == node and each.name in ports.http
+    ]
 
 
 def _planned(
@@ -117,6 +139,7 @@ def _planned(
         variables=variables,
         healthcheck=Healthcheck(check.mode, target, check.timeout_ms),
         address=f"{LOOPBACK}:{ports.api[place.name]}" if place.name in ports.api else None,
+        url=found[place.index] if (found := urls(system, deployment, ports, proof, node.name)) else None,
         metrics_port=ports.metrics.get(place.name),
     )
 
@@ -143,6 +166,8 @@ def _given(
     found: dict[str, str] = {}
     if node.port_variable is not None:
         found[node.port_variable] = str(ports.api[place.name])
+    if node.http is not None:
+        found[node.http.port_variable] = str(ports.http[place.name])
     for variable, target in node.upstreams.items():
         several = system.variables[variable].type == "addresses"
         reached = addresses(deployment, ports, target)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from runtime.launch.errors import PortsTaken
@@ -43,6 +43,7 @@ class Ports:
 
     def __init__(self) -> None:
         self.api: dict[str, int] = {}
+        self.http: dict[str, int] = {}
         self.metrics: dict[str, int] = {}
         self._held: list[socket.socket] = []
 
@@ -51,13 +52,13 @@ class Ports:
     ) -> None:
         """Takes a port for each process that listens, and one for its metrics. Tells of all that are gone."""
         taken: list[str] = []
-        for place in places(deployment):
-            if (variable := place.node.port_variable) is not None:
-                wanted = ANY if auto and variable not in settings else self._wanted(system, place, settings)
-                try:
-                    self.api[place.name] = self._hold(place.node.bind_host or "0.0.0.0", wanted)
-                except OSError as error:
-                    taken.append(f"Port {wanted} ({variable} of {place.name}) {_why(error, wanted)}.")
+        for place, kind, variable, host in self._listeners(deployment):
+            free = auto and variable not in settings
+            wanted = ANY if free else self._wanted(system, place, variable, settings)
+            try:
+                kind[place.name] = self._hold(host, wanted)
+            except OSError as error:
+                taken.append(f"Port {wanted} ({variable} of {place.name}) {_why(error, wanted)}.")
         if taken:
             raise PortsTaken("\n".join((*taken, "--ports auto takes ports that are free.")))
         for place in places(deployment):
@@ -69,15 +70,23 @@ class Ports:
         while self._held:
             self._held.pop().close()
 
-    def _wanted(self, system: System, place: Place, settings: Mapping[str, str]) -> int:
+    def _listeners(self, deployment: Deployment) -> Iterator[tuple[Place, dict[str, int], str, str]]:
+        """Every port that is listened on: of which process and kind, in which variable, on which host."""
+        for place in places(deployment):
+            node = place.node
+            if node.port_variable is not None:
+                yield place, self.api, node.port_variable, node.bind_host or "0.0.0.0"
+            if node.http is not None:
+                yield place, self.http, node.http.port_variable, node.http.host
+
+    def _wanted(self, system: System, place: Place, variable: str, settings: Mapping[str, str]) -> int:
         """What the settings or the spec say; replicas, and nodes that share a default, take the next ones."""
-        variable = place.node.port_variable or ""
         default = place.node.defaults.get(variable) or system.variables[variable].default or "0"
         number = int(settings.get(variable) or default)
         if number == ANY:
             return ANY
         number += place.index
-        while number in self.api.values():
+        while number in self.api.values() or number in self.http.values():
             number += 1
         return number
 

@@ -76,6 +76,6 @@ def _table(deployment: Launched, health: list[bool], calls: list[float | None]) 
             str(process.pid or "-"),
             Text("healthy", "green") if healthy else Text("unhealthy", "red"),
             "-" if rate is None else f"{rate:,.1f}",
-            process.planned.address or "-",
+            ", ".join(filter(None, (process.planned.url, process.planned.address))) or "-",
         )
     return Group(table, Text(f"Logs are in {deployment.logs}. Ctrl-C stops everything.", "dim"))

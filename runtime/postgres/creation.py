@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Generic
 
 from runtime.call import Call
 from runtime.postgres.batch import Batch
 from runtime.postgres.rows import as_key
 from runtime.postgres.table import Table
-from runtime.store import GuardBreach, Record, Unstorable
+from runtime.store import Compare, GuardBreach, Record, Unstorable
+
+Run = Callable[..., Awaitable[Sequence[Any]]]
+"""Runs a statement by its name, in a transaction of its own or in one that has more of them."""
 
 _ATTEMPTS = 3
 """An entity that was found and then purged before it could be read is created after all."""
@@ -34,12 +38,25 @@ class Creation(Generic[Record]):
         self._created(call, made)
         return made
 
-    async def all(self, records: Sequence[Record], call: Call) -> list[tuple[Record, bool]]:
-        """Adds all entities or none, in one statement."""
+    async def all(
+        self, records: Sequence[Record], call: Call, compare: Compare[Record] | None = None
+    ) -> list[tuple[Record, bool]]:
+        """Adds all entities or none: in one statement, unless what is found may still undo it."""
         self._require_creator(call)
-        made = await self._table.answer(self._create(call.caller, records))
+        work = self._create if compare is None else partial(self._create_compared, compare)
+        made = await self._table.answer(work(call.caller, records))
         for each in made:
             self._created(call, each)
+        return made
+
+    async def _create_compared(
+        self, compare: Compare[Record], actor: str, records: Sequence[Record]
+    ) -> list[tuple[Record, bool]]:
+        async with self._table.database.transaction() as connection:
+            made = await self._create(actor, records, partial(self._table.run_in, connection))
+            for wanted, (found, is_new) in zip(records, made, strict=True):
+                if not is_new:
+                    compare(wanted, found)
         return made
 
     def _creator(self, actor: str) -> Batch[Record, tuple[Record, bool]]:
@@ -54,19 +71,20 @@ class Creation(Generic[Record]):
 
         return Batch(create, lanes=2)
 
-    async def _create(self, actor: str, records: Sequence[Record]) -> list[tuple[Record, bool]]:
+    async def _create(
+        self, actor: str, records: Sequence[Record], run: Run | None = None
+    ) -> list[tuple[Record, bool]]:
+        run = run or self._table.run
         first = {self._identity(each): each for each in reversed(records)}
         left, made, new = dict(first), dict[Any, Record](), set[Any]()
         for _ in range(_ATTEMPTS):
-            added = self._read(
-                await self._table.run("create", actor=actor, **self._columns([*left.values()]))
-            )
+            added = self._read(await run("create", actor=actor, **self._columns([*left.values()])))
             new |= added.keys()
             made |= added
             left = {each: record for each, record in left.items() if each not in made}
             if not left:
                 break
-            made |= self._read(await self._find([*left]))
+            made |= self._read(await self._find([*left], run))
             left = {each: record for each, record in left.items() if each not in made}
             if not left:
                 break
@@ -78,13 +96,13 @@ class Creation(Generic[Record]):
             for each in (self._identity(record),)
         ]
 
-    async def _find(self, identities: Sequence[tuple[Any, ...]]) -> Sequence[Any]:
+    async def _find(self, identities: Sequence[tuple[Any, ...]], run: Run) -> Sequence[Any]:
         columns = dict(zip(self._unique, map(list, zip(*identities, strict=True)), strict=True))
         if not self._table.kept.unique:
             (keys,) = columns.values()
-            found = [await self._table.run("get", key=as_key(key)) for key in keys]
+            found = [await run("get", key=as_key(key)) for key in keys]
             return [row for rows in found for row in rows]
-        return await self._table.run("find_unique", **columns)
+        return await run("find_unique", **columns)
 
     def _read(self, rows: Sequence[Any]) -> dict[Any, Record]:
         records = [self._table.rows.read(row) for row in rows]

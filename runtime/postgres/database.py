@@ -9,6 +9,8 @@ from typing import Any
 
 import asyncpg
 
+from runtime.conditions import Failure
+
 MOST = 8
 """Connections of one process. Statements are shared, so more of them would only wait for each other."""
 WAIT_S = 1.0
@@ -27,6 +29,7 @@ SESSION = {
     "enable_bitmapscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
+    "enable_sort": "off",
     "jit": "off",
     "idle_in_transaction_session_timeout": "10s",
 }
@@ -81,11 +84,12 @@ class Database:
         except TimeoutError:
             raise Unavailable("all connections are in use") from None
         try:
-            connection = self._free.pop() if self._free else await self._connect()
+            connection = self._unused() or await self._connect()
             try:
                 yield connection
             except BaseException as error:
-                if not isinstance(error, asyncpg.PostgresError) or connection.is_closed():
+                # An error of the server, or of our own between two statements, leaves it as it should be.
+                if not isinstance(error, asyncpg.PostgresError | Failure) or connection.is_closed():
                     connection.terminate()
                 raise
             finally:
@@ -100,11 +104,13 @@ class Database:
     async def transaction(self) -> AsyncIterator[asyncpg.Connection[Any]]:
         """A connection with a transaction around everything that is done with it."""
         async with self.connection() as connection:
-            begun = connection.transaction()
             try:
+                begun = connection.transaction()
                 await begun.start()
             except _LOST as error:
                 raise Unavailable(type(error).__name__) from None
+            except asyncpg.PostgresError as error:
+                raise translated(error) from None
             try:
                 yield connection
             except BaseException:
@@ -131,6 +137,14 @@ class Database:
                 await connection.close(timeout=WAIT_S)
             except (*_LOST, asyncpg.PostgresError):
                 connection.terminate()
+
+    def _unused(self) -> asyncpg.Connection[Any] | None:
+        """One that is open as far as we know; those that a restart of the server has closed are forgotten."""
+        while self._free:
+            connection = self._free.pop()
+            if not connection.is_closed():
+                return connection
+        return None
 
     async def _connect(self) -> asyncpg.Connection[Any]:
         """Connects, unless the last attempt has just failed: a database that comes back is not stormed."""

@@ -42,7 +42,7 @@ class Leases(Generic[Record]):
         self._acquiring: dict[str, Batch[str, Record | None]] = {}
         self._settling: dict[tuple[int, str], Batch[_Settling, int]] = {}
         self._renewing: Batch[tuple[str, Held], bool] = Batch(self._renew)
-        self._spare: list[Record] = []
+        self._spare: list[tuple[float, Record]] = []
         self._unsure: BoundedMap[bool] = BoundedMap(_REMEMBERED)
         self._oldest, self._looked_back = _EVER, 0.0
         self.looked: Callable[[], None] = lambda: None
@@ -143,24 +143,38 @@ class Leases(Generic[Record]):
     def _keep(self, _owner: str, record: Record | None) -> None:
         """Whoever asked has gone: the next who asks in this name gets it."""
         if record is not None:
-            self._spare.append(record)
+            seconds = float(self._table.variables[self._lease.seconds])
+            self._spare.append((asyncio.get_running_loop().time() + seconds, record))
 
     def _spared(self, owner: str) -> Record | None:
-        for record in self._spare:
-            if getattr(record, self._lease.owner) == owner:
-                self._spare.remove(record)
-                if getattr(record, self._lease.expires) > datetime.now(UTC):
-                    return record
-                return None
+        """One that nobody came for. How long it is held goes by a clock that nobody sets."""
+        now = asyncio.get_running_loop().time()
+        self._spare = [(until, record) for until, record in self._spare if until > now]
+        for kept in self._spare:
+            if getattr(kept[1], self._lease.owner) == owner:
+                self._spare.remove(kept)
+                return kept[1]
         return None
 
     # Renewing.
 
-    async def _renew(self, asked: Sequence[tuple[str, Held]]) -> list[bool]:
+    async def _renew(self, asked: Sequence[tuple[str, Held]]) -> list[bool | Exception]:
         known = [(as_key(key), held) for key, held in asked if is_key(key)]
         found = await self._table.run("renew", actor=self._holder, **_columns(known))
         renewed = {(str(row[0]), row[1]) for row in found}
-        return [(key.lower(), held.fence) in renewed for key, held in asked]
+        left = [key for key, held in known if (str(key), held.fence) not in renewed]
+        goes_on: set[tuple[str, str, int]] = set()
+        if left:
+            rows = await self._table.run("holds", keys=left)
+            goes_on = {(str(row[0]), row[2], row[3]) for row in rows if row[4]}
+        outcomes: list[bool | Exception] = []
+        for key, held in asked:
+            if (key.lower(), held.fence) not in renewed and (key.lower(), *held) in goes_on:
+                # Somebody else has locked it for a moment, which takes the lease from nobody.
+                outcomes.append(Unavailable("it is locked"))
+            else:
+                outcomes.append((key.lower(), held.fence) in renewed)
+        return outcomes
 
     # Settling.
 

@@ -22,8 +22,8 @@ Answer = TypeVar("Answer")
 
 _OF_GUARDS = ("CH001", "CH002", "CH003")
 """What the triggers of the schema raise."""
-_OF_VALUES = ("22", "23")
-"""Classes of SQLSTATE that say that a value cannot be kept."""
+_OF_VALUES = ("22", "23", "54")
+"""Classes of SQLSTATE that say that a value cannot be kept: it is wrong, unwanted, or too large."""
 
 
 class Table(Generic[Record]):

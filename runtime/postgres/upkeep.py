@@ -125,11 +125,16 @@ class Upkeep:
             with suppress(Unavailable, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
                 connection = await self._database.dedicated()
                 try:
+                    cut_off = asyncio.Event()
+                    connection.add_termination_listener(lambda _, ended=cut_off: ended.set())
                     await connection.add_listener(self._table.kept.table, self._notified)
                     # Whatever was said while nobody listened is made up for by one look.
                     self._wake()
-                    while not connection.is_closed():
-                        await asyncio.sleep(_LISTENING_CHECK_S)
+                    while not cut_off.is_set():
+                        with suppress(TimeoutError):
+                            async with asyncio.timeout(_LISTENING_CHECK_S):
+                                await cut_off.wait()
+                                break
                         await connection.execute("SELECT 1", timeout=_PAUSE_S)
                 finally:
                     connection.terminate()

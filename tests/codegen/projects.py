@@ -9,6 +9,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 TASKQUEUE = ROOT / "spec/taskqueue"
 LOCKER = ROOT / "tests/specs/locker"
+BAKERY = ROOT / "tests/specs/bakery"
+"""A system whose entities a server keeps; those of the locker live in memory."""
 
 
 def project(root: Path, specs: Iterable[Path] = (TASKQUEUE,)) -> Path:

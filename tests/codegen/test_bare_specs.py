@@ -12,7 +12,7 @@ import yaml
 
 from codegen.__main__ import main
 from codegen.generate import build
-from tests.codegen.projects import LOCKER, snapshot
+from tests.codegen.projects import BAKERY, LOCKER, snapshot
 
 Data = dict[str, Any]
 
@@ -51,16 +51,58 @@ def without_odds_and_ends(data: Data) -> None:
         row.pop("route", None)
 
 
+def without_leases(data: Data) -> None:
+    cake = data["lifecycle"]["entities"]["cake"]
+    cake.pop("lease")
+    cake["transitions"]["burn"].pop("due")
+    data["errors"]["conditions"].pop("taken_over")
+
+
+def without_clocks(data: Data) -> None:
+    for row in data["lifecycle"]["entities"]["cake"]["transitions"].values():
+        for word in ("counts", "waits", "gives_up", "due"):
+            row.pop(word, None)
+
+
+def without_shows(data: Data) -> None:
+    cake = data["lifecycle"]["entities"]["cake"]
+    for word in ("shown", "listed_by"):
+        cake.pop(word)
+    cake["kept_in"].pop("unique")
+
+
+def without_http(data: Data) -> None:
+    for row in methods(data):
+        row.pop("route")
+    shop, oven = data["deployments"]["home"]["nodes"].values()
+    data["deployments"].pop("village")
+    for node in (shop, oven):
+        node.pop("http")
+    shop["healthcheck"] = {"mode": "tcp", "target": "127.0.0.1:${SHOP_GRPC_PORT}"}
+    shop["hosts"] = ["counter", "baker", "porter"]
+    data["deployments"]["home"]["nodes"].pop("oven")
+    for name in ("SHOP_PORT", "OVEN_PORT"):
+        data["environment"]["variables"].pop(name)
+
+
 @pytest.mark.parametrize(
-    "leave_out", [without_entities, without_retries, without_soft_outcomes, without_odds_and_ends]
+    ("spec", "leave_out"),
+    [
+        *((LOCKER, each) for each in (without_entities, without_retries)),
+        *((LOCKER, each) for each in (without_soft_outcomes, without_odds_and_ends)),
+        *((BAKERY, each) for each in (without_leases, without_clocks, without_shows, without_http)),
+    ],
 )
-def test_what_a_spec_leaves_out_is_not_missed(leave_out: Callable[[Data], None], tmp_path: Path) -> None:
+def test_what_a_spec_leaves_out_is_not_missed(
+    spec: Path, leave_out: Callable[[Data], None], tmp_path: Path
+) -> None:
     """A spec without some part of the language is accepted, and every module made from it is Python."""
-    data = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in LOCKER.glob("*.yaml")}
+    data = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in spec.glob("*.yaml")}
     leave_out(data)
-    (tmp_path / "spec/locker").mkdir(parents=True)
+    folder = tmp_path / "spec" / spec.name
+    folder.mkdir(parents=True)
     for name, part in data.items():
-        (tmp_path / f"spec/locker/{name}.yaml").write_text(yaml.safe_dump(part, sort_keys=False))
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(part, sort_keys=False))
     wanted, outcome = build(tmp_path)
     assert not outcome.diagnostics
     for name, text in wanted.items():

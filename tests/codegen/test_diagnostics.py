@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -19,6 +20,8 @@ from codegen.catalogue import catalogue
 from codegen.diagnostics import Diagnostic, Place, render, suggest
 from codegen.load import examine
 from codegen.rules import RULES
+from codegen.rules.clocks import bad_sweeper
+from tests.codegen.emit import specs
 
 HERE = Path(__file__).parent / "diagnostics"
 SPECS = Path(__file__).parent.parent / "specs"
@@ -102,6 +105,20 @@ def test_endless_line_is_cut() -> None:
     _, quotation, mark, *_ = render([Diagnostic(place, "E001", "Too long.")]).splitlines()
     assert len(quotation) < 200
     assert quotation[mark.index("^") :].startswith("HERE")
+
+
+def test_who_drives_by_the_clock_has_the_store() -> None:
+    """A method to move an entity by is no help to a sweeper: it needs the store itself."""
+
+    def unshare(data: Any) -> None:
+        cake = data["entities"]["cake"]
+        cake["shared_with"] = ["baker"]
+        cake["driven_by"] = "CounterService.ForgetOrders"
+
+    found = bad_sweeper.find(specs.changed(specs.spec("tests/specs/bakery"), "lifecycle", unshare))
+    assert [each.message for each in found] == [
+        f"'{edge}' is driven by porter, which does not hold a cake." for edge in ("burn", "serve_again")
+    ]
 
 
 def complaints_of(case: Path, workplace: Path) -> list[Diagnostic]:

@@ -20,7 +20,7 @@ from codegen.load import examine
 from codegen.spec import Spec
 
 ROOT = Path(__file__).parent.parent.parent
-SPECS = (ROOT / "spec" / "taskqueue", ROOT / "tests" / "specs" / "locker")
+SPECS = (ROOT / "spec" / "taskqueue", *(ROOT / "tests" / "specs" / name for name in ("locker", "bakery")))
 TEXTS = {spec: {name: (spec / f"{name}.yaml").read_bytes() for name in FILES} for spec in SPECS}
 DATA = {
     spec: json.dumps({name: yaml.safe_load(text) for name, text in files.items()}, default=str)

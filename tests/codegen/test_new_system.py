@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from codegen.__main__ import main
-from tests.codegen.projects import LOCKER, ROOT, TASKQUEUE, project, snapshot
+from tests.codegen.projects import BAKERY, LOCKER, ROOT, TASKQUEUE, project, snapshot
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project that was generated for one system, got the folder of another, and was generated again."""
     root = project(tmp_path_factory.mktemp("project"))
     assert main(["generate", "--root", str(root)]) == 0
-    project(root, [LOCKER])
+    project(root, [LOCKER, BAKERY])
     assert main(["generate", "--root", str(root)]) == 0
     return root
 
@@ -80,8 +80,39 @@ assert VaultSettings.load({"SHELF_DAYS": "99"}).shelf_days == 30
     assert done.returncode == 0, done.stderr
 
 
+def test_entities_that_a_server_keeps_have_records_and_tables(root: Path) -> None:
+    """In a fresh interpreter leases, waits, routes and what outsiders are shown are as the spec has them."""
+    program = """
+from datetime import UTC, datetime
+
+from generated.bakery import messages
+from generated.bakery.lifecycle import CAKE, CAKE_BURN
+from generated.bakery.records import CakeRecord
+from generated.bakery.settings import BakerSettings
+from generated.bakery.system import SYSTEM
+
+record = CakeRecord(order_id="1", state=messages.NOTED)
+assert (record.baker, record.burnt, record.placed_at) == (None, 0, datetime(1, 1, 1, tzinfo=UTC))
+assert CAKE.record is CakeRecord and CAKE.holders == {"counter", "baker", "porter"}
+assert CAKE.kept.unique == ("order_number",) and CAKE.lease.seconds == "OVEN_SECONDS"
+assert CAKE.shown[messages.BINNED] == messages.PROGRESS_GONE
+assert CAKE_BURN.via is None and CAKE_BURN.counts == "burnt" and CAKE_BURN.due.by == "porter"
+assert CAKE.transition(CAKE_BURN.gives_up.transition).target == messages.BINNED
+settings = BakerSettings.load({"BAKERY_DATABASE": "postgresql://localhost/bakery", "NIGHT_SHIFT": "true"})
+assert (settings.night_shift, settings.oven_seconds) == (True, 0.5)
+shop = SYSTEM.deployments["home"].nodes["shop"]
+assert (shop.anonymous, shop.http.port_variable) == ("customer", "SHOP_PORT")
+assert "bakery.v1.PlaceOrderRequest.recipe" in SYSTEM.json_fields
+assert SYSTEM.enum_prefixes == {"bakery.v1.Progress": "PROGRESS_"}
+route = SYSTEM.services["CounterService"].methods[0].route
+assert (route.method, route.path, route.status) == ("POST", "/orders", 201)
+"""
+    done = run(root, "-c", program)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_new_modules_are_typed(root: Path, tmp_path: Path) -> None:
-    """mypy --strict has nothing to say about any generated module of the new system."""
+    """mypy --strict has nothing to say about any generated module of the new systems."""
     done = run(
         root,
         *(
@@ -93,14 +124,14 @@ def test_the_new_modules_are_typed(root: Path, tmp_path: Path) -> None:
             "--cache-dir",
             str(tmp_path),
         ),
-        *("-p", "generated.locker"),
+        *("-p", "generated.locker", "-p", "generated.bakery"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_new_modules_are_formatted(root: Path) -> None:
     """Linter and formatter of the repository accept what was generated, as they would written code."""
-    config = ("--config", str(ROOT / "pyproject.toml"), "--no-cache", "generated/locker")
+    config = ("--config", str(ROOT / "pyproject.toml"), "--no-cache", "generated/locker", "generated/bakery")
     assert run(root, "-m", "ruff", "format", "--check", *config).returncode == 0
     lint = run(root, "-m", "ruff", "check", *config)
     assert lint.returncode == 0, lint.stdout

@@ -13,7 +13,7 @@ import yaml
 
 from codegen.emit.artefact import docstring
 from codegen.generate import build
-from tests.codegen.projects import LOCKER
+from tests.codegen.projects import BAKERY, LOCKER
 
 SENTENCES = [
     'It says "no"',
@@ -29,10 +29,11 @@ PROSE = {"doc", "trigger", "title", "summary", "owns"}
 
 
 @pytest.mark.parametrize("sentence", SENTENCES)
-def test_any_sentence_makes_sound_files(sentence: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("spec", [LOCKER, BAKERY], ids=lambda spec: spec.name)
+def test_any_sentence_makes_sound_files(spec: Path, sentence: str, tmp_path: Path) -> None:
     """With an odd sentence in every place for one, all Python compiles, YAML loads, and protoc is content."""
-    for path in LOCKER.glob("*.yaml"):
-        target = tmp_path / "spec/locker" / path.name
+    for path in spec.glob("*.yaml"):
+        target = tmp_path / "spec" / spec.name / path.name
         target.parent.mkdir(parents=True, exist_ok=True)
         data = said(yaml.safe_load(path.read_text(encoding="utf-8")), sentence)
         target.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
@@ -43,7 +44,7 @@ def test_any_sentence_makes_sound_files(sentence: str, tmp_path: Path) -> None:
             ast.parse(text, name)
         if name.endswith(".yaml"):
             list(yaml.safe_load_all(text))
-        if name.startswith("generated/locker/") and name.endswith(".py"):
+        if name.startswith(f"generated/{spec.name}/") and name.endswith(".py"):
             assert max(map(len, code_lines(text))) <= 110, name
 
 

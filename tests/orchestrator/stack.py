@@ -11,6 +11,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -25,6 +26,8 @@ Seen = TypeVar("Seen")
 
 PATIENCE = 60.0
 """How long a test waits for what has to happen. Nothing is asserted about how long it took."""
+DEEP = bool(int(os.environ.get("CHARTER_DEEP", "0")))
+"""Whether to try all of what is tried in part otherwise."""
 _PAUSE = 0.02
 _LOOPBACK = "127.0.0.1"
 SERVE = ("-m", "runtime.serve")
@@ -116,7 +119,8 @@ class Sql:
     def move(self, job_id: str, *states: str) -> None:
         """Takes a job through states by legal edges, as a person with psql would."""
         for state in states:
-            lease = "'a-worker', clock_timestamp() + interval '1 hour'" if state == "RUNNING" else "NULL, NULL"
+            held = "'a-worker', clock_timestamp() + interval '1 hour'"
+            lease = held if state == "RUNNING" else "NULL, NULL"
             self.run(
                 f"UPDATE jobs SET state = '{state}', (lease_owner, lease_expiry) = ROW({lease}),"
                 f" retry_count = retry_count + {int(state == 'RETRY')},"
@@ -150,7 +154,7 @@ class Sql:
 class Node:
     """One process of a deployment. It can be started again after it was stopped or killed, on the same ports.
 
-    `program` stands in place of `-m runtime.serve`, for a test that needs a node with job functions of its own.
+    `program` stands in place of `-m runtime.serve`, for a test whose node has job functions of its own.
     """
 
     def __init__(
@@ -164,6 +168,7 @@ class Node:
         program: tuple[str, ...] = SERVE,
     ) -> None:
         self.name = name
+        self.database = database
         self._table = SYSTEM.deployments[deployment].nodes[name]
         self._command = [sys.executable, *program, f"{SYSTEM.name}.{deployment}.{name}"]
         self._held: list[socket.socket] = []
@@ -249,11 +254,15 @@ class Node:
     def _is_ready_or_ended(self) -> bool:
         if not self.running:
             return True
+        # A connection of its own: one that is kept may be that of a process that has ended.
+        connection = HTTPConnection(self.url.removeprefix("http://"), timeout=PATIENCE)
         try:
-            # A connection of its own: one that is kept may be that of a process that has ended.
-            return httpx.get(f"{self.url}/readyz", timeout=PATIENCE).status_code == 200
-        except httpx.TransportError:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == 200
+        except (OSError, HTTPException):
             return False
+        finally:
+            connection.close()
 
     def _free_port(self) -> int:
         """A port that nobody else is given while it is held, and that the process can bind all the same."""
@@ -331,7 +340,9 @@ def submit(
     return str(answer.json()["jobId"])
 
 
-def post(http: httpx.Client, job_type: object, payload: object, key: object, **more: object) -> httpx.Response:
+def post(
+    http: httpx.Client, job_type: object, payload: object, key: object, **more: object
+) -> httpx.Response:
     """Submits a job in any shape, and returns the whole answer."""
     body = {"jobType": job_type, "payload": payload, "idempotencyKey": key, **more}
     return http.post("/jobs", json=body)

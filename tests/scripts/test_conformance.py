@@ -209,3 +209,11 @@ def test_command_line_runs() -> None:
     assert report["systems"][0]["requirements"]["total"] == 221
     assert report["systems"][0]["resolutions"]["total"] == 93
     assert done.returncode == (1 if report["errors"] else 0)
+
+
+def test_ids_may_have_a_letter(tmp_path: Path) -> None:
+    """What goes beyond the requirements is counted by itself, and neighbours are told as a range."""
+    checklist = "- SH-001: a\n- SH-X01: b\n- SH-X02: c\n- SH-X03: d\n"
+    (report,) = conformance.examine(project(tmp_path, checklist=checklist)).systems
+    assert report.requirements.missing == ["SH-001", "SH-X01", "SH-X02", "SH-X03"]
+    assert conformance.compact(report.requirements.missing) == "SH-001, SH-X01…SH-X03"

@@ -81,6 +81,31 @@ SELECT job_id, state FROM jobs WHERE job_id = ANY($1::uuid[]);
 -- move_accept(actor text, keys uuid[])
 -- The API accepts the job; its sweeper does so for one that was left behind. (spec/orchestrator/lifecycle.yaml: job.accept)
 WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true)
+),
+given AS MATERIALIZED (
+    SELECT *, 'CREATED' AS state FROM unnest($2::uuid[])
+        AS given (key)
+),
+found AS MATERIALIZED (
+    SELECT jobs.ctid AS place, clock_timestamp() AS moment
+    FROM given JOIN jobs ON jobs.job_id = given.key
+    WHERE jobs.state = given.state
+    ORDER BY jobs.job_id
+    FOR NO KEY UPDATE OF jobs
+)
+UPDATE jobs
+SET
+    state = 'QUEUED',
+    next_attempt_at = NULL,
+    updated_at = found.moment
+FROM found, actor
+WHERE jobs.ctid = found.place
+RETURNING jobs.job_id;
+
+-- move_accept_relaxed(actor text, keys uuid[])
+-- The same in a transaction of its own, whose answer does not wait for the disk.
+WITH actor AS MATERIALIZED (
     SELECT set_config('app.actor', $1::text, true),
     -- A crash of the server may undo this step, and only this one: the sweep then takes it again.
     set_config('synchronous_commit', 'off', true)

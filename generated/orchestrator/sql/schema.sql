@@ -25,12 +25,8 @@ CREATE TABLE jobs (
     CONSTRAINT jobs_unique UNIQUE (idempotency_key),
     CONSTRAINT jobs_retry_count_check CHECK (retry_count >= 0),
     CONSTRAINT jobs_attempt_check CHECK (attempt >= 0),
-    CONSTRAINT jobs_lease_held CHECK (
-        state <> 'RUNNING' OR (lease_owner IS NOT NULL AND lease_expiry IS NOT NULL)
-    ),
-    CONSTRAINT jobs_lease_free CHECK (
-        state IN ('RUNNING', 'QUEUED') OR (lease_owner IS NULL AND lease_expiry IS NULL)
-    ),
+    CONSTRAINT jobs_lease_held CHECK (state <> 'RUNNING' OR (lease_owner IS NOT NULL AND lease_expiry IS NOT NULL)),
+    CONSTRAINT jobs_lease_free CHECK (state IN ('RUNNING', 'QUEUED') OR (lease_owner IS NULL AND lease_expiry IS NULL)),
     CONSTRAINT jobs_next_attempt_at_check CHECK (state IN ('RETRY') OR next_attempt_at IS NULL),
     CONSTRAINT jobs_state_check CHECK (state IN ('CREATED', 'QUEUED', 'RUNNING', 'SUCCESS', 'RETRY', 'DEAD'))
 ) WITH (
@@ -208,26 +204,16 @@ BEGIN
     RAISE EXCEPTION 'ILLEGAL_CHANGE: job_transitions is only ever added to' USING ERRCODE = 'CH003';
 END $$;
 
-CREATE OR REPLACE TRIGGER job_transitions_keep BEFORE UPDATE OR DELETE ON job_transitions FOR EACH STATEMENT
+CREATE OR REPLACE TRIGGER job_transitions_keep BEFORE UPDATE OR DELETE ON job_transitions FOR EACH ROW
     WHEN (coalesce(current_setting('app.actor', true), '') NOT IN ('operator'))
     EXECUTE FUNCTION job_transitions_refuse();
 
 
 -- The next one to be taken.
-CREATE INDEX jobs_acquirable ON jobs (created_at)
-    WHERE state = 'QUEUED';
-
--- What is due to accept.
-CREATE INDEX jobs_due_accept ON jobs (created_at)
-    WHERE state = 'CREATED';
-
+CREATE INDEX jobs_acquirable ON jobs (created_at) WHERE state = 'QUEUED';
 -- What is due to fail.
-CREATE INDEX jobs_due_fail ON jobs (lease_expiry)
-    WHERE state = 'RUNNING';
-
+CREATE INDEX jobs_due_fail ON jobs (lease_expiry) WHERE state = 'RUNNING';
 -- What is due to requeue.
-CREATE INDEX jobs_due_requeue ON jobs (next_attempt_at)
-    WHERE state = 'RETRY';
-
--- Listings, by state and newest first.
+CREATE INDEX jobs_due_requeue ON jobs (next_attempt_at) WHERE state = 'RETRY';
+-- Listings, by state and newest first; also what is due by the same time.
 CREATE INDEX jobs_listed ON jobs (state, created_at DESC, job_id DESC);

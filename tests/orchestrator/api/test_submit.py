@@ -1,11 +1,302 @@
-"""POST /jobs."""
-import time
-from tests.orchestrator.stack import Node, Sql, Stack, submit, final
+"""POST /jobs: a job is recorded, answered, and never run by whoever records it."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from tests.orchestrator.stack import (
+    Node,
+    Sql,
+    Stack,
+    final,
+    get,
+    new_key,
+    post,
+    status,
+    submit,
+    wait_until,
+)
+
+MAIL = {"to": "ann@example.org", "subject": "Grüße \N{EARTH GLOBE EUROPE-AFRICA}", "parts": [{"n": 1}, None]}
+JOB_FUNCTIONS = "handlers.jobs"
 
 
-def test_one(api: Node, sql: Sql) -> None:
+@pytest.mark.req("ORC-053", "ORC-055", "ORC-056", "ORC-057", "ORC-042", "ORC-036", "ORC-038")
+def test_a_new_key_is_a_new_job(api: Node, sql: Sql) -> None:
+    """202 with the id of a committed row and its status, and nothing else."""
+    before, key = sql.count(), new_key()
+
+    answer = post(api.http, "SEND_EMAIL", MAIL, key)
+
+    assert answer.status_code == 202
+    assert answer.json().keys() == {"jobId", "status"}
+    assert answer.json()["status"] == "PENDING"
+    (row,) = sql.jobs(key)
+    assert row["job_id"] == uuid.UUID(answer.json()["jobId"])
+    assert (row["job_type"], row["payload"], row["retry_count"]) == ("SEND_EMAIL", MAIL, 0)
+    assert sql.count() == before + 1
+
+
+@pytest.mark.req("ORC-021", "ORC-069", "ORC-014", "ORC-032")
+def test_a_202_means_that_the_job_is_queued(api: Node, sql: Sql) -> None:
+    """The API alone takes a job from CREATED to QUEUED, before it answers, and nobody owns it then."""
     job_id = submit(api.http)
-    assert sql.job(job_id)["state"] == "QUEUED"
 
-def test_two(stack: Stack) -> None:
-    assert final(stack.api.http, submit(stack.api.http)) == "COMPLETED"
+    row = sql.job(job_id)
+    assert (row["state"], row["lease_owner"], row["lease_expiry"]) == ("QUEUED", None, None)
+    edges = [(each["from_state"], each["to_state"], each["actor"]) for each in sql.history(job_id)]
+    assert edges == [(None, "CREATED", "api"), ("CREATED", "QUEUED", "api")]
+
+
+@pytest.mark.req("ORC-054", "ORC-006")
+def test_the_job_function_gets_the_payload_as_it_was_sent(stack: Stack) -> None:
+    """Nested objects, lists, unicode and empty things reach the job function unchanged."""
+    payload = {
+        "nested": {"list": [1, 2.5, -3e10, True, None, "", [], {}], "": "empty name"},
+        "unicode": "ß 漢字 \N{PILE OF POO} \u200b é é",
+        "control": "\t\n\r\x1f\x7f",
+        "quotes": "'\"\\ /",
+    }
+    job_id = submit(stack.api.http, "echo", payload)
+
+    assert final(stack.api.http, job_id) == "COMPLETED"
+    row = stack.sql.job(job_id)
+    assert row["payload"] == payload
+    assert row["result"] == payload
+
+
+@pytest.mark.req("ORC-054")
+@pytest.mark.parametrize("body", [{}, {"idempotencyKey": None}, {"idempotencyKey": ""}])
+def test_the_server_never_makes_up_a_key(api: Node, sql: Sql, body: dict[str, object]) -> None:
+    """A job without a key of its client is refused, not given one."""
+    before = sql.count()
+    answer = api.http.post("/jobs", json={"jobType": "echo", "payload": {}, **body})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["field"] == "idempotencyKey"
+    assert sql.count() == before
+
+
+@pytest.mark.req("ORC-009", "ORC-059", "ORC-163")
+def test_jobs_are_accepted_and_shown_without_any_worker(alone: Stack) -> None:
+    """The answer does not depend on anybody who could run the job, and the job waits untouched."""
+    http = alone.api.http
+    job_ids = [submit(http, "echo") for _ in range(5)]
+
+    assert {status(http, each) for each in job_ids} == {"PENDING"}
+    assert {alone.sql.job(each)["attempt"] for each in job_ids} == {0}
+    assert all(row["actor"] == "api" for each in job_ids for row in alone.sql.history(each))
+
+
+@pytest.mark.req("ORC-009", "ORC-062")
+def test_the_answer_does_not_wait_for_the_job(stack: Stack) -> None:
+    """A long job is answered while it has not ended, and a repeat shows that it runs."""
+    key = new_key()
+    job_id = submit(stack.api.http, "sleep", {"seconds": 3600}, key)
+
+    wait_until(lambda: status(stack.api.http, job_id), "it runs", lambda seen: seen == "RUNNING")
+    again = post(stack.api.http, "sleep", {"seconds": 3600}, key)
+
+    assert (again.status_code, again.json()) == (202, {"jobId": job_id, "status": "RUNNING"})
+    stack.sql.run(f"UPDATE jobs SET lease_expiry = '-infinity', retry_count = 1000 WHERE job_id = '{job_id}'")
+    assert final(stack.api.http, job_id) == "FAILED"
+
+
+@pytest.mark.req("ORC-059", "ORC-163")
+def test_the_api_has_no_job_functions(fresh: Stack) -> None:
+    """Unlike a worker, the process of the API has never imported any job function."""
+    for name in ("api", "worker"):
+        fresh.node(name, PYTHONPROFILEIMPORTTIME="1").begin()
+    fresh.api.wait()
+    final(fresh.api.http, submit(fresh.api.http))
+
+    assert JOB_FUNCTIONS in _imported(fresh.worker.errors)
+    assert [name for name in _imported(fresh.api.errors) if name.startswith(JOB_FUNCTIONS)] == []
+
+
+@pytest.mark.req("ORC-105", "ORC-161")
+def test_the_api_talks_to_postgresql_and_to_nobody_else(api: Node) -> None:
+    """Besides those who called it, the process is connected to the database server alone."""
+    submit(api.http)
+    database = int(api.database.rpartition(":")[2].partition("/")[0])
+    own = {int(each.rpartition(":")[2]) for each in (api.url, api.address)}
+
+    connections = psutil.Process(api.pid).net_connections("inet")
+    open_ones = [each for each in connections if each.status == psutil.CONN_ESTABLISHED]
+    outgoing = {each.raddr.port for each in open_ones if each.laddr.port not in own}
+    assert outgoing == {database}
+
+
+@pytest.mark.req("ORC-078", "ORC-162", "ORC-048")
+def test_fields_that_a_client_may_not_set_are_ignored(api: Node, sql: Sql) -> None:
+    """Unknown fields change nothing: neither what the server decides, nor when the job is due."""
+    chosen = str(uuid.uuid4())
+    unknown = {
+        **{"jobId": chosen, "job_id": chosen, "state": "SUCCESS", "status": "COMPLETED"},
+        **{"retry_count": 9, "retryCount": 9, "attempt": 9, "lease_owner": "me", "leaseExpiry": "2030-01-01"},
+        **{"createdAt": "1999-01-01T00:00:00Z", "result": {}, "last_error": "x"},
+        **{"schedule": "*/5 * * * *", "cron": "@daily", "runAt": "2030-01-01T00:00:00Z", "delaySeconds": 60},
+    }
+    job_id = submit(api.http, "echo", {}, None, **unknown)
+
+    row = sql.job(job_id)
+    assert job_id != chosen
+    assert (row["state"], row["retry_count"], row["attempt"]) == ("QUEUED", 0, 0)
+    assert (row["lease_owner"], row["lease_expiry"], row["next_attempt_at"]) == (None, None, None)
+    assert (row["result"], row["last_error"]) == (None, None)
+    assert sql.value("SELECT abs(extract(epoch FROM now() - $1)) < 3600", row["created_at"])
+
+
+@pytest.mark.req("ORC-045")
+def test_names_are_snake_case_in_the_database_and_camel_case_in_json(api: Node, sql: Sql) -> None:
+    """Each name of the API stands for one column, by one rule."""
+    job_id = submit(api.http)
+    columns = sql.job(job_id).keys()
+
+    shown = {name: _snake(name) for name in get(api.http, job_id) if name != "status"}
+    assert {**shown, "idempotencyKey": _snake("idempotencyKey")} == {
+        "jobId": "job_id",
+        "jobType": "job_type",
+        "createdAt": "created_at",
+        "updatedAt": "updated_at",
+        "idempotencyKey": "idempotency_key",
+    }
+    assert {*shown.values(), "payload", "state"} <= columns
+    assert "status" not in columns
+
+
+@pytest.mark.req("ORC-060", "ORC-061", "ORC-063")
+def test_a_repeat_is_answered_like_the_first(api: Node, sql: Sql) -> None:
+    """The same code, headers, fields and job; no second row."""
+    key = new_key()
+    first = post(api.http, "echo", {"n": 1}, key)
+
+    for _ in range(4):
+        again = post(api.http, "echo", {"n": 1}, key)
+        assert (again.status_code, again.json(), dict(again.headers)) == (
+            202,
+            first.json(),
+            dict(first.headers),
+        )
+    assert len(sql.jobs(key)) == 1
+
+
+@pytest.mark.req("ORC-063")
+def test_a_repeat_whose_payload_is_written_otherwise_is_the_same(api: Node) -> None:
+    """The order of names, white space and ways to write a number are no difference."""
+    key = new_key()
+    texts = [
+        f'{{"jobType":"echo","payload":{{"a":1,"b":[1.0,"\\u00e9"]}},"idempotencyKey":"{key}"}}',
+        f'{{"idempotencyKey":"{key}", "payload":{{"b":[1, "é"] , "a":1.0}}, "jobType":"echo"}}',
+    ]
+    headers = {"content-type": "application/json"}
+    before = len([line for line in api.lines() if line["event"] == "key_reused"])
+    ids = {api.http.post("/jobs", content=text, headers=headers).json()["jobId"] for text in texts}
+    assert len(ids) == 1
+    assert len([line for line in api.lines() if line["event"] == "key_reused"]) == before
+
+
+@pytest.mark.req("ORC-062", "ORC-074", "ORC-103")
+@pytest.mark.parametrize(
+    ("states", "shown"),
+    [
+        ([], "PENDING"),
+        (["RUNNING"], "RUNNING"),
+        (["RUNNING", "SUCCESS"], "COMPLETED"),
+        (["RUNNING", "RETRY"], "PENDING"),
+        (["RUNNING", "RETRY", "DEAD"], "FAILED"),
+    ],
+)
+def test_a_repeat_shows_what_became_of_the_job(api: Node, sql: Sql, states: list[str], shown: str) -> None:
+    """Whatever state the job is in by then, it is shown, and it is left alone."""
+    key = new_key()
+    job_id = submit(api.http, "echo", {}, key)
+    sql.move(job_id, *states)
+    before = sql.job(job_id)
+
+    again = post(api.http, "echo", {}, key)
+
+    assert (again.status_code, again.json()) == (202, {"jobId": job_id, "status": shown})
+    assert sql.job(job_id) == before
+
+
+@pytest.mark.req("ORC-064")
+def test_repeats_are_nothing_to_worry_about(api: Node) -> None:
+    """No line above INFO and no failed call in the metrics."""
+    key = new_key()
+    submit(api.http, "echo", {"n": 1}, key)
+    seen, failed = len(api.lines()), _failed_submits(api.http)
+
+    for _ in range(3):
+        submit(api.http, "echo", {"n": 1}, key)
+
+    assert [line for line in api.lines()[seen:] if line["level"] not in ("DEBUG", "INFO")] == []
+    assert _failed_submits(api.http) == failed
+
+
+@pytest.mark.req("ORC-073", "ORC-104", "ORC-074")
+@pytest.mark.parametrize(("job_type", "payload"), [("other", {"n": 1}), ("echo", {"n": 2}), ("echo", {})])
+def test_another_intent_under_a_known_key_gets_the_first_job(
+    api: Node, sql: Sql, job_type: str, payload: object
+) -> None:
+    """One key is one job, whatever else comes under it. That is told in the log and changes nothing."""
+    key = new_key()
+    job_id = submit(api.http, "echo", {"n": 1}, key)
+    before = sql.job(job_id)
+
+    again = post(api.http, job_type, payload, key)
+
+    assert (again.status_code, again.json()) == (202, {"jobId": job_id, "status": "PENDING"})
+    assert sql.job(job_id) == before
+    assert len(sql.jobs(key)) == 1
+    told = wait_until(
+        lambda: [x for x in api.lines() if x["event"] == "key_reused" and x.get("job_id") == job_id], "told"
+    )
+    assert [line["level"] for line in told] == ["WARNING"]
+
+
+@pytest.mark.req("ORC-073")
+def test_a_strict_api_refuses_another_intent_under_a_known_key(alone: Stack) -> None:
+    """409 where IDEMPOTENCY_STRICT is on, for submits, batches and retries; true repeats still work."""
+    strict, sql = alone.add("api", IDEMPOTENCY_STRICT="true"), alone.sql
+    key, fresh_key = new_key(), new_key()
+    job_id = submit(strict.http, "echo", {"n": 1, "deep": {"a": [1, 2]}}, key)
+    before, count = sql.job(job_id), sql.count()
+
+    for job_type, payload in (("other", {"n": 1, "deep": {"a": [1, 2]}}), ("echo", {"n": 1}), ("echo", {})):
+        refused = post(strict.http, job_type, payload, key)
+        assert refused.status_code == 409
+        assert refused.json()["error"]["code"] == "IDEMPOTENCY_KEY_REUSED"
+    same = post(strict.http, "echo", {"deep": {"a": [1, 2]}, "n": 1}, key)
+    assert (same.status_code, same.json()["jobId"]) == (202, job_id)
+    assert sql.job(job_id) == before
+
+    one = {"jobType": "echo", "payload": {}, "idempotencyKey": fresh_key}
+    batch = strict.http.post("/jobs/batch", json={"jobs": [one, {**one, "payload": {"other": 1}}]})
+    assert (batch.status_code, batch.json()["error"]["code"]) == (409, "IDEMPOTENCY_KEY_REUSED")
+    assert sql.count() == count
+    sql.move(job_id, "RUNNING", "RETRY", "DEAD")
+    other = new_key()
+    submit(strict.http, "echo", {"n": 2}, other)
+    retried = strict.http.post(f"/jobs/{job_id}/retry", json={"idempotencyKey": other})
+    assert (retried.status_code, retried.json()["error"]["code"]) == (409, "IDEMPOTENCY_KEY_REUSED")
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{each.lower()}" if each.isupper() else each for each in name)
+
+
+def _imported(errors: Path) -> list[str]:
+    """The modules that a process with PYTHONPROFILEIMPORTTIME has imported."""
+    lines = errors.read_text().splitlines()
+    return [line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")]
+
+
+def _failed_submits(http: httpx.Client) -> float:
+    lines = http.get("/metrics").text.splitlines()
+    calls = [line for line in lines if line.startswith("charter_calls_total{") and "SubmitJob" in line]
+    return sum(float(line.rpartition(" ")[2]) for line in calls if 'code="OK"' not in line)

@@ -1,23 +1,30 @@
-"""One generated system and one served node for all tests of this folder."""
+"""One generated system for all tests of this folder, and one served node for each module."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
 from runtime.tables import System
-from tests.runtime.http.counter import Served, bearer, counter_project
+from tests.runtime.http.counter import Served, bearer, importable, make_project
 
 
-@pytest.fixture(scope="package")
-def counter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    with counter_project(tmp_path_factory.mktemp("counter")) as system:
+@pytest.fixture(scope="session")
+def counter_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the system is generated, once for all modules."""
+    return make_project(tmp_path_factory.mktemp("counter"))
+
+
+@pytest.fixture(scope="module")
+def counter(counter_root: Path) -> Iterator[System]:
+    with importable(counter_root) as system:
         yield system
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def kiosk(counter: System) -> Iterator[Served]:
     """A node that hosts everything, and takes couriers without proof."""
     with Served(counter, "kiosk", "kiosk") as served:

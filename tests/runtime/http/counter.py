@@ -39,9 +39,8 @@ def bearer(name: str) -> dict[str, str]:
     return {"authorization": f"Bearer {TOKENS[name]}"}
 
 
-@contextmanager
-def counter_project(root: Path) -> Iterator[System]:
-    """The system, generated below a folder and importable until the end."""
+def make_project(root: Path) -> Path:
+    """Generates the system below a folder."""
     write_spec(root / "spec" / NAME)
     assert codegen(["generate", "--root", str(root)]) == 0
     handlers = root / "handlers" / NAME
@@ -50,6 +49,12 @@ def counter_project(root: Path) -> Iterator[System]:
         text = (SPECS / "locker_handlers" / file).read_text(encoding="utf-8")
         (handlers / name).write_text(text.replace("generated.locker", f"generated.{NAME}"), encoding="utf-8")
     shutil.copy(HERE / "handlers/desk.py", handlers)
+    return root
+
+
+@contextmanager
+def importable(root: Path) -> Iterator[System]:
+    """The system below a folder, until the end; other tests must not meet it."""
     handlers_package = importlib.import_module("handlers")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(generated, "__path__", [str(root / "generated"), *generated.__path__])

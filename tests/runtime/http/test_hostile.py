@@ -21,7 +21,7 @@ from runtime.tables import System
 from runtime.world import RealWorld
 from tests.runtime.http.counter import Served, bearer
 
-FORM = "/parcels/p1/form"
+FORM = "/forms/p1/fill"
 PATIENCE = 20.0
 
 

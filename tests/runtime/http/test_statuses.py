@@ -10,7 +10,7 @@ import pytest
 from runtime.tables import System
 from tests.runtime.http.counter import Served
 
-FORM = "/parcels/p1/form"
+FORM = "/forms/p1/fill"
 NOBODY = "00000000-0000-4000-8000-000000000000"
 PARCEL = {"waybill": "DE123456789", "code": "123456", "items": {"book": {"grams": 300}}}
 
@@ -32,7 +32,7 @@ def error(response: httpx.Response, status: int, code: str) -> dict[str, Any]:
 def test_a_success_has_the_status_of_its_route(http: httpx.Client) -> None:
     """One route says 202, another 204 without a body, the others 200."""
     filled = http.post(FORM, json={"answers": {}})
-    assert (filled.status_code, filled.json()["parcelId"]) == (202, "p1")
+    assert (filled.status_code, filled.json()["formName"]) == (202, "p1")
     assert http.post("/parcels", json={**PARCEL, "waybill": "DE000000001"}).status_code == 200
     dropped = http.delete("/forms/7", params={"really": "true"})
     assert (dropped.status_code, dropped.content) == (204, b"")
@@ -143,8 +143,8 @@ def test_all_rules_that_are_broken_are_told_under_their_names_in_json(http: http
 @pytest.mark.req("ORC-078")
 def test_fields_that_nobody_knows_are_ignored(http: httpx.Client) -> None:
     """Also those of the path, which are said there and nowhere else."""
-    response = http.post(FORM, json={"answers": {}, "nobodyKnows": {"a": [1]}, "parcelId": "other"})
-    assert (response.status_code, response.json()["parcelId"]) == (202, "p1")
+    response = http.post(FORM, json={"answers": {}, "nobodyKnows": {"a": [1]}, "formName": "other"})
+    assert (response.status_code, response.json()["formName"]) == (202, "p1")
     assert "nobodyKnows" not in response.json()
     assert http.get("/forms", params={"nobodyKnows": "1"}).status_code == 200
 
@@ -195,7 +195,7 @@ def test_a_method_without_fields_needs_no_body(clerk: httpx.Client, http: httpx.
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/nothing", "/parcels/", "/parcels//form", "/forms/7/stamp/", "/FORMS", "//"]
+    "path", ["/", "/nothing", "/parcels/", "/forms//fill", "/forms/7/stamp/", "/FORMS", "//"]
 )
 def test_a_path_that_is_not_there(http: httpx.Client, path: str) -> None:
     """An empty part is no value, and a slash at the end makes another path."""
@@ -276,8 +276,8 @@ def test_refusals_are_counted_and_logged_as_others_are(http: httpx.Client, kiosk
 def test_path_parameters_are_taken_as_they_were_sent(http: httpx.Client) -> None:
     """Percent signs are resolved inside a part, so that a slash in a value does not make two of it."""
     for sent, meant in (("a%2Fb", "a/b"), ("%C3%A9", "é"), ("a+b", "a+b"), ("%00", "\0"), ("%FF", "\ufffd")):
-        response = http.post(f"/parcels/{sent}/form", json={"answers": {}})
-        assert response.json().get("parcelId") == meant, response.text
+        response = http.post(f"/forms/{sent}/fill", json={"answers": {}})
+        assert response.json().get("formName") == meant, response.text
     assert error(http.delete("/forms/seven?really=true"), 422, "FORM_INVALID")["field"] == "formNumber"
 
 

@@ -14,7 +14,7 @@ from runtime.client import Client
 from runtime.tables import System
 from tests.runtime.http.counter import TOKENS, Served
 
-FORM = "/parcels/p1/form"
+FORM = "/forms/p1/fill"
 FULL: dict[str, Any] = {
     "answers": {"z": 1, "a": [1, {"b": None}], "ü": "\U0001f4e6", "": True},
     "anything": [1, "two", None],
@@ -34,7 +34,7 @@ FULL: dict[str, Any] = {
     "names": ["", "b"],
 }
 EMPTY: dict[str, Any] = {
-    "parcelId": "p1",
+    "formName": "p1",
     "answers": {},
     "dueAt": "1970-01-01T00:00:00.000000Z",
     "mood": "UNSPECIFIED",
@@ -58,7 +58,7 @@ def filled(http: httpx.Client, text: str) -> httpx.Response:
 @pytest.mark.req("ORC-045", "ORC-054", "ORC-083")
 def test_every_kind_of_field_comes_back_as_it_went(http: httpx.Client) -> None:
     """Names in camel case, times in RFC 3339, numbers of 64 bits as numbers, bytes in base64."""
-    assert http.post(FORM, json=FULL).json() == {"parcelId": "p1", **FULL}
+    assert http.post(FORM, json=FULL).json() == {"formName": "p1", **FULL}
 
 
 def test_what_is_absent(http: httpx.Client) -> None:
@@ -206,16 +206,16 @@ async def test_both_transports_give_the_same_answer(
     ) as client:
         desk = client.service("DeskService")
         request = messages.FillFormRequest(
-            parcel_id="p1", answers=json.dumps(FULL["answers"]), anything="[1]"
+            form_name="p1", answers=json.dumps(FULL["answers"]), anything="[1]"
         )
         answer = await desk.fill_form(request, client.call())
         assert json.loads(answer.answers) == over_http["answers"]
-        wrong = messages.FillFormRequest(parcel_id="p1", answers="[]", small=1001)
+        wrong = messages.FillFormRequest(form_name="p1", answers="[]", small=1001)
         with pytest.raises(Exception, match="answers: must be a JSON object; small: must be at most 1000"):
             await desk.fill_form(wrong, client.call())
         for text in ("", "{", '{"a":NaN}', r'{"a":"\ud800"}', r'{"a":"\u0000"}', '{"a":1e999}'):
             with pytest.raises(Exception, match="answers: must "):
-                await desk.fill_form(messages.FillFormRequest(parcel_id="p1", answers=text), client.call())
+                await desk.fill_form(messages.FillFormRequest(form_name="p1", answers=text), client.call())
         asked = await desk.ask_form(messages.AskFormRequest(all_moods=[1, 2], count=5), client.call())
         over = http.get("/forms?allMoods=GOOD&allMoods=BAD&count=5").json()
         plain = MessageToDict(asked, always_print_fields_with_no_presence=True)

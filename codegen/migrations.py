@@ -1,0 +1,156 @@
+"""Migrations: SQL that takes a database from one accepted spec to the next, as far as it can be derived."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from codegen.emit.kept_entity import Column, KeptEntity
+from codegen.emit.records import kept_entities
+from codegen.emit.sql import MIGRATIONS, entity_schema, guards
+from codegen.spec import Spec
+
+_LEADS_TO = re.compile(r"^-- Leads to the schema sha256:([0-9a-f]{16})\b", re.MULTILINE)
+_SLUG = re.compile(r"[^a-z0-9]+")
+
+
+class NotDerivable(Exception):
+    """What a person has to write: one sentence for each."""
+
+    def __init__(self, system: str, path: str, digest: str, problems: list[str]) -> None:
+        self.problems = problems
+        listed = "\n".join(f"  - {each}" for each in problems)
+        super().__init__(
+            f"{system}: {len(problems)} changes of what the database keeps cannot be derived:\n{listed}\n"
+            f"Write {path}, which begins with '-- Leads to the schema sha256:{digest}.', and accept again."
+        )
+
+
+def write_next(root: Path, old: Spec | None, new: Spec, title: str) -> Path | None:
+    """Writes the next migration of a system if it needs one; raises NotDerivable if a person must."""
+    folder = root / MIGRATIONS / new.name
+    known = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
+    if not kept_entities(new) and not (old and kept_entities(old)):
+        return None
+    digest = schema_digest(new)
+    if known and digest in _LEADS_TO.findall(known[-1].read_text(encoding="utf-8")):
+        return None
+    if not known or old is None:
+        path = folder / "0001_initial.sql"
+        steps = [entity_schema(new, name) for name in kept_entities(new)]
+    else:
+        slug = _SLUG.sub("_", title.lower()).strip("_") or "change"
+        path = folder / f"{int(known[-1].name[:4]) + 1:04}_{slug}.sql"
+        steps, problems = difference(old, new)
+        if problems:
+            raise NotDerivable(new.name, str(path.relative_to(root)), digest, problems)
+        if not steps:
+            return None
+    folder.mkdir(parents=True, exist_ok=True)
+    header = f"-- Leads to the schema sha256:{digest}. A migration is never edited once it was accepted.\n"
+    path.write_text("\n".join((header, *(each.strip("\n") + "\n" for each in steps))), encoding="utf-8")
+    return path
+
+
+def schema_digest(spec: Spec) -> str:
+    """Tells schemas apart; a change of the spec that the database does not see leaves it as it is."""
+    text = "\n".join(entity_schema(spec, name) for name in kept_entities(spec))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def difference(old: Spec, new: Spec) -> tuple[list[str], list[str]]:
+    """The steps from one schema to another, and what no rule can decide."""
+    steps: list[str] = []
+    problems: list[str] = []
+    before, after = kept_entities(old), kept_entities(new)
+    for name in before.keys() - after.keys():
+        problems.append(f"{name} is kept no longer: say what becomes of its rows.")
+    for name in after:
+        if name not in before:
+            steps.append(entity_schema(new, name))
+            continue
+        was, will_be = KeptEntity(old, name, before[name]), KeptEntity(new, name, after[name])
+        found = [*_moved(was, will_be)]
+        problems += found or [*_undecidable(was, will_be)]
+        if not found:
+            steps += _steps(was, will_be, old, new)
+    return steps, problems
+
+
+def _moved(was: KeptEntity, will_be: KeptEntity) -> Iterator[str]:
+    for what, one, other in (
+        ("table", was.table, will_be.table),
+        ("history", was.history, will_be.history),
+        ("key", was.key, will_be.key),
+        ("status", was.status, will_be.status),
+    ):
+        if one != other:
+            yield f"{was.name}: its {what} was {one} and becomes {other}."
+
+
+def _undecidable(was: KeptEntity, will_be: KeptEntity) -> Iterator[str]:
+    table, columns = was.table, {each.name: each for each in was.columns}
+    for column in will_be.columns:
+        known = columns.pop(column.name, None)
+        if known is None:
+            if not column.optional and column.default is None:
+                yield f"{table}.{column.name} is new and needs a value: say which one old rows get."
+        elif known.type != column.type:
+            yield f"{table}.{column.name} was {known.type} and becomes {column.type}."
+        elif known.optional and not column.optional:
+            yield f"{table}.{column.name} may no longer be absent: say what old rows get."
+    for name in columns:
+        yield f"{table}.{name} is gone: say when nobody needs it any more."
+    for state in was.states:
+        if state not in will_be.states:
+            yield f"{table}: {state} is gone: say where the rows go that are in it."
+    new_columns = {each.name for each in will_be.columns} - {each.name for each in was.columns}
+    for name, text in will_be.constraints.items():
+        if was.constraints.get(name) != text and not _widens(was, will_be, name, new_columns):
+            yield f"{table}: {name} becomes {text}: make sure that old rows hold to it."
+
+
+def _widens(was: KeptEntity, will_be: KeptEntity, name: str, new_columns: set[str]) -> bool:
+    """Whether every old row holds to a constraint: it is about new columns, or lets more states pass."""
+    old, new = was.constraints.get(name), will_be.constraints[name]
+    if old is None:
+        return new.startswith("CHECK") and any(re.search(rf"\b{each}\b", new) for each in new_columns)
+    states = re.compile(r"'([A-Z0-9_]+)'")
+    same_form = states.sub("", old).replace(", ", "") == states.sub("", new).replace(", ", "")
+    return same_form and " IN (" in old and set(states.findall(old)) <= set(states.findall(new))
+
+
+def _steps(was: KeptEntity, will_be: KeptEntity, old: Spec, new: Spec) -> Iterator[str]:
+    table, columns = was.table, {each.name: each for each in was.columns}
+    for column in will_be.columns:
+        yield from _column_steps(table, columns.get(column.name), column)
+    for name in was.constraints.keys() - will_be.constraints.keys():
+        yield f"ALTER TABLE {table} DROP CONSTRAINT {name};"
+    for name, text in will_be.constraints.items():
+        if name in was.constraints and was.constraints[name] != text:
+            yield f"ALTER TABLE {table} DROP CONSTRAINT {name}, ADD CONSTRAINT {name} {text};"
+        elif name not in was.constraints:
+            yield f"ALTER TABLE {table} ADD CONSTRAINT {name} {text};"
+    for name in sorted(was.triggers - will_be.triggers):
+        yield f"DROP TRIGGER {name} ON {table};"
+    if guards(old, was.name) != guards(new, was.name):
+        yield guards(new, was.name)
+    for name, (_, over) in was.indexes.items():
+        if will_be.indexes.get(name, ("", ""))[1] != over:
+            yield f"DROP INDEX {name};"
+    for name, (what, over) in will_be.indexes.items():
+        if was.indexes.get(name, ("", ""))[1] != over:
+            yield f"-- {what}\nCREATE INDEX {name} ON {table} {over};"
+
+
+def _column_steps(table: str, was: Column | None, will_be: Column) -> Iterator[str]:
+    if was is None:
+        yield f"ALTER TABLE {table} ADD COLUMN {will_be};"
+        return
+    if will_be.optional and not was.optional:
+        yield f"ALTER TABLE {table} ALTER COLUMN {was.name} DROP NOT NULL;"
+    if was.default != will_be.default:
+        change = "DROP DEFAULT" if will_be.default is None else f"SET DEFAULT {will_be.default}"
+        yield f"ALTER TABLE {table} ALTER COLUMN {was.name} {change};"

@@ -1,0 +1,107 @@
+"""Rules of services.yaml about where methods are found over HTTP."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from codegen.language.services import Route
+from codegen.rules.lookup import fields_of, method_paths
+from codegen.rules.rule import Finding, rule
+from codegen.source import Path
+from codegen.spec import MethodRow, Spec, type_ref
+
+TAKEN = ("/healthz", "/readyz", "/metrics", "/openapi.json", "/docs")
+"""What every listener has of its own."""
+_WITHOUT_BODY = ("GET", "DELETE")
+
+
+@rule(
+    "E330",
+    "A method has a path at which every node that takes HTTP requests has something of its own.",
+    wrong="GetHealth: {route: {method: GET, path: /healthz}}",
+    right="GetHealth: {route: {method: GET, path: /shop/health}}",
+)
+def taken_path(spec: Spec) -> Iterator[Finding]:
+    for row, route, path in _routes(spec):
+        if route.path in TAKEN:
+            message = f"{row.name} is found at {route.path}, where each node has a page of its own."
+            yield Finding(spec.place("services", *path, "path"), message, "Give it another path.")
+
+
+@rule(
+    "E331",
+    "A field stands in the path that may be absent, that is no short text there, or that is there twice.",
+    wrong='ListJobs: {route: {method: GET, path: "/jobs/since/{created_from}"}}',
+    right="ListJobs: {route: {method: GET, path: /jobs}}  # and created_from in the query",
+)
+def unfit_for_path(spec: Spec) -> Iterator[Finding]:
+    for row, route, path in _routes(spec):
+        fields = fields_of(spec, row.request) or {}
+        names = re.findall(r"\{([a-z0-9_]+)\}", route.path)
+        place = spec.place("services", *path, "path")
+        for name in dict.fromkeys(names):
+            if names.count(name) > 1:
+                yield Finding(place, f"The path of {row.name} has '{name}' twice.", "Name it once.")
+            elif name in fields and fields[name].optional:
+                message = f"'{name}' of {row.request} is optional, but a path always has all of its parts."
+                yield Finding(place, message, "Leave it to the query or the body.")
+            elif name in fields and fields[name].type in ("timestamp", "json"):
+                message = f"'{name}' is of type {fields[name].type}, which does not fit into a path."
+                yield Finding(place, message, "Leave it to the query or the body.")
+
+
+@rule(
+    "E332",
+    "A request without a body has a field that does not fit into a query.",
+    wrong="FindJobs: {request: Filter, route: {method: GET, path: /jobs}}  # Filter has a map",
+    right="FindJobs: {request: Filter, route: {method: POST, path: /jobs/search}}",
+)
+def unfit_for_query(spec: Spec) -> Iterator[Finding]:
+    for row, route, path in _routes(spec):
+        if route.method not in _WITHOUT_BODY:
+            continue
+        for name, field in (fields_of(spec, row.request) or {}).items():
+            kind, inner, _ = type_ref(field.type)
+            if f"{{{name}}}" not in route.path and (kind == "map" or inner in spec.messages):
+                message = f"{row.name} has no body, but '{name}' is of type {field.type}, which needs one."
+                yield Finding(spec.place("services", *path, "method"), message, "Make it a POST.")
+
+
+@rule(
+    "E333",
+    "A method answers with a status that has no body, but its answer has fields.",
+    wrong="PurgeJobs: {route: {method: POST, path: /purge, status: 204}}  # the response has a count",
+    right="PurgeJobs: {route: {method: POST, path: /purge, status: 200}}",
+)
+def answer_lost(spec: Spec) -> Iterator[Finding]:
+    for row, route, path in _routes(spec):
+        if route.status in (204, 205) and fields_of(spec, row.response):
+            message = (
+                f"{row.name} answers {route.status}, which has no body for the fields of {row.response}."
+            )
+            yield Finding(
+                spec.place("services", *path, "status"), message, "Say 200, or another with a body."
+            )
+
+
+@rule(
+    "E334",
+    "A method is read by GET although a repeated call is not the same as one.",
+    wrong="CollectParcel: {idempotency: {class: never}, route: {method: GET, path: /collect}}",
+    right="CollectParcel: {idempotency: {class: never}, route: {method: POST, path: /collect}}",
+)
+def unsafe_get(spec: Spec) -> Iterator[Finding]:
+    for row, route, path in _routes(spec):
+        class_ = row.method.idempotency.class_
+        if route.method == "GET" and class_ != "always":
+            message = (
+                f"{row.name} is found by GET, which anyone may repeat, but it is idempotent by '{class_}'."
+            )
+            yield Finding(spec.place("services", *path, "method"), message, "Make it a POST.")
+
+
+def _routes(spec: Spec) -> Iterator[tuple[MethodRow, Route, Path]]:
+    for row, path in method_paths(spec):
+        if row.method.route is not None:
+            yield row, row.method.route, (*path, "route")

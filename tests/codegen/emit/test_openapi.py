@@ -1,0 +1,82 @@
+"""The description of routes, for every spec that has some."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from codegen.emit import openapi
+from codegen.emit.openapi_samples import sample_of_pattern
+from codegen.emit.openapi_schemas import UUID4, json_name
+from tests.codegen.emit.specs import FOLDERS, changed, spec, texts
+
+ROUTED = [folder for folder in FOLDERS if openapi.routed(spec(folder))]
+
+
+@pytest.mark.parametrize("folder", ROUTED)
+def test_it_is_openapi(folder: str) -> None:
+    """All schemas are schemas, all references lead somewhere, and all operations have a name of their own."""
+    made = texts(openapi.emit, spec(folder))
+    text = made[f"generated/{spec(folder).name}/openapi.json"]
+    found = json.loads(text)
+    assert text == json.dumps(found, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    for schema in found["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
+    refs = {each for each in text.split('"') if each.startswith("#/components/schemas/")}
+    assert {each.rpartition("/")[2] for each in refs} == set(found["components"]["schemas"])
+    ids = [row["operationId"] for path in found["paths"].values() for row in path.values()]
+    assert len(ids) == len(set(ids)) == len(openapi.routed(spec(folder)))
+
+
+@pytest.mark.parametrize("folder", ROUTED)
+def test_examples_fit_their_schemas(folder: str) -> None:
+    """Those of bodies, of answers and of refusals."""
+    found = openapi.document(spec(folder))
+    for path in found["paths"].values():
+        for row in path.values():
+            for holder in (row.get("requestBody", {}), *row["responses"].values()):
+                for content in holder.get("content", {}).values():
+                    examples = [each["value"] for each in content.get("examples", {}).values()]
+                    examples += [content["example"]] if "example" in content else []
+                    schema = {**content["schema"], "components": found["components"]}
+                    for example in examples:
+                        Draft202012Validator(schema).validate(example)
+
+
+def test_a_spec_without_routes_has_no_description() -> None:
+    """Neither the document nor its page."""
+
+    def remove(services: dict[str, dict[str, dict[str, dict[str, dict[str, object]]]]]) -> None:
+        for service in services["services"].values():
+            for method in service["methods"].values():
+                method.pop("route", None)
+
+    assert texts(openapi.emit, changed(spec("tests/specs/locker"), "services", remove)) == {}
+
+
+def test_the_page_is_of_its_system() -> None:
+    """It has the title, says where it comes from, and needs no other host."""
+    page = texts(openapi.emit, spec("tests/specs/locker"))["generated/locker/docs.html"]
+    assert "<title>Parcel locker</title>" in page
+    assert "Generated from tests/specs/locker" in page
+    assert "://" not in page
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["[A-Z]{2}[0-9]{9}", UUID4, "[A-Za-z0-9_.-]+", "a|b", "(?:x[0-9]+)?", r"\d{3}-\w+", "[^a]", "^$"],
+)
+def test_samples_match(pattern: str) -> None:
+    """What stands for a pattern in an example matches it."""
+    import re
+
+    assert re.fullmatch(pattern, sample_of_pattern(pattern))
+
+
+def test_names_are_those_of_protobuf() -> None:
+    """As the descriptors have them, from which the served names come."""
+    assert [json_name(each) for each in ("job_id", "a", "created_at_ms", "sha_256", "a_1b")] == [
+        *("jobId", "a", "createdAtMs", "sha256", "a1b")
+    ]

@@ -1,0 +1,410 @@
+"""What a client may send: everything else is refused with the field and the rule, and nothing is stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.orchestrator.stack import Node, Sql, Stack, final, new_key, post, submit
+
+JSON = {"content-type": "application/json"}
+FIELDS = ("jobType", "payload", "idempotencyKey")
+
+
+@pytest.fixture
+def nothing_stored(sql: Sql) -> Iterator[None]:
+    """What is refused leaves no row behind."""
+    before = sql.count()
+    yield
+    assert sql.count() == before
+
+
+def whole(**other: object) -> dict[str, Any]:
+    """A request that is right but for what is given."""
+    return {"jobType": "echo", "payload": {}, "idempotencyKey": new_key(), **other}
+
+
+def encoded(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
+    """Headers with bytes that are no ASCII, as a client that knows no better sends them."""
+    return [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+
+
+def error(api: Node, content: str | bytes, headers: dict[str, str] | None = None) -> dict[str, Any]:
+    """The error of a request that is refused with 400."""
+    answer = api.http.post("/jobs", content=content, headers=headers or JSON)
+    assert answer.status_code == 400, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json().keys() == {"error"}
+    found: dict[str, Any] = answer.json()["error"]
+    assert found.keys() - {"field"} == {"code", "message"}
+    return found
+
+
+@pytest.mark.req("ORC-075")
+@pytest.mark.usefixtures("nothing_stored")
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        " ",
+        "{",
+        '{"jobType":"echo"',
+        "hello",
+        "{'jobType': 'echo'}",
+        '{"jobType": "echo",}',
+        "{} {}",
+        '{"payload": NaN}',
+        '{"payload": {"a": Infinity}}',
+        b"\xff\xfe{}",
+        b'{"jobType": "\xc3("}',
+        '{"a": 01}',
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        b"\x00",
+        b"\x1f\x8b\x08\x00",
+    ],
+)
+def test_a_body_that_is_no_json_is_told_so(api: Node, content: str | bytes) -> None:
+    """MALFORMED_JSON, whatever it is instead."""
+    assert error(api, content)["code"] == "MALFORMED_JSON"
+
+
+@pytest.mark.req("ORC-075")
+@pytest.mark.usefixtures("nothing_stored")
+@pytest.mark.parametrize("content", ["[]", "null", "true", "1", '"text"', "[{}]"])
+def test_a_body_that_is_no_object_is_told_so(api: Node, content: str) -> None:
+    """JSON of another kind breaks a rule of the request."""
+    found = error(api, content)
+    assert found["code"] == "VALIDATION_ERROR"
+    assert "object" in found["message"]
+
+
+@pytest.mark.req("ORC-075")
+@pytest.mark.usefixtures("nothing_stored")
+@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("value", [None, "", 7, -0.5, True, [], ["x"], "MISSING"])
+def test_each_field_is_checked_and_named(api: Node, field: str, value: object) -> None:
+    """Missing, null, empty and wrongly typed fields are refused under their own names."""
+    body = whole(**{field: value})
+    if value == "MISSING":
+        del body[field]
+    found = error(api, json.dumps(body))
+    assert (found["code"], found["field"]) == ("VALIDATION_ERROR", field)
+    assert field in found["message"]
+
+
+@pytest.mark.req("ORC-075")
+@pytest.mark.usefixtures("nothing_stored")
+@pytest.mark.parametrize("field", ["jobType", "idempotencyKey"])
+def test_an_object_is_no_text(api: Node, field: str) -> None:
+    assert error(api, json.dumps(whole(**{field: {"a": 1}})))["field"] == field
+
+
+@pytest.mark.req("ORC-076")
+@pytest.mark.parametrize("job_type", ["a", "A" * 100, "SEND_EMAIL", "a.b-c_D9", ".", "-", "_", "0"])
+def test_job_types_within_the_limits_are_taken(api: Node, sql: Sql, job_type: str) -> None:
+    """1 to 100 characters of A-Z a-z 0-9 _ . -"""
+    assert sql.job(submit(api.http, job_type))["job_type"] == job_type
+
+
+@pytest.mark.req("ORC-076")
+@pytest.mark.usefixtures("nothing_stored")
+@pytest.mark.parametrize(
+    "job_type",
+    [
+        "a" * 101,
+        "a b",
+        "a/b",
+        "é",
+        "a\n",
+        "\na",
+        "a\u0000",
+        "a:b",
+        "\N{FULLWIDTH LATIN SMALL LETTER A}",
+        "٣",
+        " a",
+    ],
+)
+def test_job_types_beyond_the_limits_are_refused(api: Node, job_type: str) -> None:
+    found = error(api, json.dumps(whole(jobType=job_type)))
+    assert (found["code"], found["field"]) == ("VALIDATION_ERROR", "jobType")
+
+
+@pytest.mark.req("ORC-076")
+@pytest.mark.parametrize(
+    "key",
+    [
+        "k" * 255,
+        "\N{GRINNING FACE}" * 255,
+        " ",
+        " x ",
+        "\t",
+        "a/b?c#d%00",
+        "'; DROP TABLE jobs; --",
+        "\u200b",
+    ],
+)
+def test_keys_within_the_limits_are_kept_as_they_are(alone: Stack, key: str) -> None:
+    """1 to 255 characters of any kind, neither trimmed nor folded."""
+    unique = key if len(key) == 255 else f"{new_key()}{key}"
+    job_id = submit(alone.api.http, "echo", {}, unique)
+    assert [str(row["job_id"]) for row in alone.sql.jobs(unique)] == [job_id]
+    assert submit(alone.api.http, "echo", {}, unique) == job_id
+
+
+@pytest.mark.req("ORC-076")
+@pytest.mark.usefixtures("nothing_stored")
+@pytest.mark.parametrize("key", ["k" * 256, "\N{GRINNING FACE}" * 256, "k" * 100_000])
+def test_keys_beyond_the_limits_are_refused(api: Node, key: str) -> None:
+    found = error(api, json.dumps(whole(idempotencyKey=key)))
+    assert (found["code"], found["field"]) == ("VALIDATION_ERROR", "idempotencyKey")
+
+
+@pytest.mark.req("ORC-076")
+def test_keys_are_compared_exactly(api: Node) -> None:
+    """Case, white space and the form of a character make a difference."""
+    base = new_key()
+    keys = [f"{base}{end}" for end in ("a", "A", "a ", " a", "", "é", "e\N{COMBINING ACUTE ACCENT}", "a\t")]
+    assert len({submit(api.http, "echo", {}, key) for key in keys}) == len(keys)
+
+
+@pytest.mark.req("ORC-076")
+@pytest.mark.parametrize("payload", [{}, {"": ""}, {"a": None}, {" ": {"": []}}])
+def test_a_payload_is_any_object(api: Node, sql: Sql, payload: object) -> None:
+    """It may be empty, and may have any names."""
+    assert sql.job(submit(api.http, "echo", payload))["payload"] == payload
+
+
+@pytest.mark.req("ORC-077")
+@pytest.mark.usefixtures("nothing_stored")
+@pytest.mark.parametrize(
+    "bad", [r"\u0000", r"a\u0000b", r"\ud800", r"\udc00", r"\ud800\ud800", r"\udc00\ud800"]
+)
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("payload", '{{"a": "{}"}}'),
+        ("payload", '{{"{}": 1}}'),
+        ("payload", '{{"a": [[{{"b": "x{}"}}]]}}'),
+        ("idempotencyKey", '"key{}"'),
+        ("jobType", '"echo{}"'),
+    ],
+)
+def test_text_that_cannot_be_stored_is_refused(api: Node, field: str, value: str, bad: str) -> None:
+    """NUL and half surrogates are told with the field, wherever they stand; they are never a fault."""
+    parts = {name: json.dumps(each) for name, each in whole().items()} | {field: value.format(bad)}
+    found = error(api, "{" + ", ".join(f'"{name}": {text}' for name, text in parts.items()) + "}")
+    assert (found["code"], found["field"]) == ("VALIDATION_ERROR", field)
+
+
+@pytest.mark.req("ORC-077")
+@pytest.mark.parametrize(
+    "text", [r"\\u0000", r"\\\\u0000", r"\ud83d\ude00", r"\u0001", r"\ufffe\uffff", r"\/"]
+)
+def test_text_that_only_looks_like_it_is_stored(api: Node, sql: Sql, text: str) -> None:
+    """An escaped backslash before u0000, a whole surrogate pair, other control characters."""
+    key = new_key()
+    content = f'{{"jobType": "echo", "payload": {{"a{text}": "{text}"}}, "idempotencyKey": "{key}"}}'
+    assert api.http.post("/jobs", content=content, headers=JSON).status_code == 202
+    plain = json.loads(f'"{text}"')
+    assert sql.jobs(key)[0]["payload"] == {f"a{plain}": plain}
+
+
+@pytest.mark.req("ORC-076", "ORC-054")
+@pytest.mark.parametrize(
+    "number",
+    [
+        "0",
+        "-0",
+        "9007199254740993",
+        "18446744073709551615",
+        "123456789012345678901234567890",
+        "-" + "9" * 200,
+        "0.1",
+        "3.141592653589793238462643383279502884197",
+        "1e308",
+        "1E+2",
+        "5e-324",
+        "1.0",
+    ],
+)
+def test_numbers_are_stored_as_they_were_written(stack: Stack, number: str) -> None:
+    """No digit is lost between the client and the database, and a large number does not hinder the job."""
+    key = new_key()
+    content = f'{{"jobType": "echo", "payload": {{"n": {number}}}, "idempotencyKey": "{key}"}}'
+    answer = stack.api.http.post("/jobs", content=content, headers=JSON)
+    assert answer.status_code == 202, answer.text
+    text = "SELECT (payload -> 'n')::numeric = $2::text::numeric FROM jobs WHERE idempotency_key = $1"
+    assert stack.sql.value(text, key, number)
+
+
+@pytest.mark.req("ORC-077")
+@pytest.mark.usefixtures("nothing_stored")
+@pytest.mark.parametrize("number", ["1e309", "-1e400", "1e-400", "1e1000000", "9" * 5000, "0." + "1" * 5000])
+def test_numbers_that_nobody_can_hold_are_refused(api: Node, number: str) -> None:
+    """They are told with the field; neither the database nor a job function has to cope with them."""
+    content = f'{{"jobType": "echo", "payload": {{"n": [{number}]}}, "idempotencyKey": "{new_key()}"}}'
+    found = error(api, content)
+    assert (found["code"], found["field"]) == ("VALIDATION_ERROR", "payload")
+
+
+@pytest.mark.req("ORC-076")
+@pytest.mark.parametrize(("opening", "closing"), [('{"a":', "}"), ("[", "]")])
+def test_nesting_has_a_limit(api: Node, sql: Sql, opening: str, closing: str) -> None:
+    """A hundred levels are taken and kept; one more is refused under the name of the field."""
+
+    def nested(levels: int, key: str) -> str:
+        inner = opening * (levels - 1) + "1" + closing * (levels - 1)
+        return f'{{"jobType": "echo", "payload": {{"a": {inner}}}, "idempotencyKey": "{key}"}}'
+
+    key = new_key()
+    assert api.http.post("/jobs", content=nested(100, key), headers=JSON).status_code == 202
+    assert len(sql.jobs(key)) == 1
+    for levels in (101, 500, 2000):
+        key = new_key()
+        found = error(api, nested(levels, key))
+        assert found["code"] in ("VALIDATION_ERROR", "MALFORMED_JSON")
+        assert found.get("field", "payload") == "payload"
+        assert sql.jobs(key) == []
+
+
+@pytest.mark.req("ORC-076")
+def test_a_body_may_have_a_mebibyte_and_no_more(api: Node, sql: Sql) -> None:
+    """MAX_PAYLOAD_BYTES counts the whole body; the last byte decides, whether the length is said or not."""
+    most, key = 1_048_576, new_key()
+    empty = json.dumps(whole(payload={"a": ""}, idempotencyKey=key))
+    content = empty.replace('"a": ""', f'"a": "{"x" * (most - len(empty))}"').encode()
+    assert len(content) == most
+    before = sql.count()
+
+    for body in (content + b" ", iter([content, b" "])):
+        refused = api.http.post("/jobs", content=body, headers=JSON)
+        assert refused.status_code == 413
+        assert refused.json()["error"]["code"] == "PAYLOAD_TOO_LARGE"
+    assert sql.count() == before
+    assert (
+        api.http.post("/jobs", content=iter([content[:1000], content[1000:]]), headers=JSON).status_code
+        == 202
+    )
+    assert api.http.post("/jobs", content=content, headers=JSON).status_code == 202
+    assert len(sql.jobs(key)[0]["payload"]["a"]) == most - len(empty)
+    assert sql.count() == before + 1
+
+
+@pytest.mark.req("ORC-054")
+def test_a_large_payload_is_run_like_any_other(stack: Stack) -> None:
+    """A payload of almost a mebibyte that hardly compresses comes back as the result."""
+    payload = {"rows": [{"n": n, "text": f"{n * 7919 % 100_003:x}" * 4} for n in range(18_000)]}
+    job_id = submit(stack.api.http, "echo", payload)
+    assert final(stack.api.http, job_id) == "COMPLETED"
+    assert stack.sql.job(job_id)["result"] == payload
+
+
+@pytest.mark.req("ORC-075")
+@pytest.mark.usefixtures("nothing_stored")
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"content-type": "text/plain"},
+        {"content-type": "application/x-www-form-urlencoded"},
+        {"content-type": "application/json; charset=utf-16"},
+        {"content-type": "application/jsonp"},
+        {"content-type": "application/json", "content-encoding": "gzip"},
+        {"content-type": "\u00ff"},
+    ],
+)
+def test_a_body_of_another_type_is_refused(api: Node, headers: dict[str, str]) -> None:
+    """415, whatever is in it: a page of another site cannot send JSON without being asked first."""
+    answer = api.http.post("/jobs", content=json.dumps(whole()), headers=encoded(headers))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (415, "UNSUPPORTED_MEDIA_TYPE")
+
+
+@pytest.mark.req("ORC-053")
+@pytest.mark.parametrize(
+    "media",
+    [
+        "application/json",
+        "APPLICATION/JSON",
+        "application/json; charset=utf-8",
+        'application/json;charset="UTF-8"',
+    ],
+)
+def test_json_is_taken_however_its_type_is_written(api: Node, media: str) -> None:
+    answer = api.http.post("/jobs", content=json.dumps(whole()), headers={"content-type": media})
+    assert answer.status_code == 202
+
+
+@pytest.mark.req("ORC-075")
+def test_a_name_that_comes_twice_is_settled_once(api: Node, sql: Sql) -> None:
+    """The last value holds, for what is checked and for what is stored alike."""
+    key = new_key()
+    content = (
+        f'{{"jobType": "bad type", "jobType": "echo", "payload": 1, "payload": {{"a": 1, "a": 2}},'
+        f' "idempotencyKey": "", "idempotencyKey": "{key}"}}'
+    )
+    assert api.http.post("/jobs", content=content, headers=JSON).status_code == 202
+    assert sql.jobs(key)[0]["payload"] == {"a": 2}
+    swapped = f'{{"jobType": "echo", "payload": {{}}, "payload": 1, "idempotencyKey": "{new_key()}"}}'
+    assert error(api, swapped)["field"] == "payload"
+
+
+@pytest.mark.req("ORC-089", "ORC-075")
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/", 404, "ROUTE_NOT_FOUND"),
+        ("GET", "/job", 404, "ROUTE_NOT_FOUND"),
+        ("GET", "/jobs/", 404, "ROUTE_NOT_FOUND"),
+        ("GET", "/jobs/a/b", 404, "ROUTE_NOT_FOUND"),
+        ("POST", "/JOBS", 404, "ROUTE_NOT_FOUND"),
+        ("GET", "/../etc/passwd", 404, "ROUTE_NOT_FOUND"),
+        ("PUT", "/jobs", 405, "METHOD_NOT_ALLOWED"),
+        ("DELETE", "/jobs/00000000-0000-4000-8000-000000000000", 405, "METHOD_NOT_ALLOWED"),
+        ("PATCH", "/jobs/batch", 405, "METHOD_NOT_ALLOWED"),
+        ("POST", "/healthz", 405, "METHOD_NOT_ALLOWED"),
+    ],
+)
+def test_wrong_paths_and_methods_are_told(api: Node, method: str, path: str, status: int, code: str) -> None:
+    """Each has its code; a path with other methods names them."""
+    answer = api.http.request(method, path)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    assert ("allow" in answer.headers) == (status == 405)
+
+
+@pytest.mark.req("ORC-053")
+def test_options_and_head_tell_what_is_there(api: Node) -> None:
+    """Neither has a body, and neither does anything."""
+    allowed = api.http.options("/jobs")
+    assert (allowed.status_code, allowed.headers["allow"]) == (204, "GET, HEAD, OPTIONS, POST")
+    job_id = submit(api.http)
+    head, whole_answer = api.http.head(f"/jobs/{job_id}"), api.http.get(f"/jobs/{job_id}")
+    assert (head.status_code, head.content) == (200, b"")
+    assert dict(head.headers) == dict(whole_answer.headers)
+
+
+@pytest.mark.req("ORC-063")
+def test_hostile_headers_change_nothing(api: Node, sql: Sql) -> None:
+    """Nothing of what a client says about itself, its way or its time reaches the answer or the row."""
+    hostile = {
+        "x-request-id": "x" * 5000,
+        "traceparent": "00-zz-zz-01",
+        "x-forwarded-for": "10.0.0.1",
+        "x-http-method-override": "DELETE",
+        "forwarded": "for=evil;proto=https",
+        "cookie": "a=" + "b" * 2000,
+        "expect": "nothing",
+        "te": "trailers",
+        "x-caller": "operator",
+        "x-odd": "\xff\xe9",
+    }
+    key = new_key()
+    answer = api.http.post("/jobs", json=whole(idempotencyKey=key), headers=encoded(hostile))
+    assert answer.status_code == 202
+    plain = post(api.http, "echo", {}, key)
+    assert (dict(answer.headers), answer.json()) == (dict(plain.headers), plain.json())
+    assert "x" * 100 not in answer.text + str(answer.headers)
+    assert api.http.get("/jobs", headers={"x-many": "y" * 40_000}).status_code == 431

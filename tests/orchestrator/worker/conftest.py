@@ -1,0 +1,25 @@
+"""Databases with a stage and workers, for the tests of one module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.orchestrator.conftest import NewDatabase
+from tests.orchestrator.processes import Crew
+
+
+@pytest.fixture(scope="module")
+def crew(new_database: NewDatabase, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
+    """A database for all tests of a module; which workers there are, the module says."""
+    with Crew(new_database(), tmp_path_factory.mktemp("stage")) as made:
+        yield made
+
+
+@pytest.fixture
+def lone(database: str, tmp_path: Path) -> Iterator[Crew]:
+    """A database for one test."""
+    with Crew(database, tmp_path / "stage") as made:
+        yield made

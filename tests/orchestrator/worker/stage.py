@@ -1,0 +1,69 @@
+"""A folder that tests and the jobs they run share: what has been run is written there, and gates are opened.
+
+It outlives every process and every outage of the database, so a run that was begun is known whatever came
+of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+VARIABLE = "CHARTER_STAGE"
+"""Tells a worker where the folder is."""
+_PAUSE = 0.01
+
+BEGUN, ENDED, STOPPED = "begun", "ended", "stopped"
+
+
+class Run(NamedTuple):
+    """One line of the ledger: a run that began, came to its end, or was stopped from outside."""
+
+    phase: str
+    job_id: str
+    attempt: int
+    worker: str
+    at_ns: int
+
+
+class Stage:
+    """Runs and gates."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._ledger = folder / "ledger.jsonl"
+
+    def write(self, phase: str, job_id: str, attempt: int, worker: str) -> None:
+        """Appends a line in one step, so that lines of many processes do not mix and none is half lost."""
+        line = json.dumps([phase, job_id, attempt, worker, time.monotonic_ns()]) + "\n"
+        file = os.open(self._ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(file, line.encode())
+        finally:
+            os.close(file)
+
+    def runs(self, phase: str = "", job_ids: Sequence[str] = ()) -> list[Run]:
+        """What is written so far, in the order in which it was."""
+        if not self._ledger.exists():
+            return []
+        found = [Run(*json.loads(line)) for line in self._ledger.read_text(encoding="ascii").splitlines()]
+        wanted = set(job_ids)
+        return [run for run in found if phase in ("", run.phase) and (not wanted or run.job_id in wanted)]
+
+    def attempts(self, job_id: str, phase: str = BEGUN) -> list[int]:
+        """The attempts of one job that came as far as that."""
+        return [run.attempt for run in self.runs(phase, [job_id])]
+
+    def open(self, gate: str) -> None:
+        """Lets all pass that wait there, or will."""
+        (self.folder / gate).touch()
+
+    async def passed(self, gate: str) -> None:
+        """Waits at a gate until it is opened."""
+        while not (self.folder / gate).exists():
+            await asyncio.sleep(_PAUSE)

@@ -1,0 +1,102 @@
+"""A database that goes away while workers are in the middle of something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runtime.embedded.postgres import EmbeddedPostgres
+from tests.orchestrator.conftest import make_database
+from tests.orchestrator.processes import CALM, Crew, lines, measured, told
+from tests.orchestrator.stack import wait_until
+from tests.orchestrator.worker.stage import BEGUN, ENDED, STOPPED
+
+
+@pytest.fixture
+def shaken(own_server: EmbeddedPostgres, tmp_path: Path) -> Iterator[Crew]:
+    """A database on a server that may be stopped."""
+    with Crew(make_database(own_server), tmp_path / "stage") as made:
+        yield made
+
+
+def back(crew: Crew, server: EmbeddedPostgres) -> None:
+    """Starts the server once more."""
+    server.spawn()
+    server.wait()
+    crew.reconnect()
+
+
+@pytest.mark.req("ORC-146")
+def test_an_outcome_outlasts_an_outage(shaken: Crew, own_server: EmbeddedPostgres) -> None:
+    """The database is away when the run ends: its worker tries again and again, and it is a success, once."""
+    (node,) = shaken.work("persistent", **CALM)
+    job = shaken.one(gate="outage")
+    shaken.begun(job)
+    own_server.stop(immediate=True)
+    shaken.stage.open("outage")
+    wait_until(lambda: shaken.stage.attempts(job, ENDED), "the run has come to its end")
+    assert node.http.get("/readyz").status_code == 503
+    assert node.http.get("/healthz").status_code == 200
+    back(shaken, own_server)
+    assert shaken.until(job, "SUCCESS")["attempt"] == 1
+    assert shaken.stage.attempts(job) == [1]
+    assert lines(node, "lease_lost") == []
+    shaken.until(shaken.one(), "SUCCESS")
+    assert node.running
+
+
+@pytest.mark.req("ORC-146", "ORC-010", "ORC-145")
+def test_beyond_the_lease_an_outcome_is_dropped(shaken: Crew, own_server: EmbeddedPostgres) -> None:
+    """One run goes on and is stopped at the end of its lease, one has ended and gives up; both are run again."""
+    (node,) = shaken.work("cut-off", WORKER_CONCURRENCY="2")
+    goes_on, over = shaken.one(gate="never"), shaken.one(gate="over")
+    for job in (goes_on, over):
+        shaken.begun(job)
+    own_server.stop(immediate=True)
+    shaken.stage.open("over")
+    wait_until(lambda: shaken.stage.attempts(goes_on, STOPPED), "the run is stopped", lambda seen: seen == [1])
+    for job in (goes_on, over):
+        told(node, "lease_lost", job_id=job, attempt=1)
+    assert shaken.stage.attempts(over, ENDED) == [1]
+    shaken.stage.open("never")
+    back(shaken, own_server)
+    for job in (goes_on, over):
+        row = shaken.until(job, "SUCCESS")
+        assert (row["attempt"], row["retry_count"], row["last_error"]) == (2, 1, "LEASE_EXPIRED")
+        assert shaken.path(job)[2:] == ["RUNNING", "RETRY", "QUEUED", "RUNNING", "SUCCESS"]
+    assert node.running
+
+
+@pytest.mark.req("ORC-145", "ORC-003", "ORC-157")
+def test_a_restart_of_the_database_loses_nothing(shaken: Crew, own_server: EmbeddedPostgres) -> None:
+    """Restarted twice in the middle of 60 jobs: workers come back by themselves, and every job ends."""
+    nodes = shaken.work("a", "b", LEASE_SECONDS="4", WORKER_CONCURRENCY="4")
+    jobs = shaken.put(count=60, seconds=0.05)
+    for ended in (10, 30):
+        wait_until(lambda: len(shaken.stage.runs(ENDED)), "some have ended", lambda seen, n=ended: seen >= n)
+        own_server.stop(immediate=True)
+        back(shaken, own_server)
+    assert shaken.ended() == {"SUCCESS": 60}
+    assert all(node.running for node in nodes)
+    rerun = len(shaken.stage.runs(BEGUN, jobs)) - 60
+    counted = shaken.sql.value("SELECT sum(retry_count) FROM jobs")
+    assert rerun <= counted
+    print(f"60 jobs, 2 restarts: {rerun} runs repeated, {counted} leases lost")
+
+
+@pytest.mark.req("ORC-010", "ORC-145")
+def test_a_worker_waits_for_a_database_that_is_not_there_yet(
+    shaken: Crew, own_server: EmbeddedPostgres
+) -> None:
+    """Started during an outage it is alive and not ready; when the database comes it works, unasked."""
+    own_server.stop(immediate=True)
+    node = shaken.worker("early").begin()
+    told(node, "store_unavailable")
+    told(node, "worker_started")
+    assert node.http.get("/readyz").status_code == 503
+    back(shaken, own_server)
+    shaken.until(shaken.one(), "SUCCESS")
+    assert node.http.get("/readyz").status_code == 200
+    assert measured(node, "charter_leases_lost_total") == 0

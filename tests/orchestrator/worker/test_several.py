@@ -1,0 +1,74 @@
+"""Several slots and several workers: each has its own job, and nobody gets in another's way."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.orchestrator.processes import CALM, Crew
+from tests.orchestrator.stack import wait_until
+from tests.orchestrator.worker.stage import BEGUN
+
+
+@pytest.mark.req("ORC-134")
+def test_a_worker_holds_one_job_in_each_slot(lone: Crew) -> None:
+    """With four slots four of ten jobs run, and the others wait until one of those has ended."""
+    jobs = lone.put(count=10, gate="ten")
+    lone.work("four", **CALM, WORKER_CONCURRENCY="4")
+    wait_until(lambda: len(lone.stage.runs(BEGUN)), "four have begun", lambda seen: seen == 4)
+    assert lone.states(jobs) == {"RUNNING": 4, "QUEUED": 6}
+    lone.stage.open("ten")
+    assert lone.ended(jobs) == {"SUCCESS": 10}
+    assert sorted(run.job_id for run in lone.stage.runs(BEGUN)) == sorted(jobs)
+
+
+@pytest.mark.req("ORC-126", "ORC-120", "ORC-014", "ORC-160", "ORC-161")
+def test_workers_need_no_names_to_work_side_by_side(lone: Crew) -> None:
+    """Four that nobody named have four names, and four jobs run at once where one worker would run one."""
+    jobs = lone.put(count=8, gate="eight")
+    nodes = lone.work("", "", "", "", **CALM)
+    wait_until(lambda: len(lone.stage.runs(BEGUN)), "four have begun", lambda seen: seen == 4)
+    text = "SELECT DISTINCT lease_owner FROM jobs WHERE state = 'RUNNING'"
+    owners = {row["lease_owner"] for row in lone.sql.rows(text)}
+    assert len(owners) == 4
+    assert all(any(f"-{node.pid}-" in owner for owner in owners) for node in nodes)
+    lone.stage.open("eight")
+    assert lone.ended(jobs) == {"SUCCESS": 8}
+    sessions = "SELECT DISTINCT application_name FROM pg_stat_activity WHERE datname = current_database()"
+    assert {row["application_name"] for row in lone.sql.rows(sessions)} == {"", "orchestrator worker"}
+
+
+@pytest.mark.req("ORC-014", "ORC-006")
+def test_a_job_is_bound_to_no_worker(lone: Crew) -> None:
+    """What failed with one worker is taken by another, with the same id and the next attempt."""
+    job = lone.one(fail=[1])
+    (first,) = lone.work("first", **CALM, BACKOFF_BASE_SECONDS="60", BACKOFF_MAX_SECONDS="60")
+    assert lone.until(job, "RETRY")["retry_count"] == 1
+    assert first.stop() == 0
+    lone.sql.run("UPDATE jobs SET next_attempt_at = clock_timestamp()")
+    lone.work("second", **CALM)
+    lone.until(job, "SUCCESS")
+    runs = lone.stage.runs(BEGUN, [job])
+    assert [(run.worker, run.attempt) for run in runs] == [("first", 1), ("second", 2)]
+
+
+@pytest.mark.req("ORC-151", "ORC-150")
+def test_a_lowered_limit_holds_for_those_that_wait(lone: Crew) -> None:
+    """A job that waits with two failures is dead under a limit of one, without another run."""
+    over, within = lone.put(count=2, state="CREATED")
+    lone.bring(over, "QUEUED", "RUNNING", "RETRY", "QUEUED", "RUNNING", "RETRY", wait="1 hour")
+    lone.bring(within, "QUEUED", "RUNNING", "RETRY", wait="1 hour")
+    lone.sql.run("UPDATE jobs SET next_attempt_at = clock_timestamp()")
+    lone.work("strict", **CALM, MAX_RETRIES="1")
+    assert lone.until(over, "DEAD")["retry_count"] == 2
+    lone.until(within, "SUCCESS")
+    assert lone.stage.runs(BEGUN, [over]) == []
+    assert [row["actor"] for row in lone.sql.history(over)][-1] == "scheduler"
+
+
+@pytest.mark.req("ORC-149")
+def test_without_retries_one_failure_is_the_end(lone: Crew) -> None:
+    """A limit of 0 means one run."""
+    job = lone.one(fail=True)
+    lone.work("once", **CALM, MAX_RETRIES="0")
+    assert lone.until(job, "DEAD")["retry_count"] == 1
+    assert lone.stage.attempts(job) == [1]

@@ -1,0 +1,128 @@
+"""Workers that lose their leases: stopped ones that come back, ones with wrong clocks, ones that are slow."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.orchestrator.processes import DEEP, Crew, lines, measured, told
+from tests.orchestrator.stack import submit, wait_until
+from tests.orchestrator.worker.stage import BEGUN, ENDED, STOPPED
+from tests.orchestrator.worker.staged import SHIFT
+
+ROUNDS = 100 if DEEP else 3
+
+
+@pytest.mark.req("ORC-123", "ORC-153", "ORC-155", "ORC-106", "ORC-108")
+def test_a_worker_that_was_stopped_past_its_lease_writes_nothing(lone: Crew) -> None:
+    """Another has run its jobs meanwhile. Whether its own runs ended or not, nothing of theirs is stored."""
+    (zombie,) = lone.work("zombie", WORKER_CONCURRENCY="2")
+    (other,) = lone.work("other", WORKER_CONCURRENCY="2")
+    lost = 0
+    for number in range(ROUNDS):
+        other.signal(signal.SIGSTOP)
+        jobs = lone.put(count=2, gate=f"round {number}")
+        for job in jobs:
+            assert lone.begun(job).worker == "zombie"
+        zombie.signal(signal.SIGSTOP)
+        other.signal(signal.SIGCONT)
+        lone.stage.open(f"round {number}")
+        assert lone.ended(jobs) == {"SUCCESS": 2}
+        before = [lone.sql.job(job) for job in jobs]
+        zombie.signal(signal.SIGCONT)
+        for job in jobs:
+            told(zombie, "lease_lost", job_id=job, attempt=1, worker_id="zombie")
+        assert [lone.sql.job(job) for job in jobs] == before
+        for job, row in zip(jobs, before, strict=True):
+            assert lone.path(job) == ["CREATED", "QUEUED", "RUNNING", "RETRY", "QUEUED", "RUNNING", "SUCCESS"]
+            assert row["result"]["attempt"] == 2
+            assert [run.worker for run in lone.stage.runs(BEGUN, [job])] == ["zombie", "other"]
+        lost += len(jobs)
+    assert measured(zombie, "charter_leases_lost_total", entity="job") >= lost
+    assert measured(other, "charter_leases_expired_total", entity="job") == lost
+    print(f"{ROUNDS} rounds, {lost} leases lost, nothing written")
+
+
+@pytest.mark.req("ORC-136", "ORC-016", "ORC-017", "ORC-X10")
+def test_a_worker_that_has_lost_a_lease_stops_the_run(lone: Crew) -> None:
+    """The function is told to stop, the log tells of the loss, and the next run has the word."""
+    (node,) = lone.work("careful")
+    job, stubborn = lone.one(gate="lost"), ""
+    lone.begun(job)
+    lone.expire(job)
+    wait_until(lambda: lone.stage.attempts(job, STOPPED), "the run is stopped", lambda seen: seen == [1])
+    told(node, "lease_lost", job_id=job, attempt=1, worker_id="careful")
+    lone.stage.open("lost")
+    assert lone.until(job, "SUCCESS")["attempt"] == 2
+    assert [row["actor"] for row in lone.sql.history(job)][3:5] == ["reaper", "scheduler"]
+    assert lone.stage.attempts(job, ENDED) == [2]
+    stubborn = lone.one("stubborn", gate="no end")
+    lone.begun(stubborn)
+    lone.expire(stubborn)
+    wait_until(lambda: lone.stage.attempts(stubborn, STOPPED), "it was told to stop")
+    assert lone.until(stubborn, "RETRY", "QUEUED")["retry_count"] == 1
+    lone.stage.open("no end")
+    assert lone.until(stubborn, "SUCCESS")["attempt"] == 2
+    assert lone.stage.attempts(stubborn, ENDED) == [1, 2], "it came to its end, and nobody believed it"
+    told(node, "lease_lost", job_id=stubborn, attempt=1)
+
+
+@pytest.mark.req("ORC-121", "ORC-034")
+def test_a_long_run_keeps_its_lease(lone: Crew) -> None:
+    """It is renewed for more than two leases; the row shows no sign of change, and it is run once."""
+    lone.work("patient", LEASE_SECONDS="1.5")
+    job = lone.one(gate="long")
+    lone.begun(job)
+    past = "SELECT clock_timestamp() > min(lease_expiry) + interval '1.5 s' FROM versions WHERE job_id = "
+    wait_until(lambda: lone.sql.value(f"{past}'{job}'"), "two leases would be over")
+    assert lone.sql.job(job)["state"] == "RUNNING"
+    lone.stage.open("long")
+    lone.until(job, "SUCCESS")
+    running = [row for row in lone.versions(job) if row["state"] == "RUNNING"]
+    assert len(running) > 3 and len({row["updated_at"] for row in running}) == 1
+    assert [row["lease_expiry"] for row in running] == sorted({row["lease_expiry"] for row in running})
+    assert lone.stage.attempts(job) == [1]
+
+
+@pytest.mark.req("ORC-017", "ORC-140", "ORC-138")
+def test_a_lease_that_nobody_keeps_is_taken_back(lone: Crew) -> None:
+    """A worker that died before it began to run has left a lease behind: the job is run by another."""
+    (job,) = lone.put(state="CREATED")
+    lone.bring(job, "QUEUED", "RUNNING")
+    (node,) = lone.work("heir")
+    assert lone.until(job, "RUNNING")["lease_owner"] == "nobody"
+    lone.expire(job)
+    row = lone.until(job, "SUCCESS")
+    assert (row["retry_count"], row["last_error"]) == (1, "LEASE_EXPIRED")
+    assert lone.stage.attempts(job) == [2]
+    (waits,) = [each for each in lone.versions(job) if each["state"] == "RETRY"]
+    assert (waits["next_attempt_at"] - waits["updated_at"]).total_seconds() == 0.05
+    assert measured(node, "charter_leases_expired_total", entity="job") == 1
+
+
+@pytest.mark.req("ORC-107")
+def test_wrong_clocks_change_nothing(lone: Crew) -> None:
+    """An API and workers that are hours ahead and behind: one run a job, times of the database, kept leases."""
+    api = lone.add("api", program=("-m", "tests.orchestrator.worker.staged"), **{SHIFT: "18000"})
+    ahead, behind = lone.work("ahead", **{SHIFT: "10800"}), lone.work("behind", **{SHIFT: "-10800"})
+    before = lone.sql.value("SELECT clock_timestamp()")
+    jobs = [submit(api.http, "act", {"gate": "clocks"}) for _ in range(2)]
+    after = lone.sql.value("SELECT clock_timestamp()")
+    for job in jobs:
+        lone.begun(job)
+    assert all(before < lone.sql.job(job)["created_at"] < after for job in jobs)
+    assert {run.worker for run in lone.stage.runs(BEGUN)} == {"ahead", "behind"}
+    past = "SELECT bool_and(clock_timestamp() > updated_at + interval '2 s') FROM jobs"
+    wait_until(lambda: lone.sql.value(past), "two leases would be over")
+    assert lone.states() == {"RUNNING": 2}
+    lone.stage.open("clocks")
+    more = [submit(api.http, "act", {"fail": [1]}) for _ in range(6)]
+    assert lone.ended() == {"SUCCESS": 8}
+    assert all(lone.stage.attempts(job) == [1] for job in jobs)
+    assert all(lone.stage.attempts(job) == [1, 2] for job in more)
+    now = lone.sql.value("SELECT extract(epoch FROM clock_timestamp())")
+    for node, shift in ((ahead[0], 10800), (behind[0], -10800)):
+        assert lines(node, "lease_lost") == []
+        written = lines(node, "transition")[-1]["ts_ms"] / 1000
+        assert abs(written - shift - float(now)) < 600, "the clock of the process was wrong indeed"

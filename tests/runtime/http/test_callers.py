@@ -1,0 +1,156 @@
+"""Who is calling over HTTP: by token, by certificate, or without proof where the listener says so."""
+
+from __future__ import annotations
+
+import importlib
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from runtime.certs import Authority
+from runtime.client import Client
+from runtime.conditions import Condition
+from runtime.tables import System
+from tests.runtime.http.counter import Served, bearer
+
+STAMP = "/forms/7/stamp"
+
+
+def code(response: httpx.Response) -> tuple[int, str]:
+    return response.status_code, response.json()["error"]["code"]
+
+
+def test_a_token_proves_its_principal(http: httpx.Client, clerk: httpx.Client) -> None:
+    """The matrix is the same as over gRPC."""
+    assert clerk.put(STAMP, json={"ink": "red"}).status_code == 200
+    assert code(clerk.post("/parcels", json={})) == (403, "NOT_ALLOWED")
+    assert code(http.put(STAMP, json={"ink": "red"}, headers=bearer("courier"))) == (403, "NOT_ALLOWED")
+
+
+@pytest.mark.parametrize(
+    "value", ["Bearer wrong", "clerk", "Basic Y2xlcms6", "bearer clerk-secret", "Bearer é"]
+)
+def test_a_wrong_proof_is_no_proof(http: httpx.Client, value: str) -> None:
+    """Not even where nobody has to prove himself: whoever shows something is held to it."""
+    response = http.get("/forms", headers=[(b"authorization", value.encode())])
+    assert code(response) == (401, "STRANGER")
+    assert response.headers["www-authenticate"] == "Bearer"
+
+
+def test_who_shows_nothing_is_whom_the_listener_says(http: httpx.Client, kiosk: Served) -> None:
+    """A courier at this kiosk, although a courier elsewhere has to show a token."""
+    http.get("/forms", headers={"x-request-id": "nobody-knows"})
+    line = next(line for line in reversed(kiosk.log) if line.get("request_id") == "nobody-knows")
+    assert line["caller"] == "courier"
+
+
+def test_who_shows_nothing_and_may_not_is_told_to_prove_himself(http: httpx.Client) -> None:
+    """401 and not 403: nobody has been told apart yet. What is wrong with the request stays untold."""
+    assert code(http.put(STAMP, json={"ink": "green"})) == (401, "STRANGER")
+    assert code(http.put(STAMP, content=b"{")) == (401, "STRANGER")
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "[::2]:80", ""]
+)
+def test_a_page_of_another_site_is_nobody(http: httpx.Client, host: str) -> None:
+    """A name that somebody made point to this machine does not let a browser in."""
+    assert code(http.get("/forms", headers={"host": host})) == (401, "STRANGER")
+    assert http.get("/forms", headers={"host": host, **bearer("clerk")}).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:80", "127.0.0.1:7080", "[::1]:7080", "127.1.2.3"])
+def test_this_machine_has_many_names(http: httpx.Client, host: str) -> None:
+    """All of them are its own."""
+    assert http.get("/forms", headers={"host": host}).status_code == 200
+
+
+def test_without_such_a_listener_only_the_anonymous_principal_is_let_in(counter: System) -> None:
+    """The desk of the branch knows couriers by their token only; recipients are anonymous everywhere."""
+    address = {"VAULT_ADDR": "127.0.0.1:1"}
+    with Served(counter, "branch", "desk", address) as desk, httpx.Client(base_url=desk.url) as client:
+        assert client.get("/forms").status_code == 200
+        assert code(client.post("/forms/p1/fill", json={"answers": {}})) == (401, "STRANGER")
+        assert (
+            client.post("/forms/p1/fill", json={"answers": {}}, headers=bearer("courier")).status_code == 202
+        )
+        nobody = "00000000-0000-4000-8000-000000000000"
+        assert code(client.get(f"/parcels/{nobody}")) == (503, "VAULT_CLOSED")
+
+
+async def test_the_other_listener_has_an_anonymous_caller_of_its_own(kiosk: Served, counter: System) -> None:
+    """Over gRPC, too, who shows nothing is whom the listener says, or is told to prove himself."""
+    messages = importlib.import_module("generated.counter.messages")
+    async with Client(counter, lambda _component: [f"127.0.0.1:{kiosk.node.port}"]) as client:
+        desk = client.service("DeskService")
+        answer = await desk.fill_form(messages.FillFormRequest(form_name="a", answers="{}"), client.call())
+        assert answer.form_name == "a"
+        with pytest.raises(Condition, match="no certificate and no token") as caught:
+            await desk.stamp_form(messages.StampFormRequest(form_number=1, ink="red"), client.call())
+        assert caught.value.code == "stranger"
+
+
+@pytest.fixture(scope="module")
+def authority(counter: System) -> Authority:
+    return Authority(counter.name)
+
+
+@pytest.fixture(scope="module")
+def secure(
+    counter: System, authority: Authority, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Served]:
+    """A kiosk with a certificate of its own."""
+    folder = tmp_path_factory.mktemp("certificates")
+    own = authority.issue("desk")
+    for name, content in (("ca", authority.certificate), ("crt", own.certificate), ("key", own.key)):
+        (folder / name).write_bytes(content)
+    files = {"LOCKER_CERT": "crt", "LOCKER_KEY": "key", "LOCKER_AUTHORITY": "ca"}
+    environ = {name: str(folder / file) for name, file in files.items()}
+    with Served(counter, "kiosk", "kiosk", environ) as served:
+        yield served
+
+
+def trusting(authority: Authority, tmp_path: Path, principal: str | None = None) -> ssl.SSLContext:
+    context = ssl.create_default_context(cadata=authority.certificate.decode())
+    if principal is not None:
+        issued = authority.issue(principal)
+        (tmp_path / "crt").write_bytes(issued.certificate)
+        (tmp_path / "key").write_bytes(issued.key)
+        context.load_cert_chain(tmp_path / "crt", tmp_path / "key")
+    return context
+
+
+def test_a_certificate_proves_its_principal(secure: Served, authority: Authority, tmp_path: Path) -> None:
+    """By the same name as over gRPC. A principal that proves itself otherwise is refused."""
+    url = secure.url.replace("http:", "https:")
+    with httpx.Client(base_url=url, verify=trusting(authority, tmp_path, "clerk")) as client:
+        assert client.put(STAMP, json={"ink": "red"}).status_code == 200
+        assert client.put(STAMP, json={"ink": "blue"}).status_code == 200
+    with httpx.Client(base_url=url, verify=trusting(authority, tmp_path, "courier")) as client:
+        assert code(client.get("/forms")) == (401, "STRANGER")
+
+
+def test_a_certificate_is_optional(secure: Served, authority: Authority, tmp_path: Path) -> None:
+    """A token does as well, and health needs no proof at all; one of another authority is refused."""
+    url = secure.url.replace("http:", "https:")
+    with httpx.Client(base_url=url, verify=trusting(authority, tmp_path)) as client:
+        assert client.get("/healthz").status_code == 200
+        assert client.put(STAMP, json={"ink": "red"}, headers=bearer("clerk")).status_code == 200
+        assert code(client.put(STAMP, json={"ink": "red"})) == (401, "STRANGER")
+    stranger = Authority("counter")
+    context = trusting(authority, tmp_path)
+    issued = stranger.issue("clerk")
+    (tmp_path / "crt").write_bytes(issued.certificate)
+    (tmp_path / "key").write_bytes(issued.key)
+    context.load_cert_chain(tmp_path / "crt", tmp_path / "key")
+    with httpx.Client(base_url=url, verify=context) as client, pytest.raises(httpx.TransportError):
+        client.get("/healthz")
+
+
+def test_plain_http_is_not_spoken_there(secure: Served) -> None:
+    """Nobody sends a token in the clear by mistake and gets an answer."""
+    with pytest.raises(httpx.TransportError):
+        httpx.get(f"{secure.url}/healthz")

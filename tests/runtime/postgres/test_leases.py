@@ -1,0 +1,409 @@
+"""Leases: who gets one, how long it lasts, and what it protects; by the clock of the database alone."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from generated.orchestrator.lifecycle import JOB_ACCEPT, JOB_ACQUIRE, JOB_COMPLETE, JOB_FAIL, JOB_REQUEUE
+from generated.orchestrator.messages import CREATED, DEAD, QUEUED, RETRY, RUNNING, SUCCESS
+from generated.orchestrator.records import JobRecord
+from runtime.conditions import Condition
+from runtime.store import GuardBreach, Held, Unstorable
+from tests.runtime.postgres.conftest import MakeKit
+from tests.runtime.postgres.kit import Kit
+from tests.runtime.postgres.test_store import blocked
+
+
+async def take(kit: Kit, owner: str = "w") -> JobRecord:
+    taken = await kit.store.acquire(owner, kit.call("worker"))
+    assert taken is not None
+    return taken
+
+
+async def settle(kit: Kit, job: JobRecord, target: int = SUCCESS, **given: Any) -> int:
+    held = Held(job.lease_owner or "", job.attempt)
+    return await kit.store.settle(job.job_id, target, held, kit.call("worker"), **given)
+
+
+async def lost(kit: Kit, job: JobRecord, held: Held | None = None, target: int = SUCCESS) -> None:
+    """Neither a result nor a renewal is taken, and the row stays as it is."""
+    held = held or Held(job.lease_owner or "", job.attempt)
+    before = await kit.row(job.job_id)
+    with pytest.raises(Condition) as caught:
+        await kit.store.settle(job.job_id, target, held, kit.call("worker"))
+    assert caught.value.code == "lease_lost"
+    assert not await kit.store.renew(job.job_id, held)
+    assert await kit.row(job.job_id) == before
+
+
+async def shift(kit: Kit, key: str, seconds: float) -> None:
+    """Lets the lease end so many seconds from now."""
+    await kit.sql.execute(
+        "UPDATE jobs SET lease_expiry = clock_timestamp() + $2 WHERE job_id = $1",
+        key,
+        timedelta(seconds=seconds),
+    )
+
+
+@pytest.mark.req("ORC-022", "ORC-039", "ORC-040", "ORC-116", "ORC-117")
+async def test_taking_sets_owner_end_and_fence_at_once(kit: Kit) -> None:
+    made = await kit.add(QUEUED)
+    taken = await take(kit)
+    assert (taken.job_id, taken.state, taken.lease_owner, taken.attempt) == (made.job_id, RUNNING, "w", 1)
+    row = await kit.row(made.job_id)
+    assert row["lease_expiry"] - row["updated_at"] == timedelta(seconds=30)
+    assert row["updated_at"] > made.updated_at
+
+
+@pytest.mark.req("ORC-012", "ORC-014", "ORC-018", "ORC-019", "ORC-020", "ORC-109")
+@pytest.mark.parametrize("state", [CREATED, RUNNING, SUCCESS, RETRY, DEAD])
+async def test_only_what_waits_is_taken(kit: Kit, state: int) -> None:
+    """Whatever its lease says, an entity in another state is not eligible."""
+    made = await kit.add(state)
+    if state == RUNNING:
+        await shift(kit, made.job_id, -60)
+    assert await kit.store.acquire("w", kit.call("worker")) is None
+    assert (await kit.row(made.job_id))["attempt"] == made.attempt
+
+
+@pytest.mark.req("ORC-109")
+@pytest.mark.parametrize(("lease", "eligible"), [(None, True), (-1.0, True), (60.0, False)])
+async def test_what_waits_is_taken_unless_somebody_has_a_lease_of_it(
+    kit: Kit, lease: float | None, eligible: bool
+) -> None:
+    made = await kit.add(QUEUED)
+    if lease is not None:
+        await shift(kit, made.job_id, lease)
+    assert (await kit.store.acquire("w", kit.call("worker")) is not None) == eligible
+
+
+@pytest.mark.req("ORC-115", "ORC-125")
+async def test_one_attempt_takes_one_and_the_oldest(kit: Kit) -> None:
+    made = [await kit.add(QUEUED) for _ in range(5)]
+    for each in made:
+        assert (await take(kit)).job_id == each.job_id
+    assert await kit.store.acquire("w", kit.call("worker")) is None
+
+
+async def test_an_older_one_that_comes_back_is_found_too(kit: Kit) -> None:
+    """Looking on from where the last was taken does not mean never looking back."""
+    made = [await kit.add(QUEUED) for _ in range(3)]
+    first = await take(kit)
+    await settle(kit, first, RETRY)
+    await take(kit)
+    await kit.sql.execute("UPDATE jobs SET next_attempt_at = '2001-01-01Z' WHERE state = 'RETRY'")
+    assert await kit.store.sweep(JOB_REQUEUE, kit.call("scheduler")) == 1
+    assert {(await take(kit)).job_id for _ in range(2)} == {made[0].job_id, made[2].job_id}
+
+
+@pytest.mark.req("ORC-115")
+async def test_attempts_that_share_a_statement_get_one_each(kit: Kit) -> None:
+    """Ten ask at once and there are four; each name gets no more than it asked for."""
+    for _ in range(4):
+        await kit.add(QUEUED)
+    asked = [kit.store.acquire(f"w{number}", kit.call("worker")) for number in range(10)]
+    taken = [each for each in await asyncio.gather(*asked) if each is not None]
+    assert len({each.job_id for each in taken}) == len({each.lease_owner for each in taken}) == 4
+    assert await kit.sql.fetchval("SELECT count(*) FROM jobs WHERE state = 'RUNNING'") == 4
+
+
+@pytest.mark.req("ORC-112", "ORC-113", "ORC-114")
+async def test_what_is_locked_elsewhere_is_passed_by(kit: Kit) -> None:
+    """Nobody waits: the next one is taken, or nothing at once."""
+    made = [await kit.add(QUEUED) for _ in range(2)]
+    other = await kit.connect()
+    async with other.transaction():
+        await other.execute("SELECT FROM jobs WHERE job_id = $1 FOR UPDATE", made[0].job_id)
+        async with asyncio.timeout(5):
+            assert (await take(kit)).job_id == made[1].job_id
+            assert await kit.store.acquire("w", kit.call("worker")) is None
+    assert (await take(kit)).job_id == made[0].job_id
+
+
+@pytest.mark.req("ORC-118")
+async def test_of_many_that_compete_exactly_one_gets_it(make_kit: MakeKit) -> None:
+    """Four processes with five slots each, one entity at a time, again and again."""
+    kits = [await make_kit() for _ in range(4)]
+    for _ in range(25):
+        made = await kits[0].add(QUEUED)
+        asked = [each.store.acquire("w", each.call("worker")) for each in kits for _ in range(5)]
+        taken = [each for each in await asyncio.gather(*asked) if each is not None]
+        assert [each.job_id for each in taken] == [made.job_id]
+        assert (await kits[0].row(made.job_id))["attempt"] == 1
+
+
+@pytest.mark.req("ORC-119", "ORC-144")
+async def test_without_failures_each_is_taken_once(make_kit: MakeKit) -> None:
+    kits = [await make_kit() for _ in range(4)]
+    intents = [kits[0].intent() for _ in range(400)]
+    await kits[0].store.create_or_find_all(intents, kits[0].call("api"))
+    await kits[0].store.move_all([each.job_id for each in intents], CREATED, QUEUED, kits[0].call("api"))
+
+    async def work(kit: Kit, owner: str) -> list[str]:
+        done = []
+        while (job := await kit.store.acquire(owner, kit.call("worker"))) is not None:
+            await settle(kit, job)
+            done.append(job.job_id)
+        return done
+
+    done = await asyncio.gather(
+        *(work(kit, f"{number}.{slot}") for number, kit in enumerate(kits) for slot in range(5))
+    )
+    assert sorted(key for each in done for key in each) == sorted(each.job_id for each in intents)
+    rows = await kits[0].sql.fetch("SELECT state, attempt, count(*) FROM jobs GROUP BY 1, 2")
+    assert [tuple(row) for row in rows] == [("SUCCESS", 1, 400)]
+
+
+@pytest.mark.req("ORC-111")
+async def test_a_taking_that_is_cut_off_leaves_nothing(kit: Kit) -> None:
+    """Selection and lease are one statement: a failure in between leaves the entity as it was."""
+    made = await kit.add(QUEUED)
+    await kit.sql.execute(
+        "CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'cut off'; END $$;"
+        "CREATE TRIGGER zz_fails BEFORE UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION fails()"
+    )
+    try:
+        with pytest.raises(Exception, match="cut off"):
+            await kit.store.acquire("w", kit.call("worker"))
+        row = await kit.row(made.job_id)
+        assert (row["state"], row["lease_owner"], row["attempt"]) == ("QUEUED", None, 0)
+    finally:
+        await kit.sql.execute("DROP TRIGGER zz_fails ON jobs; DROP FUNCTION fails()")
+
+
+@pytest.mark.req("ORC-023", "ORC-130", "ORC-137")
+async def test_success_keeps_the_result_and_gives_the_lease_back(kit: Kit) -> None:
+    await kit.add(QUEUED)
+    job = await take(kit)
+    assert await settle(kit, job, result='{"sum": 3}') == SUCCESS
+    row = await kit.row(job.job_id)
+    assert (row["state"], row["lease_owner"], row["lease_expiry"]) == ("SUCCESS", None, None)
+    assert (row["result"], row["retry_count"], row["attempt"]) == ('{"sum": 3}', 0, 1)
+
+
+@pytest.mark.req("ORC-024", "ORC-131", "ORC-147", "ORC-148", "ORC-154")
+async def test_failures_wait_twice_as_long_each_time(kit: Kit) -> None:
+    """2, 4 and 8 seconds from the failure, and the same again for another one."""
+    for _ in range(2):
+        made = await kit.add(QUEUED)
+        for failures, seconds in ((1, 2), (2, 4), (3, 8)):
+            job = await take(kit)
+            assert await settle(kit, job, RETRY, error=f"failure {failures}") == RETRY
+            row = await kit.row(made.job_id)
+            assert row["next_attempt_at"] - row["updated_at"] == timedelta(seconds=seconds)
+            assert (row["retry_count"], row["lease_owner"]) == (failures, None)
+            assert (row["lease_expiry"], row["last_error"]) == (None, f"failure {failures}")
+            await due_now(kit)
+            await kit.store.sweep(JOB_REQUEUE, kit.call("scheduler"))
+        assert await settle(kit, await take(kit), RETRY) == DEAD
+
+
+async def test_the_longest_wait_is_bounded(make_kit: MakeKit) -> None:
+    """Also for a count whose power of two no number can hold."""
+    kit = await make_kit(MAX_RETRIES=10_000)
+    made = await kit.add(RUNNING)
+    await kit.sql.execute("UPDATE jobs SET retry_count = 5000")
+    await kit.store.settle(made.job_id, RETRY, Held("w", 1), kit.call("worker"))
+    row = await kit.row(made.job_id)
+    assert row["next_attempt_at"] - row["updated_at"] == timedelta(seconds=300)
+
+
+@pytest.mark.req("ORC-026", "ORC-031", "ORC-149", "ORC-150")
+@pytest.mark.parametrize("limit", [0, 1, 3])
+async def test_one_failure_more_than_the_limit_is_the_last(make_kit: MakeKit, limit: int) -> None:
+    kit = await make_kit(MAX_RETRIES=limit)
+    made = await kit.add(QUEUED)
+    ends = []
+    while not ends or ends[-1] == RETRY:
+        ends.append(await settle(kit, await take(kit), RETRY, error="always"))
+        await due_now(kit)
+        await kit.store.sweep(JOB_REQUEUE, kit.call("scheduler"))
+    assert ends == [RETRY] * limit + [DEAD]
+    row = await kit.row(made.job_id)
+    assert (row["retry_count"], row["next_attempt_at"]) == (limit + 1, None)
+
+
+@pytest.mark.req("ORC-030", "ORC-152")
+async def test_a_failure_for_good_ends_it_in_one_transaction(kit: Kit) -> None:
+    """Nobody ever sees the state in between, and the history has both edges."""
+    made = await kit.add(QUEUED)
+    job = await take(kit)
+    assert await settle(kit, job, RETRY, final=True, error="no use") == DEAD
+    assert (await kit.row(made.job_id))["retry_count"] == 1
+    rows = await kit.sql.fetch(
+        "SELECT to_state, txid::text FROM job_transitions WHERE job_id = $1 ORDER BY number", made.job_id
+    )
+    assert [row[0] for row in rows][-2:] == ["RETRY", "DEAD"]
+    assert rows[-1][1] == rows[-2][1] != rows[-3][1]
+    with pytest.raises(GuardBreach, match="never the last try"):
+        await settle(kit, job, SUCCESS, final=True)
+
+
+@pytest.mark.req("ORC-154")
+async def test_an_error_text_is_cut_at_a_character_and_made_storable(kit: Kit) -> None:
+    await kit.add(QUEUED)
+    job = await take(kit)
+    await settle(kit, job, RETRY, error="\0\ud800" + "ě" * 5000)
+    text = (await kit.row(job.job_id))["last_error"]
+    assert text.startswith("\N{REPLACEMENT CHARACTER}?ě")
+    assert 1998 <= len(text.encode()) <= 2000
+
+
+async def test_a_result_that_cannot_be_stored_spoils_no_other(kit: Kit) -> None:
+    """Results share a statement; the refused one alone is told, and its entity is still held."""
+    for _ in range(3):
+        await kit.add(QUEUED)
+    jobs = [await take(kit) for _ in range(3)]
+    texts = ['"fine"', '"\\u0000"', "1"]
+    ended = await asyncio.gather(
+        *(settle(kit, job, result=text) for job, text in zip(jobs, texts, strict=True)),
+        return_exceptions=True,
+    )
+    assert ended[0] == ended[2] == SUCCESS
+    assert isinstance(ended[1], Unstorable)
+    assert await settle(kit, jobs[1], RETRY, error="no result") == RETRY
+
+
+@pytest.mark.req("ORC-005", "ORC-015", "ORC-016", "ORC-122", "ORC-123", "ORC-124")
+async def test_nothing_is_written_without_the_lease(kit: Kit) -> None:
+    """Another's name, an older fence, an entity that has moved on: nothing changes."""
+    await kit.add(QUEUED)
+    job = await take(kit)
+    await lost(kit, job, Held("other", 1))
+    await lost(kit, job, Held("w", 0))
+    await lost(kit, job, Held("w", 2))
+    await settle(kit, job)
+    await lost(kit, job)
+    assert kit.metrics.registry.get_sample_value("charter_leases_lost_total", {"entity": "job"}) == 8
+
+
+@pytest.mark.req("ORC-124")
+async def test_the_fence_holds_for_the_same_owner(kit: Kit) -> None:
+    made = await kit.add(QUEUED)
+    first = await take(kit)
+    await shift(kit, made.job_id, -1)
+    await kit.store.sweep(JOB_FAIL, kit.call("reaper"))
+    await due_now(kit)
+    await kit.store.sweep(JOB_REQUEUE, kit.call("scheduler"))
+    second = await take(kit)
+    assert (first.attempt, second.attempt) == (1, 2)
+    await lost(kit, first)
+    assert await settle(kit, second) == SUCCESS
+
+
+@pytest.mark.req("ORC-010", "ORC-106", "ORC-122")
+async def test_a_lease_that_has_ended_cannot_be_used_or_revived(kit: Kit) -> None:
+    """One second before its end it holds; one second after it does not, though nobody has taken it yet."""
+    await kit.add(QUEUED)
+    job = await take(kit)
+    await shift(kit, job.job_id, -1)
+    await lost(kit, job)
+    await lost(kit, job, target=RETRY)
+    await shift(kit, job.job_id, 1)
+    assert await settle(kit, job) == SUCCESS
+
+
+@pytest.mark.req("ORC-034", "ORC-121")
+async def test_a_renewal_moves_the_end_and_nothing_else(kit: Kit) -> None:
+    await kit.add(QUEUED)
+    job = await take(kit)
+    before = await kit.row(job.job_id)
+    for _ in range(5):
+        assert await kit.store.renew(job.job_id, Held("w", 1))
+    after = await kit.row(job.job_id)
+    assert after.pop("lease_expiry") > before.pop("lease_expiry")
+    assert after == before
+    assert len(await kit.edges(job.job_id)) == 3
+
+
+@pytest.mark.req("ORC-107", "ORC-110")
+@pytest.mark.parametrize("changes", [True, False])
+@pytest.mark.parametrize("target", [SUCCESS, RETRY])
+async def test_a_writer_that_waited_past_the_end_writes_nothing(
+    kit: Kit, changes: bool, target: int
+) -> None:
+    """Someone holds the row until the lease is over. now() would still say that it is not."""
+    await kit.add(QUEUED)
+    job = await take(kit)
+    await shift(kit, job.job_id, 0.4)
+    other = await kit.connect()
+    begun = other.transaction()
+    await begun.start()
+    lock = "UPDATE jobs SET payload = payload" if changes else "SELECT FROM jobs"
+    await other.execute(f"{lock} WHERE job_id = $1{'' if changes else ' FOR UPDATE'}", job.job_id)
+    writing = asyncio.create_task(settle(kit, job, target))
+    await blocked(kit)
+    while not await kit.sql.fetchval("SELECT lease_expiry < clock_timestamp() FROM jobs"):
+        await asyncio.sleep(0.02)
+    await begun.commit()
+    with pytest.raises(Condition) as caught:
+        await writing
+    assert caught.value.code == "lease_lost"
+    assert (await kit.row(job.job_id))["state"] == "RUNNING"
+
+
+async def test_a_locked_row_keeps_no_other_result_waiting(kit: Kit) -> None:
+    """Results that share a statement with one that is locked are written at once."""
+    for _ in range(3):
+        await kit.add(QUEUED)
+    jobs = [await take(kit) for _ in range(3)]
+    other = await kit.connect()
+    begun = other.transaction()
+    await begun.start()
+    await other.execute("SELECT FROM jobs WHERE job_id = $1 FOR UPDATE", jobs[1].job_id)
+    writing = [asyncio.create_task(settle(kit, job)) for job in jobs]
+    await blocked(kit)
+    states = await kit.sql.fetch("SELECT state FROM jobs ORDER BY created_at")
+    assert [row[0] for row in states] == ["SUCCESS", "RUNNING", "SUCCESS"]
+    await begun.commit()
+    assert await asyncio.gather(*writing) == [SUCCESS] * 3
+
+
+async def test_an_acquisition_whose_asker_has_gone_goes_to_the_next(kit: Kit) -> None:
+    """What was taken for somebody who was cancelled meanwhile is not left to its lease."""
+    made = await kit.add(QUEUED)
+    asking = asyncio.create_task(kit.store.acquire("w", kit.call("worker")))
+    for _ in range(4):
+        await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    while (await kit.row(made.job_id))["state"] == "QUEUED":
+        await asyncio.sleep(0.01)
+    taken = await take(kit)
+    assert (taken.job_id, taken.attempt) == (made.job_id, 1)
+
+
+async def test_only_holders_of_the_edge_take_and_settle(kit: Kit) -> None:
+    await kit.add(QUEUED)
+    for actor in ("api", "reaper", "scheduler"):
+        with pytest.raises(Condition) as caught:
+            await kit.store.acquire("w", kit.call(actor))
+        assert caught.value.code == "actor_not_allowed"
+    job = await take(kit)
+    with pytest.raises(Condition):
+        await kit.store.settle(job.job_id, SUCCESS, Held("w", 1), kit.call("reaper"))
+    with pytest.raises(Condition) as caught:
+        await kit.store.settle("no key", SUCCESS, Held("w", 1), kit.call("worker"))
+    assert caught.value.code == "lease_lost"
+    assert not await kit.store.renew("no key", Held("w", 1))
+
+
+async def test_words_of_the_lease_are_for_edges_that_have_them(kit: Kit) -> None:
+    await kit.add(RUNNING)
+    for edge in (JOB_ACQUIRE, JOB_COMPLETE):
+        with pytest.raises(GuardBreach, match="not driven by the clock"):
+            await kit.store.sweep(edge, kit.call("worker"))
+    with pytest.raises(Condition):
+        await kit.store.sweep(JOB_FAIL, kit.call("worker"))
+    with pytest.raises(Condition):
+        await kit.store.sweep(JOB_ACCEPT, kit.call("scheduler"))
+
+
+async def due_now(kit: Kit) -> None:
+    """Ends every wait."""
+    await kit.sql.execute("UPDATE jobs SET next_attempt_at = '2001-01-01Z' WHERE state = 'RETRY'")

@@ -1,0 +1,89 @@
+"""Numbers, switches, URLs and names of processes in the environment."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from runtime.settings import SettingsError, read
+from runtime.tables import Variable
+
+WAIT = Variable("WAIT", "number", "How long it waits.", default="2", minimum=0.5, maximum=10)
+STRICT = Variable("STRICT", "bool", "Whether it is strict.", default="false")
+SERVER = Variable("SERVER", "url", "Where the server is.", required=True)
+NAME = Variable("NAME", "string", "Name of the process.", default_from="process")
+
+
+def value(variable: Variable, text: str = "") -> object:
+    return read([variable], (), {variable.name: text})[variable.name]
+
+
+def problem(variable: Variable, text: str) -> str:
+    with pytest.raises(SettingsError) as error:
+        value(variable, text)
+    (found,) = error.value.problems
+    return found
+
+
+@pytest.mark.parametrize(("text", "number"), [("", 2.0), ("0.5", 0.5), ("3", 3.0), ("+1.25", 1.25)])
+def test_a_number_may_have_a_fraction(text: str, number: float) -> None:
+    """A number is read as it is written, and is always a float."""
+    found = value(WAIT, text)
+    assert found == number and isinstance(found, float)
+
+
+@pytest.mark.req("ORC-164")
+@pytest.mark.parametrize("text", ["abc", "1e3", "nan", "inf", "1,5", "0x1", ".5", "1.", "\u0661"])
+def test_what_is_no_number_is_refused(text: str) -> None:
+    """Neither words nor other ways to write numbers are taken for one."""
+    assert problem(WAIT, text) == f"WAIT: must be a number, not {text!r} (How long it waits)"
+
+
+@pytest.mark.parametrize(("text", "word"), [("0.49", "at least 0.5"), ("10.01", "at most 10")])
+def test_a_number_keeps_to_its_bounds(text: str, word: str) -> None:
+    """Bounds may have a fraction, too."""
+    assert word in problem(WAIT, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"), [("", False), ("true", True), ("TRUE", True), ("1", True), ("0", False)]
+)
+def test_a_switch_is_on_or_off(text: str, wanted: bool) -> None:
+    """A switch is said by true and false, or by 1 and 0."""
+    assert value(STRICT, text) is wanted
+
+
+def test_a_switch_is_nothing_else() -> None:
+    """What could be meant either way is refused."""
+    assert problem(STRICT, "maybe").startswith("STRICT: must be true or false, not 'maybe'")
+
+
+def test_a_url_is_taken_as_it_is() -> None:
+    """A URL with all its parts is handed on unchanged."""
+    url = "postgresql://user:p%40ss@db:5432/name?sslmode=require"
+    assert value(SERVER, url) == url
+
+
+@pytest.mark.parametrize("text", ["db:5432", "hunter2", "postgresql://", "postgresql://a b/c", "://x/y"])
+def test_a_wrong_url_is_refused_and_not_told(text: str) -> None:
+    """It may hold a password, so the message does not show it."""
+    found = problem(SERVER, text)
+    assert found.startswith("SERVER: must be a URL such as scheme://")
+    assert text not in found.removeprefix(
+        "SERVER: must be a URL such as scheme://user:password@host:port/name"
+    )
+
+
+@pytest.mark.req("ORC-126")
+def test_a_process_has_a_name_of_its_own() -> None:
+    """The name has the host and the process, stays the same in it, and is another one in the next."""
+    mine = str(value(NAME))
+    assert mine == value(NAME)
+    assert f"-{os.getpid()}-" in mine
+    program = "from runtime.settings import _process; print(_process())"
+    other = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert other.strip().rpartition("-")[2] != mine.rpartition("-")[2]
+    assert value(NAME, "w1") == "w1"
