@@ -56,7 +56,8 @@ def write_next(root: Path, old: Spec | None, new: Spec, title: str) -> Path | No
 
 def schema_digest(spec: Spec) -> str:
     """Tells schemas apart; a change of the spec that the database does not see leaves it as it is."""
-    text = "\n".join(entity_schema(spec, name) for name in kept_entities(spec))
+    lines = "\n".join(entity_schema(spec, name) for name in sorted(kept_entities(spec))).splitlines()
+    text = "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("--"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -11,6 +11,7 @@ from runtime import log as events
 from runtime.log import Log
 from runtime.node import Node
 from runtime.settings import SettingsError
+from runtime.store import StoreUnusable
 from runtime.systems import load_system
 from runtime.tables import System
 from runtime.world import RealWorld
@@ -54,7 +55,7 @@ def _run(system: System, deployment: str, name: str) -> int:
                 fields={"problems": error.problems},
             )
             return 2
-        except OSError as error:
+        except (OSError, StoreUnusable) as error:
             log.write(events.START_FAILED, str(error))
             return 1
 

@@ -55,6 +55,10 @@ class Unstorable(ValueError):
     """A value that the store cannot hold, such as text with a NUL in it."""
 
 
+class StoreUnusable(Exception):
+    """The store cannot be used until somebody does something about it; the message says what is wrong."""
+
+
 class Store(Protocol[Record]):
     """The entities of one kind. Records are immutable; a change makes a new one."""
 

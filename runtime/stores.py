@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from runtime.call import Call
 from runtime.log import Log
 from runtime.metrics import Metrics
+from runtime.sweeper import sweep_regularly
 from runtime.tables import Lifecycle, System
 from runtime.wiring import memory_stores
 from runtime.world import World
@@ -64,10 +65,8 @@ class Stores:
         for lifecycle in self._system.lifecycles.values():
             for edge in lifecycle.edges.values():
                 if lifecycle.kept is not None and edge.due is not None and edge.due.by == component:
-                    from runtime.postgres.sweeping import sweeper
-
                     every = float(self._values[edge.due.every])
-                    yield sweeper(self._shared(lifecycle), edge, every, call, stopping)
+                    yield sweep_regularly(self._shared(lifecycle), edge, every, call, stopping)
 
     def _shared(self, lifecycle: Lifecycle) -> PostgresStore[Any]:
         from runtime.postgres import Database, PostgresStore

@@ -87,6 +87,8 @@ class LeaseWorker(Generic[Record]):
         self._unstorable = unstorable
         self._told = told
         self._holdings: dict[str, _Holding] = {}
+        self._next_look = 0.0
+        self._is_over = False
 
     async def work(self, call: Call, stopping: asyncio.Event) -> None:
         """Works until it is told to stop; then lets runs go on for the grace, and gives the others back."""
@@ -113,9 +115,16 @@ class LeaseWorker(Generic[Record]):
                 continue
             pause = _FIRST_PAUSE_S
             if record is None:
-                await self._store.awaited(self._pace.poll_s)
+                await self._store.awaited(self._until_next_look(call))
             else:
                 await self._hold(record, asked + self._pace.lease_s, call)
+
+    def _until_next_look(self, call: Call) -> float:
+        """Seconds to wait. Slots that are idle look together, so that many of them ask no more than one."""
+        now = call.world.monotonic()
+        if self._next_look <= now:
+            self._next_look = now + self._pace.poll_s
+        return self._next_look - now
 
     async def _hold(self, record: Record, ends: float, call: Call) -> None:
         """Runs what was acquired and writes its outcome, unless its lease was lost meanwhile."""
@@ -135,6 +144,8 @@ class LeaseWorker(Generic[Record]):
 
     async def _outcome(self, record: Record, holding: _Holding) -> Outcome | None:
         """How the run ended; None if its lease was lost."""
+        if self._is_over:
+            return self._given_back  # It was on its way while the grace ended.
         begun = detached(self._perform(record, holding.held))
         if not isinstance(begun, asyncio.Task):
             return begun
@@ -206,6 +217,7 @@ class LeaseWorker(Generic[Record]):
         """After the grace, ends what still runs, so that it is given back."""
         await stopping.wait()
         await asyncio.sleep(self._pace.grace_s)
+        self._is_over = True
         for holding in self._holdings.values():
             if holding.task is not None:
                 holding.task.cancel()

@@ -74,7 +74,7 @@ class KeptEntity:
 
     @property
     def unique(self) -> tuple[str, ...]:
-        return self.row.kept_in.unique if self.row.kept_in else ()
+        return tuple(sorted(self.row.kept_in.unique)) if self.row.kept_in else ()
 
     @property
     def unique_text(self) -> str:
@@ -94,11 +94,20 @@ class KeptEntity:
 
     @cached_property
     def states(self) -> list[str]:
-        return states_of(self.spec, self.row)
+        """In the order of their numbers. All that the schema shows is in an order that no edit changes."""
+        numbers = self.spec.enums[self.fields[self.status].type].values
+        return sorted(states_of(self.spec, self.row), key=lambda state: numbers[state].number)
 
     @cached_property
     def fields(self) -> dict[str, MessageField]:
-        return self.spec.messages[self.row.record].fields
+        rows = self.spec.messages[self.row.record].fields
+        return dict(sorted(rows.items(), key=lambda item: item[1].number))
+
+    @cached_property
+    def transitions(self) -> dict[str, Transition]:
+        rank = {state: number for number, state in enumerate(self.states)}
+        rows = self.row.transitions.items()
+        return dict(sorted(rows, key=lambda item: (rank[item[1].from_], rank[item[1].to])))
 
     @cached_property
     def columns(self) -> list[Column]:
@@ -118,7 +127,7 @@ class KeptEntity:
     def guarded(self) -> set[str]:
         """Columns that only creation and transitions write."""
         found = {self.status, *self.row.create.stamps, *self.counters, *self.waiting}
-        for edge in self.row.transitions.values():
+        for edge in self.transitions.values():
             found |= {*edge.stamps, *edge.sets, *edge.takes}
         if lease := self.row.lease:
             found |= {lease.owner, lease.expires}
@@ -128,14 +137,14 @@ class KeptEntity:
     def counters(self) -> list[str]:
         """Columns that only ever grow."""
         fence = [self.row.lease.fence] if self.row.lease else []
-        counted = [edge.counts for edge in self.row.transitions.values() if edge.counts]
+        counted = [edge.counts for edge in self.transitions.values() if edge.counts]
         return [*dict.fromkeys((*counted, *fence))]
 
     @cached_property
     def waiting(self) -> dict[str, list[str]]:
         """Columns that say until when an entity waits, and the states in which it does."""
         found: dict[str, list[str]] = {}
-        for edge in self.row.transitions.values():
+        for edge in self.transitions.values():
             if edge.waits:
                 found.setdefault(edge.waits.until, []).append(edge.to)
         return found
@@ -143,7 +152,7 @@ class KeptEntity:
     @cached_property
     def stamped_always(self) -> list[str]:
         """Stamps that every edge sets, so that one without them was typed by hand."""
-        every = [set(edge.stamps) for edge in self.row.transitions.values()]
+        every = [set(edge.stamps) for edge in self.transitions.values()]
         common = set.intersection(*every) if every else set()
         return [name for name in self.fields if name in common]
 
@@ -151,18 +160,18 @@ class KeptEntity:
     def acquirable(self) -> str | None:
         """The state from which the lease is taken."""
         lease = self.row.lease
-        entering = [edge.from_ for edge in self.row.transitions.values() if lease and edge.to == lease.state]
+        entering = [edge.from_ for edge in self.transitions.values() if lease and edge.to == lease.state]
         return entering[0] if entering else None
 
     @cached_property
     def due_edges(self) -> dict[str, Transition]:
-        return {name: edge for name, edge in self.row.transitions.items() if edge.due}
+        return {name: edge for name, edge in self.transitions.items() if edge.due}
 
     @cached_property
     def edges_from(self) -> dict[str, list[tuple[str, Transition]]]:
         """The edges by the state that they leave, states without any left out."""
         found: dict[str, list[tuple[str, Transition]]] = {}
-        for name, edge in self.row.transitions.items():
+        for name, edge in self.transitions.items():
             found.setdefault(edge.from_, []).append((name, edge))
         return found
 
@@ -214,7 +223,10 @@ class KeptEntity:
                 found[f"{self.table}_due_{name}"] = (f"What is due to {name}.", over)
         if self.row.listed_by:
             over = f"({self.status}, {self.row.listed_by} DESC, {self.key} DESC)"
-            found[f"{self.table}_listed"] = ("Listings, by state and newest first; also what is due by the same time.", over)
+            found[f"{self.table}_listed"] = (
+                "Listings, by state and newest first; also what is due by the same time.",
+                over,
+            )
         return found
 
     @property
@@ -245,19 +257,17 @@ class KeptEntity:
 
     def free_actors(self, edge_name: str, edge: Transition) -> list[str]:
         """Actors that may take an edge at any time; the others only right after the failure that it ends."""
-        ends = [
-            row for row in self.row.transitions.values() if row.gives_up and row.gives_up.with_ == edge_name
-        ]
+        ends = [row for row in self.transitions.values() if row.gives_up and row.gives_up.with_ == edge_name]
         failing = [row for row in ends if row.to == edge.from_]
         if not failing:
-            return [*edge.by]
+            return sorted(edge.by)
         instead = {row.due.by for row in ends if row.due and row.from_ == edge.from_}
         bound = {actor for row in failing for actor in row.by}
-        return [actor for actor in edge.by if actor in instead or actor not in bound]
+        return [actor for actor in sorted(edge.by) if actor in instead or actor not in bound]
 
     def waited_since(self) -> str | None:
         """The stamp that says since when an entity has been free to be taken, if every way there sets one."""
-        into = [set(edge.stamps) for edge in self.row.transitions.values() if edge.to == self.acquirable]
+        into = [set(edge.stamps) for edge in self.transitions.values() if edge.to == self.acquirable]
         common = set.intersection(*into) if into else set()
         return next((name for name in self.fields if name in common), None)
 
@@ -308,9 +318,20 @@ class KeptEntity:
             return "NULL"
         column = f"{self.table}.{waits.count}"
         failures = column if edge.counts == waits.count else f"greatest({column} - 1, 0)"
-        most, base = p(waits.max, "double precision"), p(waits.base, "double precision")
+        most, base = (self.variable(p, each, "double precision") for each in (waits.max, waits.base))
         # Beyond 2^60 every wait is the longest one, and a greater power would not fit.
         return f"{source}.moment + least({most}, {base} * 2 ^ least({failures}, 60)) * interval '1 second'"
+
+    def variable(self, p: Parameter, name: str, kind: str) -> str:
+        """The value of a variable, or what stands in for it in some entities."""
+        usual, overrides = p(name, kind), self.row.overrides
+        special = (
+            {text: row[name] for text, row in overrides.for_.items() if name in row} if overrides else {}
+        )
+        if not special or overrides is None:
+            return usual
+        cases = " ".join(f"WHEN {quoted(text)} THEN {value}" for text, value in special.items())
+        return f"CASE {self.table}.{overrides.by} {cases} ELSE {usual} END"
 
     def _taken(self, field: str, take: Take, source: str) -> str:
         kind, given = self.type_of(field), f"{source}.{take.from_}"

@@ -33,6 +33,11 @@ _ERROR: Schema = {
         }
     },
 }
+_OF_TRANSPORT = {
+    408: ("REQUEST_TIMEOUT", "The body did not come in time.", "the body did not come within 20 s"),
+    431: ("REQUEST_HEADER_FIELDS_TOO_LARGE", "Too many headers.", "the headers have more than 32768 bytes"),
+}
+"""What is answered before there is a method to ask, and so by no condition of a spec."""
 _HEADERS: dict[str, Schema] = {
     "Cache-Control": {"description": "Answers are never kept.", "schema": {"const": "no-store"}}
 }
@@ -141,6 +146,10 @@ def _responses(
             refused.setdefault(condition.http, {})[name] = condition
     for status, conditions in refused.items():
         found[str(status)] = _refusal(status, conditions)
+    for status, (code, doc, message) in _OF_TRANSPORT.items():
+        if takes_body or status != 408:
+            told = {"error": {"code": code, "message": message}}
+            found.setdefault(str(status), _error_answer({code: doc}, {code: told}, _HEADERS))
     return found
 
 
@@ -180,24 +189,28 @@ def _passed_through(spec: Spec, row: MethodRow) -> Iterator[str]:
 
 
 def _refusal(status: int, conditions: dict[str, Condition]) -> Schema:
-    codes = sorted(name.upper() for name in conditions)
     headers = dict(_HEADERS)
     if any(row.retry_after_s for row in conditions.values()):
         headers["Retry-After"] = {"description": "Seconds to wait.", "schema": {"type": "integer"}}
     if status == 401:
         headers["WWW-Authenticate"] = {"description": "How to prove oneself.", "schema": {"const": "Bearer"}}
-    narrowed = {"properties": {"error": {"properties": {"code": {"enum": codes}}}}}
+    docs = {name.upper(): row.doc for name, row in conditions.items()}
+    return _error_answer(
+        docs, {name.upper(): _error_example(name, row) for name, row in conditions.items()}, headers
+    )
+
+
+def _error_answer(docs: dict[str, str], examples: dict[str, Schema], headers: dict[str, Schema]) -> Schema:
+    """An answer that has the one body of all refusals, with some codes and no others."""
+    narrowed = {"properties": {"error": {"properties": {"code": {"enum": sorted(docs)}}}}}
+    content = {
+        "schema": {"allOf": [{"$ref": "#/components/schemas/Error"}, narrowed]},
+        "examples": {code: {"value": value} for code, value in examples.items()},
+    }
     return {
-        "description": "\n".join(f"{name.upper()}: {conditions[name].doc}" for name in sorted(conditions)),
+        "description": "\n".join(f"{code}: {docs[code]}" for code in sorted(docs)),
         "headers": headers,
-        "content": {
-            "application/json": {
-                "schema": {"allOf": [{"$ref": "#/components/schemas/Error"}, narrowed]},
-                "examples": {
-                    name.upper(): {"value": _error_example(name, row)} for name, row in conditions.items()
-                },
-            }
-        },
+        "content": {"application/json": content},
     }
 
 

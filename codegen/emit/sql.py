@@ -81,8 +81,9 @@ def _without_gaps(text: str) -> str:
 
 def _wanted(entity: KeptEntity) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
     """(name, what it is for, template, what the template needs besides the entity)."""
-    what, transitions = entity.name, entity.row.transitions
+    what, transitions = entity.name, entity.transitions
     yield "create", f"Adds a {what} unless one has the same {entity.unique_text}.", "create", {}
+    yield "create_shared", "The same for several who ask at once.", "create", {"shared": True}
     if entity.unique:
         yield "find_unique", f"The {what} that has what a new one must not share.", "find_unique", {}
     yield "get", f"One {what} as it is now.", "get", {}
@@ -122,7 +123,7 @@ def _edge(entity: KeptEntity, name: str, edge: Transition) -> Iterator[tuple[str
         yield f"sweep_{name}", f"All of them by the clock, some at a time. {where}", "sweep", data
         yield f"due_{name}", "Which are due, where one of them stands in the way of the others.", "due", data
     if edge.gives_up:
-        end = entity.row.transitions[edge.gives_up.with_]
+        end = entity.transitions[edge.gives_up.with_]
         data = {**data, "edge": end, "given_up": edge.gives_up, "swept": edge}
         if end.from_ == edge.to:
             yield f"give_up_{name}", f"{end.trigger} In the transaction that failed. {where}", "give_up", data

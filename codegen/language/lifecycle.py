@@ -103,6 +103,15 @@ class Kept(Part):
     unique: tuple[LowerName, ...] = Field(default=(), description="Record fields that no two entities share.")
 
 
+class Overrides(Part):
+    """Values that stand in for those of variables for some entities, told apart by a text of the record."""
+
+    by: LowerName = Field(description="Record field that is compared.")
+    for_: dict[str, dict[UpperName, int | float]] = Field(
+        alias="for", description="Texts, and for each the variables of its waits and limits that differ."
+    )
+
+
 class Shown(Part):
     """What outsiders are told of a state."""
 
@@ -124,6 +133,7 @@ class Entity(Part):
     kept_in: Kept | None = Field(default=None, description="Where it is kept; in memory unless said.")
     shown: Shown | None = None
     lease: Lease | None = None
+    overrides: Overrides | None = None
     listed_by: LowerName | None = Field(
         default=None, description="Record time that orders listings; ties are broken by the key."
     )

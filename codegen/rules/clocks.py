@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from codegen.language.lifecycle import Entity, Transition
+from codegen.rules.environment import problem_of
 from codegen.rules.lifecycle import holders
 from codegen.rules.lookup import is_other_type, listed
 from codegen.rules.records import records_of, unknown_field
@@ -212,3 +213,40 @@ def endless_wait(spec: Spec) -> Iterator[Finding]:
                 until = row.waits.until
                 message = f"'{edge}' lets a {name} wait in {row.to} until '{until}', and nothing ends that."
                 yield Finding(place, message, f"Add 'due: {{at: {until}, …}}' to an edge from {row.to}.")
+
+
+@rule(
+    "E240",
+    "An override is not told apart by a text of the record, or changes what the entity does not go by.",
+    wrong="overrides: {by: burnt, for: {sponge: {LOOK_SECONDS: 3}}}",
+    right="overrides: {by: order_number, for: {sponge: {MAX_BURNT: 3}}}",
+    needs=("lifecycle", "types", "environment"),
+)
+def bad_override(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in records_of(spec):
+        if entity.overrides is None:
+            continue
+        here, field = (name, "overrides", "by"), entity.overrides.by
+        place = spec.place("lifecycle", "entities", *here)
+        if field not in record:
+            yield from unknown_field(spec, here, entity, field, record, "Overrides are told apart by")
+        elif is_other_type(spec, record[field], "string"):
+            message = f"Overrides are told apart by '{field}', which is of type {record[field].type}."
+            yield Finding(place, message, "Name a string.")
+        yield from _bad_values(spec, name, entity)
+
+
+def _bad_values(spec: Spec, name: str, entity: Entity) -> Iterator[Finding]:
+    """Overridden variables that no wait or limit goes by, and values that they could not have."""
+    used = [each.variable for each in _readings(entity) if {"waits", "gives_up"} & set(each.path)]
+    for text, values in entity.overrides.for_.items() if entity.overrides else ():
+        for variable, value in values.items():
+            here = ("entities", name, "overrides", "for", text, variable)
+            row = spec.environment.variables.get(variable)
+            if variable not in used or row is None:
+                lack = f"which no wait or limit of a {name} goes by"
+                place = spec.place("lifecycle", *here, key=True)
+                yield from unknown(spec, place, f"'{text}' overrides", variable, dict.fromkeys(used), lack)
+            elif problem := problem_of(row, value):
+                message = f"'{text}' overrides {variable} with {value!r}, {problem[0]}."
+                yield Finding(spec.place("lifecycle", *here), message, problem[1])

@@ -150,9 +150,7 @@ class Operation:
         except (Misread, NotJson, TooLarge, WrongMedia) as problem:
             condition = self._refused(problem)
             self._endpoint.refuse(caller, condition, request_id, trace)
-            found = of_failure(condition)
-            # What is left of a body that is too large is not waited for.
-            return found._replace(headers=[*found.headers, CLOSE]) if type(problem) is TooLarge else found
+            return of_failure(condition)
         try:
             response = await self._within(
                 self._endpoint.answer(caller, request, deadline, request_id, trace), self._patience + _MARGIN

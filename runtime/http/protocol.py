@@ -49,9 +49,9 @@ class _Joining:
             self.flush()
 
     def flush(self) -> None:
-        if self._parts:
+        if self._parts and not self._transport.is_closing():
             self._transport.write(b"".join(self._parts))
-            self._parts.clear()
+        self._parts.clear()
 
     def close(self) -> None:
         self.flush()
@@ -68,6 +68,8 @@ class Connection(HttpToolsProtocol):
         self._head_seen = 0
         self._head_size = 0
         self._head_timer: asyncio.TimerHandle | None = None
+        self._in_body = False
+        self._rest_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -83,6 +85,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_is_there()
+        self._rest_is_there()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -111,12 +114,21 @@ class Connection(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        self._in_head = False
+        self._in_head, self._in_body = False, True
         self._head_is_there()
         super().on_headers_complete()
 
+    def on_message_complete(self) -> None:
+        self._in_body = False
+        self._rest_is_there()
+        super().on_message_complete()
+
     def on_response_complete(self) -> None:
         self._joining.flush()
+        if self._in_body and self._rest_timer is None:
+            # The answer came before all of the body. Whoever closed now would take it from a client that
+            # still sends, so the rest is thrown away as it comes, for a while.
+            self._rest_timer = self.loop.call_later(self._limits.body_seconds, self._joining.close)
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002
@@ -145,6 +157,11 @@ class Connection(HttpToolsProtocol):
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
+
+    def _rest_is_there(self) -> None:
+        if self._rest_timer is not None:
+            self._rest_timer.cancel()
+            self._rest_timer = None
 
     def _head_is_late(self) -> None:
         self._head_timer = None

@@ -6,6 +6,7 @@ import binascii
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
@@ -171,8 +172,13 @@ def shown_octets(value: bytes) -> str:
 
 
 def shown_instant(value: Timestamp) -> str:
-    moment = _BARE_EPOCH + timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)
-    return f"{moment.isoformat(timespec='microseconds')}Z"
+    return f"{_shown_second(value.seconds)}.{value.nanos // 1000:06}Z"
+
+
+@lru_cache(maxsize=1024)
+def _shown_second(seconds: int) -> str:
+    """Much of what is shown together happened in the same second."""
+    return (_BARE_EPOCH + timedelta(seconds=seconds)).isoformat()
 
 
 SCALARS: Mapping[int, Read] = {

@@ -8,6 +8,7 @@ from typing import Any, Generic
 
 from runtime.call import Call
 from runtime.postgres.batch import Batch
+from runtime.postgres.database import Locked
 from runtime.postgres.rows import as_key
 from runtime.postgres.table import Table
 from runtime.store import Compare, GuardBreach, Record, Unstorable
@@ -15,6 +16,8 @@ from runtime.store import Compare, GuardBreach, Record, Unstorable
 Run = Callable[..., Awaitable[Sequence[Any]]]
 """Runs a statement by its name, in a transaction of its own or in one that has more of them."""
 
+_PATIENT = 3
+"""How many wait for another transaction at a time: the connections are for the others too."""
 _ATTEMPTS = 3
 """An entity that was found and then purged before it could be read is created after all."""
 
@@ -27,16 +30,27 @@ class Creation(Generic[Record]):
         self._unique = table.kept.unique or (table.lifecycle.key,)
         self._takes = [name for name in table.statements["create"].takes if name != "actor"]
         self._creating: dict[str, Batch[Record, tuple[Record, bool]]] = {}
+        self._waiting: dict[str, Batch[Record, tuple[Record, bool]]] = {}
 
     async def one(self, record: Record, call: Call) -> tuple[Record, bool]:
         """Adds an entity or finds its like; calls that wait at the same moment share a statement."""
         self._require_creator(call)
-        batch = self._creating.get(call.caller)
-        if batch is None:
-            batch = self._creating[call.caller] = self._creator(call.caller)
-        made = await self._table.answer(batch(record))
+        made = await self._table.answer(self._one(record, call.caller))
         self._created(call, made)
         return made
+
+    async def _one(self, record: Record, actor: str) -> tuple[Record, bool]:
+        """With others first; alone where another transaction has to end before anybody knows the outcome."""
+        batch = self._creating.get(actor)
+        if batch is None:
+            batch = self._creating[actor] = self._creator(actor)
+        try:
+            return await batch(record)
+        except Locked:
+            waiting = self._waiting.get(actor)
+            if waiting is None:
+                waiting = self._waiting[actor] = Batch(partial(self._create, actor), most=1, lanes=_PATIENT)
+            return await waiting(record)
 
     async def all(
         self, records: Sequence[Record], call: Call, compare: Compare[Record] | None = None
@@ -62,23 +76,23 @@ class Creation(Generic[Record]):
     def _creator(self, actor: str) -> Batch[Record, tuple[Record, bool]]:
         async def create(records: Sequence[Record]) -> Sequence[tuple[Record, bool] | Exception]:
             try:
-                return await self._create(actor, records)
-            except Unstorable as error:
+                return await self._create(actor, records, statement="create_shared")
+            except (Unstorable, Locked) as error:
                 if len(records) == 1:
                     return [error]
-                # One of them cannot be stored; the others only happened to come with it.
+                # It is about one of them; the others only happened to come with it.
                 return [(await create([each]))[0] for each in records]
 
         return Batch(create, lanes=2)
 
     async def _create(
-        self, actor: str, records: Sequence[Record], run: Run | None = None
+        self, actor: str, records: Sequence[Record], run: Run | None = None, statement: str = "create"
     ) -> list[tuple[Record, bool]]:
         run = run or self._table.run
         first = {self._identity(each): each for each in reversed(records)}
         left, made, new = dict(first), dict[Any, Record](), set[Any]()
         for _ in range(_ATTEMPTS):
-            added = self._read(await run("create", actor=actor, **self._columns([*left.values()])))
+            added = self._read(await run(statement, actor=actor, **self._columns([*left.values()])))
             new |= added.keys()
             made |= added
             left = {each: record for each, record in left.items() if each not in made}

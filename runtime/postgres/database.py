@@ -43,6 +43,10 @@ class Unavailable(Exception):
         self.unknown = unknown
 
 
+class Locked(Unavailable):
+    """Another transaction holds what the statement needs, and the statement does not wait for it."""
+
+
 _LOST = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
@@ -54,6 +58,7 @@ _REFUSING_CLASSES = ("08", "25", "53", "55", "57", "58", "XX")
 """Classes of SQLSTATE that say that the server cannot do it now: nothing is wrong with the statement."""
 _LACKING = ("42P01", "42703", "42883", "3F000", "3D000")
 """The schema is not there (yet)."""
+_LOCKED = "55P03"
 _TRY_AGAIN = ("40001", "40P01")
 
 
@@ -186,6 +191,8 @@ def translated(error: asyncpg.PostgresError) -> Exception:
     code = error.sqlstate or ""
     if code in _LACKING:
         return Unavailable("the schema is not there")
+    if code == _LOCKED:
+        return Locked("another transaction holds it")
     if code in _TRY_AGAIN:
         return Unavailable(f"SQLSTATE {code}")
     if code[:2] in _REFUSING_CLASSES:

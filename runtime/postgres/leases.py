@@ -44,9 +44,9 @@ class Leases(Generic[Record]):
         self._renewing: Batch[tuple[str, Held], bool] = Batch(self._renew)
         self._spare: list[tuple[float, Record]] = []
         self._unsure: BoundedMap[bool] = BoundedMap(_REMEMBERED)
-        self._oldest, self._looked_back = _EVER, 0.0
-        self.looked: Callable[[], None] = lambda: None
-        """Called whenever a look for something to acquire begins."""
+        self._oldest, self._looked_back, self._found = _EVER, 0.0, False
+        self.looked: Callable[[], bool] = lambda: True
+        """Called whenever a look for something to acquire begins; whether there was news since the last."""
 
     async def acquire(self, owner: str, call: Call) -> Record | None:
         edge = self._entering
@@ -110,8 +110,7 @@ class Leases(Generic[Record]):
         return Batch(acquire, unclaimed=self._keep)
 
     async def _acquire(self, actor: str, owners: Sequence[str]) -> list[Record | None]:
-        self.looked()
-        found = await self._look(actor, owners)
+        found = await self._look(actor, owners, self.looked())
         by_owner: dict[str, list[Record]] = {}
         for row in found:
             record = self._table.rows.read(row)
@@ -119,20 +118,26 @@ class Leases(Generic[Record]):
             by_owner.setdefault(getattr(record, self._lease.owner), []).append(record)
         return [by_owner[owner].pop(0) if by_owner.get(owner) else None for owner in owners]
 
-    async def _look(self, actor: str, owners: Sequence[str]) -> Sequence[Any]:
+    async def _look(self, actor: str, owners: Sequence[str], is_news: bool) -> Sequence[Any]:
         """Takes the next ones from where the last were taken, and every so often from the very beginning.
 
         What was taken leaves its traces in the index until it is vacuumed, which a forgotten transaction can
-        hold up for hours. Passing all of them on every look would take longer and longer.
+        hold up for hours. Passing all of them on every look would take longer and longer. Where nothing is
+        expected, one look at all of it is enough.
         """
         now = asyncio.get_running_loop().time()
         start = self._oldest
-        if now - self._looked_back > _LOOK_BACK_S:
+        if now - self._looked_back > _LOOK_BACK_S or not (is_news or self._found):
             start, self._looked_back = _EVER, now
         found = await self._take(actor, owners, start)
         if len(found) < len(owners) and start is not _EVER:
             self._looked_back = now
-            found = [*found, *await self._take(actor, owners[len(found) :], _EVER)]
+            try:
+                found = [*found, *await self._take(actor, owners[len(found) :], _EVER)]
+            except Unavailable:
+                if not found:
+                    raise  # What has been taken is not to be forgotten for that.
+        self._found = bool(found)
         if found:
             self._oldest = max(row[self._lease.oldest_by] for row in found)
         return found

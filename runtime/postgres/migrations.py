@@ -11,6 +11,7 @@ from typing import Any
 import asyncpg
 
 from runtime.postgres.database import Database, Unavailable
+from runtime.store import StoreUnusable
 
 TABLE = "charter_migrations"
 _LOCK = 0x43_48_41_52_54_45_52
@@ -32,7 +33,7 @@ _REMEMBER = f"INSERT INTO {TABLE} (system, number, name, digest) VALUES ($1, $2,
 _HERE = "SELECT to_regclass($1) IS NOT NULL"
 
 
-class MigrationError(Exception):
+class MigrationError(StoreUnusable):
     """The database cannot be brought up to date; the message says why."""
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import Any, Generic
 
 from runtime.call import Call
-from runtime.conditions import Condition
 from runtime.guard import require_edge
 from runtime.postgres.table import Table
-from runtime.store import GuardBreach, KeptStore, Record, Unstorable
+from runtime.store import GuardBreach, Record, Unstorable
 from runtime.tables import Event, Transition
 
 MOST = 500
@@ -19,7 +17,6 @@ SET_ASIDE_S = 60.0
 """How long an entity is left alone that could not be moved."""
 
 SWEEP_STUCK = Event("sweep_stuck", "ERROR", always=True)
-SWEEP_PAUSED = Event("sweep_paused", "WARNING")
 
 
 class Sweeping(Generic[Record]):
@@ -109,18 +106,3 @@ class Sweeping(Generic[Record]):
         now = asyncio.get_running_loop().time()
         self._aside = {key: until for key, until in self._aside.items() if until > now}
         return [*self._aside]
-
-
-async def sweeper(
-    store: KeptStore[Any], edge: Transition, every_s: float, call: Call, stopping: asyncio.Event
-) -> None:
-    """Looks for what is due, again and again, until the node stops. A database that is away is waited for."""
-    while not stopping.is_set():
-        try:
-            while await store.sweep(edge, call) and not stopping.is_set():
-                pass
-        except Condition as error:
-            call.tell(SWEEP_PAUSED, f"{edge.name} waits: {error.message}")
-        with suppress(TimeoutError):
-            async with asyncio.timeout(every_s):
-                await stopping.wait()

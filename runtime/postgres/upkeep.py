@@ -60,9 +60,10 @@ class Upkeep:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
 
-    def looked(self) -> None:
-        """Somebody looks for something to acquire: news from before that moment are no news any more."""
-        self._seen = self._told
+    def looked(self) -> bool:
+        """Somebody looks for something to acquire: news from before that moment are none any more."""
+        is_news, self._seen = self._told != self._seen, self._told
+        return is_news
 
     async def awaited(self, timeout_s: float) -> bool:
         """Waits for news; True if there are any since the last look."""

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from types import TracebackType
@@ -137,10 +137,21 @@ class Sql:
         return self._runner.run(self._fetch(text, *arguments))
 
     async def _fetch(self, text: str, *arguments: object) -> list[Any]:
-        return list(await (await self._connected()).fetch(text, *arguments))
+        return list(await self._again_if_lost(lambda connection: connection.fetch(text, *arguments)))
 
     async def _execute(self, text: str) -> None:
-        await (await self._connected()).execute(text)
+        await self._again_if_lost(lambda connection: connection.execute(text))
+
+    async def _again_if_lost(self, work: Callable[[asyncpg.Connection[Any]], Awaitable[Any]]) -> Any:
+        """Does something once more where the server was restarted since the last time."""
+        connection = await self._connected()
+        in_transaction = connection.is_in_transaction()
+        try:
+            return await work(connection)
+        except (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError):
+            if in_transaction or not connection.is_closed():
+                raise
+            return await work(await self._connected())
 
     async def _connected(self) -> asyncpg.Connection[Any]:
         if self._connection is None or self._connection.is_closed():

@@ -1,8 +1,7 @@
-"""Submits as a producer does that shares our database: by our own statements, in one transaction."""
+"""Submits as a producer does that shares our database: by the enqueue function, in a transaction."""
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -12,27 +11,23 @@ import asyncpg
 
 from bench.peers.apps.http_app import JOB_TYPES
 from bench.peers.apps.producer import main
-from runtime.postgres.statements import statements
+from handlers.orchestrator.enqueue import Intent, enqueue, enqueue_all
 
 
 class Producer:
     """Enqueues jobs, each under a key of its own."""
 
-    def __init__(self, pool: asyncpg.Pool[Any]) -> None:
+    def __init__(self, pool: Any) -> None:
         self._pool = pool
-        known = statements("orchestrator", "job")
-        self._create, self._accept = known["create"].text, known["move_accept"].text
 
     async def submit(self, task: str, payload: dict[str, float]) -> object:
-        return await self.submit_all(task, [payload])
+        async with self._pool.acquire() as connection, connection.transaction():
+            return await enqueue(connection, JOB_TYPES[task], payload, str(uuid.uuid4()))
 
     async def submit_all(self, task: str, payloads: Sequence[dict[str, float]]) -> object:
-        ids = [uuid.uuid4() for _ in payloads]
-        keys = [str(uuid.uuid4()) for _ in payloads]
-        contents = [json.dumps(each) for each in payloads]
+        intents = [Intent(JOB_TYPES[task], each, str(uuid.uuid4())) for each in payloads]
         async with self._pool.acquire() as connection, connection.transaction():
-            await connection.fetch(self._create, "api", ids, [JOB_TYPES[task]] * len(ids), contents, keys)
-            return await connection.fetch(self._accept, "api", ids)
+            return await enqueue_all(connection, intents)
 
 
 @asynccontextmanager

@@ -34,6 +34,36 @@ RETURNING
     jobs.result,
     jobs.last_error;
 
+-- create_shared(actor text, job_id uuid[], job_type text[], payload jsonb[], idempotency_key text[])
+-- The same for several who ask at once.
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true),
+    -- What another transaction is about to add is not waited for here: all who share this would wait for it.
+    set_config('lock_timeout', '50ms', true)
+)
+INSERT INTO jobs (job_id, job_type, payload, idempotency_key)
+SELECT given.job_id, given.job_type, given.payload, given.idempotency_key
+FROM actor, unnest($2::uuid[], $3::text[], $4::jsonb[], $5::text[])
+    AS given (job_id, job_type, payload, idempotency_key)
+-- In one order everywhere, so that two who create the same ones do not wait for each other in a circle.
+ORDER BY given.idempotency_key
+ON CONFLICT (idempotency_key) DO NOTHING
+RETURNING
+    jobs.job_id,
+    jobs.job_type,
+    jobs.payload,
+    jobs.idempotency_key,
+    jobs.state,
+    jobs.retry_count,
+    jobs.attempt,
+    jobs.lease_owner,
+    jobs.lease_expiry,
+    jobs.next_attempt_at,
+    jobs.created_at,
+    jobs.updated_at,
+    jobs.result,
+    jobs.last_error;
+
 -- find_unique(idempotency_key text[])
 -- The job that has what a new one must not share.
 SELECT

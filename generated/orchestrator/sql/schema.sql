@@ -108,14 +108,14 @@ CREATE OR REPLACE TRIGGER jobs_2_move BEFORE UPDATE ON jobs FOR EACH ROW
                 NEW.state = 'RUNNING' AND (coalesce(current_setting('app.actor', true), '') IN ('', 'worker'))
             WHEN 'RUNNING' THEN
                 NEW.state = 'SUCCESS' AND (coalesce(current_setting('app.actor', true), '') IN ('', 'worker'))
-                OR NEW.state = 'RETRY' AND (coalesce(current_setting('app.actor', true), '') IN ('', 'worker', 'reaper')
+                OR NEW.state = 'RETRY' AND (coalesce(current_setting('app.actor', true), '') IN ('', 'reaper', 'worker')
                     AND (coalesce(current_setting('app.actor', true), '') <> 'reaper' OR OLD.lease_expiry < clock_timestamp())
 )
             WHEN 'RETRY' THEN
                 NEW.state = 'QUEUED' AND (coalesce(current_setting('app.actor', true), '') IN ('', 'scheduler'))
                 OR NEW.state = 'DEAD' AND (coalesce(current_setting('app.actor', true), '') IN ('', 'scheduler')
                     -- The others only in the transaction whose failure this ends.
-                    OR coalesce(current_setting('app.actor', true), '') IN ('worker', 'reaper') AND OLD.xmin = pg_current_xact_id()::xid
+                    OR coalesce(current_setting('app.actor', true), '') IN ('reaper', 'worker') AND OLD.xmin = pg_current_xact_id()::xid
 )
             ELSE false
         END
@@ -162,7 +162,7 @@ CREATE OR REPLACE TRIGGER jobs_4_complete BEFORE UPDATE ON jobs FOR EACH ROW
 
 -- The service deletes nothing but what the lifecycle lets it.
 CREATE OR REPLACE TRIGGER jobs_5_delete BEFORE DELETE ON jobs FOR EACH ROW
-    WHEN (coalesce(current_setting('app.actor', true), '') <> '' AND NOT (coalesce(current_setting('app.actor', true), '') IN ('', 'operator') AND OLD.state IN ('SUCCESS', 'DEAD')))
+    WHEN (coalesce(current_setting('app.actor', true), '') <> '' AND NOT (coalesce(current_setting('app.actor', true), '') IN ('', 'operator') AND OLD.state IN ('DEAD', 'SUCCESS')))
     EXECUTE FUNCTION jobs_refuse();
 
 -- Appends to the history, once for all rows of a statement. Both sides have the same rows, so joining them by

@@ -82,6 +82,9 @@ def test_a_body_that_is_no_json_is_told_why(http: httpx.Client, body: bytes, wor
         ("dueAt", "yesterday", "RFC 3339"),
         ("dueAt", "2026-02-30T00:00:00Z", "RFC 3339"),
         ("dueAt", "2026-01-01T00:00:00", "RFC 3339"),
+        ("dueAt", "0001-01-01T00:00:00+01:00", "RFC 3339"),
+        ("dueAt", "9999-12-31T23:59:59-01:00", "RFC 3339"),
+        ("dueAt", "2026-01-01T24:00:00Z", "RFC 3339"),
         ("dueAt", None, "RFC 3339"),
         ("dueAt", 5, "RFC 3339"),
         ("mood", "MOOD_GOOD", "must be one of UNSPECIFIED, GOOD, BAD"),
@@ -233,6 +236,14 @@ def test_a_fault_tells_nothing_but_where_to_look(http: httpx.Client, kiosk: Serv
     fault = [line for line in kiosk.log if line["event"] == "rpc_fault"][-1]
     assert fault["correlation_id"] == "my-own-id"
     assert "SELECT secret" in fault["detail"]
+
+
+@pytest.mark.req("ORC-089")
+def test_a_fault_of_the_transport_is_told_alike(http: httpx.Client, kiosk: Served) -> None:
+    """An answer that JSON cannot have, such as a time beyond all calendars, is a fault like any other."""
+    response = http.post("/forms/far/fill", json={"answers": {}}, headers={"x-request-id": "far-away"})
+    assert error(response, 500, "BROKEN")["message"] == "call the technician and say far-away"
+    assert "OverflowError" in [line for line in kiosk.log if line["event"] == "rpc_fault"][-1]["detail"]
 
 
 def test_a_call_that_takes_too_long(http: httpx.Client, kiosk: Served) -> None:

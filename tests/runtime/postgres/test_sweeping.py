@@ -9,8 +9,8 @@ import pytest
 from generated.orchestrator.lifecycle import JOB_ACCEPT, JOB_FAIL, JOB_REQUEUE
 from generated.orchestrator.messages import CREATED, DEAD, QUEUED, RETRY, RUNNING, SUCCESS
 from runtime.postgres import sweeping
-from runtime.postgres.sweeping import sweeper
 from runtime.store import Held
+from runtime.sweeper import sweep_regularly
 from tests.runtime.postgres.conftest import MakeKit
 from tests.runtime.postgres.kit import Kit
 
@@ -166,8 +166,8 @@ async def test_the_loop_goes_on_through_an_outage_and_ends_when_told(kit: Kit) -
     stopping = asyncio.Event()
     await kit.sql.execute("ALTER TABLE jobs RENAME TO away")
     try:
-        loop = asyncio.create_task(sweeper(kit.store, JOB_ACCEPT, 0.02, kit.call("api"), stopping))
-        while not kit.lines.read_back("sweep_paused"):
+        loop = asyncio.create_task(sweep_regularly(kit.store, JOB_ACCEPT, 0.02, kit.call("api"), stopping))
+        while not kit.lines.read_back("sweep_failed"):
             await asyncio.sleep(0.01)
     finally:
         await kit.sql.execute("ALTER TABLE away RENAME TO jobs")
