@@ -54,13 +54,13 @@ class Identity:
         path: str,
         certificate_uris: Sequence[bytes],
         authorization: str | None,
-        host: str | None = None,
+        names: Sequence[str] = (),
     ) -> str | Unproven:
         """The caller of a method, or why nobody can tell.
 
         Who shows nothing, where the listener lets somebody in, is told to prove himself wherever that
-        somebody may not call. `host` is the name under which a browser may have been led here: a page of
-        another site that has its name point to this machine is not somebody on this machine.
+        somebody may not call. `names` are those under which a browser called, and from whose page: a page of
+        another site is not somebody on this machine, even if its name was made to point here.
         """
         try:
             caller = self.caller(certificate_uris, authorization)
@@ -68,8 +68,9 @@ class Identity:
             return unproven
         if self._here_only is None or authorization is not None or certificate_uris:
             return caller
-        if host is not None and not is_loopback(host_of(host)):
-            return Unproven(f"nobody is let in without proof under the name {host[:100]}")
+        for name in names:
+            if not is_loopback(host_of(name)):
+                return Unproven(f"nobody is let in without proof as or from {name[:100]!r}")
         if caller not in self._matrix.get(path, {}):
             return Unproven("no certificate and no token")
         return caller
@@ -99,7 +100,8 @@ class Identity:
 
 
 def host_of(header: str) -> str:
-    """The name in a Host header, without its port."""
+    """The name in a Host or an Origin header, without its scheme and its port."""
+    header = header.rpartition("://")[2]
     if header.startswith("["):
         return header[1:].partition("]")[0]
     return header.partition(":")[0]

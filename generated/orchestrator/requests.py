@@ -1,6 +1,6 @@
 """What requests are refused, and how the others are put in order before a handler sees them.
 
-Generated from spec/orchestrator (sha256:aa5bd00f5b951b0d). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:5f438c6ce10fad02). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from runtime.json_text import json_problem
 from runtime.tables import Violation
 
 PATTERNS: Final = {
+    "([0-9]{1,11}[.][0-9]{6}~[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})?": re.compile(
+        "([0-9]{1,11}[.][0-9]{6}~[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})?"
+    ),
     "[A-Za-z0-9_.-]+": re.compile("[A-Za-z0-9_.-]+"),
 }
 
@@ -82,8 +85,15 @@ def check_list_jobs_request(message: ListJobsRequest, at: str = "") -> list[Viol
             )
     if len(message.job_type) > 100:
         found.append(Violation(f"{at}job_type", "must have at most 100 characters"))
-    if len(message.page_token) > 100:
-        found.append(Violation(f"{at}page_token", "must have at most 100 characters"))
+    if not PATTERNS["([0-9]{1,11}[.][0-9]{6}~[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})?"].fullmatch(
+        message.page_token
+    ):
+        found.append(
+            Violation(
+                f"{at}page_token",
+                "must match ([0-9]{1,11}[.][0-9]{6}~[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})?",
+            )
+        )
     return found
 
 
@@ -119,4 +129,6 @@ def check_purge_jobs_request(message: PurgeJobsRequest, at: str = "") -> list[Vi
     found: list[Violation] = []
     if message.older_than_days < 1:
         found.append(Violation(f"{at}older_than_days", "must be at least 1"))
+    if message.older_than_days > 36500:
+        found.append(Violation(f"{at}older_than_days", "must be at most 36500"))
     return found

@@ -1,6 +1,6 @@
 """Everything the engine has to know of orchestrator.
 
-Generated from spec/orchestrator (sha256:aa5bd00f5b951b0d). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:5f438c6ce10fad02). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tables import System
 
 SYSTEM: Final = System(
     name="orchestrator",
-    digest="aa5bd00f5b951b0db9ceb1ec3d8ae18ba27743a7734230c601bfc89b9ff8d5c4",
+    digest="5f438c6ce10fad0292175ce045e619d6b7840fa5c9a71970e188abef0f330227",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Literal
-from uuid import UUID
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -41,6 +40,7 @@ from runtime.store import KeptStore
 from runtime.world import World
 
 _DAY_S = 86_400
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Api:
@@ -204,16 +204,14 @@ def _time(request: ListJobsRequest, field: Literal["created_from", "created_to"]
 
 
 def _token(last: JobRecord) -> str:
-    return f"{last.created_at.timestamp():.6f}~{last.job_id}"
+    seconds, rest = divmod(last.created_at - _EPOCH, timedelta(seconds=1))
+    return f"{seconds}.{rest.microseconds:06}~{last.job_id}"
 
 
 def _position(token: str) -> tuple[datetime, str] | None:
-    """Where the page before ended, as its token says."""
+    """Where the page before ended; the spec lets no other tokens through."""
     if not token:
         return None
-    seconds, _, job_id = token.partition("~")
-    try:
-        return datetime.fromtimestamp(float(seconds), UTC), str(UUID(job_id))
-    except (ValueError, OverflowError, OSError):
-        problem = "must be the next_page_token of an earlier answer"
-        raise errors.ValidationError(field="page_token", problem=problem) from None
+    at, _, job_id = token.partition("~")
+    seconds, _, microseconds = at.partition(".")
+    return _EPOCH + timedelta(seconds=int(seconds), microseconds=int(microseconds)), job_id

@@ -166,13 +166,11 @@ class Operation:
         return answer(self._status, self._write(response))
 
     def _caller(self, scope: Scope, headers: Mapping[bytes, bytes]) -> str | Unproven:
+        names = [_text(headers.get(b"host")) or ""]
+        if (origin := _text(headers.get(b"origin"))) is not None:
+            names.append(origin)
         uris = scope["state"].get("uris", ())
-        return self._identity.proven(
-            self._endpoint.method.path,
-            uris,
-            _text(headers.get(_TOKEN)),
-            host=_text(headers.get(b"host")) or "",
-        )
+        return self._identity.proven(self._endpoint.method.path, uris, _text(headers.get(_TOKEN)), names)
 
     async def _body(self, receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
         said = b"content-type" in headers or b"content-encoding" in headers

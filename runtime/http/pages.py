@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import re
@@ -20,6 +21,7 @@ Respond = Callable[[Any, Any, Mapping[str, str]], Awaitable[Answer | None]]
 
 HEALTH, READY, METRICS, OPENAPI, DOCS = "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"
 _INLINE = re.compile(rb"<(script|style)>(.*?)</\1>", re.DOTALL)
+_PATIENCE = 2.0
 _HTML = b"text/html; charset=utf-8"
 
 
@@ -34,7 +36,13 @@ class Readiness:
         """What keeps the node from its work; None if nothing does."""
         if self.held_up is not None:
             return self.held_up
-        return None if self._problem is None else await self._problem()
+        if self._problem is None:
+            return None
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                return await self._problem()
+        except TimeoutError:
+            return f"nothing is known after {_PATIENCE:g} s"
 
 
 def watch_pages(readiness: Readiness, registry: CollectorRegistry) -> Iterator[tuple[str, str, Respond]]:

@@ -227,7 +227,7 @@ class Leases(Generic[Record]):
             return {f"{row[0]} {row[1]}": edge.target for row in rows}
         async with table.database.transaction() as connection:
             rows = await table.run_in(connection, statement, **given)
-            moved = {row[0]: row[1] for row in rows}
+            moved = {str(row[0]): row[1] for row in rows}
             final = {as_key(each.key) for each in asked if each.final}
             over = await table.run_in(
                 connection,
@@ -236,7 +236,7 @@ class Leases(Generic[Record]):
                 keys=[*moved],
                 final=[key in final for key in moved],
             )
-        given_up = {row[0] for row in over}
+        given_up = {str(row[0]) for row in over}
         for _ in given_up:
             table.measures.given_up()
         end = table.lifecycle.transition(edge.gives_up.transition).target

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Generic, get_type_hints
-from uuid import UUID
 
 from runtime.store import Record, Unstorable
 from runtime.tables import Lifecycle
@@ -38,9 +37,9 @@ def is_key(text: str) -> bool:
     return _UUID.fullmatch(text) is not None
 
 
-def as_key(text: str) -> UUID:
-    """A key as the database takes it."""
-    return UUID(text)
+def as_key(text: str) -> str:
+    """A key as the database gives it back."""
+    return text.lower()
 
 
 def storable(text: str | None, most: int | None = None) -> str | None:

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Generic
-from uuid import UUID
 
 from runtime import log as events
 from runtime.call import Call
@@ -28,7 +27,7 @@ PURGED_AT_ONCE = 1000
 FEW = 10
 """So few moves wait for company; more of them make a statement of their own."""
 
-_Move = tuple[UUID, Mapping[str, str]]
+_Move = tuple[str, Mapping[str, str]]
 """A key, and what was given with it."""
 
 
@@ -108,7 +107,7 @@ class PostgresStore(Generic[Record]):
             work = self._send_moves(edge, call.caller, [(key, {}) for key in known])
             moved = await self._table.answer(work)
         for key in moved:
-            self._table.applied(call, edge, str(key))
+            self._table.applied(call, edge, key)
         return len(moved)
 
     async def acquire(self, owner: str, call: Call) -> Record | None:
@@ -232,19 +231,21 @@ class PostgresStore(Generic[Record]):
 
         return move
 
-    async def _send_moves(self, edge: Transition, actor: str, asked: Sequence[_Move]) -> list[Any]:
+    async def _send_moves(self, edge: Transition, actor: str, asked: Sequence[_Move]) -> list[str]:
         statement = f"move_{edge.name}"
         if f"{statement}_relaxed" in self._table.statements:
             statement = f"{statement}_relaxed"
-        taken = self._table.taken(statement, edge, [given for _, given in asked])
-        rows = await self._table.run(statement, actor=actor, keys=[key for key, _ in asked], **taken)
-        return [row[0] for row in rows]
+        # In one order everywhere, so that two who move the same ones do not wait for each other in a circle.
+        ordered = sorted(asked, key=lambda ask: ask[0])
+        taken = self._table.taken(statement, edge, [given for _, given in ordered])
+        rows = await self._table.run(statement, actor=actor, keys=[key for key, _ in ordered], **taken)
+        return [str(row[0]) for row in rows]
 
-    async def _states(self, keys: Sequence[Any]) -> dict[Any, int]:
+    async def _states(self, keys: Sequence[str]) -> dict[str, int]:
         if not keys:
             return {}
         rows = await self._table.run("states", keys=list(keys))
-        return {row[0]: self._table.rows.number[row[1]] for row in rows}
+        return {str(row[0]): self._table.rows.number[row[1]] for row in rows}
 
     def _plain(self, source: int, target: int, call: Call) -> Transition:
         """An edge that is driven without a lease."""

@@ -341,12 +341,14 @@ async def test_a_worker_that_is_cut_off_leaves_no_run_behind(kit: Kit) -> None:
 
 
 class Proxy:
-    """Stands between a store and its server. It can keep the server's answers back, and hang up."""
+    """Stands between a store and its server. Behind a word it keeps the server's answers back; it can hang up."""
 
     def __init__(self, port: int) -> None:
         self._port = port
-        self.is_deaf = False
+        self.word = b""
+        self.has_heard = False
         self._writers: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> int:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -356,29 +358,46 @@ class Proxy:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         back, forth = await asyncio.open_connection("127.0.0.1", self._port)
         self._writers |= {writer, forth}
-        await asyncio.gather(self._pass(reader, forth, False), self._pass(back, writer, True))
+        self._tasks |= {
+            asyncio.create_task(self._pass(reader, forth, is_answer=False)),
+            asyncio.create_task(self._pass(back, writer, is_answer=True)),
+        }
 
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, is_answer: bool) -> None:
+    async def _pass(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_answer: bool
+    ) -> None:
         with suppress(OSError):
             while data := await reader.read(65536):
-                if not (is_answer and self.is_deaf):
+                if not is_answer:
+                    self.has_heard |= bool(self.word) and self.word in data
+                if not (is_answer and self.has_heard):
                     writer.write(data)
-            writer.close()
+        writer.transport.abort()
 
     def cut(self) -> None:
         """Hangs up on everybody."""
+        self.word, self.has_heard = b"", False
         for writer in self._writers:
             writer.transport.abort()
         self._writers.clear()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         self.cut()
+        await asyncio.gather(*self._tasks)
         self._server.close()
+        await self._server.wait_closed()
 
 
 @pytest.mark.req("ORC-146")
-@pytest.mark.parametrize("outcome", [DONE, GIVEN_BACK, UNSTORABLE])
-async def test_an_answer_that_got_lost_is_looked_up(kit: Kit, outcome: Outcome) -> None:
+@pytest.mark.parametrize(
+    ("outcome", "word"),
+    [
+        (Outcome(JOB_COMPLETE, {"result": '"a word"'}), b"a word"),
+        (GIVEN_BACK, b"COMMIT"),
+        (UNSTORABLE, b"COMMIT"),
+    ],
+)
+async def test_an_answer_that_got_lost_is_looked_up(kit: Kit, outcome: Outcome, word: bytes) -> None:
     """The outcome was written and the connection broke before the worker knew: it finds out, and lost nothing."""
     before, _, rest = kit.url.rpartition("@")
     host, _, name = rest.partition("/")
@@ -387,23 +406,23 @@ async def test_an_answer_that_got_lost_is_looked_up(kit: Kit, outcome: Outcome) 
     await through.open()
     job = (await kit.add(QUEUED)).job_id
 
-    async def perform(_record: JobRecord, _held: Held) -> Outcome:
-        proxy.is_deaf = True
+    async def perform(record: JobRecord, _held: Held) -> Outcome:
+        if record.job_id != job:
+            return DONE
+        proxy.word = word
         return outcome
 
-    async with working(through, perform, Pace(1, 0.02, 30, 10, 5)) as works:
-        while (await kit.job(job)).state in (QUEUED, RUNNING):
-            await asyncio.sleep(0.01)
-        proxy.is_deaf = False
-        proxy.cut()
-        other = (await kit.add(QUEUED)).job_id
-        proxy.is_deaf = False
-        await works.begun(2)
-        proxy.is_deaf = False
-        while (await kit.job(other)).state in (QUEUED, RUNNING):
-            proxy.is_deaf = False
-            await asyncio.sleep(0.01)
-    assert works.losses() == []
-    assert [run for run, _ in works.runs] == [job, other]
-    await through.close()
-    proxy.close()
+    try:
+        async with working(through, perform, Pace(1, 0.02, 30, 10, 5)) as works:
+            while (await kit.job(job)).state in (QUEUED, RUNNING):
+                await asyncio.sleep(0.01)
+            proxy.cut()
+            other = (await kit.add(QUEUED)).job_id
+            while (await kit.job(other)).state in (QUEUED, RUNNING):
+                await asyncio.sleep(0.01)
+        assert works.losses() == []
+        assert [run for run, _ in works.runs] == [job, other]
+        assert len(await kit.edges(job)) == (5 if outcome.final else 4)
+    finally:
+        await through.close()
+        await proxy.close()

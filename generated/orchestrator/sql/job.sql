@@ -1,5 +1,5 @@
 -- Every statement that the engine sends about a job of orchestrator.
--- Generated from spec/orchestrator (sha256:aa5bd00f5b951b0d). Do not edit; run `nox -s generate`.
+-- Generated from spec/orchestrator (sha256:5f438c6ce10fad02). Do not edit; run `nox -s generate`.
 --
 -- The line above each statement has its name and what it takes, in order. Names in capitals are variables of
 -- the environment. Rows that are asked for by key are found by key: their state is compared with one that is
@@ -121,7 +121,6 @@ found AS MATERIALIZED (
     SELECT jobs.ctid AS place, clock_timestamp() AS moment
     FROM given JOIN jobs ON jobs.job_id = given.key
     WHERE jobs.state = given.state
-    ORDER BY jobs.job_id
     FOR NO KEY UPDATE OF jobs
 )
 UPDATE jobs
@@ -148,7 +147,6 @@ found AS MATERIALIZED (
     SELECT jobs.ctid AS place, clock_timestamp() AS moment
     FROM given JOIN jobs ON jobs.job_id = given.key
     WHERE jobs.state = given.state
-    ORDER BY jobs.job_id
     FOR NO KEY UPDATE OF jobs
 )
 UPDATE jobs
@@ -329,7 +327,7 @@ SET
     lease_owner = NULL,
     lease_expiry = NULL,
     retry_count = jobs.retry_count + 1,
-    next_attempt_at = held.moment + least($6::double precision, $7::double precision * 2 ^ least(jobs.retry_count, 60)) * interval '1 second',
+    next_attempt_at = held.moment + least($6::double precision, CASE jobs.job_type WHEN 'SEND_EMAIL' THEN 10 ELSE $7::double precision END * 2 ^ least(jobs.retry_count, 60)) * interval '1 second',
     updated_at = held.moment,
     last_error = coalesce(nullif(held.error, ''), 'LEASE_EXPIRED')
 FROM held, actor
@@ -361,7 +359,7 @@ SET
     lease_owner = NULL,
     lease_expiry = NULL,
     retry_count = jobs.retry_count + 1,
-    next_attempt_at = held.moment + least($6::double precision, $7::double precision * 2 ^ least(jobs.retry_count, 60)) * interval '1 second',
+    next_attempt_at = held.moment + least($6::double precision, CASE jobs.job_type WHEN 'SEND_EMAIL' THEN 10 ELSE $7::double precision END * 2 ^ least(jobs.retry_count, 60)) * interval '1 second',
     updated_at = held.moment,
     last_error = coalesce(nullif(held.error, ''), 'LEASE_EXPIRED')
 FROM held, actor
@@ -391,7 +389,7 @@ SET
     lease_owner = NULL,
     lease_expiry = NULL,
     retry_count = jobs.retry_count + 1,
-    next_attempt_at = due.moment + least($4::double precision, $5::double precision * 2 ^ least(jobs.retry_count, 60)) * interval '1 second',
+    next_attempt_at = due.moment + least($4::double precision, CASE jobs.job_type WHEN 'SEND_EMAIL' THEN 10 ELSE $5::double precision END * 2 ^ least(jobs.retry_count, 60)) * interval '1 second',
     updated_at = due.moment,
     last_error = coalesce(nullif(due.error, ''), 'LEASE_EXPIRED')
 FROM due, actor
@@ -423,7 +421,7 @@ failed AS MATERIALIZED (
     SELECT jobs.ctid AS place, clock_timestamp() AS moment
     FROM given JOIN jobs ON jobs.job_id = given.key
     WHERE jobs.state = given.state
-        AND (jobs.retry_count > $4::integer OR given.final)
+        AND (jobs.retry_count > CASE jobs.job_type WHEN 'SEND_EMAIL' THEN 5 ELSE $4::integer END OR given.final)
 )
 UPDATE jobs
 SET
@@ -447,7 +445,6 @@ found AS MATERIALIZED (
     SELECT jobs.ctid AS place, clock_timestamp() AS moment
     FROM given JOIN jobs ON jobs.job_id = given.key
     WHERE jobs.state = given.state
-    ORDER BY jobs.job_id
     FOR NO KEY UPDATE OF jobs
 )
 UPDATE jobs
@@ -470,7 +467,7 @@ due AS MATERIALIZED (
     WHERE state = 'RETRY'
         -- A clock that is asked once can be looked up in the index.
         AND next_attempt_at < (SELECT clock_timestamp())
-        AND retry_count <= $2::integer
+        AND retry_count <= CASE jobs.job_type WHEN 'SEND_EMAIL' THEN 5 ELSE $2::integer END
         AND job_id <> ALL($3::uuid[])
     ORDER BY next_attempt_at
     LIMIT $4::integer
@@ -507,7 +504,7 @@ due AS MATERIALIZED (
     WHERE state = 'RETRY'
         -- A clock that is asked once can be looked up in the index.
         AND next_attempt_at < (SELECT clock_timestamp())
-        AND retry_count > $2::integer
+        AND retry_count > CASE jobs.job_type WHEN 'SEND_EMAIL' THEN 5 ELSE $2::integer END
         AND job_id <> ALL($3::uuid[])
     ORDER BY next_attempt_at
     LIMIT $4::integer
@@ -535,7 +532,6 @@ found AS MATERIALIZED (
     SELECT jobs.ctid AS place, clock_timestamp() AS moment
     FROM given JOIN jobs ON jobs.job_id = given.key
     WHERE jobs.state = given.state
-    ORDER BY jobs.job_id
     FOR NO KEY UPDATE OF jobs
 )
 UPDATE jobs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -10,14 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import asyncpg
-import httpx
 import pytest
 
 from tests.orchestrator.api.test_crashes import at_the_gate, gated
 from tests.orchestrator.conftest import NewDatabase
-from tests.orchestrator.stack import DEEP, PATIENCE, Sql, Stack, new_key, post, submit, wait_until
+from tests.orchestrator.stack import DEEP, Node, Sql, Stack, new_key, post, submit, wait_until
 
-CLIENTS, KEYS, PROCESSES = (100, 1000, 4) if DEEP else (25, 60, 2)
+CLIENTS, KEYS, PROCESSES = (100, 1000, 4) if DEEP else (40, 100, 2)
 INSERT = (
     "INSERT INTO jobs (job_type, payload, idempotency_key) VALUES ('echo', '{}', $1) RETURNING job_id::text"
 )
@@ -41,18 +41,17 @@ async def test_shared_keys_of_many_clients_are_one_job_each(several: Stack) -> N
     seed = random.randrange(10**6)
     print(f"seed {seed}")
     keys = [new_key("shared") for _ in range(KEYS)]
-    limits = httpx.Limits(max_connections=CLIENTS * PROCESSES)
-    async with httpx.AsyncClient(timeout=PATIENCE, limits=limits) as http:
 
-        async def client(number: int) -> list[tuple[str, int, str]]:
-            chance, seen = random.Random(seed + number), []
-            for key in chance.sample(keys, len(keys)):
-                body = {"jobType": "echo", "payload": {"key": key}, "idempotencyKey": key}
-                answer = await http.post(f"{chance.choice(several.nodes).url}/jobs", json=body)
-                seen.append((key, answer.status_code, answer.json()["jobId"]))
-            return seen
+    async def client(number: int) -> list[tuple[str, int, str]]:
+        chance = random.Random(seed + number)
+        lines = [await Wire.to(node) for node in several.nodes]
+        try:
+            return [(key, *await chance.choice(lines).post(key)) for key in chance.sample(keys, len(keys))]
+        finally:
+            for line in lines:
+                line.close()
 
-        answers = [each for seen in await asyncio.gather(*map(client, range(CLIENTS))) for each in seen]
+    answers = [each for seen in await asyncio.gather(*map(client, range(CLIENTS))) for each in seen]
 
     assert Counter(status for _, status, _ in answers) == {202: CLIENTS * KEYS}
     ids: dict[str, set[str]] = {key: set() for key in keys}
@@ -155,6 +154,32 @@ def test_a_key_that_somebody_holds_does_not_hold_up_other_keys(several: Stack) -
         assert not any(answer.done() for answer in answers)
         other.run("COMMIT")
         assert {answer.result().status_code for answer in answers} == {202}
+
+
+class Wire:
+    """A connection that costs a client next to nothing, so that the load is on the service."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def to(cls, node: Node) -> Wire:
+        host, _, port = node.url.removeprefix("http://").partition(":")
+        return cls(*await asyncio.open_connection(host, int(port)))
+
+    async def post(self, key: str) -> tuple[int, str]:
+        """Submits a job; the status and the id that are answered."""
+        body = json.dumps({"jobType": "echo", "payload": {"key": key}, "idempotencyKey": key}).encode()
+        head = "POST /jobs HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
+        self._writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+        first, *lines = (await self._reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        (length,) = (int(line.split()[1]) for line in lines if line.startswith("content-length:"))
+        answer = json.loads(await self._reader.readexactly(length))
+        return int(first.split()[1]), answer.get("jobId", "")
+
+    def close(self) -> None:
+        self._writer.close()
 
 
 def waits(sql: Sql, pid: int) -> bool:

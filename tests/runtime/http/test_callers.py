@@ -62,6 +62,14 @@ def test_a_page_of_another_site_is_nobody(http: httpx.Client, host: str) -> None
     assert http.get("/forms", headers={"host": host, **bearer("clerk")}).status_code == 200
 
 
+@pytest.mark.parametrize("origin", ["https://evil.example", "http://127.0.0.1.evil.example:80", "null", ""])
+def test_nor_is_a_page_that_calls_across(http: httpx.Client, origin: str) -> None:
+    """A browser says whose page it is that sends; a page of this machine is somebody on it."""
+    assert code(http.post("/forms:close", headers={"origin": origin})) == (401, "STRANGER")
+    own = http.post("/forms:close", headers={"origin": f"http://localhost:{http.base_url.port}"})
+    assert code(own) == (503, "LUNCH_BREAK")
+
+
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:80", "127.0.0.1:7080", "[::1]:7080", "127.1.2.3"])
 def test_this_machine_has_many_names(http: httpx.Client, host: str) -> None:
     """All of them are its own."""

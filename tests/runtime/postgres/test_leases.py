@@ -217,7 +217,7 @@ async def test_the_longest_wait_is_bounded(make_kit: MakeKit) -> None:
 async def test_one_failure_more_than_the_limit_is_the_last(make_kit: MakeKit, limit: int) -> None:
     kit = await make_kit(MAX_RETRIES=limit)
     made = await kit.add(QUEUED)
-    ends = []
+    ends: list[int] = []
     while not ends or ends[-1] == RETRY:
         ends.append(await settle(kit, await take(kit), RETRY, error="always"))
         await due_now(kit)
@@ -323,9 +323,7 @@ async def test_a_renewal_moves_the_end_and_nothing_else(kit: Kit) -> None:
 @pytest.mark.req("ORC-107", "ORC-110")
 @pytest.mark.parametrize("changes", [True, False])
 @pytest.mark.parametrize("target", [SUCCESS, RETRY])
-async def test_a_writer_that_waited_past_the_end_writes_nothing(
-    kit: Kit, changes: bool, target: int
-) -> None:
+async def test_a_writer_that_waited_past_the_end_writes_nothing(kit: Kit, changes: bool, target: int) -> None:
     """Someone holds the row until the lease is over. now() would still say that it is not."""
     await kit.add(QUEUED)
     job = await take(kit)

@@ -200,9 +200,7 @@ def changed(spec: Spec, fields: Mapping[str, MessageField] | None = None, **enti
         messages = {**root[proto].messages, row.record: message}
         root[proto] = root[proto].model_copy(update={"messages": messages})
         types = types.model_copy(update={"root": root})
-    return replace(
-        spec, lifecycle=spec.lifecycle.model_copy(update={"entities": {name: new}}), types=types
-    )
+    return replace(spec, lifecycle=spec.lifecycle.model_copy(update={"entities": {name: new}}), types=types)
 
 
 def older_forms(spec: Spec) -> dict[str, Spec]:
@@ -228,9 +226,7 @@ def older_forms(spec: Spec) -> dict[str, Spec]:
 
 
 @pytest.mark.parametrize("name", ["column", "edge", "actor", "index", "listing", "nothing"])
-async def test_what_can_be_derived_leads_to_the_new_schema(
-    fresh_url: str, spec: Spec, name: str
-) -> None:
+async def test_what_can_be_derived_leads_to_the_new_schema(fresh_url: str, spec: Spec, name: str) -> None:
     old = older_forms(spec)[name]
     steps, problems = derived.difference(old, spec)
     assert problems == []
@@ -283,7 +279,9 @@ def test_what_no_rule_can_decide_is_listed(spec: Spec) -> None:
     cases = {
         "job_type is gone": changed(spec, {name: row for name, row in fields.items() if name != "job_type"}),
         "needs a value": changed(spec, {**fields, "owner": needed.model_copy(update={"number": 99})}),
-        "becomes bigint": changed(spec, {**fields, "attempt": fields["attempt"].model_copy(update={"type": "uint64"})}),
+        "becomes bigint": changed(
+            spec, {**fields, "attempt": fields["attempt"].model_copy(update={"type": "uint64"})}
+        ),
         "may no longer be absent": changed(
             spec, {**fields, "last_error": fields["last_error"].model_copy(update={"optional": False})}
         ),
@@ -323,9 +321,7 @@ def test_what_a_person_must_write_is_asked_for_and_then_taken(tmp_path: Path, sp
 
 
 @pytest.mark.req("ORC-002", "ORC-050")
-async def test_the_table_alone_is_enough(
-    kit: Kit, server: EmbeddedPostgres, fresh_url: str
-) -> None:
+async def test_the_table_alone_is_enough(kit: Kit, server: EmbeddedPostgres, fresh_url: str) -> None:
     """Dumped and restored elsewhere, open entities go on and known keys are still known."""
     done, waiting = await kit.add(SUCCESS, key="done"), await kit.add(QUEUED, key="waiting")
     from runtime.embedded.programs import program

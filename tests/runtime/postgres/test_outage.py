@@ -1,4 +1,4 @@
-"""A database that is away, restarts, refuses or is too busy: told quickly, and recovered from without help."""
+"""A database that is away, restarts or is too busy: told quickly, and recovered from without help."""
 
 from __future__ import annotations
 

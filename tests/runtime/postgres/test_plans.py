@@ -112,7 +112,8 @@ async def test_traces_of_what_was_taken_do_not_slow_the_next_look(kit: Kit) -> N
     await kit.store.create_or_find_all(intents, kit.call("api"))
     await kit.store.move_all([each.job_id for each in intents], CREATED, QUEUED, kit.call("api"))
     await kit.sql.execute(
-        "UPDATE jobs SET state = 'RUNNING', lease_owner = 'w', lease_expiry = clock_timestamp() + interval '1 h'"
+        "UPDATE jobs SET state = 'RUNNING', lease_owner = 'w',"
+        " lease_expiry = clock_timestamp() + interval '1 h'"
     )
     last = await kit.add(QUEUED)
     connection: asyncpg.Connection[Any] = await asyncpg.connect(kit.url, server_settings=SESSION)
@@ -122,7 +123,9 @@ async def test_traces_of_what_was_taken_do_not_slow_the_next_look(kit: Kit) -> N
             async with connection.transaction():
                 (scan,) = [
                     each
-                    for each in _scans(await plan(connection, "acquire", "ANALYZE, BUFFERS,", **{"from": start}))
+                    for each in _scans(
+                        await plan(connection, "acquire", "ANALYZE, BUFFERS,", **{"from": start})
+                    )
                     if each.get("Index Name") == "jobs_acquirable"
                 ]
                 read[start] = scan["Shared Hit Blocks"] + scan["Shared Read Blocks"]

@@ -151,7 +151,15 @@ async def test_an_update_touches_nothing_that_is_guarded(kit: Kit) -> None:
     changed = await kit.store.update(made.job_id, payload='{"a": 2}')
     assert json.loads(changed.payload) == {"a": 2}
     assert changed.job_type == "echo"
-    for field in ("state", "retry_count", "attempt", "created_at", "lease_owner", "idempotency_key", "job_id"):
+    for field in (
+        "state",
+        "retry_count",
+        "attempt",
+        "created_at",
+        "lease_owner",
+        "idempotency_key",
+        "job_id",
+    ):
         with pytest.raises(GuardBreach, match=field):
             await kit.store.update(made.job_id, **{field: "x"})
 

@@ -11,6 +11,7 @@ from generated.orchestrator.messages import CREATED, DEAD, QUEUED, RETRY, RUNNIN
 from runtime.postgres import sweeping
 from runtime.store import Held
 from runtime.sweeper import sweep_regularly
+from runtime.tables import Transition
 from tests.runtime.postgres.conftest import MakeKit
 from tests.runtime.postgres.kit import Kit
 
@@ -27,7 +28,7 @@ EDGES = [
 
 
 @pytest.mark.parametrize(("edge", "source", "target"), EDGES)
-async def test_only_what_is_due_moves(kit: Kit, edge: sweeping.Transition, source: int, target: int) -> None:
+async def test_only_what_is_due_moves(kit: Kit, edge: Transition, source: int, target: int) -> None:
     """Before its time an entity stays; after it, it moves, in the name of the component that sweeps."""
     made = await kit.add(source)
     assert edge.due is not None
@@ -62,7 +63,10 @@ async def test_what_always_loses_its_lease_ends(make_kit: MakeKit) -> None:
     await kit.sql.execute(DUE["fail"])
     assert await kit.store.sweep(JOB_FAIL, kit.call("reaper")) == 1
     assert (await kit.row(made.job_id))["retry_count"] == 1
-    assert (await kit.edges(made.job_id))[-2:] == [("RUNNING", "RETRY", "reaper"), ("RETRY", "DEAD", "reaper")]
+    assert (await kit.edges(made.job_id))[-2:] == [
+        ("RUNNING", "RETRY", "reaper"),
+        ("RETRY", "DEAD", "reaper"),
+    ]
     assert kit.metrics.registry.get_sample_value("charter_given_up_total", {"entity": "job"}) == 1
 
 
@@ -97,7 +101,8 @@ async def test_a_late_result_and_the_sweep_never_both_win(make_kit: MakeKit) -> 
     for _ in range(40):
         made = await worker.add(RUNNING)
         await worker.sql.execute(
-            "UPDATE jobs SET lease_expiry = clock_timestamp() + interval '3 ms' WHERE job_id = $1", made.job_id
+            "UPDATE jobs SET lease_expiry = clock_timestamp() + interval '3 ms' WHERE job_id = $1",
+            made.job_id,
         )
 
         async def sweep() -> int:

@@ -1,0 +1,265 @@
+"""The same methods over HTTP and over gRPC: equal answers, equal refusals, one truth behind both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from generated.orchestrator import errors
+from generated.orchestrator.messages import (
+    GetJobRequest,
+    Job,
+    ListJobsRequest,
+    RetryJobRequest,
+    Status,
+    SubmitJobRequest,
+    SubmitJobsRequest,
+)
+from runtime.conditions import Condition
+from tests.orchestrator.api.remote import METHODS, Remote
+from tests.orchestrator.stack import Node, Sql, Stack, final, get, new_key, submit
+
+SUBMIT, SUBMITS, GET, LIST, RETRY = (
+    METHODS[f"JobsService.{name}"] for name in ("SubmitJob", "SubmitJobs", "GetJob", "ListJobs", "RetryJob")
+)
+ABSENT = "00000000-0000-4000-8000-000000000000"
+CONDITIONS = {
+    each.code: each
+    for each in vars(errors).values()
+    if isinstance(each, type) and issubclass(each, Condition) and each is not Condition
+}
+RENAMED = {
+    "job_type": "jobType",
+    "idempotency_key": "idempotencyKey",
+    "page_token": "pageToken",
+    "page_size": "pageSize",
+    "created_from": "createdFrom",
+    "created_to": "createdTo",
+    "job_id": "jobId",
+    "next_page_token": "nextPageToken",
+}
+
+
+@pytest.fixture
+def remote(api: Node) -> Iterator[Remote]:
+    with Remote(api.address) as made:
+        yield made
+
+
+def wish(key: str, job_type: str = "echo", payload: str = "{}") -> SubmitJobRequest:
+    return SubmitJobRequest(job_type=job_type, payload=payload, idempotency_key=key)
+
+
+def as_json(job: Job) -> dict[str, Any]:
+    """A job of gRPC as HTTP would show it."""
+
+    def instant(stamp: Timestamp) -> str:
+        moment = stamp.ToDatetime(UTC).replace(tzinfo=None)
+        return f"{moment.isoformat(timespec='microseconds')}Z"
+
+    return {
+        "jobId": job.job_id,
+        "jobType": job.job_type,
+        "status": Status.Name(job.status).removeprefix("STATUS_"),
+        "createdAt": instant(job.created_at),
+        "updatedAt": instant(job.updated_at),
+    }
+
+
+@pytest.mark.req("ORC-053", "ORC-060", "ORC-080", "ORC-083", "ORC-093")
+def test_a_job_of_one_transport_is_a_job_of_the_other(api: Node, sql: Sql, remote: Remote) -> None:
+    """One key, one job and one look at it, whichever way it came."""
+    here, there = new_key(), new_key()
+    by_http = submit(api.http, "echo", {"n": [1, "é"]}, here)
+    by_grpc = remote.call(SUBMIT, wish(there, payload='{"n": [1, "é"]}')).answer.job_id
+
+    assert remote.call(SUBMIT, wish(here, payload='{"n":[1,"\\u00e9"]}')).answer.job_id == by_http
+    assert submit(api.http, "echo", {"n": [1, "é"]}, there) == by_grpc
+    for job_id in (by_http, by_grpc):
+        assert as_json(remote.call(GET, GetJobRequest(job_id=job_id)).answer) == get(api.http, job_id)
+        row = sql.job(job_id)
+        assert (row["state"], row["payload"]) == ("QUEUED", {"n": [1, "é"]})
+
+
+@pytest.mark.req("ORC-082")
+def test_both_show_the_same_status(api: Node, sql: Sql, remote: Remote) -> None:
+    """In every state."""
+    for steps in (
+        [],
+        ["RUNNING"],
+        ["RUNNING", "RETRY"],
+        ["RUNNING", "RETRY", "DEAD"],
+        ["RUNNING", "SUCCESS"],
+    ):
+        job_id = submit(api.http)
+        sql.move(job_id, *steps)
+        assert as_json(remote.call(GET, GetJobRequest(job_id=job_id)).answer) == get(api.http, job_id)
+
+
+@pytest.mark.req("ORC-X02")
+def test_both_list_the_same_pages(api: Node, remote: Remote) -> None:
+    """The token of one transport is a token of the other."""
+    kind = new_key("type")
+    for _ in range(5):
+        submit(api.http, kind)
+    page = remote.call(LIST, ListJobsRequest(job_type=kind, page_size=2)).answer
+    same = api.http.get("/jobs", params={"jobType": kind, "pageSize": 2}).json()
+    assert [as_json(job) for job in page.jobs] == same["jobs"]
+    assert page.next_page_token == same["nextPageToken"]
+    following = ListJobsRequest(job_type=kind, page_size=2, page_token=same["nextPageToken"])
+    rest = api.http.get("/jobs", params={"jobType": kind, "pageSize": 2, "pageToken": page.next_page_token})
+    assert [as_json(job) for job in remote.call(LIST, following).answer.jobs] == rest.json()["jobs"]
+
+
+@pytest.mark.req("ORC-X03")
+def test_batches_and_retries_are_alike(api: Node, sql: Sql, remote: Remote) -> None:
+    """Each finds what the other has made."""
+    keys = [new_key() for _ in range(3)]
+    made = remote.call(SUBMITS, SubmitJobsRequest(jobs=[wish(key) for key in keys])).answer
+    bodies = [{"jobType": "echo", "payload": {}, "idempotencyKey": key} for key in keys]
+    same = api.http.post("/jobs/batch", json={"jobs": bodies}).json()["jobs"]
+    assert [each.job_id for each in made.jobs] == [each["jobId"] for each in same]
+
+    failed, key = same[0]["jobId"], new_key()
+    sql.move(failed, "RUNNING", "RETRY", "DEAD")
+    by_grpc = remote.call(RETRY, RetryJobRequest(job_id=failed, idempotency_key=key)).answer.job_id
+    again = api.http.post(f"/jobs/{failed}/retry", json={"idempotencyKey": key})
+    assert (again.status_code, again.json()["jobId"]) == (202, by_grpc)
+
+
+@pytest.mark.req("ORC-075", "ORC-076", "ORC-077", "ORC-095", "ORC-096", "ORC-089")
+@pytest.mark.parametrize(
+    ("method", "request_", "path", "body"),
+    [
+        (SUBMIT, wish("k", ""), "/jobs", {"jobType": "", "payload": {}, "idempotencyKey": "k"}),
+        (SUBMIT, wish("k", "a b"), "/jobs", {"jobType": "a b", "payload": {}, "idempotencyKey": "k"}),
+        (SUBMIT, wish("k", "a" * 101), "/jobs", {"jobType": "a" * 101, "payload": {}, "idempotencyKey": "k"}),
+        (SUBMIT, wish(""), "/jobs", {"jobType": "echo", "payload": {}, "idempotencyKey": ""}),
+        (SUBMIT, wish("k" * 256), "/jobs", {"jobType": "echo", "payload": {}, "idempotencyKey": "k" * 256}),
+        (SUBMIT, wish("a\0"), "/jobs", {"jobType": "echo", "payload": {}, "idempotencyKey": "a\0"}),
+        (SUBMIT, wish("k", payload="[]"), "/jobs", {"jobType": "echo", "payload": [], "idempotencyKey": "k"}),
+        (SUBMIT, wish("k", payload="7"), "/jobs", {"jobType": "echo", "payload": 7, "idempotencyKey": "k"}),
+        (
+            SUBMIT,
+            wish("k", payload=r'{"a": "\u0000"}'),
+            "/jobs",
+            {"jobType": "echo", "payload": {"a": "\0"}, "idempotencyKey": "k"},
+        ),
+        (SUBMITS, SubmitJobsRequest(), "/jobs/batch", {"jobs": []}),
+        (
+            SUBMITS,
+            SubmitJobsRequest(jobs=[wish("k"), wish("")]),
+            "/jobs/batch",
+            {
+                "jobs": [
+                    {"jobType": "echo", "payload": {}, "idempotencyKey": "k"},
+                    {"jobType": "echo", "payload": {}, "idempotencyKey": ""},
+                ]
+            },
+        ),
+        (GET, GetJobRequest(job_id=ABSENT), f"/jobs/{ABSENT}", None),
+        (GET, GetJobRequest(job_id="abc"), "/jobs/abc", None),
+        (
+            RETRY,
+            RetryJobRequest(job_id=ABSENT, idempotency_key="k"),
+            f"/jobs/{ABSENT}/retry",
+            {"idempotencyKey": "k"},
+        ),
+        (LIST, ListJobsRequest(page_token="1~x"), "/jobs?pageToken=1~x", None),
+        (LIST, ListJobsRequest(job_type="t" * 101), f"/jobs?jobType={'t' * 101}", None),
+        (LIST, ListJobsRequest(page_size=201), "/jobs?pageSize=201", None),
+    ],
+)
+def test_both_refuse_alike(
+    api: Node, remote: Remote, method: Any, request_: Any, path: str, body: Any
+) -> None:
+    """The same condition with the code that each transport has for it, and the same words."""
+    answer = api.http.request("GET" if body is None else "POST", path, json=body)
+    told = remote.call(method, request_)
+    if answer.status_code == 200:
+        assert told.code == "OK"
+        return
+    condition = CONDITIONS[told.condition]
+    assert (condition.grpc, condition.http) == (told.code, answer.status_code)
+    error = answer.json()["error"]
+    assert error["code"] == condition.code.upper()
+    words = told.message
+    for name, shown in RENAMED.items():
+        words = words.replace(name, shown)
+    assert error["message"] == words
+
+
+@pytest.mark.req("ORC-077")
+@pytest.mark.parametrize(
+    "payload",
+    [
+        "",
+        " ",
+        "{",
+        "nonsense",
+        "{} {}",
+        '{"a": NaN}',
+        r'{"a": "\ud800"}',
+        "1e999",
+        '{"n": 1e999}',
+        "[" * 50_000,
+    ],
+)
+def test_a_payload_that_is_no_json_object_is_refused_over_grpc(
+    remote: Remote, sql: Sql, payload: str
+) -> None:
+    """There the field is text, so anything can be in it; it is told like any broken rule."""
+    before = sql.count()
+    told = remote.call(SUBMIT, wish(new_key(), payload=payload))
+    assert (told.code, told.condition) == ("INVALID_ARGUMENT", "validation_error")
+    assert "payload" in told.message
+    assert sql.count() == before
+
+
+@pytest.mark.req("ORC-083")
+@pytest.mark.parametrize(
+    "stamp",
+    [
+        Timestamp(seconds=10**15),
+        Timestamp(seconds=-(10**15)),
+        Timestamp(nanos=-1),
+        Timestamp(nanos=2 * 10**9),
+    ],
+)
+def test_a_time_that_is_none_is_refused_over_grpc(remote: Remote, stamp: Timestamp) -> None:
+    """Protobuf lets more through than there are times."""
+    told = remote.call(LIST, ListJobsRequest(created_from=stamp))
+    assert (told.code, told.condition) == ("INVALID_ARGUMENT", "validation_error")
+    assert "created_from" in told.message
+
+
+@pytest.mark.req("ORC-082")
+def test_a_status_that_is_none_is_refused_over_grpc(remote: Remote) -> None:
+    for wrong in (0, 99):
+        told = remote.call(LIST, ListJobsRequest(status=[wrong]))  # type: ignore[list-item]
+        assert (told.code, told.condition) == ("INVALID_ARGUMENT", "validation_error")
+
+
+@pytest.mark.req("ORC-054", "ORC-076")
+def test_a_large_payload_over_grpc(stack: Stack) -> None:
+    """What HTTP refuses as a body of more than a mebibyte still has a limit of its own here."""
+    payload = json.dumps({"a": "x" * 1_000_000})
+    with Remote(stack.api.address) as remote:
+        made = remote.call(SUBMIT, wish(new_key(), payload=payload))
+        assert made.code == "OK"
+        assert final(stack.api.http, made.answer.job_id) == "COMPLETED"
+        huge = json.dumps({"a": "x" * 5_000_000})
+        assert remote.call(SUBMIT, wish(new_key(), payload=huge)).code == "RESOURCE_EXHAUSTED"
+
+
+def test_times_are_whole_microseconds(api: Node, remote: Remote) -> None:
+    """So that both transports can show every time in full."""
+    job_id = submit(api.http)
+    job = remote.call(GET, GetJobRequest(job_id=job_id)).answer
+    assert job.created_at.nanos % 1000 == 0
+    assert datetime.fromisoformat(get(api.http, job_id)["createdAt"]) == job.created_at.ToDatetime(UTC)
