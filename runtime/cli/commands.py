@@ -15,13 +15,15 @@ from google.protobuf.message import Message
 
 from runtime.cli.failures import UNREACHED, told
 from runtime.cli.fields import RequestField, assembled, request_fields
-from runtime.cli.show import show, time_fields
+from runtime.cli.show import Reading, show
 from runtime.cli.watch import NotFinal, Watch, until_final, watch_for
 from runtime.conditions import Failure
 from runtime.systems import load_system, outside_principals
 from runtime.tables import Method, System, Violation
 
-_RESERVED = ("address", "ca-file", "deadline-ms", "help", "json", "token", "watch")
+_RESERVED = (
+    *("address", "ca-file", "cert-file", "deadline-ms", "help", "json", "key-file", "token", "watch"),
+)
 
 
 def method_commands(name: str) -> dict[str, click.Command]:
@@ -87,7 +89,7 @@ class _Command(click.Command):
         if given["as_json"]:
             click.echo(_json(answer))
         else:
-            show(answer, time_fields(self._system))
+            show(answer, Reading.of(self._system))
         first, comma, _ = address.partition(",")
         if comma and self._is_per_node:
             click.echo(
@@ -138,7 +140,12 @@ class _Command(click.Command):
         from runtime.client import connect
 
         async with connect(
-            self._system, given["address"].split(","), ca_file=given["ca_file"], token=given["token"]
+            self._system,
+            given["address"].split(","),
+            ca_file=given["ca_file"],
+            cert_file=given["cert_file"],
+            key_file=given["key_file"],
+            token=given["token"],
         ) as client:
             service = client.service(self._service)
             call = client.call(given["deadline_ms"])
@@ -177,6 +184,15 @@ def _call_options(system: System) -> list[click.Parameter]:
             envvar="CHARTER_CA_FILE",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
             help="Authority behind its certificate, which means TLS; or CHARTER_CA_FILE.",
+        ),
+        *(
+            click.Option(
+                [f"--{kind}-file"],
+                envvar=f"CHARTER_{kind.upper()}_FILE",
+                type=click.Path(exists=True, dir_okay=False, path_type=Path),
+                help=f"{what} of a principal; or CHARTER_{kind.upper()}_FILE.",
+            )
+            for kind, what in (("cert", "Certificate"), ("key", "Private key of the certificate"))
         ),
         click.Option(["--token"], envvar="CHARTER_TOKEN", help="Proof of a principal; or CHARTER_TOKEN."),
         click.Option(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -20,17 +22,25 @@ _BYTES_SHOWN = 16
 _NOTHING = "-"
 
 
-def time_fields(system: System) -> frozenset[str]:
-    """Fields that the lifecycles stamp with a time, in milliseconds."""
-    found: set[str] = set()
-    for lifecycle in system.lifecycles.values():
-        found.update(lifecycle.creation_stamps)
-        for edge in lifecycle.edges.values():
-            found.update(edge.stamps)
-    return frozenset(found)
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the numbers of an answer mean: which are times, and what is left out of the names of values."""
+
+    times: frozenset[str]
+    prefixes: Mapping[str, str]
+
+    @classmethod
+    def of(cls, system: System) -> Reading:
+        """What a system's lifecycles stamp with a time, in milliseconds, and what its enums are called."""
+        found: set[str] = set()
+        for lifecycle in system.lifecycles.values():
+            found.update(lifecycle.creation_stamps)
+            for edge in lifecycle.edges.values():
+                found.update(edge.stamps)
+        return cls(frozenset(found), system.enum_prefixes)
 
 
-def show(answer: Message, times: Collection[str]) -> None:
+def show(answer: Message, reading: Reading) -> None:
     """Prints an answer: its own fields one below the other, and a table for each list of messages."""
     console = Console(highlight=False)
     if not console.is_terminal:
@@ -39,33 +49,36 @@ def show(answer: Message, times: Collection[str]) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in _rows(answer, times):
+    for name, value in _rows(answer, reading):
         table.add_row(name, Text(value))
     if table.row_count:
         console.print(table)
     for field in fields_of(answer):
         if is_list_of_messages(field):
-            console.print(_listing(field, getattr(answer, field.name), times))
+            console.print(_listing(field, getattr(answer, field.name), reading))
 
 
-def _rows(message: Message, times: Collection[str], prefix: str = "") -> Iterator[tuple[str, str]]:
+def _rows(message: Message, reading: Reading, prefix: str = "") -> Iterator[tuple[str, str]]:
     for field in fields_of(message):
         if is_list_of_messages(field):
             continue
         value = getattr(message, field.name)
         if field.message_type is None or field.is_repeated:
-            yield f"{prefix}{field.name}", _text(field, value, times)
+            yield f"{prefix}{field.name}", _text(field, value, reading)
+        elif isinstance(value, Timestamp):
+            seconds = value.seconds + value.nanos / 1e9 if message.HasField(field.name) else 0.0
+            yield f"{prefix}{field.name}", _time(seconds)
         elif message.HasField(field.name):
-            yield from _rows(value, times, f"{prefix}{field.name}.")
+            yield from _rows(value, reading, f"{prefix}{field.name}.")
         else:
             yield f"{prefix}{field.name}", _NOTHING
 
 
-def _listing(field: FieldDescriptor, items: Any, times: Collection[str]) -> Table | str:
+def _listing(field: FieldDescriptor, items: Any, reading: Reading) -> Table | str:
     if not items:
         return f"{field.name}: none"
     table = Table(box=None, pad_edge=False)
-    rows = [dict(_rows(item, times)) for item in items]
+    rows = [dict(_rows(item, reading)) for item in items]
     for name in rows[0]:
         table.add_column(name, overflow="fold")
     for row in rows:
@@ -73,24 +86,25 @@ def _listing(field: FieldDescriptor, items: Any, times: Collection[str]) -> Tabl
     return table
 
 
-def _text(field: FieldDescriptor, value: Any, times: Collection[str]) -> str:
+def _text(field: FieldDescriptor, value: Any, reading: Reading) -> str:
     if field.is_repeated and field.message_type is not None:
         return ", ".join(f"{name}={each}" for name, each in sorted(value.items())) or _NOTHING
     if field.is_repeated:
-        return ", ".join(_one(field, each, times) for each in value) or _NOTHING
-    return _one(field, value, times)
+        return ", ".join(_one(field, each, reading) for each in value) or _NOTHING
+    return _one(field, value, reading)
 
 
-def _one(field: FieldDescriptor, value: Any, times: Collection[str]) -> str:
+def _one(field: FieldDescriptor, value: Any, reading: Reading) -> str:
     if field.type == FieldDescriptor.TYPE_BYTES:
         return _bytes(value)
     if field.enum_type is not None:
         known = field.enum_type.values_by_number.get(value)
-        return known.name if known else str(value)
+        prefix = reading.prefixes.get(field.enum_type.full_name, "")
+        return known.name.removeprefix(prefix) if known else str(value)
     if field.type == FieldDescriptor.TYPE_BOOL:
         return "yes" if value else "no"
-    if field.name in times:
-        return _time(value)
+    if field.name in reading.times:
+        return _time(value / 1000)
     return str(value) if value != "" else _NOTHING
 
 
@@ -101,8 +115,8 @@ def _bytes(value: bytes) -> str:
     return f"{len(value):,} bytes: {start}{'…' if len(value) > _BYTES_SHOWN else ''}"
 
 
-def _time(milliseconds: int) -> str:
-    if not milliseconds:
+def _time(seconds: float) -> str:
+    if not seconds:
         return _NOTHING
-    moment = datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone()
+    moment = datetime.fromtimestamp(seconds, UTC).astimezone()
     return moment.replace(tzinfo=None).isoformat(sep=" ", timespec="milliseconds")

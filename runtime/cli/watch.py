@@ -6,10 +6,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from rich.console import Console
 
 from runtime.call import Call
+from runtime.cli.descriptors import fields_of
 from runtime.tables import Lifecycle, Method, System
 
 _FIRST_PAUSE = 0.1
@@ -26,6 +28,14 @@ class Watch:
 
     reader: Method
     lifecycle: Lifecycle
+    field: str
+    """The field of its answer that tells the state."""
+
+    @property
+    def terminal(self) -> frozenset[int]:
+        """What the field says of an entity that is final."""
+        shown = self.lifecycle.shown
+        return frozenset(shown.get(state, state) for state in self.lifecycle.terminal)
 
 
 def watch_for(system: System, method: Method, callable_methods: list[Method]) -> Watch | None:
@@ -35,10 +45,10 @@ def watch_for(system: System, method: Method, callable_methods: list[Method]) ->
     key that its request had not.
     """
     for lifecycle in system.lifecycles.values():
-        reader = next((each for each in callable_methods if _reads(each, lifecycle)), None)
+        reader = next((each for each in callable_methods if _status(each, lifecycle)), None)
         makes = _has(method.response, lifecycle.key) and not _has(method.request, lifecycle.key)
         if reader is not None and (method is reader or makes):
-            return Watch(reader, lifecycle)
+            return Watch(reader, lifecycle, _status(reader, lifecycle))
     return None
 
 
@@ -52,10 +62,11 @@ async def until_final(
     with console.status(f"{watch.lifecycle.entity} {key}") as status:
         while True:
             answer: Message = await read(request, call)
-            state = getattr(answer, watch.lifecycle.status)
-            if state in watch.lifecycle.terminal:
+            state = getattr(answer, watch.field)
+            if state in watch.terminal:
                 return answer
-            name = watch.lifecycle.states.get(state, str(state))
+            field = next(each for each in fields_of(answer) if each.name == watch.field)
+            name = _names(field).get(state, str(state))
             status.update(f"{watch.lifecycle.entity} {key}: {name}")
             remaining = call.remaining()
             if remaining is not None and remaining <= pause:
@@ -64,8 +75,21 @@ async def until_final(
             pause = min(pause * 1.5, _LONGEST_PAUSE)
 
 
-def _reads(method: Method, lifecycle: Lifecycle) -> bool:
-    return _has(method.request, lifecycle.key) and _has(method.response, lifecycle.status)
+def _status(method: Method, lifecycle: Lifecycle) -> str:
+    """The field of an answer that tells the state of the entity that was asked for; empty if none does."""
+    if not _has(method.request, lifecycle.key):
+        return ""
+    if _has(method.response, lifecycle.status):
+        return lifecycle.status
+    shown = set(lifecycle.shown.values())
+    fields = [each for each in fields_of(method.response) if not each.is_repeated]
+    told = [each.name for each in fields if shown and shown <= set(_names(each))]
+    return told[0] if len(told) == 1 else ""
+
+
+def _names(field: FieldDescriptor) -> dict[int, str]:
+    """The values of an enum field; nothing for another one."""
+    return {each.number: each.name for each in field.enum_type.values} if field.enum_type else {}
 
 
 def _has(message: type[Message], field: str) -> bool:

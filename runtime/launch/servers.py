@@ -32,6 +32,11 @@ class Servers:
         """A server that was started for this run, such as `postgres`."""
         return self._running[name]
 
+    @property
+    def running(self) -> list[str]:
+        """The names of those that were started for this run."""
+        return [*self._running]
+
     async def start(self, settings: Mapping[str, str]) -> dict[str, str]:
         """Starts what no variable names; the variables that say where they are."""
         from runtime.embedded.postgres import EmbeddedPostgres

@@ -6,7 +6,7 @@ import asyncio
 import os
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -73,20 +73,27 @@ class Crew(Stack):
         asyncio.run(_prepare(database))
         self.sql.run(_WATCH)
 
-    def worker(self, name: str = "", **settings: str) -> Node:
-        """A worker, not started yet."""
+    def hand(self, name: str = "", **settings: str) -> Node:
+        """A worker with the functions of the stage, not started yet."""
         named = {"WORKER_ID": name} if name else {}
         given = {VARIABLE: str(self.stage.folder), **BRISK, **named, **settings}
         return self.node("worker", program=STAGED, **given)
 
     def work(self, *names: str, **settings: str) -> list[Node]:
         """Workers that are ready, all started together."""
-        return ready(self.worker(name, **settings) for name in names)
+        return ready(self.hand(name, **settings) for name in names)
 
     def put(
-        self, job_type: str = "act", *, count: int = 1, state: str = "QUEUED", **payload: object
+        self, job_type: str = "act", /, *, count: int = 1, state: str = "QUEUED", **payload: object
     ) -> list[str]:
         """Jobs that are all alike, in the order of their creation; their ids."""
+        return self._put(job_type, payload, count, state)
+
+    def one(self, job_type: str = "act", /, **payload: object) -> str:
+        """One job that is queued."""
+        return self._put(job_type, payload, 1, "QUEUED")[0]
+
+    def _put(self, job_type: str, payload: Mapping[str, object], count: int, state: str) -> list[str]:
         ids = [uuid.uuid4() for _ in range(count)]
         self.sql.rows(
             "INSERT INTO jobs (job_id, job_type, payload, idempotency_key, created_at)"
@@ -99,10 +106,6 @@ class Crew(Stack):
         if state == "QUEUED":
             self.sql.rows("UPDATE jobs SET state = 'QUEUED' WHERE job_id = ANY($1::uuid[])", ids)
         return [str(each) for each in ids]
-
-    def one(self, job_type: str = "act", **payload: object) -> str:
-        """One job that is queued."""
-        return self.put(job_type, **payload)[0]
 
     def states(self, jobs: Collection[str] = ()) -> Counter[str]:
         """How many of some jobs, or of all, are in each state."""
@@ -170,6 +173,12 @@ def ready(nodes: Iterable[Node]) -> list[Node]:
     for node in begun:
         node.wait()
     return begun
+
+
+def gone(node: Node) -> int:
+    """Waits until a node has ended by itself; its exit code."""
+    wait_until(lambda: not node.running, f"{node.name} has ended")
+    return node.stop()
 
 
 def told(node: Node, event: str, **fields: object) -> list[dict[str, Any]]:

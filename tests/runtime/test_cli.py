@@ -19,7 +19,7 @@ from google.protobuf.message import Message
 from generated.taskqueue.messages import ListJobsRequest, SubmitJobRequest
 from runtime.cli import charter
 from runtime.cli.fields import assembled, request_fields, singular
-from runtime.cli.show import show
+from runtime.cli.show import Reading, show
 from tests.runtime.up import up
 
 pytestmark = pytest.mark.xdist_group("cli")
@@ -278,7 +278,7 @@ def test_one_of_many_has_a_name(name: str, one: str) -> None:
 
 def test_an_answer_without_rows_says_so(odd: type[Message], capsys: pytest.CaptureFixture[str]) -> None:
     """An empty list is named, an empty text is a dash, and long bytes are cut."""
-    show(odd(photo=bytes(range(40))), ())
+    show(odd(photo=bytes(range(40))), Reading(frozenset(), {}))
 
     shown = capsys.readouterr().out
     assert "spares: none" in shown

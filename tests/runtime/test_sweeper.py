@@ -80,8 +80,7 @@ async def test_loops_look_again_and_not_all_at_the_same_moment(kit: Kit) -> None
             await asyncio.sleep(0.01)
     stopping.set()
     await loop
-    assert set(world.drawn) == {(0.8 * 0.05, 0.05)}
-    assert len(world.drawn) > 1
+    assert world.drawn.count((0.8 * 0.05, 0.05)) > 1
 
 
 @pytest.mark.req("ORC-145", "ORC-010")

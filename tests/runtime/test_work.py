@@ -28,7 +28,7 @@ DONE = Outcome(JOB_COMPLETE, {"result": "1"})
 GIVEN_BACK = Outcome(JOB_FAIL, {"error": "given back"})
 UNSTORABLE = Outcome(JOB_FAIL, {"error": "not to be kept"}, final=True)
 PACE = Pace(slots=2, poll_s=0.02, lease_s=30, renew_s=10, grace_s=5)
-SHORT = Pace(slots=2, poll_s=0.02, lease_s=1, renew_s=0.2, grace_s=5)
+SHORT = Pace(slots=2, poll_s=0.02, lease_s=2, renew_s=0.2, grace_s=5)
 
 Perform = Callable[[JobRecord, Held], Awaitable[Outcome]]
 
@@ -74,8 +74,9 @@ class Works:
         self.at_once = self.most = 0
         self.stopping = asyncio.Event()
         self._perform = perform
-        self.worker = LeaseWorker(
-            self.store, JOB.lease, JOB.key, OWNER, pace, self._run, GIVEN_BACK, UNSTORABLE, TOLD  # type: ignore[arg-type]
+        assert JOB.lease is not None
+        self.worker: LeaseWorker[JobRecord] = LeaseWorker(
+            self.store, JOB.lease, JOB.key, OWNER, pace, self._run, GIVEN_BACK, UNSTORABLE, TOLD
         )
 
     async def _run(self, record: JobRecord, held: Held) -> Outcome:
@@ -131,7 +132,7 @@ async def for_ever(_record: JobRecord, _held: Held) -> Outcome:
 
 @pytest.mark.req("ORC-127", "ORC-134", "ORC-130")
 async def test_each_slot_runs_one_at_a_time(kit: Kit) -> None:
-    """Ten entities in two slots: all are run once with the lease they were taken with, never three at a time."""
+    """Ten entities in two slots: all are run once, with the lease of their taking, never three at a time."""
 
     async def perform(_record: JobRecord, _held: Held) -> Outcome:
         await asyncio.sleep(0.01)
@@ -158,7 +159,7 @@ async def test_a_run_that_waits_for_nothing_needs_no_task(kit: Kit) -> None:
 @pytest.mark.req("ORC-121")
 async def test_a_lease_is_renewed_while_a_run_goes_on(make_kit: MakeKit) -> None:
     """After more than the whole lease it is still held, by the same number, and then the run succeeds."""
-    kit = await make_kit(LEASE_SECONDS=1.0)
+    kit = await make_kit(LEASE_SECONDS=2.0)
     job, ends = (await kit.add(QUEUED)).job_id, asyncio.Event()
 
     async def perform(_record: JobRecord, _held: Held) -> Outcome:
@@ -180,7 +181,7 @@ async def test_a_lease_is_renewed_while_a_run_goes_on(make_kit: MakeKit) -> None
 @pytest.mark.req("ORC-136", "ORC-010")
 async def test_a_run_whose_lease_is_lost_is_stopped(make_kit: MakeKit) -> None:
     """It gets a cancel, nothing is written, and the loss is told with key, number and owner."""
-    kit, canceled = await make_kit(LEASE_SECONDS=1.0), asyncio.Event()
+    kit, canceled = await make_kit(LEASE_SECONDS=2.0), asyncio.Event()
 
     async def perform(_record: JobRecord, _held: Held) -> Outcome:
         try:
@@ -238,7 +239,7 @@ async def test_an_outcome_is_written_again_and_again(kit: Kit) -> None:
 @pytest.mark.req("ORC-146", "ORC-010")
 async def test_an_outcome_is_dropped_at_the_end_of_the_lease(make_kit: MakeKit) -> None:
     """A store that stays away is asked until then; the loss is told and the worker goes on."""
-    kit = await make_kit(LEASE_SECONDS=1.0)
+    kit = await make_kit(LEASE_SECONDS=2.0)
     job = (await kit.add(QUEUED)).job_id
 
     async def perform(record: JobRecord, _held: Held) -> Outcome:
@@ -341,7 +342,7 @@ async def test_a_worker_that_is_cut_off_leaves_no_run_behind(kit: Kit) -> None:
 
 
 class Proxy:
-    """Stands between a store and its server. Behind a word it keeps the server's answers back; it can hang up."""
+    """Stands between a store and its server. After a word it keeps all answers back; it can hang up."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -398,7 +399,7 @@ class Proxy:
     ],
 )
 async def test_an_answer_that_got_lost_is_looked_up(kit: Kit, outcome: Outcome, word: bytes) -> None:
-    """The outcome was written and the connection broke before the worker knew: it finds out, and lost nothing."""
+    """The outcome was written and the connection broke before the worker knew: it finds out."""
     before, _, rest = kit.url.rpartition("@")
     host, _, name = rest.partition("/")
     proxy = Proxy(int(host.rpartition(":")[2]))

@@ -1,4 +1,4 @@
-"""Serves a node like `python -m runtime.serve` does, with job functions for tests, and a clock that may be wrong.
+"""Serves a node like `python -m runtime.serve` does, with job functions for tests, and clocks that are wrong.
 
 The product has no door for this: functions are registered by importing the module that has them, so a program
 that does so and then serves is all it takes.

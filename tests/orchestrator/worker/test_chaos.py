@@ -37,7 +37,7 @@ def shaken(own_server: EmbeddedPostgres, tmp_path: Path) -> Iterator[Crew]:
 
 @pytest.mark.req("ORC-119", "ORC-156", "ORC-120", "ORC-003", "ORC-144", "ORC-160")
 def test_when_nothing_fails_each_job_is_run_once(lone: Crew, server: EmbeddedPostgres) -> None:
-    """Many workers compete for many jobs: one run for each job, its first attempt, and everybody had a share."""
+    """Many workers compete for many jobs: one run for each job, and that is its first attempt."""
     jobs = lone.put(count=JOBS, seconds=0.002)
     lone.work(*(f"worker-{number}" for number in range(WORKERS)), **CALM, WORKER_CONCURRENCY="3")
     assert lone.ended() == {"SUCCESS": JOBS}
@@ -121,7 +121,7 @@ class Reaper:
     "ORC-001", "ORC-003", "ORC-010", "ORC-145", "ORC-155", "ORC-156", "ORC-157", "ORC-072", "ORC-X12"
 )
 def test_whatever_is_killed_nothing_acknowledged_is_lost(shaken: Crew, own_server: EmbeddedPostgres) -> None:
-    """Workers, the API and PostgreSQL die at random: every job ends once, and is run again only for a reason."""
+    """Workers, the API and PostgreSQL die at random: every job ends, and is run again only for a reason."""
     print(f"CHARTER_SEED={SEED}")
     chance = random.Random(SEED)
     api = shaken.add("api")

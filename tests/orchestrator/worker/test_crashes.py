@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.orchestrator.processes import CALM, Crew, ready, told
+from tests.orchestrator.processes import CALM, Crew, gone, ready, told
 from tests.orchestrator.stack import final, submit, wait_until
 from tests.orchestrator.worker.stage import BEGUN, ENDED, STOPPED
 
@@ -12,10 +12,10 @@ from tests.orchestrator.worker.stage import BEGUN, ENDED, STOPPED
 @pytest.mark.req("ORC-139", "ORC-108", "ORC-004", "ORC-158", "ORC-138", "ORC-152", "ORC-156")
 @pytest.mark.parametrize(("moment", "ended"), [("die", [2]), ("die_late", [1, 2])])
 def test_the_job_of_a_worker_that_died_is_run_again(lone: Crew, moment: str, ended: list[int]) -> None:
-    """Killed in mid-run or just before it wrote: the job has a second run with another worker, and succeeds."""
-    job = lone.put(**{moment: [1]})[0]
+    """Killed in mid-run or just before it wrote: the job has a second run elsewhere, and succeeds."""
+    job = lone.one(**{moment: [1]})
     (victim,) = lone.work("victim")
-    wait_until(lambda: not victim.running, "it has killed itself")
+    gone(victim)
     assert lone.sql.job(job)["state"] == "RUNNING", "a crash tells nobody"
     lone.work("heir")
     row = lone.until(job, "SUCCESS")
@@ -30,7 +30,7 @@ def test_a_job_that_kills_every_worker_dies_out(lone: Crew) -> None:
     job = lone.one(die=True)
     (node,) = lone.work("unlucky", MAX_RETRIES="1")
     for _ in range(2):
-        wait_until(lambda: not node.running, "it has killed itself")
+        gone(node)
         node.begin()
     row = lone.until(job, "DEAD")
     assert (row["retry_count"], row["attempt"]) == (2, 2)
@@ -44,12 +44,13 @@ def test_a_job_that_kills_every_worker_dies_out(lone: Crew) -> None:
 
 @pytest.mark.req("ORC-007")
 def test_one_loss_disturbs_nobody_else(lone: Crew) -> None:
-    """Of three busy workers one is killed: the runs of the others go on, its own job is run by one of them."""
+    """Of three busy workers one is killed: the runs of the others go on, and one of them takes its job."""
     jobs = lone.put(count=3, gate="three")
-    nodes = dict(zip("abc", lone.work("a", "b", "c"), strict=True))
+    nodes = [lone.hand("a"), lone.hand("b", **CALM), lone.hand("c", **CALM)]
+    ready(nodes)
     runs = {lone.begun(job).worker: job for job in jobs}
     lost = runs.pop("a")
-    nodes["a"].kill()
+    nodes[0].kill()
     assert lone.until(lost, "RETRY", "QUEUED")["retry_count"] == 1
     assert lone.states([*runs.values()]) == {"RUNNING": 2}
     lone.stage.open("three")

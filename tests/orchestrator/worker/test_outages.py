@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from operator import le
 from pathlib import Path
 
 import pytest
@@ -49,14 +51,16 @@ def test_an_outcome_outlasts_an_outage(shaken: Crew, own_server: EmbeddedPostgre
 
 @pytest.mark.req("ORC-146", "ORC-010", "ORC-145")
 def test_beyond_the_lease_an_outcome_is_dropped(shaken: Crew, own_server: EmbeddedPostgres) -> None:
-    """One run goes on and is stopped at the end of its lease, one has ended and gives up; both are run again."""
+    """A run that goes on is stopped with its lease, one that has ended gives up; both are run again."""
     (node,) = shaken.work("cut-off", WORKER_CONCURRENCY="2")
     goes_on, over = shaken.one(gate="never"), shaken.one(gate="over")
     for job in (goes_on, over):
         shaken.begun(job)
     own_server.stop(immediate=True)
     shaken.stage.open("over")
-    wait_until(lambda: shaken.stage.attempts(goes_on, STOPPED), "the run is stopped", lambda seen: seen == [1])
+    wait_until(
+        lambda: shaken.stage.attempts(goes_on, STOPPED), "the run is stopped", lambda seen: seen == [1]
+    )
     for job in (goes_on, over):
         told(node, "lease_lost", job_id=job, attempt=1)
     assert shaken.stage.attempts(over, ENDED) == [1]
@@ -74,8 +78,9 @@ def test_a_restart_of_the_database_loses_nothing(shaken: Crew, own_server: Embed
     """Restarted twice in the middle of 60 jobs: workers come back by themselves, and every job ends."""
     nodes = shaken.work("a", "b", LEASE_SECONDS="4", WORKER_CONCURRENCY="4")
     jobs = shaken.put(count=60, seconds=0.05)
-    for ended in (10, 30):
-        wait_until(lambda: len(shaken.stage.runs(ENDED)), "some have ended", lambda seen, n=ended: seen >= n)
+    for share in (10, 30):
+        enough = partial(le, share)
+        wait_until(lambda: len(shaken.stage.runs(ENDED)), f"{share} have ended", enough)
         own_server.stop(immediate=True)
         back(shaken, own_server)
     assert shaken.ended() == {"SUCCESS": 60}
@@ -92,7 +97,7 @@ def test_a_worker_waits_for_a_database_that_is_not_there_yet(
 ) -> None:
     """Started during an outage it is alive and not ready; when the database comes it works, unasked."""
     own_server.stop(immediate=True)
-    node = shaken.worker("early").begin()
+    node = shaken.hand("early").begin()
     told(node, "store_unavailable")
     told(node, "worker_started")
     assert node.http.get("/readyz").status_code == 503

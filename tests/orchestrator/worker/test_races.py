@@ -30,7 +30,7 @@ async def taken(store: Kept, owner: str = "a") -> tuple[str, Held]:
 
 @pytest.mark.req("ORC-118", "ORC-144", "ORC-033")
 def test_of_twenty_that_want_one_job_one_gets_it(crew: Crew) -> None:
-    """Twenty stores ask at the same moment, round after round: one has it, nineteen have nothing, none fails."""
+    """Twenty stores ask at once, round after round: one has it, nineteen have nothing, none fails."""
 
     async def race() -> None:
         async with AsyncExitStack() as stack:
@@ -49,7 +49,7 @@ def test_of_twenty_that_want_one_job_one_gets_it(crew: Crew) -> None:
 
 @pytest.mark.req("ORC-113", "ORC-114", "ORC-115")
 def test_locked_rows_are_passed_over(crew: Crew) -> None:
-    """While somebody holds the oldest, the next one is taken; while all are held, there is nothing to take."""
+    """While somebody holds the oldest, the next is taken; while all are held, there is nothing to take."""
     oldest, newer = crew.put(count=2)
 
     async def take() -> None:
@@ -88,7 +88,7 @@ def test_one_attempt_takes_one_job(crew: Crew) -> None:
 
 @pytest.mark.req("ORC-015", "ORC-016", "ORC-106", "ORC-122", "ORC-124", "ORC-005")
 def test_only_the_lease_lets_write(crew: Crew) -> None:
-    """Another owner, an older attempt and an ended lease change nothing, not by a renewal, nor by an outcome."""
+    """Another owner, an older attempt and an ended lease change nothing, by no renewal and no outcome."""
     job = crew.one()
 
     async def refused(store: Kept, held: Held) -> None:
@@ -102,7 +102,9 @@ def test_only_the_lease_lets_write(crew: Crew) -> None:
     async def play() -> None:
         async with opened(crew.database, LEASE_SECONDS="60") as store:
             _, held = await taken(store)
-            assert await store.sweep(JOB_FAIL, REAPER) == 0, "a lease that goes on is none of the reaper's business"
+            assert await store.sweep(JOB_FAIL, REAPER) == 0, (
+                "a lease that goes on is none of the reaper's business"
+            )
             for wrong in (Held("b", held.fence), Held(held.owner, held.fence - 1), Held(held.owner, 9)):
                 await refused(store, wrong)
             assert await store.renew(job, held)
@@ -150,7 +152,7 @@ def test_who_waits_for_a_lock_beyond_the_lease_writes_nothing(crew: Crew, target
 
 @pytest.mark.req("ORC-121", "ORC-122")
 def test_a_locked_row_takes_the_lease_from_nobody(crew: Crew) -> None:
-    """A renewal that finds its row locked is told to try again, not that the lease is lost; then it succeeds."""
+    """A renewal that finds its row locked is told to try again, not that the lease is lost."""
     job = crew.one()
 
     async def play() -> None:
@@ -227,5 +229,3 @@ def test_reaper_and_late_outcome_never_both_win(crew: Crew) -> None:
 
 async def _sweep(store: Kept) -> int:
     return await store.sweep(JOB_FAIL, REAPER)
-
-

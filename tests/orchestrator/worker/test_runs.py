@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 
@@ -49,9 +50,7 @@ def test_a_run_that_fails_is_tried_again(crew: Crew) -> None:
     job = crew.one(fail=[1], error="no luck" + "!" * 5000)
     crew.until(job, "SUCCESS")
     versions = crew.versions(job)
-    waits, queued = next(
-        pair for pair in zip(versions, versions[1:], strict=False) if pair[0]["state"] == "RETRY"
-    )
+    waits, queued = next(pair for pair in pairwise(versions) if pair[0]["state"] == "RETRY")
     assert (waits["retry_count"], waits["lease_owner"], waits["lease_expiry"]) == (1, None, None)
     assert waits["last_error"].startswith("no luck!") and len(waits["last_error"].encode()) <= 2000
     assert waits["next_attempt_at"] > waits["updated_at"]
@@ -77,7 +76,7 @@ def test_a_job_that_always_fails_is_dead_after_the_limit(crew: Crew) -> None:
 
 @pytest.mark.req("ORC-030", "ORC-152")
 def test_a_fatal_failure_ends_a_job_at_once(crew: Crew) -> None:
-    """One run, both edges in one transaction, so that nobody ever sees it wait; others are only tried again."""
+    """One run, both edges in one transaction, so that nobody sees it wait; others are only tried again."""
     fatal, failing = crew.one(fatal=True, error="for good"), crew.one(fail=[1])
     row = crew.until(fatal, "DEAD")
     assert (row["retry_count"], row["last_error"], row["next_attempt_at"]) == (1, "for good", None)
@@ -177,7 +176,9 @@ def test_no_transaction_is_open_while_a_job_runs(crew: Crew) -> None:
     crew.begun(job)
     assert crew.sql.job(job)["state"] == "RUNNING"
     crew.sql.run(f"SELECT FROM jobs WHERE job_id = '{job}' FOR UPDATE NOWAIT")
-    idle = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in%'"
+    idle = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in%'"
+    )
     assert crew.sql.value(idle) == 0
     crew.stage.open("unlocked")
     crew.until(job, "SUCCESS")
@@ -185,7 +186,7 @@ def test_no_transaction_is_open_while_a_job_runs(crew: Crew) -> None:
 
 @pytest.mark.req("ORC-012", "ORC-019", "ORC-018", "ORC-020", "ORC-013")
 def test_only_queued_jobs_are_taken(crew: Crew) -> None:
-    """An idle worker leaves alone what is CREATED, waits in RETRY, or has ended, while it takes ten others."""
+    """A worker leaves alone what is CREATED, waits in RETRY, or has ended, while it takes ten others."""
     created, waiting, done, dead = crew.put(count=4, state="CREATED")
     crew.bring(waiting, "QUEUED", "RUNNING", "RETRY", wait="1 hour")
     crew.bring(done, "QUEUED", "RUNNING", "SUCCESS")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.orchestrator.processes import Crew
-from tests.orchestrator.stack import Node, wait_until
+from tests.orchestrator.processes import Crew, gone
+from tests.orchestrator.stack import Node
 
 WRONG = [
     ({"LEASE_SECONDS": "abc"}, ["LEASE_SECONDS"]),
@@ -22,10 +22,9 @@ WRONG = [
 @pytest.mark.req("ORC-164")
 def test_wrong_settings_stop_the_start(lone: Crew) -> None:
     """The exit code is 2, and one line names every variable that is wrong, but no secret."""
-    nodes: list[Node] = [lone.worker(**settings).begin() for settings, _ in WRONG]
+    nodes: list[Node] = [lone.hand(**settings).begin() for settings, _ in WRONG]
     for node, (_, names) in zip(nodes, WRONG, strict=True):
-        wait_until(lambda node=node: not node.running, "it has ended")
-        assert node.stop() == 2
+        assert gone(node) == 2
         (line,) = node.lines()
         assert (line["event"], line["level"]) == ("settings_invalid", "ERROR")
         assert all(name in line["message"] for name in names)
@@ -38,8 +37,7 @@ def test_a_port_that_is_taken_stops_the_start(lone: Crew) -> None:
     """The second worker on a port says so and ends; the first goes on."""
     (first,) = lone.work("first")
     port = first.url.rpartition(":")[2]
-    second = lone.worker("second", WORKER_PORT=port).begin()
-    wait_until(lambda: not second.running, "it has ended")
-    assert second.stop() == 1
+    second = lone.hand("second", WORKER_PORT=port).begin()
+    assert gone(second) == 1
     assert second.lines()[-1]["event"] == "start_failed"
     assert first.running

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.orchestrator.processes import CALM, Crew
@@ -72,3 +74,32 @@ def test_without_retries_one_failure_is_the_end(lone: Crew) -> None:
     lone.work("once", **CALM, MAX_RETRIES="0")
     assert lone.until(job, "DEAD")["retry_count"] == 1
     assert lone.stage.attempts(job) == [1]
+
+
+def failed(crew: Crew, job: str, count: int) -> dict[str, Any]:
+    """The row of a job once it waits for having failed so often."""
+    return wait_until(
+        lambda: crew.sql.job(job),
+        f"it has failed {count} times",
+        lambda row: (row["state"], row["retry_count"]) == ("RETRY", count),
+    )
+
+
+@pytest.mark.req("ORC-X01", "ORC-148", "ORC-150")
+def test_a_job_type_may_have_a_policy_of_its_own(lone: Crew) -> None:
+    """SEND_EMAIL is tried five times more and waits from 10 s on, whatever holds for others; lost or failed."""
+    failing, other = lone.one("SEND_EMAIL"), lone.one("of no known type")
+    (lost,) = lone.put("SEND_EMAIL", state="CREATED")
+    lone.bring(lost, "QUEUED", "RUNNING")
+    lone.expire(lost)
+    lone.work("lenient", **CALM, MAX_RETRIES="1", BACKOFF_MAX_SECONDS="60")
+    assert lone.until(other, "DEAD")["retry_count"] == 2
+    for job in (failing, lost):
+        for count in range(1, 6):
+            row = failed(lone, job, count)
+            assert (row["next_attempt_at"] - row["updated_at"]).total_seconds() == min(
+                60, 10 * 2 ** (count - 1)
+            )
+            lone.sql.run(f"UPDATE jobs SET next_attempt_at = clock_timestamp() WHERE job_id = '{job}'")
+        assert lone.until(job, "DEAD")["retry_count"] == 6
+    assert lone.sql.job(failing)["attempt"] == 6

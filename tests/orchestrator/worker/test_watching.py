@@ -8,7 +8,6 @@ import pytest
 
 from tests.orchestrator.processes import CALM, Crew, lines, measured, told
 from tests.orchestrator.stack import Node, wait_until
-from tests.orchestrator.worker.stage import VARIABLE
 
 MARK = "nobody-may-read-this"
 
@@ -97,8 +96,7 @@ def test_a_worker_has_health_and_no_jobs_to_show(node: Node) -> None:
 @pytest.mark.req("ORC-X12", "ORC-163")
 def test_maintenance_may_stand_apart(lone: Crew) -> None:
     """A node without a worker reaps and requeues, and leaves the running to others."""
-    lone.sql.run("SELECT 1")
-    node = lone.add("maintenance", deployment="compose", **{VARIABLE: str(lone.stage.folder)})
+    node = lone.add("maintenance", deployment="compose")
     (job,) = lone.put(state="CREATED")
     lone.bring(job, "QUEUED", "RUNNING")
     lone.expire(job)

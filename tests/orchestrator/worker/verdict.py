@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from tests.orchestrator.processes import ENDS, Crew, grouped
@@ -61,7 +62,7 @@ def _verify(seen: list[dict[str, Any]], row: dict[str, Any]) -> tuple[int, int]:
     """The versions of one job in order; how many leases it lost and how often it failed otherwise."""
     lost = failed = 0
     assert seen[0]["state"] == "CREATED"
-    for before, after in zip(seen, seen[1:], strict=False):
+    for before, after in pairwise(seen):
         assert before["state"] not in ENDS, "nothing follows an end"
         assert after["state"] in ORDER[before["state"]]
         taken = before["state"] == "QUEUED"

@@ -27,7 +27,7 @@ class Recorder:
 async def test_who_asks_in_the_same_moment_goes_together() -> None:
     run = Recorder()
     batch = Batch(run)
-    assert await asyncio.gather(batch(2), batch(4), batch(6)) == [4, 8, 12]
+    assert [*await asyncio.gather(batch(2), batch(4), batch(6))] == [4, 8, 12]
     assert run.together == [[2, 4, 6]]
 
 

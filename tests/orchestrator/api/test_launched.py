@@ -1,0 +1,108 @@
+"""Whole deployments as a person brings them up: with a database of their own, and with certificates."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from pathlib import Path
+
+import httpx
+import pytest
+
+from generated.orchestrator.clients import JobsServiceClient, OperatorServiceClient
+from generated.orchestrator.messages import GetJobHistoryRequest, ListJobsRequest
+from runtime.certs import Authority
+from runtime.conditions import Condition
+from runtime.launch import Launched, launched
+from runtime.tls import Credentials
+from tests.orchestrator.stack import PATIENCE, SHORT, new_key
+
+HISTORY = "/operator/jobs/00000000-0000-4000-8000-000000000000/history"
+
+
+async def completed(http: httpx.AsyncClient, job_id: str) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while (await http.get(f"/jobs/{job_id}")).json()["status"] != "COMPLETED":
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.req("ORC-053", "ORC-080", "ORC-105", "ORC-163")
+async def test_without_anything_it_comes_with_its_own_database() -> None:
+    """No DATABASE_URL and no proof: a job is submitted and run by what was started, and nothing else."""
+    settings = {"POLL_INTERVAL_MS": "50"}
+    async with launched("orchestrator.local", ports="auto", tls=False, settings=settings) as running:
+        async with httpx.AsyncClient(base_url=running.endpoints["api"], timeout=PATIENCE) as http:
+            body = {"jobType": "echo", "payload": {"hello": "world"}, "idempotencyKey": new_key()}
+            answer = await http.post("/jobs", json=body)
+            assert (answer.status_code, answer.json()["status"]) == (202, "PENDING")
+            await completed(http, answer.json()["jobId"])
+        async with running.client() as client:
+            listed = await client.of(JobsServiceClient).list_jobs(ListJobsRequest(), client.call())
+        assert [job.job_id for job in listed.jobs] == [answer.json()["jobId"]]
+
+
+@pytest.mark.req("ORC-T29", "ORC-032")
+async def test_certificates_prove_the_same_callers_over_both_transports(
+    database: str, tmp_path: Path
+) -> None:
+    """Under TLS nobody is let in without a certificate of the deployment; each may do what the spec says."""
+    settings = {
+        "DATABASE_URL": database,
+        **{name: SHORT[name] for name in ("POLL_INTERVAL_MS", "LEASE_SECONDS", "LEASE_RENEW_SECONDS")},
+    }
+    async with launched("orchestrator.compose", ports="auto", tls=True, settings=settings) as running:
+        url = running.endpoints["api"]
+        assert url.startswith("https://")
+        job_ids = []
+        for name, on_jobs, on_history in (("client", 200, 403), ("operator", 200, 404), ("worker", 403, 403)):
+            async with httpx.AsyncClient(base_url=url, verify=shown(running, name, tmp_path)) as http:
+                body = {"jobType": "echo", "payload": {}, "idempotencyKey": new_key()}
+                job_ids.append((await http.post("/jobs", json=body)).json()["jobId"])
+                assert (await http.get("/jobs")).status_code == on_jobs
+                assert (await http.get(HISTORY)).status_code == on_history
+                await completed(http, job_ids[-1])
+        async with httpx.AsyncClient(base_url=url, verify=shown(running, None, tmp_path)) as http:
+            refused = await http.get("/jobs")
+            assert (refused.status_code, refused.json()["error"]["code"]) == (401, "UNAUTHENTICATED")
+            assert (await http.get("/healthz")).status_code == 200
+        with pytest.raises(httpx.TransportError):
+            async with httpx.AsyncClient(base_url=url, verify=foreign(running, tmp_path)) as http:
+                await http.get("/jobs")
+        async with running.client("operator") as client:
+            past = await client.of(OperatorServiceClient).get_job_history(
+                GetJobHistoryRequest(job_id=job_ids[0]), client.call()
+            )
+            assert [each.actor for each in past.transitions] == ["api", "api", "worker", "worker"]
+        async with running.client("client") as client:
+            with pytest.raises(Condition) as denied:
+                await client.of(OperatorServiceClient).get_job_history(
+                    GetJobHistoryRequest(job_id=job_ids[0]), client.call()
+                )
+            assert denied.value.code == "actor_not_allowed"
+
+
+def shown(running: Launched, principal: str | None, folder: Path) -> ssl.SSLContext:
+    """What a client shows who trusts the deployment, and may be one of its principals."""
+    assert running._proof is not None
+    credentials = running._proof.of_caller(principal)[0]
+    assert credentials is not None
+    return context(credentials, folder)
+
+
+def foreign(running: Launched, folder: Path) -> ssl.SSLContext:
+    """A certificate of the right name from an authority that nobody here knows."""
+    assert running._proof is not None
+    trusted = running._proof.of_caller(None)[0]
+    assert trusted is not None
+    issued = Authority("orchestrator").issue("operator")
+    return context(Credentials(trusted.authority, issued.certificate, issued.key), folder)
+
+
+def context(credentials: Credentials, folder: Path) -> ssl.SSLContext:
+    made = ssl.create_default_context(cadata=credentials.authority.decode())
+    if credentials.certificate is not None and credentials.key is not None:
+        certificate, key = folder / "own.crt", folder / "own.key"
+        certificate.write_bytes(credentials.certificate)
+        key.write_bytes(credentials.key)
+        made.load_cert_chain(certificate, key)
+    return made

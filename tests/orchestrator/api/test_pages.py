@@ -1,0 +1,148 @@
+"""What the API offers beside its methods: health, readiness, metrics, and a description that is true."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from generated.orchestrator.system import SYSTEM
+from tests.orchestrator.conftest import NewDatabase
+from tests.orchestrator.stack import DEEP, Node, Stack, get, new_key, post, submit
+
+TOKEN = secrets.token_urlsafe(32)
+
+
+@pytest.fixture(scope="module")
+def described(alone: Stack) -> dict[str, Any]:
+    """The description as it is served."""
+    answer = alone.api.http.get("/openapi.json")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+@pytest.fixture(scope="module")
+def probed(new_database: NewDatabase, logs: Path) -> Iterator[Stack]:
+    """An API with a worker, where an operator may do everything."""
+    with Stack(new_database(), logs) as made:
+        digest = hashlib.sha256(TOKEN.encode()).hexdigest()
+        made.node("api", ACCEPTED_TOKENS=f"operator={digest}").begin()
+        made.node("worker").begin()
+        for node in made.nodes:
+            node.wait()
+        yield made
+
+
+@pytest.mark.req("ORC-X07")
+def test_health_and_readiness_say_no_more_than_that(api: Node) -> None:
+    """One word each, for whoever asks; nothing of what is behind."""
+    assert api.http.get("/healthz").json() == {"alive": True}
+    assert api.http.get("/readyz").json() == {"ready": True}
+
+
+@pytest.mark.req("ORC-X07", "ORC-051")
+def test_an_api_is_ready_only_with_the_schema_of_its_release(fresh: Stack) -> None:
+    """A database that lost its schema is a problem of readiness that names no table."""
+    api = fresh.add("api")
+    fresh.sql.run("ALTER SCHEMA public RENAME TO elsewhere; CREATE SCHEMA public")
+    ready = api.http.get("/readyz")
+    assert (ready.status_code, ready.json().keys()) == (503, {"ready", "problem"})
+    for word in ("jobs", "public", "relation", "SELECT", "postgres"):
+        assert word not in ready.text
+    assert api.http.get("/healthz").status_code == 200
+    refused = post(api.http, "echo", {}, new_key())
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
+
+
+@pytest.mark.req("ORC-X08")
+def test_metrics_count_calls_and_states(api: Node) -> None:
+    """In the text that Prometheus reads, without any key, id or payload."""
+    mark = new_key("mark")
+    submit(api.http, "echo", {"mark": mark}, mark)
+    text = api.http.get("/metrics").text
+    assert "charter_calls_total{" in text
+    assert mark not in text
+
+
+@pytest.mark.req("ORC-X09")
+def test_the_description_is_complete(described: dict[str, Any]) -> None:
+    """OpenAPI 3.1 with every route and its statuses; schemas are schemas; links lead from submit to get."""
+    assert described["openapi"].startswith("3.1")
+    routes = {
+        (row.route.method.lower(), row.name)
+        for service in SYSTEM.services.values()
+        for row in service.methods
+        if row.route
+    }
+    operations = {
+        (verb, row["operationId"]) for path in described["paths"].values() for verb, row in path.items()
+    }
+    assert operations == routes
+    for schema in described["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
+    submitted = described["paths"]["/jobs"]["post"]["responses"]
+    assert {"202", "400", "413", "415", "503"} <= submitted.keys()
+    assert "GetJob" in submitted["202"]["links"]
+
+
+@pytest.mark.req("ORC-X09", "ORC-056", "ORC-081")
+def test_answers_are_as_described(described: dict[str, Any], api: Node) -> None:
+    """The bodies of the main answers fit their schemas, which leave no room for further fields."""
+    job_id = submit(api.http)
+    components = {"components": described["components"]}
+
+    def check(name: str, body: Any) -> None:
+        Draft202012Validator({"$ref": f"#/components/schemas/{name}", **components}).validate(body)
+
+    check("Job", get(api.http, job_id))
+    check("SubmitJobResponse", post(api.http, "echo", {}, new_key()).json())
+    check("ListJobsResponse", api.http.get("/jobs").json())
+    check("Error", api.http.get("/jobs/abc").json())
+    check("Error", api.http.post("/jobs", json={}).json())
+
+
+@pytest.mark.req("ORC-X09")
+def test_the_page_needs_nothing_from_elsewhere(api: Node) -> None:
+    """It works offline: no script, style, font or picture of another host."""
+    page = api.http.get("/docs")
+    assert page.status_code == 200
+    assert page.headers["content-type"].startswith("text/html")
+    assert "http://" not in page.text.replace("http://www.w3.org/", "")
+    assert "https://" not in page.text
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+
+
+@pytest.mark.req("ORC-X09", "ORC-075", "ORC-089", "ORC-096")
+def test_the_api_does_what_is_described(probed: Stack, tmp_path: Path) -> None:
+    """Schemathesis looks for a request on which the two differ, step by step along the links as well."""
+    command = shutil.which("schemathesis", path=str(Path(sys.executable).parent))
+    assert command is not None
+    done = subprocess.run(
+        [
+            *(command, "run", f"{probed.api.url}/openapi.json"),
+            *("--header", f"Authorization: Bearer {TOKEN}"),
+            *("--phases", "examples,coverage,fuzzing,stateful" if DEEP else "examples,coverage,stateful"),
+            *("--max-examples", "100" if DEEP else "2"),
+            *("--seed", "7", "--workers", "2", "--no-color"),
+            *("--suppress-health-check", "all", "--generation-database", "none"),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr
+    assert "Stateful" in done.stdout
+    faults = [line for line in probed.api.lines() if line["event"] == "rpc_fault"]
+    assert faults == []
+    assert json.loads(probed.api.http.get("/readyz").text) == {"ready": True}

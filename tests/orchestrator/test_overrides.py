@@ -1,0 +1,24 @@
+"""Retry policies that the spec states for one job type."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.orchestrator.stack import Stack, submit, wait_until
+
+STATED = "SEND_EMAIL"
+"""The job type for which lifecycle.yaml states its own policy."""
+
+
+@pytest.mark.req("ORC-X01")
+def test_a_job_type_may_have_a_retry_policy_of_its_own(fresh: Stack) -> None:
+    """The variables hold for all others: no retry there, where the stated type waits ten seconds for its own."""
+    api = fresh.add("api")
+    fresh.add("worker", MAX_RETRIES="0", BACKOFF_MAX_SECONDS="300")
+    stated = submit(api.http, STATED)["jobId"]
+    other = submit(api.http, "another type nobody knows".replace(" ", "_"))["jobId"]
+
+    wait_until(lambda: fresh.sql.job(other)["state"], "it is given up", lambda state: state == "DEAD")
+    row = wait_until(lambda: fresh.sql.job(stated), "it failed", lambda seen: seen["state"] == "RETRY")
+    assert (row["next_attempt_at"] - row["updated_at"]).total_seconds() == 10
+    assert row["retry_count"] == fresh.sql.job(other)["retry_count"] == 1
