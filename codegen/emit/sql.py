@@ -111,14 +111,18 @@ def _edge(entity: KeptEntity, name: str, edge: Transition) -> Iterator[tuple[str
     if lease and edge.to == lease.state:
         yield "acquire", f"Takes the oldest that are free, one for each who asks. {where}", "acquire", data
     elif lease and edge.from_ == lease.state:
-        yield f"settle_{name}", f"{edge.trigger} Its holder alone may. {where}", "settle", data
-        waiting = {**data, "alone": True}
-        yield f"settle_{name}_alone", "The same for one that somebody else has locked.", "settle", waiting
+        note = f"{edge.trigger} Its holder alone may. {where}"
+        yield f"settle_{name}", note, "settle", {**data, "shared": True}
+        note = "The same for one that somebody else had locked, in its latest version."
+        yield f"settle_{name}_alone", note, "settle", {**data, "shared": False}
     else:
-        yield f"move_{name}", f"{edge.trigger} {where}", "move", data
-        if entity.repaired(edge):
+        relaxed, own = entity.repaired(edge), {**data, "shared": False}
+        yield f"move_{name}", f"{edge.trigger} {where}", "move", {**own, "relaxed": False}
+        if relaxed:
             note = "The same in a transaction of its own, whose answer does not wait for the disk."
-            yield f"move_{name}_relaxed", note, "move", {**data, "relaxed": True}
+            yield f"move_{name}_relaxed", note, "move", {**own, "relaxed": True}
+        note = "The same for those that nobody has locked."
+        yield f"move_{name}_shared", note, "move", {**data, "shared": True, "relaxed": relaxed}
     if edge.due:
         yield f"sweep_{name}", f"All of them by the clock, some at a time. {where}", "sweep", data
         yield f"due_{name}", "Which are due, where one of them stands in the way of the others.", "due", data

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
@@ -12,10 +11,10 @@ from runtime import log as events
 from runtime.call import Call
 from runtime.guard import require_edge
 from runtime.metrics import Metrics
-from runtime.postgres.batch import Batch
 from runtime.postgres.creation import Creation
 from runtime.postgres.database import Database
 from runtime.postgres.leases import Leases
+from runtime.postgres.moving import Moving
 from runtime.postgres.rows import as_key, is_key
 from runtime.postgres.sweeping import Sweeping
 from runtime.postgres.table import Table
@@ -24,11 +23,6 @@ from runtime.store import Change, Compare, GuardBreach, Held, Moved, NoSuchEntit
 from runtime.tables import Lifecycle, System, Transition
 
 PURGED_AT_ONCE = 1000
-FEW = 10
-"""So few moves wait for company; more of them make a statement of their own."""
-
-_Move = tuple[str, Mapping[str, str]]
-"""A key, and what was given with it."""
 
 
 class PostgresStore(Generic[Record]):
@@ -48,7 +42,7 @@ class PostgresStore(Generic[Record]):
         self._creation = Creation(self._table)
         self._leases = Leases(self._table, lifecycle.lease) if lifecycle.lease else None
         self._sweeping = Sweeping(self._table)
-        self._moving: dict[tuple[str, str], Batch[_Move, Moved | None]] = {}
+        self._moving = Moving(self._table)
         self._upkeep = Upkeep(self._table, system.name)
         if self._leases is not None:
             self._leases.looked = self._upkeep.looked
@@ -87,7 +81,7 @@ class PostgresStore(Generic[Record]):
         edge = self._plain(source, target, call)
         if not is_key(key):
             raise NoSuchEntity(key)
-        moved = await self._table.answer(self._batch(edge, call.caller)((as_key(key), given)))
+        moved = await self._moving.one(edge, as_key(key), given, call.caller)
         if moved is None:
             raise NoSuchEntity(key)
         if moved.applied:
@@ -98,14 +92,7 @@ class PostgresStore(Generic[Record]):
 
     async def move_all(self, keys: Sequence[str], source: int, target: int, call: Call) -> int:
         edge = self._plain(source, target, call)
-        known = dict.fromkeys(as_key(key) for key in keys if is_key(key))
-        if len(known) <= FEW:
-            batch = self._batch(edge, call.caller)
-            asked = await asyncio.gather(*(self._table.answer(batch((key, {}))) for key in known))
-            moved = [key for key, each in zip(known, asked, strict=True) if each is not None and each.applied]
-        else:
-            work = self._send_moves(edge, call.caller, [(key, {}) for key in known])
-            moved = await self._table.answer(work)
+        moved = await self._moving.all(edge, [as_key(key) for key in keys if is_key(key)], call.caller)
         for key in moved:
             self._table.applied(call, edge, key)
         return len(moved)
@@ -152,7 +139,7 @@ class PostgresStore(Generic[Record]):
                 self._table.metrics.transition(lifecycle.entity, "delete", call.caller)
                 self._table.tell(call, "delete", key, expected, None)
                 return Moved(True, expected)
-        current = await self._states([as_key(key)])
+        current = await self._table.answer(self._moving.states([as_key(key)]))
         if not current:
             raise NoSuchEntity(key)
         return Moved(False, current[as_key(key)])
@@ -211,41 +198,6 @@ class PostgresStore(Generic[Record]):
 
     async def problem(self) -> str | None:
         return await self._upkeep.problem()
-
-    def _batch(self, edge: Transition, actor: str) -> Batch[_Move, Moved | None]:
-        batch = self._moving.get((edge.name, actor))
-        if batch is None:
-            batch = self._moving[edge.name, actor] = Batch(self._mover(edge, actor), lanes=2)
-        return batch
-
-    def _mover(self, edge: Transition, actor: str) -> Any:
-        async def move(asked: Sequence[_Move]) -> Sequence[Moved | None]:
-            first = {ask[0]: ask for ask in reversed(asked)}
-            moved = set(await self._send_moves(edge, actor, [*first.values()]))
-            left = await self._states([key for key in first if key not in moved])
-            states = {**dict.fromkeys(moved, edge.target), **left}
-            return [
-                Moved(ask is first[ask[0]] and ask[0] in moved, states[ask[0]]) if ask[0] in states else None
-                for ask in asked
-            ]
-
-        return move
-
-    async def _send_moves(self, edge: Transition, actor: str, asked: Sequence[_Move]) -> list[str]:
-        statement = f"move_{edge.name}"
-        if f"{statement}_relaxed" in self._table.statements:
-            statement = f"{statement}_relaxed"
-        # In one order everywhere, so that two who move the same ones do not wait for each other in a circle.
-        ordered = sorted(asked, key=lambda ask: ask[0])
-        taken = self._table.taken(statement, edge, [given for _, given in ordered])
-        rows = await self._table.run(statement, actor=actor, keys=[key for key, _ in ordered], **taken)
-        return [str(row[0]) for row in rows]
-
-    async def _states(self, keys: Sequence[str]) -> dict[str, int]:
-        if not keys:
-            return {}
-        rows = await self._table.run("states", keys=list(keys))
-        return {str(row[0]): self._table.rows.number[row[1]] for row in rows}
 
     def _plain(self, source: int, target: int, call: Call) -> Transition:
         """An edge that is driven without a lease."""

@@ -114,22 +114,17 @@ WITH actor AS MATERIALIZED (
     SELECT set_config('app.actor', $1::text, true)
 ),
 given AS MATERIALIZED (
-    SELECT *, 'CREATED' AS state FROM unnest($2::uuid[])
-        AS given (key)
-),
-found AS MATERIALIZED (
-    SELECT jobs.ctid AS place, clock_timestamp() AS moment
-    FROM given JOIN jobs ON jobs.job_id = given.key
-    WHERE jobs.state = given.state
-    FOR NO KEY UPDATE OF jobs
+    SELECT *, 'CREATED' AS state, clock_timestamp() AS moment
+    FROM unnest($2::uuid[]) AS given (key)
 )
 UPDATE jobs
 SET
     state = 'QUEUED',
     next_attempt_at = NULL,
-    updated_at = found.moment
-FROM found, actor
-WHERE jobs.ctid = found.place
+    updated_at = given.moment
+FROM given, actor
+WHERE jobs.job_id = given.key
+    AND jobs.state = given.state
 RETURNING jobs.job_id;
 
 -- move_accept_relaxed(actor text, keys uuid[])
@@ -140,14 +135,35 @@ WITH actor AS MATERIALIZED (
     set_config('synchronous_commit', 'off', true)
 ),
 given AS MATERIALIZED (
-    SELECT *, 'CREATED' AS state FROM unnest($2::uuid[])
-        AS given (key)
+    SELECT *, 'CREATED' AS state, clock_timestamp() AS moment
+    FROM unnest($2::uuid[]) AS given (key)
+)
+UPDATE jobs
+SET
+    state = 'QUEUED',
+    next_attempt_at = NULL,
+    updated_at = given.moment
+FROM given, actor
+WHERE jobs.job_id = given.key
+    AND jobs.state = given.state
+RETURNING jobs.job_id;
+
+-- move_accept_shared(actor text, keys uuid[])
+-- The same for those that nobody has locked.
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true),
+    -- A crash of the server may undo this step, and only this one: the sweep then takes it again.
+    set_config('synchronous_commit', 'off', true)
+),
+given AS MATERIALIZED (
+    SELECT *, 'CREATED' AS state, clock_timestamp() AS moment
+    FROM unnest($2::uuid[]) AS given (key)
 ),
 found AS MATERIALIZED (
-    SELECT jobs.ctid AS place, clock_timestamp() AS moment
+    SELECT jobs.ctid AS place, given.moment
     FROM given JOIN jobs ON jobs.job_id = given.key
     WHERE jobs.state = given.state
-    FOR NO KEY UPDATE OF jobs
+    FOR NO KEY UPDATE OF jobs SKIP LOCKED
 )
 UPDATE jobs
 SET
@@ -248,11 +264,11 @@ WITH actor AS MATERIALIZED (
     SELECT set_config('app.actor', $1::text, true)
 ),
 given AS MATERIALIZED (
-    SELECT *, 'RUNNING' AS state FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::jsonb[])
-        AS given (key, owner, fence, result)
+    SELECT *, 'RUNNING' AS state, clock_timestamp() AS moment
+    FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::jsonb[]) AS given (key, owner, fence, result)
 ),
 held AS MATERIALIZED (
-    SELECT jobs.ctid AS place, clock_timestamp() AS moment, given.result
+    SELECT jobs.ctid AS place, given.moment, given.result
     FROM given JOIN jobs ON jobs.job_id = given.key
     WHERE jobs.state = given.state
         AND jobs.lease_owner = given.owner
@@ -273,22 +289,13 @@ WHERE jobs.ctid = held.place
 RETURNING jobs.job_id, jobs.attempt;
 
 -- settle_complete_alone(actor text, keys uuid[], owners text[], fences integer[], result jsonb[])
--- The same for one that somebody else has locked.
+-- The same for one that somebody else had locked, in its latest version.
 WITH actor AS MATERIALIZED (
     SELECT set_config('app.actor', $1::text, true)
 ),
 given AS MATERIALIZED (
-    SELECT *, 'RUNNING' AS state FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::jsonb[])
-        AS given (key, owner, fence, result)
-),
-held AS MATERIALIZED (
-    SELECT jobs.ctid AS place, clock_timestamp() AS moment, given.result
-    FROM given JOIN jobs ON jobs.job_id = given.key
-    WHERE jobs.state = given.state
-        AND jobs.lease_owner = given.owner
-        AND jobs.attempt = given.fence
-        AND jobs.lease_expiry > clock_timestamp()
-    FOR NO KEY UPDATE OF jobs
+    SELECT *, 'RUNNING' AS state, clock_timestamp() AS moment
+    FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::jsonb[]) AS given (key, owner, fence, result)
 )
 UPDATE jobs
 SET
@@ -296,10 +303,14 @@ SET
     lease_owner = NULL,
     lease_expiry = NULL,
     next_attempt_at = NULL,
-    updated_at = held.moment,
-    result = held.result
-FROM held, actor
-WHERE jobs.ctid = held.place
+    updated_at = given.moment,
+    result = given.result
+FROM given, actor
+WHERE jobs.job_id = given.key
+        AND jobs.state = given.state
+        AND jobs.lease_owner = given.owner
+        AND jobs.attempt = given.fence
+        AND jobs.lease_expiry > clock_timestamp()
 RETURNING jobs.job_id, jobs.attempt;
 
 -- settle_fail(actor text, keys uuid[], owners text[], fences integer[], error text[], BACKOFF_MAX_SECONDS double precision, BACKOFF_BASE_SECONDS double precision)
@@ -309,11 +320,11 @@ WITH actor AS MATERIALIZED (
     SELECT set_config('app.actor', $1::text, true)
 ),
 given AS MATERIALIZED (
-    SELECT *, 'RUNNING' AS state FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::text[])
-        AS given (key, owner, fence, error)
+    SELECT *, 'RUNNING' AS state, clock_timestamp() AS moment
+    FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::text[]) AS given (key, owner, fence, error)
 ),
 held AS MATERIALIZED (
-    SELECT jobs.ctid AS place, clock_timestamp() AS moment, given.error
+    SELECT jobs.ctid AS place, given.moment, given.error
     FROM given JOIN jobs ON jobs.job_id = given.key
     WHERE jobs.state = given.state
         AND jobs.lease_owner = given.owner
@@ -335,23 +346,14 @@ WHERE jobs.ctid = held.place
 RETURNING jobs.job_id, jobs.attempt;
 
 -- settle_fail_alone(actor text, keys uuid[], owners text[], fences integer[], error text[], BACKOFF_MAX_SECONDS double precision, BACKOFF_BASE_SECONDS double precision)
--- The same for one that somebody else has locked.
+-- The same for one that somebody else had locked, in its latest version.
 -- cuts error to 2000 bytes
 WITH actor AS MATERIALIZED (
     SELECT set_config('app.actor', $1::text, true)
 ),
 given AS MATERIALIZED (
-    SELECT *, 'RUNNING' AS state FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::text[])
-        AS given (key, owner, fence, error)
-),
-held AS MATERIALIZED (
-    SELECT jobs.ctid AS place, clock_timestamp() AS moment, given.error
-    FROM given JOIN jobs ON jobs.job_id = given.key
-    WHERE jobs.state = given.state
-        AND jobs.lease_owner = given.owner
-        AND jobs.attempt = given.fence
-        AND jobs.lease_expiry > clock_timestamp()
-    FOR NO KEY UPDATE OF jobs
+    SELECT *, 'RUNNING' AS state, clock_timestamp() AS moment
+    FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::text[]) AS given (key, owner, fence, error)
 )
 UPDATE jobs
 SET
@@ -359,11 +361,15 @@ SET
     lease_owner = NULL,
     lease_expiry = NULL,
     retry_count = jobs.retry_count + 1,
-    next_attempt_at = held.moment + least($6::double precision, CASE jobs.job_type WHEN 'SEND_EMAIL' THEN 10 ELSE $7::double precision END * 2 ^ least(jobs.retry_count, 60)) * interval '1 second',
-    updated_at = held.moment,
-    last_error = coalesce(nullif(held.error, ''), 'LEASE_EXPIRED')
-FROM held, actor
-WHERE jobs.ctid = held.place
+    next_attempt_at = given.moment + least($6::double precision, CASE jobs.job_type WHEN 'SEND_EMAIL' THEN 10 ELSE $7::double precision END * 2 ^ least(jobs.retry_count, 60)) * interval '1 second',
+    updated_at = given.moment,
+    last_error = coalesce(nullif(given.error, ''), 'LEASE_EXPIRED')
+FROM given, actor
+WHERE jobs.job_id = given.key
+        AND jobs.state = given.state
+        AND jobs.lease_owner = given.owner
+        AND jobs.attempt = given.fence
+        AND jobs.lease_expiry > clock_timestamp()
 RETURNING jobs.job_id, jobs.attempt;
 
 -- sweep_fail(actor text, skip uuid[], most integer, BACKOFF_MAX_SECONDS double precision, BACKOFF_BASE_SECONDS double precision)
@@ -438,14 +444,33 @@ WITH actor AS MATERIALIZED (
     SELECT set_config('app.actor', $1::text, true)
 ),
 given AS MATERIALIZED (
-    SELECT *, 'RETRY' AS state FROM unnest($2::uuid[])
-        AS given (key)
+    SELECT *, 'RETRY' AS state, clock_timestamp() AS moment
+    FROM unnest($2::uuid[]) AS given (key)
+)
+UPDATE jobs
+SET
+    state = 'QUEUED',
+    next_attempt_at = NULL,
+    updated_at = given.moment
+FROM given, actor
+WHERE jobs.job_id = given.key
+    AND jobs.state = given.state
+RETURNING jobs.job_id;
+
+-- move_requeue_shared(actor text, keys uuid[])
+-- The same for those that nobody has locked.
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true)
+),
+given AS MATERIALIZED (
+    SELECT *, 'RETRY' AS state, clock_timestamp() AS moment
+    FROM unnest($2::uuid[]) AS given (key)
 ),
 found AS MATERIALIZED (
-    SELECT jobs.ctid AS place, clock_timestamp() AS moment
+    SELECT jobs.ctid AS place, given.moment
     FROM given JOIN jobs ON jobs.job_id = given.key
     WHERE jobs.state = given.state
-    FOR NO KEY UPDATE OF jobs
+    FOR NO KEY UPDATE OF jobs SKIP LOCKED
 )
 UPDATE jobs
 SET
@@ -525,14 +550,33 @@ WITH actor AS MATERIALIZED (
     SELECT set_config('app.actor', $1::text, true)
 ),
 given AS MATERIALIZED (
-    SELECT *, 'RETRY' AS state FROM unnest($2::uuid[])
-        AS given (key)
+    SELECT *, 'RETRY' AS state, clock_timestamp() AS moment
+    FROM unnest($2::uuid[]) AS given (key)
+)
+UPDATE jobs
+SET
+    state = 'DEAD',
+    next_attempt_at = NULL,
+    updated_at = given.moment
+FROM given, actor
+WHERE jobs.job_id = given.key
+    AND jobs.state = given.state
+RETURNING jobs.job_id;
+
+-- move_bury_shared(actor text, keys uuid[])
+-- The same for those that nobody has locked.
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true)
+),
+given AS MATERIALIZED (
+    SELECT *, 'RETRY' AS state, clock_timestamp() AS moment
+    FROM unnest($2::uuid[]) AS given (key)
 ),
 found AS MATERIALIZED (
-    SELECT jobs.ctid AS place, clock_timestamp() AS moment
+    SELECT jobs.ctid AS place, given.moment
     FROM given JOIN jobs ON jobs.job_id = given.key
     WHERE jobs.state = given.state
-    FOR NO KEY UPDATE OF jobs
+    FOR NO KEY UPDATE OF jobs SKIP LOCKED
 )
 UPDATE jobs
 SET

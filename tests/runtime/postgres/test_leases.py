@@ -405,3 +405,30 @@ async def test_words_of_the_lease_are_for_edges_that_have_them(kit: Kit) -> None
 async def due_now(kit: Kit) -> None:
     """Ends every wait."""
     await kit.sql.execute("UPDATE jobs SET next_attempt_at = '2001-01-01Z' WHERE state = 'RETRY'")
+
+
+@pytest.mark.parametrize("target", [SUCCESS, RETRY])
+async def test_a_result_that_waited_for_a_renewal_is_written(kit: Kit, target: int) -> None:
+    """Whoever had the row wrote a new version of it; the lease goes on, and so the result counts."""
+    await kit.add(QUEUED)
+    job = await take(kit)
+    other = await kit.connect()
+    begun = other.transaction()
+    await begun.start()
+    await other.execute("UPDATE jobs SET lease_expiry = lease_expiry + interval '1 min'")
+    writing = asyncio.create_task(settle(kit, job, target))
+    await blocked(kit)
+    await begun.commit()
+    assert await writing == target
+
+
+async def test_renewals_and_results_at_the_same_moment_do_not_disturb_each_other(kit: Kit) -> None:
+    for _ in range(30):
+        await kit.add(QUEUED)
+    jobs = [await take(kit) for _ in range(30)]
+    asked = []
+    for job in jobs:
+        asked.append(kit.store.renew(job.job_id, Held("w", 1)))
+        asked.append(settle(kit, job))
+    ended = await asyncio.gather(*asked)
+    assert ended[1::2] == [SUCCESS] * 30

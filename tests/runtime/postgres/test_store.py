@@ -339,3 +339,28 @@ async def blocked(kit: Kit) -> None:
     )
     while not await kit.sql.fetchval(waits):
         await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("changes", [True, False])
+async def test_a_locked_row_keeps_no_other_move_waiting(kit: Kit, changes: bool) -> None:
+    """Whoever wants the locked one waits for it alone, and moves its latest version."""
+    made = [await kit.add() for _ in range(3)]
+    other = await kit.connect()
+    begun = other.transaction()
+    await begun.start()
+    lock = (
+        "UPDATE jobs SET payload = '[]' WHERE job_id = $1"
+        if changes
+        else "SELECT FROM jobs WHERE job_id = $1"
+    )
+    await other.execute(lock if changes else f"{lock} FOR UPDATE", made[1].job_id)
+    moving = [
+        asyncio.create_task(kit.store.move(each.job_id, CREATED, QUEUED, kit.call("api"))) for each in made
+    ]
+    assert (await moving[0]).applied
+    assert (await moving[2]).applied
+    await blocked(kit)
+    assert not moving[1].done()
+    await begun.commit()
+    assert (await moving[1]).applied
+    assert (await kit.job(made[1].job_id)).state == QUEUED
