@@ -47,6 +47,7 @@ class Assembly:
         self.world = self._owning(world)
         self.log = Log(name or table.name, self.role("log_level") or "INFO", world, stream)
         self.metrics = Metrics()
+        self.log.counts = self.metrics.events(system.events)
         self.endpoints: dict[str, Endpoint] = {}
         self._elsewhere = elsewhere
         self.stores = Stores(system, self.world, self.metrics, self.values, name or table.name)

@@ -118,6 +118,8 @@ class Call:
 
     def tell(self, event: Event, message: str, **fields: object) -> None:
         """Writes an event to the log, together with what is known of the call."""
+        if (count := self.log.counts.get(event.name)) is not None:
+            count()
         if self.log.wants(event):
             known: dict[str, object] = {"request_id": self.request_id, "caller": self.caller or None}
             if self.fields:

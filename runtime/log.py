@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import orjson
@@ -89,6 +89,8 @@ class Log:
         self._world = world
         self._output = _Output(stream)
         self._seen: set[str] = set()
+        self.counts: Mapping[str, Callable[[], None]] = {}
+        """Events that are counted, whether or not the level lets them be written."""
 
     def of(self, service: str) -> Log:
         """A view for another component of the same node."""

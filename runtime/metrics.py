@@ -63,6 +63,11 @@ class Metrics:
             series = self._moves[entity, name, actor] = self._transitions.labels(entity, name, actor).inc
         series()
 
+    def events(self, names: Iterable[str]) -> dict[str, Callable[[], None]]:
+        """What counts each of some events. They are there from the start, so that a rate can be taken."""
+        counter = Counter("charter_events", "Events of the spec.", ("event",), registry=self.registry)
+        return {name: counter.labels(name).inc for name in names}
+
     def watch(self, source: Census) -> None:
         """Adds the states that a store holds; they are counted when somebody looks."""
         self.registry.register(_StateCollector(source))

@@ -86,7 +86,8 @@ class LeaseWorker(Generic[Record]):
         self._given_back = given_back
         self._unstorable = unstorable
         self._told = told
-        self._holdings: dict[str, _Holding] = {}
+        # A run that does not let itself be stopped may still be there when the same key is taken again.
+        self._holdings: dict[tuple[str, int], _Holding] = {}
         self._next_look = 0.0
         self._is_over = False
 
@@ -96,15 +97,16 @@ class LeaseWorker(Generic[Record]):
         async with asyncio.TaskGroup() as tasks:
             renewing = tasks.create_task(self._keep_leases(call))
             draining = tasks.create_task(self._drain(stopping))
+            stopped = tasks.create_task(stopping.wait())
             async with asyncio.TaskGroup() as slots:
                 for _ in range(self._pace.slots):
-                    slots.create_task(self._slot(call, stopping))
-            renewing.cancel()
-            draining.cancel()
+                    slots.create_task(self._slot(call, stopped))
+            for task in (renewing, draining, stopped):
+                task.cancel()
 
-    async def _slot(self, call: Call, stopping: asyncio.Event) -> None:
+    async def _slot(self, call: Call, stopped: asyncio.Task[Any]) -> None:
         pause = _FIRST_PAUSE_S
-        while not stopping.is_set():
+        while not stopped.done():
             asked = call.world.monotonic()
             try:
                 record = await self._store.acquire(self._owner, call)
@@ -115,7 +117,9 @@ class LeaseWorker(Generic[Record]):
                 continue
             pause = _FIRST_PAUSE_S
             if record is None:
-                await self._store.awaited(self._until_next_look(call))
+                news = asyncio.ensure_future(self._store.awaited(self._until_next_look(call)))
+                await asyncio.wait({news, stopped}, return_when=asyncio.FIRST_COMPLETED)
+                news.cancel()
             else:
                 await self._hold(record, asked + self._pace.lease_s, call)
 
@@ -130,7 +134,7 @@ class LeaseWorker(Generic[Record]):
         """Runs what was acquired and writes its outcome, unless its lease was lost meanwhile."""
         key: str = getattr(record, self._key)
         fence: int = getattr(record, self._lease.fence)
-        holding = self._holdings[key] = _Holding(Held(self._owner, fence), ends)
+        holding = self._holdings[key, fence] = _Holding(Held(self._owner, fence), ends)
         noted = Call(world=call.world, log=call.log, caller=call.caller, method=call.method)
         noted.fields = {self._key: key, self._lease.fence: fence, "worker_id": self._owner}
         try:
@@ -140,7 +144,7 @@ class LeaseWorker(Generic[Record]):
             else:
                 await self._settle(key, holding, outcome, noted)
         finally:
-            del self._holdings[key]
+            del self._holdings[key, fence]
 
     async def _outcome(self, record: Record, holding: _Holding) -> Outcome | None:
         """How the run ended; None if its lease was lost."""
@@ -190,7 +194,7 @@ class LeaseWorker(Generic[Record]):
         while True:
             await call.world.sleep(min(self._pace.renew_s, self._soonest_end(call) or self._pace.renew_s))
             await asyncio.gather(
-                *(self._keep(key, holding, call) for key, holding in list(self._holdings.items()))
+                *(self._keep(key, holding, call) for (key, _), holding in list(self._holdings.items()))
             )
 
     def _soonest_end(self, call: Call) -> float:
@@ -209,7 +213,7 @@ class LeaseWorker(Generic[Record]):
             except (Failure, TimeoutError):
                 if call.world.monotonic() < holding.ends:
                     return  # The next round tries again; the lease still holds.
-        if self._holdings.get(key) is holding and holding.task is not None:
+        if holding.task is not None:
             holding.lost = True
             holding.task.cancel()
 

@@ -35,8 +35,8 @@ FULL = Sizes(
     crowded=6000,
     bulk=20_000,
     drain=20_000,
-    drain_at_most_s=20.0,
-    pickups=150,
+    drain_at_most_s=15.0,
+    pickups=100,
     aged=1_000_000,
 )
 QUICK = Sizes(

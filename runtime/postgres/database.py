@@ -15,8 +15,10 @@ MOST = 8
 """Connections of one process. Statements are shared, so more of them would only wait for each other."""
 WAIT_S = 1.0
 """How long a caller waits for a connection to become free, or to be made."""
-STATEMENT_S = 10.0
-"""How long a statement may take; all of them are short, so it is stuck then."""
+STATEMENT_S = 5.0
+"""How long a statement may take; all but a few of them are short, so it is stuck then."""
+LONG_S = 60.0
+"""The same for those that go through much of the table."""
 PAUSE_S = (0.05, 1.0)
 """The least and the greatest pause between two attempts to connect."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Generic, NamedTuple
 
 from runtime.bounded import BoundedMap
@@ -12,7 +13,7 @@ from runtime.call import Call
 from runtime.conditions import Condition
 from runtime.guard import require_edge
 from runtime.postgres.batch import Batch
-from runtime.postgres.database import Unavailable
+from runtime.postgres.database import Locked, Unavailable
 from runtime.postgres.rows import as_key, is_key
 from runtime.postgres.table import Table
 from runtime.store import GuardBreach, Held, Record, Unstorable
@@ -22,6 +23,8 @@ _EVER = datetime(1, 1, 1, tzinfo=UTC)
 _LOOK_BACK_S = 1.0
 """How often at least those are looked for that are older than the last one taken."""
 _REMEMBERED = 10_000
+_PATIENT = 3
+"""How many results wait for another transaction at a time: the connections are for the others too."""
 
 
 class _Settling(NamedTuple):
@@ -40,7 +43,7 @@ class Leases(Generic[Record]):
         self._entering = next(edge for edge in table.lifecycle.edges.values() if edge.target == lease.state)
         self._holder = sorted(self._entering.actors)[0]
         self._acquiring: dict[str, Batch[str, Record | None]] = {}
-        self._settling: dict[tuple[int, str], Batch[_Settling, int]] = {}
+        self._settling: dict[tuple[int, str], tuple[Batch[_Settling, int], Batch[_Settling, int]]] = {}
         self._renewing: Batch[tuple[str, Held], bool] = Batch(self._renew)
         self._spare: list[tuple[float, Record]] = []
         self._unsure: BoundedMap[bool] = BoundedMap(_REMEMBERED)
@@ -61,7 +64,7 @@ class Leases(Generic[Record]):
             record = await self._table.answer(batch(owner))
         if record is not None:
             key, fence = self._key(record), getattr(record, self._lease.fence)
-            self._table.applied(call, edge, key, owner=owner, fence=fence)
+            self._table.applied(call, edge, key, **self._named(Held(owner, fence)))
         return record
 
     async def renew(self, key: str, held: Held) -> bool:
@@ -80,18 +83,20 @@ class Leases(Generic[Record]):
             raise GuardBreach(f"{edge.name} is never the last try of a {table.lifecycle.entity}")
         if not is_key(key):
             raise self._lost(key, held)
-        batch = self._settling.get((target, call.caller))
-        if batch is None:
-            batch = self._settling[target, call.caller] = Batch(self._settler(edge, call.caller), lanes=2)
         try:
-            ended = await table.answer(batch(_Settling(key, held, final, given)))
+            ended = await table.answer(self._settled(edge, _Settling(key, held, final, given), call.caller))
         except _LeaseLost:
             table.measures.lease_lost()
             raise self._lost(key, held) from None
-        table.applied(call, edge, key, owner=held.owner, fence=held.fence)
+        table.applied(call, edge, key, **self._named(held))
         if ended != target and edge.gives_up is not None:
-            table.applied(call, table.lifecycle.transition(edge.gives_up.transition), key, fence=held.fence)
+            end = table.lifecycle.transition(edge.gives_up.transition)
+            table.applied(call, end, key, **self._named(held))
         return ended
+
+    def _named(self, held: Held) -> dict[str, object]:
+        """A lease for the log, by the names that the record has for it."""
+        return {self._lease.owner: held.owner, self._lease.fence: held.fence}
 
     def _lost(self, key: str, held: Held) -> Condition:
         make: Callable[..., Condition] = self._table.roles["lease_lost"]
@@ -183,17 +188,25 @@ class Leases(Generic[Record]):
 
     # Settling.
 
-    def _settler(self, edge: Transition, actor: str) -> Callable[[Sequence[_Settling]], Any]:
-        async def settle(asked: Sequence[_Settling]) -> Sequence[int | Exception]:
-            return await self._settle(edge, actor, asked)
-
-        return settle
+    async def _settled(self, edge: Transition, asked: _Settling, actor: str) -> int:
+        """With others first; alone where somebody else has the row, so that nobody else waits for that."""
+        batches = self._settling.get((edge.target, actor))
+        if batches is None:
+            together = partial(self._settle, f"settle_{edge.name}", edge, actor)
+            alone = partial(self._settle, f"settle_{edge.name}_alone", edge, actor)
+            batches = Batch(together, lanes=2), Batch(alone, most=1, lanes=_PATIENT)
+            self._settling[edge.target, actor] = batches
+        try:
+            return await batches[0](asked)
+        except Locked:
+            return await batches[1](asked)
 
     async def _settle(
-        self, edge: Transition, actor: str, asked: Sequence[_Settling]
+        self, statement: str, edge: Transition, actor: str, asked: Sequence[_Settling]
     ) -> Sequence[int | Exception]:
+        told: dict[str, int | Exception] = {}
         try:
-            ended = await self._send(f"settle_{edge.name}", edge, actor, asked)
+            told.update(await self._send(statement, edge, actor, asked))
         except Unavailable as error:
             if error.unknown:
                 for each in asked:
@@ -204,13 +217,16 @@ class Leases(Generic[Record]):
             if len(asked) == 1:
                 return [error]
             # One of them has a value that the database refuses; the others are not to suffer for it.
-            return [(await self._settle(edge, actor, [each]))[0] for each in asked]
-        left = [each for each in asked if _mark(each) not in ended]
-        if left:
-            ended.update(await self._explain(edge, actor, left))
+            return [(await self._settle(statement, edge, actor, [each]))[0] for each in asked]
+        if left := [each for each in asked if _mark(each) not in told]:
+            try:
+                told.update(await self._explain(edge, left))
+            except Unavailable as error:
+                told.update((_mark(each), error) for each in left)
         for each in asked:
-            self._unsure.remove(_mark(each))
-        return [ended.get(_mark(each)) or _LeaseLost() for each in asked]
+            if not isinstance(told.get(_mark(each)), Unavailable):
+                self._unsure.remove(_mark(each))
+        return [told.get(_mark(each)) or _LeaseLost() for each in asked]
 
     async def _send(
         self, statement: str, edge: Transition, actor: str, asked: Sequence[_Settling]
@@ -242,9 +258,9 @@ class Leases(Generic[Record]):
         end = table.lifecycle.transition(edge.gives_up.transition).target
         return {f"{key} {fence}": end if key in given_up else edge.target for key, fence in moved.items()}
 
-    async def _explain(self, edge: Transition, actor: str, left: Sequence[_Settling]) -> dict[str, int]:
+    async def _explain(self, edge: Transition, left: Sequence[_Settling]) -> dict[str, int | Exception]:
         """Looks again at those that nothing was written for: locked by somebody, written before, or lost."""
-        table, ended = self._table, dict[str, int]()
+        table, told = self._table, dict[str, int | Exception]()
         rows = {
             str(row[0]): row for row in await table.run("holds", keys=[as_key(each.key) for each in left])
         }
@@ -257,11 +273,11 @@ class Leases(Generic[Record]):
                 continue
             state = table.rows.number[row[1]]
             if row[4] and row[2] == each.held.owner:
-                ended.update(await self._send(f"settle_{edge.name}_alone", edge, actor, [each]))
+                told[_mark(each)] = Locked("somebody else has it")
             elif state in possible and self._unsure.get(_mark(each)):
                 # The answer to an earlier attempt was lost, and that attempt had been carried out.
-                ended[_mark(each)] = state
-        return ended
+                told[_mark(each)] = state
+        return told
 
 
 class _LeaseLost(Exception):

@@ -56,7 +56,7 @@ class Moving(Generic[Record]):
         moved = await together(asked)
         if moved is None or moved.applied or moved.state != edge.source:
             return moved
-        # It is where it should be and did not move: somebody had it locked. Those who wait for that wait alone.
+        # It is where it should be and did not move: somebody had it locked. That is waited for alone.
         alone = self._alone.get((edge.name, actor))
         if alone is None:
             run = self._mover(self._patient(edge), edge, actor)

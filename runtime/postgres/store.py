@@ -22,7 +22,8 @@ from runtime.postgres.upkeep import Upkeep
 from runtime.store import Change, Compare, GuardBreach, Held, Moved, NoSuchEntity, Record
 from runtime.tables import Lifecycle, System, Transition
 
-PURGED_AT_ONCE = 1000
+PURGED_AT_ONCE = 5000
+"""Each look passes by all that ended since, so the looks are few."""
 
 
 class PostgresStore(Generic[Record]):

@@ -11,7 +11,7 @@ from runtime import log as events
 from runtime.call import Call
 from runtime.conditions import Condition
 from runtime.metrics import Metrics
-from runtime.postgres.database import Database, Unavailable, run
+from runtime.postgres.database import LONG_S, STATEMENT_S, Database, Unavailable, run
 from runtime.postgres.measures import Measures
 from runtime.postgres.rows import Rows, refused, storable
 from runtime.postgres.statements import Statement, statements
@@ -24,6 +24,8 @@ _OF_GUARDS = ("CH001", "CH002", "CH003")
 """What the triggers of the schema raise."""
 _OF_VALUES = ("22", "23", "54")
 """Classes of SQLSTATE that say that a value cannot be kept: it is wrong, unwanted, or too large."""
+_LONG = ("census", "purge")
+"""Statements that may take a while."""
 
 
 class Table(Generic[Record]):
@@ -54,7 +56,9 @@ class Table(Generic[Record]):
         """Runs a statement in a transaction of its own."""
         statement = self.statements[name]
         try:
-            return await self.database.fetch(statement.text, *self._arguments(statement, given))
+            arguments = self._arguments(statement, given)
+            timeout = LONG_S if name in _LONG else STATEMENT_S
+            return await self.database.fetch(statement.text, *arguments, timeout=timeout)
         except asyncpg.PostgresError as error:
             raise self.refusal(error) from None
 

@@ -96,5 +96,5 @@ def test_the_bare_table_is_drained_by_pgbench(server: Server) -> None:
     bare = Bare(server)
     for name in DRAINS:
         bare.prepare(aged=False)
-        bare.drain(name, 400)
-        assert bare.database.say("SELECT count(*) FROM bare WHERE state = 2") == "400"
+        rate = bare.drain(name, 400)
+        assert bare.database.say("SELECT count(*) FROM bare WHERE state = 2") == str(rate.count)

@@ -10,8 +10,11 @@ from generated.taskqueue.lifecycle import JOB
 from generated.taskqueue.messages import QUEUED, RUNNING
 from generated.taskqueue.system import SYSTEM
 from handlers.taskqueue.job import JobRecord
+from runtime.call import Call
+from runtime.log import Log
 from runtime.memory import MemoryStore
 from runtime.metrics import Metrics
+from runtime.tables import Event
 from tests.runtime.hand_world import HandWorld, make_call
 
 
@@ -29,6 +32,20 @@ def test_calls_are_counted_by_method_code_and_caller() -> None:
     assert value(metrics, "charter_calls_total", method="S.M", code="NOT_FOUND", caller="") == 1
     assert value(metrics, "charter_call_seconds_sum", method="S.M") == 0.75
     assert metrics.served == 3
+
+
+def test_events_are_counted_whatever_the_level() -> None:
+    """An event of the spec is counted whenever it is told, also where no line is written about it."""
+    metrics, world = Metrics(), HandWorld()
+    log = Log("test", "ERROR", world)
+    log.counts = metrics.events(["rare", "never"])
+    call = Call(world=world, log=log, caller="")
+    for _ in range(2):
+        call.tell(Event("rare", "INFO"), "it happened")
+    call.tell(Event("other", "INFO"), "not one of them")
+    assert value(metrics, "charter_events_total", event="rare") == 2
+    assert value(metrics, "charter_events_total", event="never") == 0
+    assert value(metrics, "charter_events_total", event="other") is None
 
 
 async def test_a_store_is_counted_when_somebody_looks() -> None:

@@ -3,131 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
-from typing import Any
+from contextlib import suppress
 
 import pytest
 
-from generated.orchestrator.errors import ServiceUnavailable
-from generated.orchestrator.lifecycle import JOB, JOB_COMPLETE, JOB_FAIL
+from generated.orchestrator.lifecycle import JOB, JOB_COMPLETE
 from generated.orchestrator.messages import QUEUED, RETRY, RUNNING, SUCCESS
 from generated.orchestrator.records import JobRecord
-from runtime.postgres import PostgresStore
 from runtime.store import Held
-from runtime.tables import Event
-from runtime.work import LeaseWorker, Outcome, Pace, Told
+from runtime.work import Outcome, Pace
 from tests.runtime.postgres.conftest import MakeKit, folder, kit, make_kit, server, url
 from tests.runtime.postgres.kit import Kit
+from tests.runtime.working import DONE, OWNER, PACE, SHORT, Works, at_once, for_ever, working
 
 __all__ = ["folder", "kit", "make_kit", "server", "url"]
-
-OWNER = "the worker"
-TOLD = Told(Event("started", "INFO"), Event("lost", "WARNING"))
-DONE = Outcome(JOB_COMPLETE, {"result": "1"})
-GIVEN_BACK = Outcome(JOB_FAIL, {"error": "given back"})
-UNSTORABLE = Outcome(JOB_FAIL, {"error": "not to be kept"}, final=True)
-PACE = Pace(slots=2, poll_s=0.02, lease_s=30, renew_s=10, grace_s=5)
-SHORT = Pace(slots=2, poll_s=0.02, lease_s=2, renew_s=0.2, grace_s=5)
-
-Perform = Callable[[JobRecord, Held], Awaitable[Outcome]]
-
-
-class Store:
-    """A real store whose answers a test may hold up or replace."""
-
-    def __init__(self, real: PostgresStore[JobRecord]) -> None:
-        self._real = real
-        self.failing = 0
-        self.tried = 0
-        self.arrives = asyncio.Event()
-        self.arrives.set()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._real, name)
-
-    async def acquire(self, *given: Any) -> JobRecord | None:
-        self._fail()
-        record = await self._real.acquire(*given)
-        if record is not None:
-            await self.arrives.wait()
-        return record
-
-    async def settle(self, *given: Any, **more: Any) -> int:
-        self._fail()
-        return await self._real.settle(*given, **more)
-
-    def _fail(self) -> None:
-        self.tried += 1
-        if self.failing:
-            self.failing -= 1
-            raise ServiceUnavailable
-
-
-class Works:
-    """A worker at work, and what it has run."""
-
-    def __init__(self, kit: Kit, perform: Perform, pace: Pace) -> None:
-        self.kit = kit
-        self.store = Store(kit.store)
-        self.runs: list[tuple[str, Held]] = []
-        self.at_once = self.most = 0
-        self.stopping = asyncio.Event()
-        self._perform = perform
-        assert JOB.lease is not None
-        self.worker: LeaseWorker[JobRecord] = LeaseWorker(
-            self.store, JOB.lease, JOB.key, OWNER, pace, self._run, GIVEN_BACK, UNSTORABLE, TOLD
-        )
-
-    async def _run(self, record: JobRecord, held: Held) -> Outcome:
-        self.runs.append((record.job_id, held))
-        self.at_once += 1
-        self.most = max(self.most, self.at_once)
-        try:
-            return await self._perform(record, held)
-        finally:
-            self.at_once -= 1
-
-    async def begun(self, count: int = 1) -> None:
-        """Waits until so many runs have begun."""
-        while len(self.runs) < count:
-            await asyncio.sleep(0.005)
-
-    async def until(self, key: str, *states: int) -> JobRecord:
-        """Waits until a job is in one of some states."""
-        while (job := await self.kit.job(key)).state not in states:
-            await asyncio.sleep(0.005)
-        return job
-
-    def losses(self) -> list[dict[str, Any]]:
-        return self.kit.lines.read_back("lost")
-
-
-@asynccontextmanager
-async def working(kit: Kit, perform: Perform, pace: Pace = PACE) -> AsyncIterator[Works]:
-    """A worker that is stopped at the end, if the test has not done so."""
-    made = Works(kit, perform, pace)
-    task = asyncio.create_task(made.worker.work(kit.call("worker"), made.stopping))
-    try:
-        async with asyncio.timeout(60):
-            yield made
-            made.stopping.set()
-            await task
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-
-
-async def at_once(_record: JobRecord, _held: Held) -> Outcome:
-    """A run that waits for nothing."""
-    return DONE
-
-
-async def for_ever(_record: JobRecord, _held: Held) -> Outcome:
-    """A run that does not end by itself."""
-    await asyncio.Event().wait()
-    return DONE
 
 
 @pytest.mark.req("ORC-127", "ORC-134", "ORC-130")
@@ -199,6 +88,48 @@ async def test_a_run_whose_lease_is_lost_is_stopped(make_kit: MakeKit) -> None:
     assert (await kit.job(job)).state == RUNNING
     (lost,) = works.losses()
     assert (lost["job_id"], lost["attempt"], lost["worker_id"]) == (job, 1, OWNER)
+
+
+@pytest.mark.req("ORC-136", "ORC-124")
+async def test_a_run_that_cannot_be_stopped_is_in_nobodys_way(make_kit: MakeKit) -> None:
+    """The same worker takes the entity again meanwhile, keeps the new lease, and only that run counts."""
+    kit, ends = await make_kit(LEASE_SECONDS=2.0), {1: asyncio.Event(), 2: asyncio.Event()}
+
+    async def perform(_record: JobRecord, held: Held) -> Outcome:
+        while not ends[held.fence].is_set():
+            with suppress(asyncio.CancelledError):
+                await ends[held.fence].wait()
+        return Outcome(JOB_COMPLETE, {"result": str(held.fence)})
+
+    job = (await kit.add(QUEUED)).job_id
+    async with working(kit, perform, SHORT) as works:
+        await works.begun()
+        for step in (
+            "lease_expiry = clock_timestamp() - interval '1 s'",
+            "state = 'RETRY', lease_owner = NULL, lease_expiry = NULL",
+            "state = 'QUEUED'",
+        ):
+            await kit.sql.execute(f"UPDATE jobs SET {step}")
+        await works.begun(2)
+        first = (await kit.job(job)).lease_expiry
+        ends[1].set()
+        while not works.losses():
+            await asyncio.sleep(0.01)
+        assert first is not None
+        while not await kit.sql.fetchval("SELECT clock_timestamp() > $1", first):
+            await asyncio.sleep(0.02)
+        ends[2].set()
+        assert (await works.until(job, SUCCESS)).result == "2"
+    assert [lost["attempt"] for lost in works.losses()] == [1]
+
+
+@pytest.mark.req("ORC-X06", "ORC-133")
+async def test_a_worker_that_waits_stops_at_once(kit: Kit) -> None:
+    """Its next look would be in an hour, and it is told to stop now."""
+    async with working(kit, at_once, Pace(3, 3600, 30, 10, 5)) as works:
+        while works.store.tried < 3:
+            await asyncio.sleep(0.01)
+        works.stopping.set()
 
 
 @pytest.mark.req("ORC-121", "ORC-016")
@@ -339,91 +270,3 @@ async def test_a_worker_that_is_cut_off_leaves_no_run_behind(kit: Kit) -> None:
     while works.at_once:
         await asyncio.sleep(0)
     assert (await kit.job(job)).state == RUNNING
-
-
-class Proxy:
-    """Stands between a store and its server. After a word it keeps all answers back; it can hang up."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self.word = b""
-        self.has_heard = False
-        self._writers: set[asyncio.StreamWriter] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    async def start(self) -> int:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        back, forth = await asyncio.open_connection("127.0.0.1", self._port)
-        self._writers |= {writer, forth}
-        self._tasks |= {
-            asyncio.create_task(self._pass(reader, forth, is_answer=False)),
-            asyncio.create_task(self._pass(back, writer, is_answer=True)),
-        }
-
-    async def _pass(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_answer: bool
-    ) -> None:
-        with suppress(OSError):
-            while data := await reader.read(65536):
-                if not is_answer:
-                    self.has_heard |= bool(self.word) and self.word in data
-                if not (is_answer and self.has_heard):
-                    writer.write(data)
-        writer.transport.abort()
-
-    def cut(self) -> None:
-        """Hangs up on everybody."""
-        self.word, self.has_heard = b"", False
-        for writer in self._writers:
-            writer.transport.abort()
-        self._writers.clear()
-
-    async def close(self) -> None:
-        self.cut()
-        await asyncio.gather(*self._tasks)
-        self._server.close()
-        await self._server.wait_closed()
-
-
-@pytest.mark.req("ORC-146")
-@pytest.mark.parametrize(
-    ("outcome", "word"),
-    [
-        (Outcome(JOB_COMPLETE, {"result": '"a word"'}), b"a word"),
-        (GIVEN_BACK, b"COMMIT"),
-        (UNSTORABLE, b"COMMIT"),
-    ],
-)
-async def test_an_answer_that_got_lost_is_looked_up(kit: Kit, outcome: Outcome, word: bytes) -> None:
-    """The outcome was written and the connection broke before the worker knew: it finds out."""
-    before, _, rest = kit.url.rpartition("@")
-    host, _, name = rest.partition("/")
-    proxy = Proxy(int(host.rpartition(":")[2]))
-    through = Kit(f"{before}@127.0.0.1:{await proxy.start()}/{name}")
-    await through.open()
-    job = (await kit.add(QUEUED)).job_id
-
-    async def perform(record: JobRecord, _held: Held) -> Outcome:
-        if record.job_id != job:
-            return DONE
-        proxy.word = word
-        return outcome
-
-    try:
-        async with working(through, perform, Pace(1, 0.02, 30, 10, 5)) as works:
-            while (await kit.job(job)).state in (QUEUED, RUNNING):
-                await asyncio.sleep(0.01)
-            proxy.cut()
-            other = (await kit.add(QUEUED)).job_id
-            while (await kit.job(other)).state in (QUEUED, RUNNING):
-                await asyncio.sleep(0.01)
-        assert works.losses() == []
-        assert [run for run, _ in works.runs] == [job, other]
-        assert len(await kit.edges(job)) == (5 if outcome.final else 4)
-    finally:
-        await through.close()
-        await proxy.close()

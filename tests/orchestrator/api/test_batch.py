@@ -97,7 +97,7 @@ def test_another_intent_in_a_batch_gets_the_first_job(api: Node, sql: Sql) -> No
     assert sql.job(got[0]["jobId"])["job_type"] == "echo"
 
 
-@pytest.mark.req("ORC-054", "ORC-003")
+@pytest.mark.req("ORC-054")
 def test_every_job_of_a_batch_is_run(stack: Stack) -> None:
     """A worker takes them like any others."""
     http = stack.api.http

@@ -25,9 +25,9 @@ from generated.orchestrator.messages import (
 )
 from tests.orchestrator.api.remote import METHODS, Remote
 from tests.orchestrator.conftest import NewDatabase
-from tests.orchestrator.stack import Node, Stack, new_key, submit
+from tests.orchestrator.stack import Node, Stack, new_key, submit, wait_until
 
-pytestmark = pytest.mark.req("ORC-032", "ORC-T29")
+pytestmark = pytest.mark.req("ORC-032")
 
 SPEC = yaml.safe_load((Path(__file__).parents[3] / "spec/orchestrator/callers.yaml").read_text())
 TOKENS = {name: secrets.token_urlsafe(32) for name in SPEC["principals"]}
@@ -281,7 +281,11 @@ def test_an_operator_purges_what_ended_long_ago(both: Stack, people: dict[str, h
     for wrong in ({"olderThanDays": 0}, {}, {"olderThanDays": -1}, {"olderThanDays": "1"}):
         refused = operator.post("/operator/purge", json=wrong)
         assert (refused.status_code, refused.json()["error"]["field"]) == (400, "olderThanDays")
-    assert operator.post("/operator/purge", json={"olderThanDays": 30}).json() == {"purged": 1}
+    # A row that another session has locked at the moment is left for the next purge.
+    purged = wait_until(
+        lambda: operator.post("/operator/purge", json={"olderThanDays": 30}).json()["purged"], "it is purged"
+    )
+    assert purged == 1
 
     assert client.get(f"/jobs/{old}").status_code == 404
     assert both.sql.history(old) == []

@@ -165,7 +165,7 @@ def test_any_api_goes_on_where_another_was_killed(fresh: Stack) -> None:
     assert len(fresh.sql.jobs(key)) == 1
 
 
-@pytest.mark.req("ORC-072", "ORC-003")
+@pytest.mark.req("ORC-072")
 def test_clients_that_repeat_through_crashes_never_make_two_jobs(fresh: Stack) -> None:
     """Many keys by many clients while the API is killed at random moments: as many rows as keys."""
     keys, kills = (500, 10) if DEEP else (100, 2)

@@ -186,7 +186,7 @@ def test_what_is_not_committed_is_not_shown(alone: Stack) -> None:
     assert get(alone.api.http, job_id)["status"] == "RUNNING"
 
 
-@pytest.mark.req("ORC-094", "ORC-024", "ORC-085")
+@pytest.mark.req("ORC-094")
 def test_a_job_whose_lease_has_ended_runs_until_the_reaper_comes(api: Node, sql: Sql) -> None:
     """Looking does not repair; there is no reaper here, so it stays as it is."""
     job_id = submit(api.http)

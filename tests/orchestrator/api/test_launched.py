@@ -41,7 +41,7 @@ async def test_without_anything_it_comes_with_its_own_database() -> None:
         assert [job.job_id for job in listed.jobs] == [answer.json()["jobId"]]
 
 
-@pytest.mark.req("ORC-T29", "ORC-032")
+@pytest.mark.req("ORC-032")
 async def test_certificates_prove_the_same_callers_over_both_transports(
     database: str, tmp_path: Path
 ) -> None:

@@ -185,7 +185,7 @@ def test_sessions_that_all_wait_do_not_hold_up_the_others_for_long(fragile: Stac
     wait_until(lambda: api.http.get(f"/jobs/{job_id}").status_code == 200, "it answers again")
 
 
-@pytest.mark.req("ORC-079", "ORC-005")
+@pytest.mark.req("ORC-079")
 def test_a_session_that_is_ended_before_its_commit_leaves_nothing(fragile: Stack) -> None:
     """503 and no row; the repeat stores the job."""
     api, key = fragile.api, new_key()

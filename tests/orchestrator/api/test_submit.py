@@ -131,7 +131,7 @@ def test_the_api_talks_to_postgresql_and_to_nobody_else(api: Node) -> None:
     assert outgoing == {database}
 
 
-@pytest.mark.req("ORC-078", "ORC-162", "ORC-048")
+@pytest.mark.req("ORC-078", "ORC-162")
 def test_fields_that_a_client_may_not_set_are_ignored(api: Node, sql: Sql) -> None:
     """Unknown fields change nothing: neither what the server decides, nor when the job is due."""
     chosen = str(uuid.uuid4())
@@ -238,15 +238,15 @@ def test_repeats_are_nothing_to_worry_about(api: Node) -> None:
     assert _failed_submits(api.http) == failed
 
 
-@pytest.mark.req("ORC-073", "ORC-104", "ORC-074")
+@pytest.mark.req("ORC-073", "ORC-104", "ORC-074", "ORC-X08")
 @pytest.mark.parametrize(("job_type", "payload"), [("other", {"n": 1}), ("echo", {"n": 2}), ("echo", {})])
 def test_another_intent_under_a_known_key_gets_the_first_job(
     api: Node, sql: Sql, job_type: str, payload: object
 ) -> None:
-    """One key is one job, whatever else comes under it. That is told in the log and changes nothing."""
+    """One key is one job, whatever else comes under it. That is told and counted, and changes nothing."""
     key = new_key()
     job_id = submit(api.http, "echo", {"n": 1}, key)
-    before = sql.job(job_id)
+    before, counted = sql.job(job_id), _reused(api.http)
 
     again = post(api.http, job_type, payload, key)
 
@@ -257,6 +257,7 @@ def test_another_intent_under_a_known_key_gets_the_first_job(
         lambda: [x for x in api.lines() if x["event"] == "key_reused" and x.get("job_id") == job_id], "told"
     )
     assert [line["level"] for line in told] == ["WARNING"]
+    assert _reused(api.http) == counted + 1
 
 
 @pytest.mark.req("ORC-073")
@@ -294,6 +295,12 @@ def _imported(errors: Path) -> list[str]:
     """The modules that a process with PYTHONPROFILEIMPORTTIME has imported."""
     lines = errors.read_text().splitlines()
     return [line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")]
+
+
+def _reused(http: httpx.Client) -> float:
+    lines = http.get("/metrics").text.splitlines()
+    (found,) = (line for line in lines if line.startswith('charter_events_total{event="key_reused"}'))
+    return float(found.rpartition(" ")[2])
 
 
 def _failed_submits(http: httpx.Client) -> float:

@@ -38,8 +38,8 @@ def shaken(own_server: EmbeddedPostgres, tmp_path: Path) -> Iterator[Crew]:
 @pytest.mark.req("ORC-119", "ORC-156", "ORC-120", "ORC-003", "ORC-144", "ORC-160")
 def test_when_nothing_fails_each_job_is_run_once(lone: Crew, server: EmbeddedPostgres) -> None:
     """Many workers compete for many jobs: one run for each job, and that is its first attempt."""
-    jobs = lone.put(count=JOBS, seconds=0.002)
     lone.work(*(f"worker-{number}" for number in range(WORKERS)), **CALM, WORKER_CONCURRENCY="3")
+    jobs = lone.put(count=JOBS, seconds=0.002)
     assert lone.ended() == {"SUCCESS": JOBS}
     runs = lone.stage.runs(BEGUN)
     assert sorted(run.job_id for run in runs) == sorted(jobs)
@@ -63,16 +63,16 @@ class Client(threading.Thread):
 
     def run(self) -> None:
         """Goes on until it is told that it is over; the job in hand is still submitted."""
-        number = 0
-        while not self.over.is_set():
-            key, payload = f"{self.name}-{number}", {"seconds": self._chance.choice((0, 0.01, 0.3))}
-            number += 1
-            while (job := self._submitted(payload, key)) is None:
-                self.refused += 1
-                time.sleep(0.05)
-            self.acknowledged[key] = job
-            time.sleep(0.02)
-        self._http.close()
+        with self._http:
+            number = 0
+            while not self.over.is_set():
+                key, payload = f"{self.name}-{number}", {"seconds": self._chance.choice((0, 0.01, 0.3))}
+                number += 1
+                while (job := self._submitted(payload, key)) is None:
+                    self.refused += 1
+                    time.sleep(0.05)
+                self.acknowledged[key] = job
+                time.sleep(0.02)
 
     def _submitted(self, payload: object, key: str) -> str | None:
         try:
@@ -83,7 +83,7 @@ class Client(threading.Thread):
         return str(answer.json()["jobId"]) if answer.status_code == 202 else None
 
 
-class Reaper:
+class Fate:
     """Kills at random moments, and brings back to life."""
 
     def __init__(self, crew: Crew, server: EmbeddedPostgres, chance: random.Random) -> None:
@@ -129,12 +129,12 @@ def test_whatever_is_killed_nothing_acknowledged_is_lost(shaken: Crew, own_serve
     clients = [Client(name, api.url, chance) for name in ("one", "another")]
     for client in clients:
         client.start()
-    reaper = Reaper(shaken, own_server, chance)
+    fate = Fate(shaken, own_server, chance)
     try:
         for kind in chance.sample(VICTIMS, len(VICTIMS)) * (KILLS // len(VICTIMS)):
-            reaper.strike(kind)
+            fate.strike(kind)
     finally:
-        reaper.revive()
+        fate.revive()
         for client in clients:
             client.over.set()
             client.join()
@@ -146,7 +146,7 @@ def test_whatever_is_killed_nothing_acknowledged_is_lost(shaken: Crew, own_serve
     wait_until(lambda: not shaken.states()["RUNNING"], "nothing runs")
     assert _alive(shaken.nodes)
     refused = sum(client.refused for client in clients)
-    print(f"killed {reaper.killed}, {refused} submits repeated: {verdict(shaken)}")
+    print(f"killed {fate.killed}, {refused} submits repeated: {verdict(shaken)}")
 
 
 def _alive(nodes: list[Node]) -> bool:

@@ -105,3 +105,16 @@ def test_a_worker_waits_for_a_database_that_is_not_there_yet(
     shaken.until(shaken.one(), "SUCCESS")
     assert node.http.get("/readyz").status_code == 200
     assert measured(node, "charter_leases_lost_total") == 0
+
+
+@pytest.mark.req("ORC-145", "ORC-133")
+def test_news_come_again_after_a_restart(shaken: Crew, own_server: EmbeddedPostgres) -> None:
+    """A worker that hardly ever looks is woken by each job, also after the database was away."""
+    (node,) = shaken.work("sleepy", **CALM, POLL_INTERVAL_MS="3600000")
+    shaken.until(shaken.one(), "SUCCESS")
+    own_server.stop(immediate=True)
+    back(shaken, own_server)
+    for _ in range(2):
+        shaken.until(shaken.one(), "SUCCESS")
+    assert node.stop() == 0, "nor does it keep a stop waiting"
+    assert [line["message"] for line in lines(node, "service_stopping")] == ["draining for at most 25 s"]

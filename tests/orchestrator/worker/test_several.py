@@ -87,7 +87,7 @@ def failed(crew: Crew, job: str, count: int) -> dict[str, Any]:
 
 @pytest.mark.req("ORC-X01", "ORC-148", "ORC-150")
 def test_a_job_type_may_have_a_policy_of_its_own(lone: Crew) -> None:
-    """SEND_EMAIL is tried five times more and waits from 10 s on, whatever holds for others; lost or failed."""
+    """SEND_EMAIL is tried five times more and waits from 10 s on, failed or lost, unlike others."""
     failing, other = lone.one("SEND_EMAIL"), lone.one("of no known type")
     (lost,) = lone.put("SEND_EMAIL", state="CREATED")
     lone.bring(lost, "QUEUED", "RUNNING")

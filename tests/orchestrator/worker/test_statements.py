@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
-from tests.orchestrator.processes import CALM, Crew, told
+from tests.orchestrator.processes import CALM, DEEP, Crew, told
 from tests.orchestrator.stack import Node, wait_until
 
 POLL_S = 0.2
@@ -78,7 +78,7 @@ def test_a_worker_needs_no_right_to_delete(spied: Crew) -> None:
     assert spied.ended(jobs) == {"SUCCESS": 12}
     spied.until(spied.one(fail=[1]), "SUCCESS")
     assert node.running
-    assert told(node, "transition", transition="complete", owner="humble")
+    assert told(node, "transition", transition="complete", lease_owner="humble")
 
 
 @pytest.mark.req("ORC-113", "ORC-157")
@@ -86,7 +86,7 @@ def test_dead_rows_do_not_stop_acquisition(spied: Crew, slow: Node) -> None:
     """While a transaction is held open that keeps all old versions alive, jobs are taken as before."""
     with Crew.session(spied.database) as other:
         other.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM jobs")
-        for _ in range(4):
+        for _ in range(130 if DEEP else 4):
             jobs = spied.put("echo", count=250)
             assert spied.ended(jobs) == {"SUCCESS": 250}
         assert other.value("SELECT count(*) FROM jobs") < spied.sql.count()

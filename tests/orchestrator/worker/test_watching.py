@@ -70,8 +70,8 @@ def test_each_transition_has_a_line_that_says_whose(crew: Crew, node: Node) -> N
     assert {line["job_id"] for line in seen} == jobs
     for line in seen:
         assert {"entity", "transition", "job_id", "from_status", "to_status", "caller"} <= line.keys()
-    for line in [each for each in seen if each["caller"] == "worker" and each["transition"] != "bury"]:
-        assert (line["owner"], line["fence"] > 0) == ("watched", True)
+    for line in [each for each in seen if each["caller"] == "worker"]:
+        assert (line["lease_owner"], line["attempt"] > 0) == ("watched", True)
     lost = told(node, "lease_lost")[0]
     assert (lost["worker_id"], lost["attempt"], lost["job_id"] in jobs) == ("watched", 1, True)
 

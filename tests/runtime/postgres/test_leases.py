@@ -426,9 +426,9 @@ async def test_renewals_and_results_at_the_same_moment_do_not_disturb_each_other
     for _ in range(30):
         await kit.add(QUEUED)
     jobs = [await take(kit) for _ in range(30)]
-    asked = []
-    for job in jobs:
-        asked.append(kit.store.renew(job.job_id, Held("w", 1)))
-        asked.append(settle(kit, job))
-    ended = await asyncio.gather(*asked)
-    assert ended[1::2] == [SUCCESS] * 30
+    renewing = [kit.store.renew(job.job_id, Held("w", 1)) for job in jobs]
+    settling = [settle(kit, job) for job in jobs]
+    _, ended = await asyncio.gather(
+        asyncio.gather(*renewing, return_exceptions=True), asyncio.gather(*settling)
+    )
+    assert ended == [SUCCESS] * 30

@@ -237,7 +237,8 @@ async def test_a_purge_takes_what_ended_long_ago(kit: Kit) -> None:
     waiting = await kit.add(QUEUED)
     for each in (old, waiting):
         await kit.sql.execute(
-            "UPDATE jobs SET updated_at = updated_at - interval '8 days' WHERE job_id = $1", each.job_id
+            "UPDATE jobs SET updated_at = updated_at - interval '8 days' WHERE job_id = $1",
+            each.job_id,
         )
     with pytest.raises(Condition):
         await kit.store.purge(7 * 86400, kit.call("worker"))
@@ -266,7 +267,7 @@ async def test_the_log_has_every_transition_and_no_payload(kit: Kit) -> None:
     assert held is not None
     told = [(each["transition"], each["job_id"]) for each in kit.lines.read_back("transition")]
     assert told == [(name, made.job_id) for name in ("create", "accept", "acquire")]
-    assert kit.lines.read_back("transition")[-1]["owner"] == "w"
+    assert kit.lines.read_back("transition")[-1]["lease_owner"] == "w"
     assert "marker-1" not in kit.lines.getvalue()
 
 
