@@ -28,14 +28,14 @@ def generate(session: nox.Session) -> None:
 
 @nox.session(python=False)
 def test(session: nox.Session) -> None:
-    """Check that nothing is stale, lint and test. With arguments: only pytest, with those."""
+    """Check that nothing is stale, lint and test. With arguments: only pytest, with those, such as --cov."""
     if session.posargs:
         run(session, "pytest", *session.posargs)
         return
     run(session, "python", "-m", "codegen", "generate", "--check", "--full")
     run(session, "python", "-m", "codegen", "review", "--check")
     run_linters(session)
-    run(session, "pytest", *PARALLEL, "--cov", "--cov-report=term")
+    run(session, "pytest", *PARALLEL)
 
 
 @nox.session(python=False)

@@ -10,9 +10,18 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from handlers.jobs.registry import Job, JobFailed, JobFatal, Output, find, find_or_any, job
+from handlers.jobs.registry import (
+    Job,
+    JobFailed,
+    JobFatal,
+    Output,
+    find,
+    find_or_any,
+    is_being_canceled,
+    job,
+)
 
-__all__ = ["Job", "JobFailed", "JobFatal", "Output", "find", "find_or_any", "job"]
+__all__ = ["Job", "JobFailed", "JobFatal", "Output", "find", "find_or_any", "is_being_canceled", "job"]
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")

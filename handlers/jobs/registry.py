@@ -144,3 +144,9 @@ async def _in_thread(function: Callable[[Job], object], given: Job) -> object:
     if error is not None:
         raise error
     return made
+
+
+def is_being_canceled() -> bool:
+    """Whether whoever runs a job is being stopped; a job may have canceled something of its own."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

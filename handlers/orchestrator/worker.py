@@ -11,7 +11,7 @@ from generated.orchestrator.lifecycle import JOB, JOB_COMPLETE, JOB_FAIL
 from generated.orchestrator.policy import ERROR_TEXT
 from generated.orchestrator.records import JobRecord
 from generated.orchestrator.settings import WorkerSettings
-from handlers.jobs import Job, JobFailed, JobFatal, find
+from handlers.jobs import Job, JobFailed, JobFatal, find, is_being_canceled
 from runtime.call import Call
 from runtime.store import Held, KeptStore
 from runtime.text import cut
@@ -72,7 +72,7 @@ class Worker:
         except BaseException as error:
             if isinstance(error, GeneratorExit):
                 raise
-            if isinstance(error, asyncio.CancelledError) and _is_being_canceled():
+            if isinstance(error, asyncio.CancelledError) and is_being_canceled():
                 raise
             if isinstance(error, TimeoutError) and limit.expired():
                 return _failed(f"{TIMED_OUT}: it took longer than {seconds:g} s")
@@ -87,9 +87,3 @@ def _failed(error: str, *, final: bool = False) -> Outcome:
     """A failed run with its error, as text that a database takes."""
     text = error.encode(errors="replace").decode().replace("\0", "")
     return Outcome(JOB_FAIL, {"error": cut(text, ERROR_TEXT)}, final=final)
-
-
-def _is_being_canceled() -> bool:
-    """Whether the run is being stopped, rather than a job having canceled something of its own."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

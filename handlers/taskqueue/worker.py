@@ -24,7 +24,7 @@ from generated.taskqueue.messages import (
 from generated.taskqueue.policy import DISPATCH_RETRY, STORED_TEXT
 from generated.taskqueue.services import CoordinatorInternalService
 from generated.taskqueue.settings import WorkerSettings
-from handlers.jobs import Job, JobFailed, Output, find_or_any
+from handlers.jobs import Job, JobFailed, Output, find_or_any, is_being_canceled
 from runtime.call import Call
 from runtime.conditions import Failure
 from runtime.text import cut
@@ -112,7 +112,7 @@ class Worker:
             report.outcome = JOB_OUTCOME_FAILED
             report.failure_reason, report.output_summary = _text(failed.reason), _text(failed.summary)
         except (Exception, SystemExit, asyncio.CancelledError) as error:
-            if isinstance(error, asyncio.CancelledError) and _is_being_canceled():
+            if isinstance(error, asyncio.CancelledError) and is_being_canceled():
                 raise
             report.outcome = JOB_OUTCOME_FAILED
             report.failure_reason = _text(f"{JOB_ERROR}: {type(error).__name__}: {error}")
@@ -156,9 +156,3 @@ class Worker:
 def _text(text: str) -> str:
     """What a job says, so that it can be sent: whole characters only, and not more than is kept."""
     return cut(text.encode(errors="replace").decode(), STORED_TEXT)
-
-
-def _is_being_canceled() -> bool:
-    """Whether the worker is being stopped, rather than a job having canceled something of its own."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
