@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 from bench.peers.bare import DRAINS, PGBENCH
 from bench.peers.contestants import PGQUEUER, PGQUEUER_100, PROCRASTINATE
@@ -51,7 +52,8 @@ def pickups(findings: Findings, palette: Palette) -> Figure | None:
                     label=contestant,
                 )
             axes.set_title(f"{name} table")
-            axes.set_xscale("log")
+            axes.set_xscale("log", base=2)
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _place: f"{value:g}"))
             axes.set_xlabel("ms")
         panels[0].set_ylabel("% of jobs started within")
         panels[0].legend(loc="lower right")

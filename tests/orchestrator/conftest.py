@@ -16,7 +16,8 @@ import asyncpg
 import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
-from tests.orchestrator.stack import Node, Sql, Stack
+from tests.orchestrator.sql import Sql
+from tests.orchestrator.stack import Node, Stack
 
 NewDatabase = Callable[[], str]
 

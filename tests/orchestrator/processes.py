@@ -21,7 +21,8 @@ from runtime.postgres import Database, PostgresStore
 from runtime.postgres.migrations import migrate
 from runtime.settings import read
 from runtime.world import RealWorld
-from tests.orchestrator.stack import Node, Sql, Stack, wait_until
+from tests.orchestrator.sql import Sql
+from tests.orchestrator.stack import Node, Stack, wait_until
 from tests.orchestrator.worker.stage import BEGUN, VARIABLE, Run, Stage
 
 STAGED = ("-m", "tests.orchestrator.worker.staged")

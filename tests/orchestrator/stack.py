@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import socket
@@ -10,17 +9,17 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-import asyncpg
 import httpx
 
 from generated.orchestrator.system import SYSTEM
 from runtime.launch import tether
+from tests.orchestrator.sql import Sql
 
 Seen = TypeVar("Seen")
 
@@ -63,103 +62,6 @@ def wait_until(
 def new_key(name: str = "key") -> str:
     """An idempotency key that nobody else uses."""
     return f"{name}-{uuid.uuid4()}"
-
-
-class Sql:
-    """One session of a database, for looking and for meddling; as nobody's actor unless a test says so."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self._runner = asyncio.Runner()
-        self._connection: asyncpg.Connection[Any] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def rows(self, text: str, *arguments: object) -> list[dict[str, Any]]:
-        """What a statement gives."""
-        return [dict(row) for row in self._run(text, *arguments)]
-
-    def row(self, text: str, *arguments: object) -> dict[str, Any]:
-        """The only row that a statement gives."""
-        (found,) = self.rows(text, *arguments)
-        return found
-
-    def value(self, text: str, *arguments: object) -> Any:
-        """The only value that a statement gives."""
-        (found,) = self.row(text, *arguments).values()
-        return found
-
-    def run(self, text: str) -> None:
-        """Runs any number of statements in one transaction."""
-        self._runner.run(self._execute(text))
-
-    def job(self, job_id: str) -> dict[str, Any]:
-        """The row of a job."""
-        return self.row("SELECT *, xmin::text, ctid::text FROM jobs WHERE job_id = $1", uuid.UUID(job_id))
-
-    def jobs(self, key: str) -> list[dict[str, Any]]:
-        """All rows under an idempotency key, of which there should never be two."""
-        return self.rows("SELECT * FROM jobs WHERE idempotency_key = $1", key)
-
-    def count(self) -> int:
-        """How many jobs there are."""
-        return int(self.value("SELECT count(*) FROM jobs"))
-
-    def history(self, job_id: str) -> list[dict[str, Any]]:
-        """Every state change of a job, oldest first."""
-        text = "SELECT * FROM job_transitions WHERE job_id = $1 ORDER BY number"
-        return self.rows(text, uuid.UUID(job_id))
-
-    def move(self, job_id: str, *states: str) -> None:
-        """Takes a job through states by legal edges, as a person with psql would."""
-        for state in states:
-            held = "'a-worker', clock_timestamp() + interval '1 hour'"
-            lease = held if state == "RUNNING" else "NULL, NULL"
-            self.run(
-                f"UPDATE jobs SET state = '{state}', (lease_owner, lease_expiry) = ROW({lease}),"
-                f" retry_count = retry_count + {int(state == 'RETRY')},"
-                f" attempt = attempt + {int(state == 'RUNNING')} WHERE job_id = '{job_id}'"
-            )
-
-    def close(self) -> None:
-        if self._connection is not None:
-            self._connection.terminate()
-            self._connection = None
-        self._runner.close()
-
-    def _run(self, text: str, *arguments: object) -> list[Any]:
-        return self._runner.run(self._fetch(text, *arguments))
-
-    async def _fetch(self, text: str, *arguments: object) -> list[Any]:
-        return list(await self._again_if_lost(lambda connection: connection.fetch(text, *arguments)))
-
-    async def _execute(self, text: str) -> None:
-        await self._again_if_lost(lambda connection: connection.execute(text))
-
-    async def _again_if_lost(self, work: Callable[[asyncpg.Connection[Any]], Awaitable[Any]]) -> Any:
-        """Does something once more where the server was restarted since the last time."""
-        connection = await self._connected()
-        in_transaction = connection.is_in_transaction()
-        try:
-            return await work(connection)
-        except (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError):
-            if in_transaction or not connection.is_closed():
-                raise
-            return await work(await self._connected())
-
-    async def _connected(self) -> asyncpg.Connection[Any]:
-        if self._connection is None or self._connection.is_closed():
-            self._connection = await asyncpg.connect(self.url)
-            await self._connection.set_type_codec(
-                "jsonb", schema="pg_catalog", encoder=json.dumps, decoder=json.loads
-            )
-        return self._connection
 
 
 class Node:

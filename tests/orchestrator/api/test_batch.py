@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.orchestrator.stack import Node, Sql, Stack, final, new_key, submit
+from tests.orchestrator.sql import Sql
+from tests.orchestrator.stack import Node, Stack, final, new_key, submit
 
 
 def request(count: int, **other: object) -> list[dict[str, Any]]:

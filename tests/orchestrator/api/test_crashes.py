@@ -11,10 +11,10 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
+from tests.orchestrator.sql import Sql
 from tests.orchestrator.stack import (
     DEEP,
     Node,
-    Sql,
     Stack,
     final,
     get,

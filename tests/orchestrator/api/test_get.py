@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 
-from tests.orchestrator.stack import DEEP, Node, Sql, Stack, final, get, new_key, post, submit
+from tests.orchestrator.sql import Sql
+from tests.orchestrator.stack import DEEP, Node, Stack, final, get, new_key, post, submit
 
 FIELDS = {"jobId", "jobType", "status", "createdAt", "updatedAt"}
 WAYS = {

@@ -14,9 +14,9 @@ import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
 from tests.orchestrator.conftest import make_database
+from tests.orchestrator.sql import Sql
 from tests.orchestrator.stack import (
     Node,
-    Sql,
     Stack,
     get,
     new_key,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from tests.orchestrator.stack import Node, Sql, Stack, final, get, new_key, submit
+from tests.orchestrator.sql import Sql
+from tests.orchestrator.stack import Node, Stack, final, get, new_key, submit
 
 pytestmark = pytest.mark.req("ORC-X03")
 

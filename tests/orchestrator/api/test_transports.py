@@ -22,7 +22,8 @@ from generated.orchestrator.messages import (
 )
 from runtime.conditions import Condition
 from tests.orchestrator.api.remote import METHODS, Remote
-from tests.orchestrator.stack import Node, Sql, Stack, final, get, new_key, submit
+from tests.orchestrator.sql import Sql
+from tests.orchestrator.stack import Node, Stack, final, get, new_key, submit
 
 SUBMIT, SUBMITS, GET, LIST, RETRY = (
     METHODS[f"JobsService.{name}"] for name in ("SubmitJob", "SubmitJobs", "GetJob", "ListJobs", "RetryJob")
