@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic
 
+from runtime import log as events
 from runtime.call import Call
 from runtime.conditions import Failure
 from runtime.eager import detached
@@ -90,6 +91,7 @@ class LeaseWorker(Generic[Record]):
         self._holdings: dict[tuple[str, int], _Holding] = {}
         self._next_look = 0.0
         self._is_over = False
+        self._is_cut_off = False
 
     async def work(self, call: Call, stopping: asyncio.Event) -> None:
         """Works until it is told to stop; then lets runs go on for the grace, and gives the others back."""
@@ -110,18 +112,25 @@ class LeaseWorker(Generic[Record]):
             asked = call.world.monotonic()
             try:
                 record = await self._store.acquire(self._owner, call)
-            except Failure:
-                # The store has told of it. Slots and workers must not all come back at the same moment.
+            except Failure as failure:
+                self._tell_once(failure, call)
+                # Slots and workers must not all come back at the same moment.
                 await call.world.sleep(call.world.uniform(pause / 2, pause))
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
                 continue
-            pause = _FIRST_PAUSE_S
+            pause, self._is_cut_off = _FIRST_PAUSE_S, False
             if record is None:
                 news = asyncio.ensure_future(self._store.awaited(self._until_next_look(call)))
                 await asyncio.wait({news, stopped}, return_when=asyncio.FIRST_COMPLETED)
                 news.cancel()
             else:
                 await self._hold(record, asked + self._pace.lease_s, call)
+
+    def _tell_once(self, failure: Failure, call: Call) -> None:
+        """Tells of an outage when the first slot meets it; the others would only say the same."""
+        if not self._is_cut_off:
+            self._is_cut_off = True
+            call.tell(events.ACQUIRE_FAILED, failure.message, worker_id=self._owner, grpc_code=failure.grpc)
 
     def _until_next_look(self, call: Call) -> float:
         """Seconds to wait. Slots that are idle look together, so that many of them ask no more than one."""

@@ -1,6 +1,6 @@
 """The environment of orchestrator: its variables, and the settings that each component takes from them.
 
-Generated from spec/orchestrator (sha256:5f438c6ce10fad02). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:ccd1c09b8a5c5eb3). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ VARIABLES: Final[Mapping[str, Variable]] = {
     "IDEMPOTENCY_STRICT": Variable(
         name="IDEMPOTENCY_STRICT",
         type="bool",
-        meaning="Whether a key with another job type or payload is refused instead of answered with its first job.",
+        meaning="Whether a known key with another job type or payload is refused.",
         default="false",
     ),
     "CREATED_GRACE_SECONDS": Variable(
@@ -212,7 +212,7 @@ class ApiSettings:
     """Largest body of a request."""
 
     idempotency_strict: bool
-    """Whether a key with another job type or payload is refused instead of answered with its first job."""
+    """Whether a known key with another job type or payload is refused."""
 
     created_grace_seconds: float
     """How long a job may be CREATED before the sweeper queues it."""

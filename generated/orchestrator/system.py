@@ -1,6 +1,6 @@
 """Everything the engine has to know of orchestrator.
 
-Generated from spec/orchestrator (sha256:5f438c6ce10fad02). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:ccd1c09b8a5c5eb3). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tables import System
 
 SYSTEM: Final = System(
     name="orchestrator",
-    digest="5f438c6ce10fad0292175ce045e619d6b7840fa5c9a71970e188abef0f330227",
+    digest="ccd1c09b8a5c5eb38436792f9ba777c9644b32085a8702034fa50dfe4e52b8ec",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

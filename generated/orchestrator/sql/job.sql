@@ -1,5 +1,5 @@
 -- Every statement that the engine sends about a job of orchestrator.
--- Generated from spec/orchestrator (sha256:5f438c6ce10fad02). Do not edit; run `nox -s generate`.
+-- Generated from spec/orchestrator (sha256:ccd1c09b8a5c5eb3). Do not edit; run `nox -s generate`.
 --
 -- The line above each statement has its name and what it takes, in order. Names in capitals are variables of
 -- the environment. Rows that are asked for by key are found by key: their state is compared with one that is

@@ -31,6 +31,7 @@ def node(name: str, variables: Mapping[str, str], logs: Path) -> NodeProcess:
         variables=variables,
         healthcheck=table.healthcheck,
         address=None,
+        url=None,
         metrics_port=None,
     )
     return NodeProcess(planned, base_environment(SYSTEM), logs)
