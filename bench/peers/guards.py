@@ -15,8 +15,8 @@ WITHOUT: Mapping[str, str] = {
     "without history": "without-history",
     "without all three": "without-all",
 }
-"""By name, the script that takes it away. What fences within the statements themselves stays: it costs
-nothing that could be measured, as the row is at hand by then."""
+"""By name, the script that takes it away. What fences within the statements themselves stays, and what that
+costs is not in these numbers."""
 _SLOTS = ours.SLOTS[100]
 
 

@@ -44,7 +44,7 @@ PICTURES = (
         "submits",
         "Submitting",
         "One producer process. The peers are called within it; so is our enqueue function. Over HTTP a call "
-        "goes through the API, which proves the caller, checks the request and commits twice.",
+        "goes through the API, which checks it, stores the job and then queues it.",
         peers_figures.submits,
     ),
     Picture(
