@@ -42,6 +42,8 @@ class Output:
     content: bytes = b""
     summary: str = ""
     value: Any = None
+    json: str = ""
+    """The value as JSON, where a function returned nothing else."""
 
 
 class JobFailed(Exception):
@@ -81,7 +83,8 @@ class Registered:
         if isinstance(made, Output) and isinstance(made.content, bytes):
             return made
         try:
-            return Output(json.dumps(made, allow_nan=False).encode(), value=made)
+            text = json.dumps(made, allow_nan=False)
+            return Output(text.encode(), value=made, json=text)
         except (TypeError, ValueError, RecursionError):
             raise TypeError(
                 f"the function of {self.job_type!r} must return an Output of bytes or a value that JSON can "

@@ -78,7 +78,7 @@ class Worker:
                 return _failed(f"{TIMED_OUT}: it took longer than {seconds:g} s")
             return _failed(f"{type(error).__name__}: {error}")
         try:
-            return Outcome(JOB_COMPLETE, {"result": json.dumps(output.value, allow_nan=False)})
+            return Outcome(JOB_COMPLETE, {"result": output.json or json.dumps(output.value, allow_nan=False)})
         except (TypeError, ValueError):
             return _failed(RESULT_NOT_JSON, final=True)
 

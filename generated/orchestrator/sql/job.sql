@@ -2,9 +2,9 @@
 -- Generated from spec/orchestrator (sha256:ccd1c09b8a5c5eb3). Do not edit; run `nox -s generate`.
 --
 -- The line above each statement has its name and what it takes, in order. Names in capitals are variables of
--- the environment. Rows that are asked for by key are found by key: their state is compared with one that is
--- given, so that no plan goes through all that are in that state instead. Whatever depends on time goes by
--- clock_timestamp(), because now() stands still within a transaction.
+-- the environment. Rows that are asked for by key are found by key: their state is compared by `IS TRUE`, which
+-- no index serves, so that no plan goes through all that are or were in that state instead. Whatever depends on
+-- time goes by clock_timestamp(), because now() stands still within a transaction.
 
 -- create(actor text, job_id uuid[], job_type text[], payload jsonb[], idempotency_key text[])
 -- Adds a job unless one has the same idempotency_key.
@@ -124,7 +124,7 @@ SET
     updated_at = given.moment
 FROM given, actor
 WHERE jobs.job_id = given.key
-    AND jobs.state = given.state
+    AND (jobs.state = given.state) IS TRUE
 RETURNING jobs.job_id;
 
 -- move_accept_relaxed(actor text, keys uuid[])
@@ -145,7 +145,7 @@ SET
     updated_at = given.moment
 FROM given, actor
 WHERE jobs.job_id = given.key
-    AND jobs.state = given.state
+    AND (jobs.state = given.state) IS TRUE
 RETURNING jobs.job_id;
 
 -- move_accept_shared(actor text, keys uuid[])
@@ -162,7 +162,7 @@ given AS MATERIALIZED (
 found AS MATERIALIZED (
     SELECT jobs.ctid AS place, given.moment
     FROM given JOIN jobs ON jobs.job_id = given.key
-    WHERE jobs.state = given.state
+    WHERE (jobs.state = given.state) IS TRUE
     FOR NO KEY UPDATE OF jobs SKIP LOCKED
 )
 UPDATE jobs
@@ -270,7 +270,7 @@ given AS MATERIALIZED (
 held AS MATERIALIZED (
     SELECT jobs.ctid AS place, given.moment, given.result
     FROM given JOIN jobs ON jobs.job_id = given.key
-    WHERE jobs.state = given.state
+    WHERE (jobs.state = given.state) IS TRUE
         AND jobs.lease_owner = given.owner
         AND jobs.attempt = given.fence
         AND jobs.lease_expiry > clock_timestamp()
@@ -307,7 +307,7 @@ SET
     result = given.result
 FROM given, actor
 WHERE jobs.job_id = given.key
-        AND jobs.state = given.state
+        AND (jobs.state = given.state) IS TRUE
         AND jobs.lease_owner = given.owner
         AND jobs.attempt = given.fence
         AND jobs.lease_expiry > clock_timestamp()
@@ -326,7 +326,7 @@ given AS MATERIALIZED (
 held AS MATERIALIZED (
     SELECT jobs.ctid AS place, given.moment, given.error
     FROM given JOIN jobs ON jobs.job_id = given.key
-    WHERE jobs.state = given.state
+    WHERE (jobs.state = given.state) IS TRUE
         AND jobs.lease_owner = given.owner
         AND jobs.attempt = given.fence
         AND jobs.lease_expiry > clock_timestamp()
@@ -366,7 +366,7 @@ SET
     last_error = coalesce(nullif(given.error, ''), 'LEASE_EXPIRED')
 FROM given, actor
 WHERE jobs.job_id = given.key
-        AND jobs.state = given.state
+        AND (jobs.state = given.state) IS TRUE
         AND jobs.lease_owner = given.owner
         AND jobs.attempt = given.fence
         AND jobs.lease_expiry > clock_timestamp()
@@ -426,7 +426,7 @@ given AS MATERIALIZED (
 failed AS MATERIALIZED (
     SELECT jobs.ctid AS place, clock_timestamp() AS moment
     FROM given JOIN jobs ON jobs.job_id = given.key
-    WHERE jobs.state = given.state
+    WHERE (jobs.state = given.state) IS TRUE
         AND (jobs.retry_count > CASE jobs.job_type WHEN 'SEND_EMAIL' THEN 5 ELSE $4::integer END OR given.final)
 )
 UPDATE jobs
@@ -454,7 +454,7 @@ SET
     updated_at = given.moment
 FROM given, actor
 WHERE jobs.job_id = given.key
-    AND jobs.state = given.state
+    AND (jobs.state = given.state) IS TRUE
 RETURNING jobs.job_id;
 
 -- move_requeue_shared(actor text, keys uuid[])
@@ -469,7 +469,7 @@ given AS MATERIALIZED (
 found AS MATERIALIZED (
     SELECT jobs.ctid AS place, given.moment
     FROM given JOIN jobs ON jobs.job_id = given.key
-    WHERE jobs.state = given.state
+    WHERE (jobs.state = given.state) IS TRUE
     FOR NO KEY UPDATE OF jobs SKIP LOCKED
 )
 UPDATE jobs
@@ -560,7 +560,7 @@ SET
     updated_at = given.moment
 FROM given, actor
 WHERE jobs.job_id = given.key
-    AND jobs.state = given.state
+    AND (jobs.state = given.state) IS TRUE
 RETURNING jobs.job_id;
 
 -- move_bury_shared(actor text, keys uuid[])
@@ -575,7 +575,7 @@ given AS MATERIALIZED (
 found AS MATERIALIZED (
     SELECT jobs.ctid AS place, given.moment
     FROM given JOIN jobs ON jobs.job_id = given.key
-    WHERE jobs.state = given.state
+    WHERE (jobs.state = given.state) IS TRUE
     FOR NO KEY UPDATE OF jobs SKIP LOCKED
 )
 UPDATE jobs
@@ -599,7 +599,7 @@ given AS MATERIALIZED (
 held AS MATERIALIZED (
     SELECT jobs.ctid AS place
     FROM given JOIN jobs ON jobs.job_id = given.key
-    WHERE jobs.state = given.state
+    WHERE (jobs.state = given.state) IS TRUE
         AND jobs.lease_owner = given.owner
         AND jobs.attempt = given.fence
         AND jobs.lease_expiry > clock_timestamp()
