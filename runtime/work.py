@@ -144,9 +144,7 @@ class LeaseWorker(Generic[Record]):
         key: str = getattr(record, self._key)
         fence: int = getattr(record, self._lease.fence)
         holding = self._holdings[key, fence] = _Holding(Held(self._owner, fence), ends)
-        noted = Call(
-            world=call.world, log=call.log, caller=call.caller, method=call.method, request_id=key
-        )
+        noted = Call(world=call.world, log=call.log, caller=call.caller, method=call.method, request_id=key)
         noted.fields = {self._key: key, self._lease.fence: fence, "worker_id": self._owner}
         try:
             outcome = await self._outcome(record, holding)
