@@ -81,7 +81,7 @@ class MemoryStore(Generic[Record]):
                     current_status=lifecycle.states[current],
                 )
             return Moved(False, current)
-        # A clock that steps back must not make a job start before it was created.
+        # A clock that steps back must not make an entity move before it was created.
         now = max([self._world.now_ms(), *(getattr(record, stamp) for stamp in self._stamps)])
         self._records[key] = replace(
             record,

@@ -52,7 +52,7 @@ class RealWorld:
         return random.uniform(low, high)
 
     def new_id(self) -> str:
-        # `uuid.uuid4` takes three times as long, and every job pays for it.
+        # `uuid.uuid4` takes three times as long, and every new entity pays for it.
         drawn = os.urandom(16).hex()
         variant = "89ab"[int(drawn[16], 16) & 3]
         return f"{drawn[:8]}-{drawn[8:12]}-4{drawn[13:16]}-{variant}{drawn[17:20]}-{drawn[20:]}"
