@@ -94,8 +94,8 @@ class Upkeep:
     async def _prepare(self) -> None:
         await migrate(self._database, self._system)
         self._ready = True
-        with suppress(Unavailable, asyncpg.PostgresError):
-            await self._count()
+        # Counting a large table takes a while, and nobody has to wait for it.
+        self._counting = asyncio.create_task(self._count())
         self._tell(STORE_READY, "the database has the schema")
 
     async def _prepare_later(self) -> None:
@@ -110,7 +110,7 @@ class Upkeep:
         began = loop.time()
         self._counted_until = began + _COUNT_EVERY_S
         try:
-            with suppress(Unavailable):
+            with suppress(Unavailable, asyncpg.PostgresError):
                 rows = {row[0]: (row[1], row[2]) for row in await self._table.run("census")}
                 self._table.measures.states = [
                     (lifecycle.entity, name, *rows.get(name, (0, 0.0))) for name in lifecycle.states.values()
