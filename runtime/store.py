@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from runtime.call import Call
-from runtime.tables import Transition
+from runtime.conditions import Failure
+from runtime.tables import Due, Shift, Transition
 
 Record = TypeVar("Record")
 Compare = Callable[[Record, Record], None]
@@ -158,6 +159,133 @@ class KeptStore(Store[Record], Protocol[Record]):
 
     async def awaited(self, timeout_s: float) -> bool:
         """Waits; True as soon as something may be there to be acquired."""
+        ...
+
+    async def problem(self) -> str | None:
+        """Why the store cannot be used now; None when it can."""
+        ...
+
+
+class Created(NamedTuple, Generic[Record]):
+    """What came of a wish to create: the record, whether it is new, and its place in the index it entered.
+
+    `record` is the one that was found where it is not new. `full` says that it was refused for lack of room.
+    """
+
+    record: Record
+    is_new: bool
+    position: int | None = None
+    full: bool = False
+
+
+class Settlement(NamedTuple):
+    """How the holder of a lease wants to leave it."""
+
+    key: str
+    target: int
+    held: Held
+    given: Mapping[str, str | None] = MappingProxyType({})
+    final: bool = False
+
+
+class Size(NamedTuple):
+    """How many are in an index, and for how long the oldest has been."""
+
+    count: int
+    oldest_s: float
+
+
+class IndexedStore(Store[Record], Protocol[Record]):
+    """Entities with the indexes that the spec declares, each change one step with all of them."""
+
+    async def create_or_find_all(self, records: Sequence[Record], call: Call) -> list[Created[Record]]:
+        """Adds each, or finds the one that has the same unique fields; every one of them by itself."""
+        ...
+
+    async def move_to(self, key: str, target: int, call: Call, **given: str) -> Moved:
+        """Moves an entity from whatever state it is in, if an edge leads from there to the target."""
+        ...
+
+    async def shift(
+        self, key: str, shift: Shift, call: Call, *, held: Held | None = None, **given: str
+    ) -> bool:
+        """Makes a change that leaves the state as it is; False where it does not apply."""
+        ...
+
+    async def claim(
+        self, holder: str, most: int, call: Call, *, offers: Collection[str] | None = None
+    ) -> list[Record]:
+        """Leases the next entities that the holder is able to take, in the order of the spec.
+
+        `offers` narrows what the holder is able to do; it never widens it.
+        """
+        ...
+
+    async def settle_all(self, asked: Sequence[Settlement], call: Call) -> list[int | Failure]:
+        """Leaves leases; for each the state it ended in, or why not (role lease_lost where it was another's)."""
+        ...
+
+    async def exchange(
+        self,
+        asked: Sequence[Settlement],
+        holder: str,
+        most: int,
+        call: Call,
+        *,
+        offers: Collection[str] | None = None,
+    ) -> tuple[list[int | Failure], list[Record]]:
+        """Leaves leases and takes new ones, in as few exchanges with the server as there can be."""
+        ...
+
+    async def renew(self, key: str, held: Held, seconds: float) -> datetime | None:
+        """Lets a lease end so many seconds from now; None when it has ended or is another's."""
+        ...
+
+    async def held_by(self, holder: str) -> set[str]:
+        """What is leased to a holder now."""
+        ...
+
+    async def sweep(self, change: Transition | Shift | None, due: Due, call: Call) -> int:
+        """Makes a change to some entities for which it is due; no change means that they are deleted."""
+        ...
+
+    async def find(
+        self,
+        *,
+        states: Collection[int] = (),
+        equal: Mapping[str, object] = MappingProxyType({}),
+        after: tuple[datetime, str] | None = None,
+        size: int = 50,
+    ) -> tuple[list[Record], tuple[datetime, str] | None]:
+        """A page of the listing, newest first, and where the next one begins; a page may be short."""
+        ...
+
+    async def history(self, key: str) -> list[Change]:
+        """Every state change of an entity that has been written to the history, oldest first."""
+        ...
+
+    async def sizes(self, index: str) -> dict[int, Size]:
+        """The sizes of an index, by the value of the enum in its key."""
+        ...
+
+    async def census(self) -> dict[int, int]:
+        """How many are in each state."""
+        ...
+
+    async def recent(self, metric: str) -> dict[tuple[str, ...], int]:
+        """What was counted within the window of a metric, by the values of its labels."""
+        ...
+
+    async def pause(self, value: int, *, paused: bool) -> None:
+        """Stops serving the entities of one value of the leased index, or goes on with it."""
+        ...
+
+    async def paused(self) -> set[int]:
+        """The values that are not served at present."""
+        ...
+
+    async def awaited(self, timeout_s: float) -> bool:
+        """Waits; True as soon as something may be there to be leased."""
         ...
 
     async def problem(self) -> str | None:

@@ -153,12 +153,24 @@ class GiveUp:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """An edge that the engine drives by the clock of the store; seconds are in variables."""
+    """A change that the engine drives by the clock of the store; numbers are in variables."""
 
-    at: str
+    at: str | None
     by: str
     every: str
     after: str | None = None
+    holder_in: int | None = None
+    """The state of the holder of the lease in which it is due at once."""
+    batch: str | None = None
+    gives: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A number that grows each time, rounded up, to what a variable says at most."""
+
+    times: float
+    most: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +187,43 @@ class Transition:
     stamps: tuple[str, ...] = ()
     sets: Mapping[str, object] = field(default_factory=dict)
     takes: Mapping[str, Take] = field(default_factory=dict)
+    copies: Mapping[str, str] = field(default_factory=dict)
+    clears: tuple[str, ...] = ()
+    grows: Mapping[str, Growth] = field(default_factory=dict)
     counts: str | None = None
     waits: Backoff | None = None
     gives_up: GiveUp | None = None
     due: Due | None = None
+    also_due: Due | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """A change that leaves the state as it is."""
+
+    name: str
+    states: frozenset[int]
+    actors: frozenset[str]
+    where: Mapping[str, int] = field(default_factory=dict)
+    stamps: tuple[str, ...] = ()
+    sets: Mapping[str, object] = field(default_factory=dict)
+    takes: Mapping[str, Take] = field(default_factory=dict)
+    clears: tuple[str, ...] = ()
+    fenced: bool = False
+    due: Due | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The entity that a lease is booked on, and what the two must have in common."""
+
+    entity: str
+    states: frozenset[int]
+    capacity: str
+    offers: str
+    needs: str
+    booked: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +235,86 @@ class Lease:
     expires: str
     fence: str
     seconds: str
+    """A variable, or a field of the record where it is in lower case."""
     oldest_by: str
+    index: str | None = None
+    first: tuple[int, ...] = ()
+    paused: str | None = None
+    holder: Holder | None = None
+    keeps_owner: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """An index that is also kept apart for each set of texts that occurs."""
+
+    by: str
+    key: str
+    known: str
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """A set of the keys of entities, kept in step with them by every script."""
+
+    key: str
+    states: frozenset[int]
+    score: str | None = None
+    only_if: str | None = None
+    only_unless: str | None = None
+    parts: Parts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A field of which no two entities share a value for some time."""
+
+    key: str
+    seconds: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outbox:
+    """A stream of all changes, and the tables that they are written to."""
+
+    stream: str
+    url: str
+    table: str
+    ended: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeptInRedis:
+    """Entities as hashes, and the names of all other keys."""
+
+    url: str
+    prefix: str | None
+    hash: str
+    sequence: str
+    trace: str | None = None
+    expires: str | None = None
+    unique: Mapping[str, Remembered] = field(default_factory=dict)
+    indexes: Mapping[str, Index] = field(default_factory=dict)
+    wakes: str | None = None
+    metrics: str | None = None
+    outbox: Outbox | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """What stands in for a field that was not given: a variable for each value of an enum field."""
+
+    by: str
+    of: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """How many an index may hold before no more are created."""
+
+    index: str
+    most: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +351,14 @@ class Lifecycle:
     record: type[Any] | None = None
     """What an entity is in Python, where a server keeps it."""
     kept: Kept | None = None
+    in_redis: KeptInRedis | None = None
+    copies: Mapping[str, str] = field(default_factory=dict)
+    """Fields that begin as another field does."""
+    fills: Mapping[str, Fill] = field(default_factory=dict)
+    refuses: Ceiling | None = None
+    deletion_due: Due | None = None
+    unless_holding: str | None = None
+    shifts: Mapping[str, Shift] = field(default_factory=dict)
     lease: Lease | None = None
     shown: Mapping[int, int] = field(default_factory=dict)
     """What outsiders are told of each state."""
