@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from codegen.diagnostics import Diagnostic, Place, SpecError, closest, suggest
-from codegen.language import FILES
+from codegen.language import FILES, OPTIONAL
 from codegen.rules import check
 from codegen.rules.shape import fit, repeated
 from codegen.source import Source, parse
@@ -38,6 +38,7 @@ def examine(folder: Path, base: Path | None = None) -> tuple[Spec | None, list[D
         complaints += found
         if loaded is not None:
             models[name] = loaded
+    models |= {name: FILES[name]() for name in OPTIONAL - sources.keys()}
     if len(models) < len(FILES):
         return None, complaints
     parts: dict[str, Any] = {**models}
@@ -52,6 +53,7 @@ def digest(models: dict[str, BaseModel]) -> str:
         name: model.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         for name, model in models.items()
     }
+    said = {name: words for name, words in said.items() if words or name not in OPTIONAL}
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
@@ -82,12 +84,13 @@ def _read(folder: Path, shown: str) -> tuple[dict[str, Source], list[Diagnostic]
 
 def _wrong_files(present: set[str], shown: str) -> Iterator[Diagnostic]:
     missing = [name for name in FILES if name not in present]
+    needed = [name for name in missing if name not in OPTIONAL]
     for stray in sorted(present - set(FILES)):
         place, message = Place(f"{shown}/{stray}.yaml", 1, 1), f"No spec has a file {stray}.yaml."
         yield Diagnostic(place, "E003", message, suggest(stray, missing or FILES))
         # A file with the wrong name is missing under its right one; that is no complaint of its own.
-        missing = [name for name in missing if name != closest(stray, missing)]
-    for name in missing:
+        needed = [name for name in needed if name != closest(stray, missing)]
+    for name in needed:
         hint = f"Create it, with '# yaml-language-server: $schema=../schema/{name}.schema.json' on top."
         place = Place(f"{shown}/{name}.yaml", 1, 1)
         yield Diagnostic(place, "E003", f"The file {name}.yaml is missing.", hint)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from codegen.emit.kept_entity import Column, KeptEntity
-from codegen.emit.records import kept_entities
+from codegen.emit.records import in_postgres
 from codegen.emit.sql import MIGRATIONS, entity_schema, guards
 from codegen.spec import Spec
 
@@ -32,14 +32,14 @@ def write_next(root: Path, old: Spec | None, new: Spec, title: str) -> Path | No
     """Writes the next migration of a system if it needs one; raises NotDerivable if a person must."""
     folder = root / MIGRATIONS / new.name
     known = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
-    if not kept_entities(new) and not (old and kept_entities(old)):
+    if not in_postgres(new) and not (old and in_postgres(old)):
         return None
     digest = schema_digest(new)
     if known and digest in _LEADS_TO.findall(known[-1].read_text(encoding="utf-8")):
         return None
     if not known or old is None:
         path = folder / "0001_initial.sql"
-        steps = [entity_schema(new, name) for name in kept_entities(new)]
+        steps = [entity_schema(new, name) for name in in_postgres(new)]
     else:
         slug = _SLUG.sub("_", title.lower()).strip("_") or "change"
         path = folder / f"{int(known[-1].name[:4]) + 1:04}_{slug}.sql"
@@ -56,7 +56,7 @@ def write_next(root: Path, old: Spec | None, new: Spec, title: str) -> Path | No
 
 def schema_digest(spec: Spec) -> str:
     """Tells schemas apart; a change of the spec that the database does not see leaves it as it is."""
-    lines = "\n".join(entity_schema(spec, name) for name in sorted(kept_entities(spec))).splitlines()
+    lines = "\n".join(entity_schema(spec, name) for name in sorted(in_postgres(spec))).splitlines()
     text = "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("--"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -65,7 +65,7 @@ def difference(old: Spec, new: Spec) -> tuple[list[str], list[str]]:
     """The steps from one schema to another, and what no rule can decide."""
     steps: list[str] = []
     problems: list[str] = []
-    before, after = kept_entities(old), kept_entities(new)
+    before, after = in_postgres(old), in_postgres(new)
     for name in before.keys() - after.keys():
         problems.append(f"{name} is kept no longer: say what becomes of its rows.")
     for name in after:

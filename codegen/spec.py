@@ -1,4 +1,4 @@
-"""A loaded spec: the eight files as models, where each thing stands, and an index over them."""
+"""A loaded spec: its files as models, where each thing stands, and an index over them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from codegen.language.deployments import Deployment, DeploymentsFile, Node
 from codegen.language.environment import EnvironmentFile, Variable
 from codegen.language.errors import Condition, ErrorsFile, Role
 from codegen.language.lifecycle import LifecycleFile
+from codegen.language.metrics import MetricsFile
 from codegen.language.services import Method, Service, ServicesFile
 from codegen.language.system import SystemFile
 from codegen.language.types import EnumType, MessageField, MessageType, TypesFile
@@ -76,6 +77,7 @@ class Spec:
     errors: ErrorsFile
     environment: EnvironmentFile
     deployments: DeploymentsFile
+    metrics: MetricsFile
     dropped: frozenset[str] = frozenset()
 
     @property

@@ -224,6 +224,8 @@ class Holder:
     offers: str
     needs: str
     booked: str
+    taken: str | None = None
+    """The key of the set of what was taken from a holder until it asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -529,3 +531,10 @@ class System:
     """Fields that hold JSON text, by their full names."""
     enum_prefixes: Mapping[str, str] = field(default_factory=dict)
     """What is left out of the values of an enum in JSON, by its full name."""
+    enum_spelling: Mapping[str, str] = field(default_factory=dict)
+    """Enums whose values are not in upper case in JSON, by their full names: `lower`."""
+
+    def word(self, enum: str, value: str) -> str:
+        """What JSON calls a value of an enum, which is given by its full name."""
+        short = value.removeprefix(self.enum_prefixes.get(enum, ""))
+        return short.lower() if self.enum_spelling.get(enum) == "lower" else short

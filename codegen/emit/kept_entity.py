@@ -66,15 +66,15 @@ class KeptEntity:
 
     @property
     def table(self) -> str:
-        return self.row.kept_in.table if self.row.kept_in else ""
+        return self.row.in_postgres.table if self.row.in_postgres else ""
 
     @property
     def history(self) -> str:
-        return self.row.kept_in.history if self.row.kept_in else ""
+        return self.row.in_postgres.history if self.row.in_postgres else ""
 
     @property
     def unique(self) -> tuple[str, ...]:
-        return tuple(sorted(self.row.kept_in.unique)) if self.row.kept_in else ()
+        return tuple(sorted(self.row.in_postgres.unique)) if self.row.in_postgres else ()
 
     @property
     def unique_text(self) -> str:

@@ -24,9 +24,9 @@ def emit() -> Iterator[Artefact]:
 _INTRODUCTION = """\
 # The spec language
 
-A spec is a folder of eight YAML files. Each is described below with every key that it may have; a key
-without a default must be there. Keys are always text, so `on` and `no` are names like any other; dates stay
-text too.
+A spec is a folder of eight YAML files, and a ninth, `metrics.yaml`, where something is measured over all
+processes. Each is described below with every key that it may have; a key without a default must be there.
+Keys are always text, so `on` and `no` are names like any other; dates stay text too.
 
 Generated from the models in `codegen/language/`. Do not edit; run `nox -s generate`.
 """

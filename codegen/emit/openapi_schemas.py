@@ -139,17 +139,13 @@ class Schemas:
     def _enum(self, name: str, enum: EnumType, rules: ItemRules | None, side: Side) -> Schema:
         hides_zero = (rules is not None and rules.specified) or (side == "response" and name in self._shown)
         values = [
-            value.removeprefix(enum.prefix or "")
+            enum.word(value)
             for value, member in enum.values.items()
             if not (hides_zero and member.number == 0)
             if rules is None or rules.one_of is None or value in rules.one_of
         ]
         found: Schema = {"type": "string", "enum": values}
-        told = [
-            f"{value.removeprefix(enum.prefix or '')}: {member.doc}"
-            for value, member in enum.values.items()
-            if member.doc
-        ]
+        told = [f"{enum.word(value)}: {member.doc}" for value, member in enum.values.items() if member.doc]
         text = "\n".join(filter(None, (enum.doc, *told)))
         return found | ({"description": text} if text else {})
 
@@ -210,7 +206,7 @@ class Schemas:
     def _default(self, row: MessageField, name: str) -> Any:
         default = row.rules.default
         enum = self._spec.enums.get(name)
-        return str(default).removeprefix(enum.prefix or "") if enum is not None else default
+        return enum.word(str(default)) if enum is not None else default
 
 
 def is_needed(spec: Spec, row: MessageField) -> bool:
@@ -250,7 +246,7 @@ def example(schema: Mapping[str, Any], components: Mapping[str, Schema], depth: 
         if word in schema:
             return schema[word]
     if "enum" in schema:
-        named = [each for each in schema["enum"] if not str(each).endswith("UNSPECIFIED")]
+        named = [each for each in schema["enum"] if not str(each).upper().endswith("UNSPECIFIED")]
         return (named or schema["enum"])[0]
     if "anyOf" in schema:
         return example(schema["anyOf"][0], components, depth)

@@ -25,6 +25,16 @@ def kept_entities(spec: Spec) -> dict[str, Entity]:
     return {name: row for name, row in spec.lifecycle.entities.items() if row.kept_in}
 
 
+def in_postgres(spec: Spec) -> dict[str, Entity]:
+    """The entities that PostgreSQL keeps."""
+    return {name: row for name, row in spec.lifecycle.entities.items() if row.in_postgres}
+
+
+def in_redis(spec: Spec) -> dict[str, Entity]:
+    """The entities that Redis keeps."""
+    return {name: row for name, row in spec.lifecycle.entities.items() if row.in_redis}
+
+
 def python_type(spec: Spec, row: MessageField) -> str:
     """The type of a record's field; states are numbers, as everywhere in Python."""
     known = "datetime" if row.type == "timestamp" else "int" if row.type in spec.enums else SCALARS[row.type]

@@ -10,7 +10,7 @@ from typing import Any
 from codegen.emit.artefact import Artefact, fill
 from codegen.emit.artefact import quoted_sql as quoted
 from codegen.emit.kept_entity import KeptEntity
-from codegen.emit.records import kept_entities
+from codegen.emit.records import in_postgres
 from codegen.language.lifecycle import Transition
 from codegen.spec import Spec
 
@@ -19,7 +19,7 @@ MIGRATIONS = "spec/migrations"
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:
-    kept = {name: KeptEntity(spec, name, row) for name, row in kept_entities(spec).items()}
+    kept = {name: KeptEntity(spec, name, row) for name, row in in_postgres(spec).items()}
     if not kept:
         return
     folder = f"generated/{spec.name}/sql"
@@ -39,7 +39,7 @@ def emit_migrations(spec: Spec, root: Path) -> Iterator[Artefact]:
 def schema(spec: Spec) -> str:
     """Everything that a fresh database needs."""
     return "\n".join(
-        (fill("sql/schema.sql.j2", spec), *(entity_schema(spec, name) for name in kept_entities(spec)))
+        (fill("sql/schema.sql.j2", spec), *(entity_schema(spec, name) for name in in_postgres(spec)))
     )
 
 

@@ -21,6 +21,9 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         enum_prefixes={
             _full_name(spec, name): row.prefix for name, row in spec.enums.items() if row.prefix is not None
         },
+        enum_spelling={
+            _full_name(spec, name): row.spelled for name, row in spec.enums.items() if row.spelled != "upper"
+        },
         **limits,
     )
     yield Artefact(f"generated/{spec.name}/system.py", text)

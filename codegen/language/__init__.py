@@ -13,6 +13,7 @@ from codegen.language.deployments import DeploymentsFile
 from codegen.language.environment import EnvironmentFile
 from codegen.language.errors import ErrorsFile
 from codegen.language.lifecycle import LifecycleFile
+from codegen.language.metrics import MetricsFile
 from codegen.language.services import ServicesFile
 from codegen.language.system import SystemFile
 from codegen.language.types import TypesFile
@@ -26,5 +27,9 @@ FILES: dict[str, type[BaseModel]] = {
     "errors": ErrorsFile,
     "environment": EnvironmentFile,
     "deployments": DeploymentsFile,
+    "metrics": MetricsFile,
 }
 """The files of a spec, in the order in which a reader should meet them."""
+
+OPTIONAL = frozenset({"metrics"})
+"""Files that a spec need not have; one that is not there says nothing."""

@@ -106,7 +106,7 @@ class Deployment(Part):
     command: str = Field(description="The one start command of each node; {node} is its name.")
     healthcheck: Timing
     slots: Slots | None = None
-    servers: dict[Literal["postgres"], UpperName] = Field(
+    servers: dict[Literal["postgres", "redis"], UpperName] = Field(
         default={}, description="Servers that are started with it unless the variable says where one is."
     )
     nodes: Annotated[dict[LowerName, Node], Field(min_length=1)]

@@ -24,6 +24,8 @@ Role = Literal[
     "method_not_allowed",
     "lease_lost",
     "store_unavailable",
+    "store_full",
+    "still_held",
 ]
 """Conditions that the engine itself raises; each that it may need has to have a name in the spec."""
 

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, StringConstraints, Tag
+from pydantic import Field
 
 from codegen.language.base import Doc, LowerName, MethodRef, Part, TypeName, UpperName
-
-KeyPattern = Annotated[
-    str,
-    StringConstraints(pattern=r"^[a-z][a-z0-9_]*(:([a-z][a-z0-9_]*|\{[a-z][a-z0-9_]*\}))*$"),
-    Field(
-        description="Name of a key in Redis; each {name} is a field of the record.",
-        examples=["tasks:{task_id}", "queue:{effective_priority}"],
-    ),
-]
+from codegen.language.keeping import Keeping, Kept, KeptInRedis, Lease
 
 Actors = Annotated[tuple[LowerName, ...], Field(description="Principals that may do it.")]
+
+
+class Due(Part):
+    """An edge that the engine drives by the clock of the store, all due entities in bounded batches."""
+
+    at: LowerName | None = Field(default=None, description="Record time at which it is due.")
+    after: UpperName | None = Field(default=None, description="The variable with the seconds to wait on top.")
+    holder_in: UpperName | None = Field(
+        default=None, description="It is due as soon as the holder of the lease is in this state."
+    )
+    by: LowerName = Field(description="The component whose node drives it; it acts as this principal.")
+    every: UpperName = Field(description="The variable with the seconds between two looks.")
+    batch: UpperName | None = Field(default=None, description="The variable with the most of one step.")
+    gives: dict[LowerName, str] = Field(default={}, description="What the edge takes when it is driven so.")
+
+
+class Growth(Part):
+    """A number that grows each time, rounded up."""
+
+    times: Annotated[float, Field(gt=1.0)]
+    most: UpperName = Field(description="The variable with the most it may become.")
 
 
 class Fill(Part):
@@ -95,27 +108,6 @@ class GiveUp(Part):
     )
 
 
-class Due(Part):
-    """An edge that the engine drives by the clock of the store, all due entities in bounded batches."""
-
-    at: LowerName | None = Field(default=None, description="Record time at which it is due.")
-    after: UpperName | None = Field(default=None, description="The variable with the seconds to wait on top.")
-    holder_in: UpperName | None = Field(
-        default=None, description="It is due as soon as the holder of the lease is in this state."
-    )
-    by: LowerName = Field(description="The component whose node drives it; it acts as this principal.")
-    every: UpperName = Field(description="The variable with the seconds between two looks.")
-    batch: UpperName | None = Field(default=None, description="The variable with the most of one step.")
-    gives: dict[LowerName, str] = Field(default={}, description="What the edge takes when it is driven so.")
-
-
-class Growth(Part):
-    """A number that grows each time, rounded up."""
-
-    times: Annotated[float, Field(gt=1.0)]
-    most: UpperName = Field(description="The variable with the most it may become.")
-
-
 class Transition(Part):
     """One edge of the lifecycle."""
 
@@ -157,128 +149,6 @@ class Shift(Part):
     clears: tuple[LowerName, ...] = ()
     fenced: bool = Field(default=False, description="Only the holder of the lease may do it.")
     due: Due | None = None
-
-
-class Holder(Part):
-    """The entity that a lease is booked on."""
-
-    entity: LowerName
-    in_: Annotated[tuple[UpperName, ...], Field(alias="in", min_length=1)] = Field(
-        description="The states in which it is given more."
-    )
-    capacity: LowerName = Field(description="Field of its record with the most leases it holds at a time.")
-    offers: LowerName = Field(description="Field of its record, a list of texts, with what it is able to do.")
-    needs: LowerName = Field(
-        description="Field of the leased entity, a list of texts, all of which it must offer."
-    )
-    booked: LowerName = Field(description="The index, a plain set, with what it holds.")
-
-
-class Lease(Part):
-    """Time-limited ownership. Who enters the state takes the lease; only its holder writes until it ends."""
-
-    state: UpperName
-    owner: LowerName = Field(description="Record field with the holder's name.")
-    expires: LowerName = Field(description="Record time at which it ends.")
-    fence: LowerName = Field(description="Record field that counts how often it was taken.")
-    seconds: UpperName | LowerName = Field(description="The variable, or the record field, with its length.")
-    oldest_by: LowerName = Field(description="Record time by which the next entity is chosen.")
-    first: tuple[UpperName, ...] = Field(
-        default=(), description="Values of the enum in the key of the index, in the order they are served."
-    )
-    index: LowerName | None = Field(default=None, description="The index whose entities are free.")
-    paused: KeyPattern | None = Field(
-        default=None, description="The set of those values that are not served at present."
-    )
-    holder: Holder | None = None
-    keeps_owner: bool = Field(
-        default=False, description="Whether ended entities still name their last holder."
-    )
-
-
-class Index(Part):
-    """A set of the keys of entities, kept in step with them by every script."""
-
-    key: KeyPattern
-    in_: Annotated[tuple[UpperName, ...], Field(alias="in", min_length=1)]
-    score: LowerName | None = Field(
-        default=None, description="Record time that orders it; without one it is a plain set."
-    )
-    only_if: LowerName | None = Field(default=None, description="Optional record field that must be set.")
-    only_unless: LowerName | None = Field(
-        default=None, description="Optional record field that must be unset."
-    )
-    parts: Parts | None = None
-
-
-class Parts(Part):
-    """An index that is also kept apart for each set of texts that occurs, so that one never hides another."""
-
-    by: LowerName = Field(description="Record field, a list of texts.")
-    key: KeyPattern = Field(description="Each {name} is a field; {signature} stands for the set of texts.")
-    known: KeyPattern = Field(description="The hash of all sets that occur, by signature.")
-
-
-class Remembered(Part):
-    """A field of which no two entities share a value for some time."""
-
-    key: KeyPattern
-    seconds: UpperName = Field(description="The variable with the seconds for which it is remembered.")
-
-
-class Outbox(Part):
-    """A stream of all changes, and the tables of another store that they are written to."""
-
-    stream: KeyPattern
-    url: UpperName = Field(description="The variable that says where the PostgreSQL server is.")
-    table: LowerName = Field(description="The table of all changes.")
-    ended: LowerName = Field(description="The table of the records of entities that ended.")
-    by: LowerName = Field(description="The component whose node writes them.")
-
-
-class KeptInRedis(Part):
-    """Entities as hashes, each change one script, with the indexes that are found below."""
-
-    store: Literal["redis"]
-    url: UpperName = Field(description="The variable that says where the server is.")
-    prefix: UpperName | None = Field(
-        default=None, description="The variable with what every key begins with."
-    )
-    hash: KeyPattern
-    sequence: LowerName = Field(description="Record field that counts the changes.")
-    trace: LowerName | None = Field(
-        default=None, description="Record field with the trace that it belongs to."
-    )
-    expires: UpperName | None = Field(
-        default=None, description="The variable with the seconds for which ended entities are kept."
-    )
-    unique: dict[LowerName, Remembered] = {}
-    indexes: dict[LowerName, Index] = {}
-    wakes: KeyPattern | None = Field(
-        default=None, description="The channel that is told when there is something to be leased again."
-    )
-    metrics: KeyPattern | None = Field(default=None, description="The hash in which scripts count.")
-    outbox: Outbox | None = None
-
-
-class Kept(Part):
-    """Where entities are kept, and what of it outlives every process."""
-
-    store: Literal["postgres"]
-    url: UpperName = Field(description="The variable that says where the server is.")
-    table: LowerName
-    history: LowerName = Field(description="The append-only table of all transitions.")
-    unique: tuple[LowerName, ...] = Field(default=(), description="Record fields that no two entities share.")
-
-
-def _which_store(value: Any) -> str:
-    said = value.get("store") if isinstance(value, dict) else getattr(value, "store", None)
-    return said if said in ("postgres", "redis") else "postgres"
-
-
-Keeping = Annotated[
-    Annotated[Kept, Tag("postgres")] | Annotated[KeptInRedis, Tag("redis")], Discriminator(_which_store)
-]
 
 
 class Overrides(Part):
@@ -327,7 +197,19 @@ class Entity(Part):
     create: Creation
     delete: Deletion | None = None
     transitions: dict[LowerName, Transition]
-    shifts: dict[LowerName, Shift] = {}
+    shifts: dict[LowerName, Shift] = Field(
+        default={}, description="Changes that leave the state as it is; Redis alone has them."
+    )
+
+    @property
+    def in_postgres(self) -> Kept | None:
+        """How PostgreSQL keeps it, if it does."""
+        return self.kept_in if isinstance(self.kept_in, Kept) else None
+
+    @property
+    def in_redis(self) -> KeptInRedis | None:
+        """How Redis keeps it, if it does."""
+        return self.kept_in if isinstance(self.kept_in, KeptInRedis) else None
 
 
 class LifecycleFile(Part):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, RootModel, StringConstraints
 
@@ -44,7 +44,15 @@ class EnumType(Part):
     doc: Doc | None = None
     values: Annotated[dict[UpperName, EnumValue], Field(min_length=1)]
     prefix: str | None = Field(default=None, description="Left out where the values are shown in JSON.")
+    spelled: Literal["upper", "lower"] = Field(
+        default="upper", description="How the values are spelled in JSON, queries and stores that hold text."
+    )
     reserved: Reserved = Reserved()
+
+    def word(self, value: str) -> str:
+        """What a value is called in JSON."""
+        short = value.removeprefix(self.prefix or "")
+        return short.lower() if self.spelled == "lower" else short
 
 
 class Bounds(Part):

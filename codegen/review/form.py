@@ -1,4 +1,4 @@
-"""The accepted form of a spec: its eight files as data in which equal meaning gives equal text."""
+"""The accepted form of a spec: its files as data in which equal meaning gives equal text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, RootModel
 
-from codegen.language import FILES
+from codegen.language import FILES, OPTIONAL
 from codegen.language.callers import CallersFile, Permission, Principal
 from codegen.language.deployments import Deployment, Node, Routing
 from codegen.language.environment import EnvironmentFile, Variable, VariableRule
@@ -74,14 +74,16 @@ def write(spec: Spec) -> Data:
 
 def read(data: Mapping[str, Any], folder: str) -> Spec:
     """The spec of a stored form; raises pydantic's ValidationError if the language does not know it."""
-    models = {name: model.model_validate_json(json.dumps(data.get(name))) for name, model in FILES.items()}
+    said = {name: data.get(name, {} if name in OPTIONAL else None) for name in FILES}
+    models = {name: model.model_validate_json(json.dumps(said[name])) for name, model in FILES.items()}
     parts: dict[str, Any] = {**models}
     return Spec(folder, {}, digest(models), **parts)
 
 
 def tree(spec: Spec) -> Data:
     """The form as a tree of names, in which a permission and a rule of variables stand under their name."""
-    return {name: _plain(getattr(spec, name)) for name in FILES}
+    form = {name: _plain(getattr(spec, name)) for name in FILES}
+    return {name: said for name, said in form.items() if said or name not in OPTIONAL}
 
 
 def leaves(value: Any, path: Path = ()) -> dict[Path, Any]:

@@ -32,6 +32,8 @@ ROLE_ARGUMENTS: dict[Role, tuple[str, ...]] = {
     "method_not_allowed": ("path", "method", "allowed"),
     "lease_lost": ("holder", "key"),
     "store_unavailable": (),
+    "store_full": ("entity", "limit"),
+    "still_held": ("entity", "key", "held"),
 }
 """What the engine knows when it raises the condition of a role."""
 
@@ -66,6 +68,11 @@ def needed_for(spec: Spec, role: Role) -> str | None:
         return " where entities are leased" if any(entity.lease for entity in kept) else None
     if role == "store_unavailable":
         return " where a server keeps entities" if kept else None
+    if role == "store_full":
+        return " where redis keeps entities" if any(entity.in_redis for entity in kept) else None
+    if role == "still_held":
+        held = any(entity.delete and entity.delete.unless_holding for entity in kept)
+        return " where something is not deleted while it holds leases" if held else None
     return ""
 
 

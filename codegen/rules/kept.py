@@ -113,8 +113,8 @@ def bad_server(spec: Spec) -> Iterator[Finding]:
 def table_twice(spec: Spec) -> Iterator[Finding]:
     first: dict[str, str] = {}
     for name, entity in spec.lifecycle.entities.items():
-        for word in ("table", "history") if entity.kept_in else ():
-            table, what = getattr(entity.kept_in, word), f"the {word} of a {name}"
+        for word in ("table", "history") if entity.in_postgres else ():
+            table, what = getattr(entity.in_postgres, word), f"the {word} of a {name}"
             if (other := first.setdefault(table, what)) != what:
                 place = spec.place("lifecycle", "entities", name, "kept_in", word)
                 yield Finding(
@@ -130,7 +130,7 @@ def table_twice(spec: Spec) -> Iterator[Finding]:
 )
 def bad_unique(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in records_of(spec):
-        for index, field in enumerate(entity.kept_in.unique if entity.kept_in else ()):
+        for index, field in enumerate(entity.in_postgres.unique if entity.in_postgres else ()):
             path = (name, "kept_in", "unique", index)
             place = spec.place("lifecycle", "entities", *path)
             if field not in record:

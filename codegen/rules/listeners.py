@@ -41,8 +41,16 @@ def bad_anonymous(spec: Spec) -> Iterator[Finding]:
 def idle_server(spec: Spec) -> Iterator[Finding]:
     for name, deployment in spec.deployments.root.items():
         for server, variable in deployment.servers.items():
-            kept = [row.kept_in for row in spec.lifecycle.entities.values() if row.kept_in]
-            known = list(dict.fromkeys(each.url for each in kept if str(each.store) == server))
+            known = list(dict.fromkeys(url for store, url in _servers(spec) if store == server))
             place = spec.place("deployments", name, "servers", server)
             lack = "where no entity is kept"
             yield from unknown(spec, place, f"The {server} server of '{name}' is at", variable, known, lack)
+
+
+def _servers(spec: Spec) -> Iterator[tuple[str, str]]:
+    """Each store that something is kept in, and the variable that says where it is."""
+    for entity in spec.lifecycle.entities.values():
+        if entity.kept_in:
+            yield entity.kept_in.store, entity.kept_in.url
+        if entity.in_redis and entity.in_redis.outbox:
+            yield "postgres", entity.in_redis.outbox.url

@@ -31,7 +31,7 @@ key_twice = _text(
 )
 wrong_files = _text(
     "E003",
-    "A file of the spec is missing, cannot be read, or is none of the eight.",
+    "A file of the spec is missing, cannot be read, or is none that a spec has.",
     wrong="# spec/locker/lifecycles.yaml",
     right="# spec/locker/lifecycle.yaml",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -24,10 +24,10 @@ _NOTHING = "-"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the numbers of an answer mean: which are times, and what is left out of the names of values."""
+    """What the numbers of an answer mean: which are times, and what the value of an enum is called."""
 
     times: frozenset[str]
-    prefixes: Mapping[str, str]
+    word: Callable[[str, str], str]
 
     @classmethod
     def of(cls, system: System) -> Reading:
@@ -37,7 +37,7 @@ class Reading:
             found.update(lifecycle.creation_stamps)
             for edge in lifecycle.edges.values():
                 found.update(edge.stamps)
-        return cls(frozenset(found), system.enum_prefixes)
+        return cls(frozenset(found), system.word)
 
 
 def show(answer: Message, reading: Reading) -> None:
@@ -99,8 +99,7 @@ def _one(field: FieldDescriptor, value: Any, reading: Reading) -> str:
         return _bytes(value)
     if field.enum_type is not None:
         known = field.enum_type.values_by_number.get(value)
-        prefix = reading.prefixes.get(field.enum_type.full_name, "")
-        return known.name.removeprefix(prefix) if known else str(value)
+        return reading.word(field.enum_type.full_name, known.name) if known else str(value)
     if field.type == FieldDescriptor.TYPE_BOOL:
         return "yes" if value else "no"
     if field.name in reading.times:

@@ -44,7 +44,7 @@ class Codec:
 
     def __init__(self, system: System) -> None:
         self._json_fields = system.json_fields
-        self._prefixes = system.enum_prefixes
+        self._word = system.word
         self._readers: dict[str, ReadMessage] = {}
         self._writers: dict[str, Write] = {}
 
@@ -81,8 +81,8 @@ class Codec:
             for field in each.fields:
                 found[field.name] = field.camelcase_name
                 if field.enum_type is not None:
-                    prefix = self._prefixes.get(field.enum_type.full_name, "")
-                    found.update((name, name.removeprefix(prefix)) for name in field.enum_type.values_by_name)
+                    enum = field.enum_type
+                    found.update((name, self._word(enum.full_name, name)) for name in enum.values_by_name)
                 if field.message_type is not None:
                     waiting.append(field.message_type)
         return {name: shown for name, shown in found.items() if name != shown}
@@ -188,7 +188,7 @@ class Codec:
         return shown_octets if field.type == FieldDescriptor.TYPE_BYTES else None
 
     def _names(self, enum: EnumDescriptor) -> dict[str, int]:
-        return enum_names(enum, self._prefixes.get(enum.full_name, ""))
+        return enum_names(enum, self._word)
 
 
 def descriptor_of(kind: type[Message]) -> Descriptor:

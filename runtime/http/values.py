@@ -137,9 +137,9 @@ def inline_json(value: Any) -> str:
         raise Misread(str(problem)) from None
 
 
-def enum_names(enum: EnumDescriptor, prefix: str) -> dict[str, int]:
+def enum_names(enum: EnumDescriptor, word: Callable[[str, str], str]) -> dict[str, int]:
     """The values of an enum by the names that JSON has for them."""
-    return {name.removeprefix(prefix): value.number for name, value in enum.values_by_name.items()}
+    return {word(enum.full_name, name): value.number for name, value in enum.values_by_name.items()}
 
 
 def choice(names: Mapping[str, int]) -> Read:

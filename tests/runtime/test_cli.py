@@ -278,7 +278,7 @@ def test_one_of_many_has_a_name(name: str, one: str) -> None:
 
 def test_an_answer_without_rows_says_so(odd: type[Message], capsys: pytest.CaptureFixture[str]) -> None:
     """An empty list is named, an empty text is a dash, and long bytes are cut."""
-    show(odd(photo=bytes(range(40))), Reading(frozenset(), {}))
+    show(odd(photo=bytes(range(40))), Reading(frozenset(), lambda _enum, value: value))
 
     shown = capsys.readouterr().out
     assert "spares: none" in shown
