@@ -12,48 +12,25 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
-import time
-from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
-from runtime.embedded import tied
 from runtime.embedded.programs import EmbeddedError, lent_user, program
+from runtime.embedded.server import LOOPBACK, EmbeddedServer
 
-LOOPBACK = "127.0.0.1"
 USER = "charter"
 DATABASE = "charter"
-_PATIENCE = 60.0
-_PAUSE = 0.02
 
 
-class EmbeddedPostgres:
-    """One server. Its data outlives it; a folder that a killed server left behind is simply used again."""
+class EmbeddedPostgres(EmbeddedServer):
+    """A PostgreSQL with one database and one user."""
 
-    def __init__(self, folder: Path, *, settings: Mapping[str, str] | None = None) -> None:
-        self.folder = folder.absolute()
-        self.port = 0
-        self._settings = dict(settings or {})
-        self._process: subprocess.Popen[bytes] | None = None
+    title = "PostgreSQL"
+    _at_once = signal.SIGQUIT
 
     @property
     def data(self) -> Path:
         """What PostgreSQL itself calls its data directory."""
         return self.folder / "data"
-
-    @property
-    def log(self) -> Path:
-        return self.folder / "server.log"
-
-    @property
-    def running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
-
-    @property
-    def pid(self) -> int | None:
-        """The process id of the server itself, not of one of its sessions."""
-        return self._process.pid if self._process is not None and self.running else None
 
     @property
     def url(self) -> str:
@@ -67,25 +44,14 @@ class EmbeddedPostgres:
     def prepare(self) -> None:
         """Makes the folder and an empty database cluster in it, unless it has one. Takes about a second."""
         program("postgres")
-        try:
-            self.folder.parent.mkdir(parents=True, exist_ok=True)
-            self.folder.mkdir(mode=0o700, exist_ok=True)
-        except OSError as error:
-            raise EmbeddedError(f"The data folder {self.folder} cannot be made: {error.strerror}.") from None
+        self._make_folder()
         self._forget_half_made()
         if not (self.data / "PG_VERSION").exists():
             self._make_cluster()
 
-    def start(self) -> str:
-        """Prepares, starts and waits until it answers; where it is."""
-        self.prepare()
-        self.spawn()
-        self.wait()
-        return self.url
-
     def spawn(self) -> None:
         """Starts the server and does not wait for it. It stops when the thread that calls this ends."""
-        self.port = self.port or _free_port()
+        self._take_port()
         settings = {
             "listen_addresses": LOOPBACK,
             "port": str(self.port),
@@ -94,59 +60,7 @@ class EmbeddedPostgres:
         }
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         command = [str(program("postgres")), "-D", str(self.data), *options]
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", tied.__file__, str(os.getpid()), lent_user(), *command],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=self.folder,
-                env=_environment(),
-                # Away from the terminal's group: Ctrl-C is for those that use the server, and then for it.
-                start_new_session=True,
-            )
-
-    def wait(self) -> None:
-        """Returns when the server answers; raises with the end of its log when it cannot be started."""
-        until = time.monotonic() + _PATIENCE
-        while not self._answers():
-            if not self.running:
-                raise EmbeddedError(self._why_not())
-            if time.monotonic() > until:
-                self.kill()
-                raise EmbeddedError(f"PostgreSQL did not answer within {_PATIENCE:g} s; see {self.log}.")
-            time.sleep(_PAUSE)
-
-    def stop(self, *, immediate: bool = False) -> None:
-        """Ends it: in order, or at once with the recovery left to the next start."""
-        if self._process is not None:
-            self._signal(signal.SIGQUIT if immediate else signal.SIGINT)
-            try:
-                self._process.wait(_PATIENCE)
-            except subprocess.TimeoutExpired:
-                self.kill()
-
-    def kill(self) -> None:
-        """Ends it as a crash would."""
-        if self._process is not None:
-            self._signal(signal.SIGKILL)
-            self._process.wait()
-
-    def restart(self, *, immediate: bool = False) -> None:
-        """Stops it and starts it again on the same port."""
-        self.stop(immediate=immediate)
-        self.spawn()
-        self.wait()
-
-    def remove(self) -> None:
-        """Stops it and deletes all its data."""
-        self.stop(immediate=True)
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _signal(self, number: int) -> None:
-        if (pid := self.pid) is not None:
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
+        self._run(command, _environment(), user=lent_user())
 
     def _make_cluster(self) -> None:
         making = self.folder / "making"
@@ -208,17 +122,9 @@ class EmbeddedPostgres:
         return self.running and subprocess.run(ready, check=False, env=_environment()).returncode == 0
 
     def _why_not(self) -> str:
-        lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        if any("lock file" in line and "already exists" in line for line in lines[-5:]):
+        if any("lock file" in line and "already exists" in line for line in self._said()):
             return f"The data folder {self.folder} is in use by another server. Stop that one first."
-        return "\n".join((f"PostgreSQL cannot be started in {self.folder}:", *lines[-5:]))
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        port: int = probe.getsockname()[1]
-        return port
+        return super()._why_not()
 
 
 def _environment() -> dict[str, str]:

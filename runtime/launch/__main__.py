@@ -20,6 +20,7 @@ from runtime.embedded.programs import data_folder
 from runtime.launch.deployment import PATIENCE, Launched, launched
 from runtime.launch.errors import LaunchError
 from runtime.launch.plan import settable
+from runtime.launch.replicas import WrongReplicas, counted_nodes
 from runtime.launch.view import View
 
 Work = Callable[[Launched], Awaitable[int]]
@@ -51,6 +52,13 @@ def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 help="A variable for every node that reads it; can be given again.",
             ),
             click.option(
+                "--replicas",
+                multiple=True,
+                metavar="NODE=COUNT",
+                callback=_counts,
+                help="How many processes a node has, 0 for none; --<node>s COUNT says the same.",
+            ),
+            click.option(
                 "--logs",
                 type=click.Path(file_okay=False, path_type=Path),
                 help="Folder for the logs, a file for each node; a new temporary one if not given.",
@@ -76,7 +84,21 @@ def _pairs(_context: click.Context, _parameter: click.Parameter, given: tuple[st
     return {name: value for name, _, value in (text.partition("=") for text in given)}
 
 
-@command.command(cls=DeploymentCommand)
+def _counts(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, int]:
+    found = _pairs(context, parameter, given)
+    if wrong := [f"{name}={count}" for name, count in found.items() if not count.isdecimal()]:
+        raise click.BadParameter(f"{wrong[0]!r} is not NODE=COUNT.")
+    return {name: int(count) for name, count in found.items()}
+
+
+class LaunchCommand(DeploymentCommand):
+    """A command that takes `--<node>s 2` for `--replicas <node>=2`, for every node of the deployment."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, counted_nodes(args))
+
+
+@command.command(cls=LaunchCommand)
 @click.option(
     "--ports",
     type=click.Choice(["spec", "auto"]),
@@ -90,6 +112,7 @@ def up(
     ports: Literal["spec", "auto"],
     tls: str,
     settings: dict[str, str],
+    replicas: dict[str, int],
     logs: Path | None,
     patience: float,
 ) -> None:
@@ -107,8 +130,9 @@ def up(
         await view.watch(deployment)
         return 0
 
-    deployment = launched(
-        str(chosen),
+    deployment = _launched(
+        chosen,
+        replicas,
         ports=ports,
         tls=tls == "on",
         settings={**found, **settings},
@@ -121,9 +145,16 @@ def up(
     sys.exit(asyncio.run(supervise(deployment, work, view)))
 
 
-@command.command(cls=DeploymentCommand)
+@command.command(cls=LaunchCommand)
 @launch_options
-def demo(chosen: Chosen, tls: str, settings: dict[str, str], logs: Path | None, patience: float) -> None:
+def demo(
+    chosen: Chosen,
+    tls: str,
+    settings: dict[str, str],
+    replicas: dict[str, int],
+    logs: Path | None,
+    patience: float,
+) -> None:
     """Bring a deployment up on free ports, show what its system does, and take it down."""
     console = Console()
     try:
@@ -139,8 +170,9 @@ def demo(chosen: Chosen, tls: str, settings: dict[str, str], logs: Path | None, 
             outcome: int = await show(client, console)
         return outcome
 
-    deployment = launched(
-        str(chosen),
+    deployment = _launched(
+        chosen,
+        replicas,
         ports="auto",
         tls=tls == "on",
         settings=settings,
@@ -154,6 +186,13 @@ def demo(chosen: Chosen, tls: str, settings: dict[str, str], logs: Path | None, 
     elif deployment.logs is not None and logs is None:
         shutil.rmtree(deployment.logs)
     sys.exit(code)
+
+
+def _launched(chosen: Chosen, replicas: dict[str, int], **options: Any) -> Launched:
+    try:
+        return launched(str(chosen), replicas=replicas, **options)
+    except WrongReplicas as error:
+        raise click.UsageError(str(error)) from None
 
 
 async def supervise(deployment: Launched, work: Work, view: View) -> int:

@@ -14,10 +14,11 @@ from typing import Literal, Self
 from runtime.client import Client
 from runtime.launch import health
 from runtime.launch.errors import LaunchError, NodeDied, NotHealthy
-from runtime.launch.plan import LOOPBACK, addresses, base_environment, check_settings, plan, urls
+from runtime.launch.plan import addresses, base_environment, check_settings, plan, urls
 from runtime.launch.ports import Ports
 from runtime.launch.process import NodeProcess
 from runtime.launch.proof import Proof, make_proof
+from runtime.launch.replicas import with_replicas
 from runtime.launch.servers import Servers
 from runtime.systems import find_deployment
 
@@ -39,6 +40,7 @@ def launched(
     logs: Path | None = None,
     keep_logs: bool = False,
     data: Path | None = None,
+    replicas: Mapping[str, int] | None = None,
     patience: float = PATIENCE,
     tell: Tell | None = None,
 ) -> Launched:
@@ -46,7 +48,8 @@ def launched(
 
     `name` is `<system>.<deployment>`. Logs go to the folder that is given, or to a temporary one; that is
     removed again unless it is to be kept. `data` is for servers that are started with the deployment; without
-    it their data is gone with them.
+    it their data is gone with them. `replicas` says how many processes a node has where that is not what
+    the spec says; none leaves it out.
     """
     return Launched(
         name,
@@ -56,6 +59,7 @@ def launched(
         logs=logs,
         keep_logs=keep_logs,
         data=data,
+        replicas=replicas or {},
         patience=patience,
         tell=tell,
     )
@@ -74,11 +78,13 @@ class Launched:
         logs: Path | None,
         keep_logs: bool,
         data: Path | None,
+        replicas: Mapping[str, int],
         patience: float,
         tell: Tell | None,
     ) -> None:
         self.name = name
-        self.system, self.deployment = find_deployment(name)
+        self.system, declared = find_deployment(name)
+        self.deployment = with_replicas(declared, replicas)
         self.processes: dict[str, NodeProcess] = {}
         self.logs = logs
         self._keep_logs = keep_logs
@@ -99,7 +105,7 @@ class Launched:
             self._prepare()
             for process in self.processes.values():
                 await process.start()
-                self._tell(_started(process))
+                self._tell(process.told())
             await self._all_healthy(self.processes)
         except BaseException as error:
             await self._leave(error)
@@ -285,15 +291,3 @@ class Launched:
             wave = [each for each in left if each.planned.node not in called] or left
             yield wave
             left = [each for each in left if each not in wave]
-
-
-def _started(process: NodeProcess) -> str:
-    planned = process.planned
-    told = [f"pid {process.pid}"]
-    if planned.address is not None:
-        told.append(f"listens on {planned.address}")
-    if planned.url is not None:
-        told.append(f"HTTP on {planned.url}")
-    if planned.metrics_port is not None:
-        told.append(f"metrics on {LOOPBACK}:{planned.metrics_port}")
-    return f"{process.name}: {', '.join(told)}"

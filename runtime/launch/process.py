@@ -14,7 +14,7 @@ from pathlib import Path
 
 from runtime.launch import tether
 from runtime.launch.errors import NodeDied
-from runtime.launch.plan import Planned
+from runtime.launch.plan import LOOPBACK, Planned
 from runtime.log import SERVICE_READY
 
 _TAIL_BYTES = 65536
@@ -101,6 +101,17 @@ class NodeProcess:
     async def ended(self) -> int | None:
         """Waits for its end; its exit code."""
         return None if self._process is None else await self._process.wait()
+
+    def told(self) -> str:
+        """What a user wants to know of it once it is started."""
+        planned, found = self.planned, [f"pid {self.pid}"]
+        if planned.address is not None:
+            found.append(f"listens on {planned.address}")
+        if planned.url is not None:
+            found.append(f"HTTP on {planned.url}")
+        if planned.metrics_port is not None:
+            found.append(f"metrics on {LOOPBACK}:{planned.metrics_port}")
+        return f"{self.name}: {', '.join(found)}"
 
     def last_lines(self, count: int = 8) -> list[str]:
         """The end of its log, and of what it wrote to standard error."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import tempfile
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Protocol
 
@@ -41,12 +42,20 @@ class Proof(Protocol):
 def make_proof(system: System, deployment: Deployment, *, tls: bool) -> Proof:
     """Fresh proofs for one run of a deployment.
 
-    One that lets somebody in without proof does so on this machine only, and in the clear: then nobody needs
-    an authority of this run to call it, and the others prove themselves by token.
+    One that listens on this machine only speaks in the clear: then nobody needs an authority of this run to
+    call it, and callers prove themselves by token, if they have to prove anything at all.
     """
-    listeners = [(node.anonymous, node.http) for node in deployment.nodes.values()]
-    is_open = any(who or (http is not None and http.anonymous) for who, http in listeners)
-    return Certificates(system, deployment) if tls and not is_open else Tokens(system)
+    return Certificates(system, deployment) if tls and not _is_local(deployment) else Tokens(system)
+
+
+def _is_local(deployment: Deployment) -> bool:
+    listeners = (
+        host
+        for node in deployment.nodes.values()
+        for host in (node.bind_host, node.http.host if node.http is not None else None)
+        if host is not None
+    )
+    return all(host == "localhost" or ip_address(host).is_loopback for host in listeners)
 
 
 class Tokens:

@@ -13,7 +13,7 @@ from runtime.launch.errors import LaunchError
 from runtime.tables import Deployment
 
 if TYPE_CHECKING:
-    from runtime.embedded.postgres import EmbeddedPostgres
+    from runtime.embedded.server import EmbeddedServer
 
 Tell = Callable[[str], None]
 
@@ -25,11 +25,11 @@ class Servers:
         self._deployment = deployment
         self._folder = folder
         self._tell = tell
-        self._running: dict[str, EmbeddedPostgres] = {}
+        self._running: dict[str, EmbeddedServer] = {}
         self._temporary: Path | None = None
 
-    def __getitem__(self, name: str) -> EmbeddedPostgres:
-        """A server that was started for this run, such as `postgres`."""
+    def __getitem__(self, name: str) -> EmbeddedServer:
+        """A server that was started for this run, by the name that the deployment has for its kind."""
         return self._running[name]
 
     @property
@@ -39,14 +39,14 @@ class Servers:
 
     async def start(self, settings: Mapping[str, str]) -> dict[str, str]:
         """Starts what no variable names; the variables that say where they are."""
-        from runtime.embedded.postgres import EmbeddedPostgres
+        from runtime.embedded.kinds import KINDS
         from runtime.embedded.programs import EmbeddedError
 
         found: dict[str, str] = {}
         for name, variable in self._deployment.servers.items():
             if settings.get(variable):
                 continue
-            server = EmbeddedPostgres(self._data_folder() / name)
+            server = KINDS[name](self._data_folder() / name)
             try:
                 await asyncio.to_thread(server.prepare)
                 # From the thread of the event loop: the server stops when the thread that started it ends.

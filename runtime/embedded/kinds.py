@@ -1,0 +1,11 @@
+"""Every kind of server that can be started with a deployment, by its name in deployments.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.embedded.redis import EmbeddedRedis
+from runtime.embedded.server import EmbeddedServer
+
+KINDS: Mapping[str, type[EmbeddedServer]] = {"postgres": EmbeddedPostgres, "redis": EmbeddedRedis}
