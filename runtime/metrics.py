@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from bisect import bisect_left
 from collections import Counter as Counts
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Protocol
 
-from prometheus_client import CollectorRegistry, Counter, start_http_server
+from prometheus_client import CollectorRegistry, Counter, generate_latest, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 Count = Callable[[str, str, float], None]
 """Takes the code, the caller and the seconds of a finished call."""
 
+Refresh = Callable[[], Awaitable[None]]
+"""Reads anew what a collector tells, without ever failing."""
+
+_PATIENCE_S = 2.0
+"""How long a scrape waits for what has to be read from elsewhere; then it tells what is known."""
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 
@@ -32,6 +39,9 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self._refreshes: list[Refresh] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.registry.register(_Beforehand(self._refresh_from_thread))
         self._tallies = _CallCollector()
         self.registry.register(self._tallies)
         self._transitions = Counter(
@@ -72,8 +82,32 @@ class Metrics:
         """Adds the states that a store holds; they are counted when somebody looks."""
         self.registry.register(_StateCollector(source))
 
+    def add(self, collector: Collector, refresh: Refresh) -> None:
+        """Adds what is read from elsewhere whenever somebody looks."""
+        self._refreshes.append(refresh)
+        self.registry.register(collector)
+
+    async def text(self) -> bytes:
+        """All of it in Prometheus' form."""
+        await self._refresh()
+        return generate_latest(self.registry)
+
+    async def _refresh(self) -> None:
+        if self._refreshes:
+            await asyncio.wait(
+                [asyncio.ensure_future(each()) for each in self._refreshes], timeout=_PATIENCE_S
+            )
+
+    def _refresh_from_thread(self) -> None:
+        """The port of its own is served by threads, but whatever is read is read by the loop."""
+        if self._loop is None or not self._refreshes or self._loop is _running_loop():
+            return
+        with suppress(TimeoutError, RuntimeError):
+            asyncio.run_coroutine_threadsafe(self._refresh(), self._loop).result(2 * _PATIENCE_S)
+
     def serve(self, port: int) -> Callable[[], None]:
         """Offers the metrics on a port; returns what stops it."""
+        self._loop = _running_loop()
         server, thread = start_http_server(port, registry=self.registry)
 
         def stop() -> None:
@@ -82,6 +116,24 @@ class Metrics:
             thread.join()
 
         return stop
+
+
+class _Beforehand(Collector):
+    """Tells nothing. It was registered first, so it is asked before all others."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        self._act = act
+
+    def collect(self) -> Iterator[Metric]:
+        self._act()
+        return iter(())
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 @dataclass(slots=True)

@@ -11,9 +11,10 @@ from importlib.resources import files
 from typing import Any
 
 import orjson
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from runtime.http.answers import Answer, answer
+from runtime.metrics import Metrics
 
 Problem = Callable[[], Awaitable[str | None]]
 """Says why a node cannot do its work now; None if it can."""
@@ -45,7 +46,7 @@ class Readiness:
             return f"nothing is known after {_PATIENCE:g} s"
 
 
-def watch_pages(readiness: Readiness, registry: CollectorRegistry) -> Iterator[tuple[str, str, Respond]]:
+def watch_pages(readiness: Readiness, metrics: Metrics) -> Iterator[tuple[str, str, Respond]]:
     """For those who look after the node: routes for every one."""
 
     async def health(_scope: Any, _receive: Any, _path: Mapping[str, str]) -> Answer:
@@ -57,12 +58,12 @@ def watch_pages(readiness: Readiness, registry: CollectorRegistry) -> Iterator[t
             return answer(200, b'{"ready":true}')
         return answer(503, orjson.dumps({"ready": False, "problem": problem}))
 
-    async def metrics(_scope: Any, _receive: Any, _path: Mapping[str, str]) -> Answer:
-        return answer(200, generate_latest(registry), CONTENT_TYPE_LATEST.encode())
+    async def measured(_scope: Any, _receive: Any, _path: Mapping[str, str]) -> Answer:
+        return answer(200, await metrics.text(), CONTENT_TYPE_LATEST.encode())
 
     yield "GET", HEALTH, health
     yield "GET", READY, ready
-    yield "GET", METRICS, metrics
+    yield "GET", METRICS, measured
 
 
 def document_pages(system: str) -> Iterator[tuple[str, str, Respond]]:
