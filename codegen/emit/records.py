@@ -37,5 +37,7 @@ def in_redis(spec: Spec) -> dict[str, Entity]:
 
 def python_type(spec: Spec, row: MessageField) -> str:
     """The type of a record's field; states are numbers, as everywhere in Python."""
+    if row.type == "repeated string":
+        return "tuple[str, ...]"
     known = "datetime" if row.type == "timestamp" else "int" if row.type in spec.enums else SCALARS[row.type]
     return f"{known} | None" if row.optional else known

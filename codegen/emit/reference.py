@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen.diagram import Edge, mermaid, state_diagram
-from codegen.emit import reference_tables, tables
+from codegen.emit import reference_lifecycle, reference_tables, tables
 from codegen.emit.artefact import Artefact, fill
 from codegen.emit.markdown import code, codes, duration, prose
 from codegen.emit.policy_tables import policies
@@ -21,6 +21,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         spec,
         tables=tables,
         reference=reference_tables,
+        lifecycle=reference_lifecycle,
         policies=policies(spec),
         mermaid=lambda entity: mermaid(entity.initial, entity.terminal, _edges(entity)),
         picture=_picture,
@@ -35,7 +36,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
     )
     yield Artefact(f"docs/{spec.name}/index.md", text)
     for name, entity in spec.lifecycle.entities.items():
-        states = reference_tables.state_names(spec, entity)
+        states = reference_lifecycle.state_names(spec, entity)
         drawing = state_diagram(_title(name), states, entity.initial, entity.terminal, _edges(entity))
         yield Artefact(f"docs/{spec.name}/{_picture(name)}", drawing)
 

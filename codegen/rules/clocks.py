@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from codegen.language.lifecycle import Entity, Transition
+from codegen.rules.changes import appliers, clocked, is_variable
 from codegen.rules.environment import problem_of
 from codegen.rules.lifecycle import holders
 from codegen.rules.lookup import is_other_type, listed
@@ -81,26 +82,50 @@ def unread_number(spec: Spec) -> Iterator[Finding]:
 def _readings(entity: Entity) -> Iterator[Reading]:
     if entity.kept_in is None:
         return
-    if lease := entity.lease:
+    if (lease := entity.lease) and is_variable(lease.seconds):
         takers = [
             actor for edge in entity.transitions.values() if edge.to == lease.state for actor in edge.by
         ]
-        yield Reading(("lease", "seconds"), "The lease", lease.seconds, "number", tuple(takers))
+        yield Reading(
+            ("lease", "seconds"), "The lease", lease.seconds, "number", appliers(entity, tuple(takers))
+        )
     for name, edge in entity.transitions.items():
-        path = ("transitions", name)
+        path, by = ("transitions", name), appliers(entity, edge.by)
         if edge.waits:
             for word, variable in (("base", edge.waits.base), ("max", edge.waits.max)):
-                yield Reading((*path, "waits", word), f"The wait of '{name}'", variable, "number", edge.by)
-        if edge.gives_up:
+                yield Reading((*path, "waits", word), f"The wait of '{name}'", variable, "number", by)
+        if edge.gives_up and is_variable(edge.gives_up.limit):
             limit = edge.gives_up.limit
-            yield Reading((*path, "gives_up", "limit"), f"The limit of '{name}'", limit, "int", edge.by)
-        if due := edge.due:
-            pace = f"The pace of '{name}'"
-            yield Reading((*path, "due", "every"), pace, due.every, "number", (due.by,))
-            if due.after:
-                yield Reading(
-                    (*path, "due", "after"), f"The delay of '{name}'", due.after, "number", (due.by,)
-                )
+            yield Reading((*path, "gives_up", "limit"), f"The limit of '{name}'", limit, "int", by)
+        for field, growth in edge.grows.items():
+            here = (*path, "grows", field, "most")
+            yield Reading(here, f"The most of '{field}'", growth.most, "int", by)
+    for path, name, _, _, due in clocked(entity):
+        yield Reading((*path, "every"), f"The pace of '{name}'", due.every, "number", (due.by,))
+        if due.after:
+            yield Reading((*path, "after"), f"The delay of '{name}'", due.after, "number", (due.by,))
+        if due.batch:
+            yield Reading((*path, "batch"), f"The batch of '{name}'", due.batch, "int", (due.by,))
+    yield from _readings_of_redis(entity)
+
+
+def _readings_of_redis(entity: Entity) -> Iterator[Reading]:
+    if (kept := entity.in_redis) is None:
+        return
+    creators = appliers(entity, entity.create.by)
+    if kept.expires:
+        path: Path = ("kept_in", "expires")
+        yield Reading(path, "How long ended ones are kept", kept.expires, "number", holders(entity))
+    for field, row in kept.unique.items():
+        path = ("kept_in", "unique", field, "seconds")
+        yield Reading(path, f"The memory of '{field}'", row.seconds, "number", creators)
+    for field, fill in entity.create.fills.items():
+        for value, variable in fill.of.items():
+            path = ("create", "fills", field, "of", value)
+            yield Reading(path, f"What stands in for '{field}'", variable, "int", creators)
+    if refuses := entity.create.refuses:
+        path = ("create", "refuses", "most")
+        yield Reading(path, "The most that may wait", refuses.most, "int", creators)
 
 
 @rule(
@@ -112,18 +137,17 @@ def _readings(entity: Entity) -> Iterator[Reading]:
 )
 def bad_sweeper(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        for edge, row in entity.transitions.items():
-            if row.due is None:
-                continue
-            place = spec.place("lifecycle", "entities", name, "transitions", edge, "due", "by")
-            who = row.due.by
+        for path, edge, by, _, due in clocked(entity):
+            place = spec.place("lifecycle", "entities", name, *path, "by")
+            who, row = due.by, entity.transitions.get(edge)
+            by_method = row is not None and (row.via or entity.driven_by)
             if who not in spec.services.components:
                 known = spec.services.components
                 yield from unknown(spec, place, f"'{edge}' is driven by", who, known, "which is no component")
-            elif who not in row.by:
+            elif who not in by:
                 message = f"'{edge}' is driven by {who}, who may not do it."
-                yield Finding(place, message, f"Add {who} to 'by', or name one of {', '.join(row.by)}.")
-            elif who not in holders(entity) and (row.via or entity.driven_by):
+                yield Finding(place, message, f"Add {who} to 'by', or name one of {', '.join(by)}.")
+            elif who not in holders(entity) and (by_method or entity.in_redis):
                 message = f"'{edge}' is driven by {who}, which does not hold a {name}."
                 yield Finding(place, message, f"Add {who} to 'shared_with'.")
 
@@ -137,18 +161,18 @@ def bad_sweeper(spec: Spec) -> Iterator[Finding]:
 )
 def never_due(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in records_of(spec):
-        for edge, row in entity.transitions.items():
-            if row.due is None:
+        for path, edge, _, states, due in clocked(entity):
+            if (field := due.at) is None:
                 continue
-            here, field = (name, "transitions", edge, "due", "at"), row.due.at
+            here = (name, *path, "at")
             place = spec.place("lifecycle", "entities", *here)
             if field not in record:
                 yield from unknown_field(spec, here, entity, field, record, f"'{edge}' is due at")
             elif is_other_type(spec, record[field], "timestamp"):
                 message = f"'{edge}' is due at '{field}', which is of type {record[field].type}."
                 yield Finding(place, message, "Name a timestamp.")
-            elif record[field].optional and field not in _set_in(entity, row.from_):
-                message = f"'{edge}' is due at '{field}', which is not set in {row.from_}."
+            elif record[field].optional and entity.in_postgres and field not in _set_in(entity, states[0]):
+                message = f"'{edge}' is due at '{field}', which is not set in {states[0]}."
                 yield Finding(
                     place, message, "Name a time that is always there, or the end of its wait or lease."
                 )
@@ -179,9 +203,10 @@ def bad_end(spec: Spec) -> Iterator[Finding]:
                 yield from unknown(spec, place, f"'{edge}' gives up with", row.gives_up.with_, known)
                 continue
             strangers = [actor for actor in row.by if actor not in end.by]
-            if end.from_ not in _starts(row):
+            starts = _starts(entity, row)
+            if end.from_ not in starts:
                 message = f"'{edge}' gives up with '{row.gives_up.with_}', which leads on from {end.from_}."
-                yield Finding(place, message, f"Name a transition from {' or '.join(_starts(row))}.")
+                yield Finding(place, message, f"Name a transition from {' or '.join(starts)}.")
             elif strangers:
                 message = (
                     f"'{edge}' gives up with '{row.gives_up.with_}', which {listed(strangers)} may not do."
@@ -189,8 +214,10 @@ def bad_end(spec: Spec) -> Iterator[Finding]:
                 yield Finding(place, message, f"Add it to 'by' of '{row.gives_up.with_}'.")
 
 
-def _starts(row: Transition) -> list[str]:
+def _starts(entity: Entity, row: Transition) -> list[str]:
     """Where an entity may be when it gives up: at the end of the edge, or not yet moved by the clock."""
+    if entity.in_redis:
+        return [row.from_]
     return [row.to, row.from_] if row.due else [row.to]
 
 
@@ -206,7 +233,7 @@ def _starts(row: Transition) -> list[str]:
 )
 def endless_wait(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        due = {(row.from_, row.due.at) for row in entity.transitions.values() if row.due}
+        due = {(state, each.due.at) for each in clocked(entity) for state in each.states}
         for edge, row in entity.transitions.items():
             if row.waits and (row.to, row.waits.until) not in due:
                 place = spec.place("lifecycle", "entities", name, "transitions", edge, "waits", key=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from codegen.language.lifecycle import Entity
 from codegen.rules.lifecycle import holders, status_type
 from codegen.rules.lookup import is_other_type, listed
 from codegen.rules.records import records_of, unknown_field
@@ -60,10 +61,11 @@ def actor_without_store(spec: Spec) -> Iterator[Finding]:
             (("transitions", edge), edge, row.by, row.via or entity.driven_by)
             for edge, row in entity.transitions.items()
         ]
+        acts += [(("shifts", shift), shift, row.by, None) for shift, row in entity.shifts.items()]
         strangers: dict[str, list[tuple[Path, str]]] = {}
         for path, what, actors, via in acts:
             for index, actor in enumerate(actors if via is None else ()):
-                if actor in spec.callers.principals and actor not in holders(entity):
+                if actor in spec.callers.principals and not _has_store(spec, entity, actor):
                     strangers.setdefault(actor, []).append(((*path, "by", index), what))
         for actor, deeds in strangers.items():
             place = spec.place("lifecycle", "entities", name, *deeds[0][0])
@@ -72,6 +74,16 @@ def actor_without_store(spec: Spec) -> Iterator[Finding]:
             yield Finding(
                 place, message, "Name a method by 'via', or let it hold the entity by 'shared_with'."
             )
+
+
+def _has_store(spec: Spec, entity: Entity, actor: str) -> bool:
+    """Whether an actor holds an entity, or calls a component that does, which acts for it in Redis."""
+    called = {
+        spec.methods[ref].component for who, ref in spec.permissions if who == actor and ref in spec.methods
+    }
+    return actor in holders(entity) or (
+        entity.in_redis is not None and not called.isdisjoint(holders(entity))
+    )
 
 
 @rule(
@@ -155,7 +167,8 @@ def bad_column(spec: Spec) -> Iterator[Finding]:
             continue
         path = ("types", spec.proto_of[entity.record], "messages", entity.record, "fields")
         for field, row in record.items():
-            if is_other_type(spec, row, *SCALARS, *spec.enums):
+            lists = ("repeated string",) if entity.in_redis else ()
+            if is_other_type(spec, row, *SCALARS, *spec.enums, *lists):
                 message = f"A server keeps every {name}, and '{field}' is of type {row.type}."
                 yield Finding(spec.place(*path, field, "type"), message, "Use a simple type, or json.")
             elif row.optional and field in (entity.key, entity.status, entity.listed_by):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from codegen.language.lifecycle import Entity
 from codegen.language.types import MessageField
+from codegen.rules.changes import changes
 from codegen.rules.lookup import is_other_type
 from codegen.rules.records import records_of, unknown_field
 from codegen.rules.rule import Finding, rule
@@ -13,6 +14,7 @@ from codegen.source import Path
 from codegen.spec import Spec
 
 COUNTERS = ("uint32", "uint64")
+_COUNTER = "the counter"
 
 
 @rule(
@@ -116,13 +118,14 @@ def _also_written(spec: Spec, name: str, entity: Entity, owned: Mapping[str, str
     written: list[tuple[Path, str]] = [
         (("create", "stamps", index), field) for index, field in enumerate(entity.create.stamps)
     ]
-    for edge, row in entity.transitions.items():
-        path = ("transitions", edge)
+    for path, _, row in changes(entity):
         written += [((*path, "stamps", index), field) for index, field in enumerate(row.stamps)]
         written += [((*path, "sets", field), field) for field in row.sets]
         written += [((*path, "takes", field), field) for field in row.takes]
     for where, field in written:
-        if field in owned:
+        # In Redis a count may begin anew.
+        resets = entity.in_redis is not None and where[-2] == "sets" and owned.get(field) == _COUNTER
+        if field in owned and not resets:
             place = spec.place("lifecycle", "entities", name, *where)
             message = f"'{field}' of a {name} is {owned[field]}, which only the engine writes."
             yield Finding(place, message, "Remove it here.")

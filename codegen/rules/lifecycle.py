@@ -181,6 +181,11 @@ def _states_named(entity: Entity) -> Iterator[tuple[Path, str]]:
     for name, edge in entity.transitions.items():
         yield ("transitions", name, "from"), edge.from_
         yield ("transitions", name, "to"), edge.to
+    for name, shift in entity.shifts.items():
+        yield from ((("shifts", name, "in", index), state) for index, state in enumerate(shift.in_))
+    for name, row in entity.in_redis.indexes.items() if entity.in_redis else ():
+        path = ("kept_in", "indexes", name, "in")
+        yield from (((*path, index), state) for index, state in enumerate(row.in_))
 
 
 def _acts(spec: Spec) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
@@ -191,6 +196,8 @@ def _acts(spec: Spec) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
             yield ("entities", name, "delete"), "delete", entity.delete.by
         for edge_name, edge in entity.transitions.items():
             yield ("entities", name, "transitions", edge_name), edge_name, edge.by
+        for shift_name, shift in entity.shifts.items():
+            yield ("entities", name, "shifts", shift_name), shift_name, shift.by
 
 
 def _drivers(entity: Entity) -> list[tuple[Path, str]]:

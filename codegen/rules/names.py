@@ -39,7 +39,9 @@ def _names(spec: Spec) -> Iterator[tuple[str, Path, str]]:
     for name, entity in spec.lifecycle.entities.items():
         yield "lifecycle", ("entities", name), name
         yield from (
-            ("lifecycle", ("entities", name, "transitions", each), each) for each in entity.transitions
+            ("lifecycle", ("entities", name, word, each), each)
+            for word, members in (("transitions", entity.transitions), ("shifts", entity.shifts))
+            for each in members
         )
     yield from (("errors", ("conditions", name), name.capitalize()) for name in spec.errors.conditions)
     yield from (("errors", ("events", name), name) for name in spec.errors.events)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from codegen.language.lifecycle import Entity
+from codegen.language.lifecycle import Entity, Transition
 from codegen.language.types import MessageField
-from codegen.rules.lookup import TIMES, fields_of, is_other_type, misfit, request_of
+from codegen.rules.changes import changes
+from codegen.rules.lookup import RANGES, TIMES, fields_of, is_other_type, misfit, request_of
 from codegen.rules.rule import Finding, rule, unknown
 from codegen.source import Path
 from codegen.spec import Spec
 
 A_TIME = "A time is an int64 or a timestamp."
 _TEXTS = ("string", "json")
+_AS_TEXT = ("bool", *RANGES)
+"""What Redis holds as text, too."""
 
 
 @rule(
@@ -61,7 +64,7 @@ def bad_key_or_status(spec: Spec) -> Iterator[Finding]:
 def bad_stamp(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in records_of(spec):
         stamps: list[tuple[Path, tuple[str, ...]]] = [(("create",), entity.create.stamps)]
-        stamps += [(("transitions", edge), row.stamps) for edge, row in entity.transitions.items()]
+        stamps += [(path, row.stamps) for path, _, row in changes(entity)]
         for path, fields in stamps:
             for index, field in enumerate(fields):
                 here = (name, *path, "stamps", index)
@@ -80,9 +83,9 @@ def bad_stamp(spec: Spec) -> Iterator[Finding]:
 )
 def bad_set(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in records_of(spec):
-        for edge, row in entity.transitions.items():
+        for path, edge, row in changes(entity):
             for field, value in row.sets.items():
-                here = (name, "transitions", edge, "sets", field)
+                here = (name, *path, "sets", field)
                 if field not in record:
                     yield from unknown_field(spec, here, entity, field, record, f"'{edge}' sets")
                 elif field in (entity.key, entity.status):
@@ -140,11 +143,12 @@ def bad_order(spec: Spec) -> Iterator[Finding]:
 )
 def bad_take(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in records_of(spec):
-        for edge, row in entity.transitions.items():
-            ref = row.via or entity.driven_by or ""
+        kinds = _TEXTS if entity.in_redis is None else (*_TEXTS, *_AS_TEXT)
+        for where, edge, row in changes(entity):
+            ref = (row.via if isinstance(row, Transition) else None) or entity.driven_by or ""
             request = request_of(spec, ref)
             for target, take in row.takes.items():
-                path = ("entities", name, "transitions", edge, "takes", target)
+                path = ("entities", name, *where, "takes", target)
                 place = spec.place("lifecycle", *path, "from")
                 if request is not None and take.from_ not in request:
                     lack = f"which {spec.methods[ref].request} does not have"
@@ -152,7 +156,7 @@ def bad_take(spec: Spec) -> Iterator[Finding]:
                 elif request is not None and is_other_type(spec, request[take.from_], *_TEXTS):
                     message = f"'{edge}' takes '{take.from_}', which is of type {request[take.from_].type}."
                     yield Finding(place, message, "Take a string.")
-                elif target in record and is_other_type(spec, record[target], *_TEXTS):
+                elif target in record and is_other_type(spec, record[target], *kinds):
                     message = f"'{edge}' keeps a text in '{target}', which is of type {record[target].type}."
                     yield Finding(spec.place("lifecycle", *path, key=True), message, "Keep it in a string.")
                 if re.fullmatch("[A-Z][A-Z0-9_]+", take.default):
