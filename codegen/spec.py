@@ -186,9 +186,27 @@ class Spec:
             if row.read_by != "everyone" and component in row.read_by and row.type not in ("port", "address")
         }
 
-    def services_of(self, node: Node) -> list[str]:
-        """The services of all components that a node hosts."""
-        return [service for component in node.hosts for service in self.services.components[component].serves]
+    def services_of(self, deployment: Deployment, node: Node) -> list[str]:
+        """The services of the components that a node hosts for others.
+
+        Of several nodes that host the same component those serve it that clients reach. The others have it
+        for themselves.
+        """
+        entered = [each for name, each in deployment.nodes.items() if name in deployment.ingress]
+        is_entered = any(each is node for each in entered)
+        return [
+            service
+            for component in node.hosts
+            if is_entered or not any(component in each.hosts for each in entered)
+            if component in self.services.components
+            for service in self.services.components[component].serves
+        ]
+
+    def json_name(self, name: str) -> str:
+        """What a field is called in JSON: `job_id`, or `jobId` as protobuf has it."""
+        if self.system.json_.names == "snake":
+            return name
+        return re.sub(r"_([a-z0-9])", lambda found: found[1].upper(), name)
 
     def limit(self, value: int | str) -> int:
         """A number as it is, or the value of the limit that it names."""

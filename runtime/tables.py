@@ -9,6 +9,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from runtime.conditions import Condition
+from runtime.measuring import Measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +66,22 @@ class Drive:
 
 
 @dataclass(frozen=True, slots=True)
+class Instead:
+    """The status of answers in which a field is set, or in which it is not."""
+
+    status: int
+    field: str
+    is_set: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
     """Where a method is found over HTTP; each {name} of the path is a field of the request."""
 
     method: str
     path: str
     status: int = 200
+    instead: tuple[Instead, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +305,11 @@ class KeptInRedis:
     prefix: str | None
     hash: str
     sequence: str
+    types: Mapping[str, str] = field(default_factory=dict)
+    """The type of each field of the record as the spec has it, `enum` where it is one."""
+    optional: frozenset[str] = frozenset()
+    words: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    """What the values of each enum field are in the hash."""
     trace: str | None = None
     expires: str | None = None
     unique: Mapping[str, Remembered] = field(default_factory=dict)
@@ -503,6 +519,17 @@ class Upstream:
 
 
 @dataclass(frozen=True, slots=True)
+class JsonStyle:
+    """How messages look as JSON."""
+
+    snake: bool = False
+    """Whether fields have their names of the spec; else those that protobuf has for JSON."""
+    shows_unset: bool = False
+    milliseconds: bool = False
+    details: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class System:
     """Everything the engine has to know of a system."""
 
@@ -527,10 +554,13 @@ class System:
     log_fields: tuple[str, ...]
     settings: Mapping[str, type[Any]] = field(default_factory=dict)
     clients: Mapping[str, type[Any]] = field(default_factory=dict)
+    measured: tuple[Measured, ...] = ()
+    """What is told of all processes together."""
     json_fields: frozenset[str] = frozenset()
     """Fields that hold JSON text, by their full names."""
     enum_prefixes: Mapping[str, str] = field(default_factory=dict)
     """What is left out of the values of an enum in JSON, by its full name."""
+    json_style: JsonStyle = JsonStyle()
     enum_spelling: Mapping[str, str] = field(default_factory=dict)
     """Enums whose values are not in upper case in JSON, by their full names: `lower`."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from codegen.emit.artefact import Artefact, fill, stamp
-from codegen.emit.openapi_schemas import Schema, Schemas, example, is_needed, json_name
+from codegen.emit.openapi_schemas import Schema, Schemas, example, is_needed
 from codegen.language.errors import Condition, Role
 from codegen.language.services import Route
 from codegen.spec import MethodRow, Spec, type_ref
@@ -17,21 +17,11 @@ WITH_BODY = ("POST", "PUT", "PATCH")
 _PLACEHOLDER = re.compile(r"\{([a-z0-9_]+)\}")
 _ALWAYS: tuple[Role, ...] = ("unauthenticated", "permission_denied", "deadline_exceeded", "unexpected")
 _OF_BODIES: tuple[Role, ...] = ("malformed_body", "unsupported_media_type", "body_too_large")
-_ERROR: Schema = {
-    "description": "What every answer that is no success says.",
+_FIELD: Schema = {"type": "string", "description": "The field of the request that it is about."}
+_DETAILS: Schema = {
     "type": "object",
-    "required": ["error"],
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": ["code", "message"],
-            "properties": {
-                "code": {"type": "string", "description": "The condition, in capital letters."},
-                "message": {"type": "string", "description": "A sentence for people."},
-                "field": {"type": "string", "description": "The field of the request that it is about."},
-            },
-        }
-    },
+    "description": "All that is known of it.",
+    "properties": {"field": _FIELD},
 }
 _OF_TRANSPORT = {
     408: ("REQUEST_TIMEOUT", "The body did not come in time.", "the body did not come within 20 s"),
@@ -63,7 +53,7 @@ def document(spec: Spec) -> Schema:
         schemas.note(row.response, "response")
     paths: dict[str, Schema] = {}
     for row, route in routed(spec):
-        path = _PLACEHOLDER.sub(lambda found: f"{{{json_name(found[1])}}}", route.path)
+        path = _PLACEHOLDER.sub(lambda found: f"{{{spec.json_name(found[1])}}}", route.path)
         paths.setdefault(path, {})[route.method.lower()] = _operation(spec, schemas, row, route)
     services = dict.fromkeys(row.service_name for row, _ in routed(spec))
     return {
@@ -77,7 +67,7 @@ def document(spec: Spec) -> Schema:
         "tags": [{"name": name, "description": spec.services.services[name].doc} for name in services],
         "paths": paths,
         "components": {
-            "schemas": {**schemas.components, "Error": _ERROR},
+            "schemas": {**schemas.components, "Error": _error(spec)},
             "securitySchemes": _schemes(spec),
         },
         "x-generated": stamp(spec),
@@ -120,7 +110,7 @@ def _parameter(spec: Spec, schemas: Schemas, message: str, name: str, place: str
     if place == "path" and schema.get("type") == "string":
         schema["minLength"] = max(1, schema.get("minLength", 1))
     found: Schema = {
-        "name": json_name(name),
+        "name": spec.json_name(name),
         "in": place,
         "required": place == "path" or is_needed(spec, row),
         "schema": schema,
@@ -131,25 +121,32 @@ def _parameter(spec: Spec, schemas: Schemas, message: str, name: str, place: str
 def _responses(
     spec: Spec, schemas: Schemas, row: MethodRow, route: Route, *, takes_body: bool
 ) -> dict[str, Schema]:
-    success: Schema = {"description": row.method.doc, "headers": _HEADERS}
-    if route.status != 204:
-        schema = schemas.ref(row.response, "response")
-        content = {"schema": schema, "example": example(schema, schemas.components)}
-        success["content"] = {"application/json": content}
-    if links := _links(spec, row):
-        success["links"] = links
-    found = {str(route.status): success}
+    found = {
+        str(status): _success(spec, schemas, row, status)
+        for status in (route.status, *(each.status for each in route.instead))
+    }
     refused: dict[int, dict[str, Condition]] = {}
     for name in _conditions(spec, row, takes_body=takes_body):
         condition = spec.errors.conditions[name]
         if condition.http is not None:
             refused.setdefault(condition.http, {})[name] = condition
     for status, conditions in refused.items():
-        found[str(status)] = _refusal(status, conditions)
+        found[str(status)] = _refusal(spec, status, conditions)
     for status, (code, doc, message) in _OF_TRANSPORT.items():
         if takes_body or status != 408:
-            told = {"error": {"code": code, "message": message}}
+            told = _error_body(spec, code, message, {})
             found.setdefault(str(status), _error_answer({code: doc}, {code: told}, _HEADERS))
+    return found
+
+
+def _success(spec: Spec, schemas: Schemas, row: MethodRow, status: int) -> Schema:
+    found: Schema = {"description": row.method.doc, "headers": _HEADERS}
+    if status != 204:
+        schema = schemas.ref(row.response, "response")
+        content = {"schema": schema, "example": example(schema, schemas.components)}
+        found["content"] = {"application/json": content}
+        if links := _links(spec, row):
+            found["links"] = links
     return found
 
 
@@ -188,7 +185,7 @@ def _passed_through(spec: Spec, row: MethodRow) -> Iterator[str]:
         )
 
 
-def _refusal(status: int, conditions: dict[str, Condition]) -> Schema:
+def _refusal(spec: Spec, status: int, conditions: dict[str, Condition]) -> Schema:
     headers = dict(_HEADERS)
     if any(row.retry_after_s for row in conditions.values()):
         headers["Retry-After"] = {"description": "Seconds to wait.", "schema": {"type": "integer"}}
@@ -196,7 +193,7 @@ def _refusal(status: int, conditions: dict[str, Condition]) -> Schema:
         headers["WWW-Authenticate"] = {"description": "How to prove oneself.", "schema": {"const": "Bearer"}}
     docs = {name.upper(): row.doc for name, row in conditions.items()}
     return _error_answer(
-        docs, {name.upper(): _error_example(name, row) for name, row in conditions.items()}, headers
+        docs, {name.upper(): _error_example(spec, name, row) for name, row in conditions.items()}, headers
     )
 
 
@@ -214,10 +211,34 @@ def _error_answer(docs: dict[str, str], examples: dict[str, Schema], headers: di
     }
 
 
-def _error_example(name: str, row: Condition) -> Schema:
-    message = re.sub(r"\{([a-z0-9_]+)\}", lambda found: f"<{found[1]}>", row.message or "")
-    told = {"code": name.upper(), "message": message}
-    return {"error": told | ({"field": "field"} if "{field}" in (row.message or "") else {})}
+def _error(spec: Spec) -> Schema:
+    """The one body of all refusals."""
+    details = spec.system.json_.details
+    properties = {
+        "code": {"type": "string", "description": "The condition, in capital letters."},
+        "message": {"type": "string", "description": "A sentence for people."},
+        **({"details": _DETAILS} if details else {"field": _FIELD}),
+    }
+    required = ["code", "message", *(["details"] if details else ())]
+    return {
+        "description": "What every answer that is no success says.",
+        "type": "object",
+        "required": ["error"],
+        "properties": {"error": {"type": "object", "required": required, "properties": properties}},
+    }
+
+
+def _error_example(spec: Spec, name: str, row: Condition) -> Schema:
+    told = dict.fromkeys(_PLACEHOLDER.findall(row.message or ""))
+    message = _PLACEHOLDER.sub(lambda found: f"<{found[1]}>", row.message or "")
+    return _error_body(spec, name.upper(), message, {each: f"<{each}>" for each in told})
+
+
+def _error_body(spec: Spec, code: str, message: str, told: dict[str, str]) -> Schema:
+    more: Schema = {"field": "field"} if "field" in told else {}
+    if spec.system.json_.details:
+        more = {"details": told}
+    return {"error": {"code": code, "message": message, **more}}
 
 
 def _links(spec: Spec, row: MethodRow) -> dict[str, Schema]:
@@ -229,7 +250,9 @@ def _links(spec: Spec, row: MethodRow) -> dict[str, Schema]:
         if other.ref != row.ref and names and all(name in known for name in names):
             found[other.name] = {
                 "operationId": other.name,
-                "parameters": {f"path.{json_name(name)}": f"$response.body#{known[name]}" for name in names},
+                "parameters": {
+                    f"path.{spec.json_name(name)}": f"$response.body#{known[name]}" for name in names
+                },
                 "description": other.method.doc,
             }
     return found
@@ -240,9 +263,9 @@ def _keys(spec: Spec, message: str, at: str) -> Iterator[tuple[str, str]]:
     for name, row in spec.messages[message].fields.items():
         kind, inner, _ = type_ref(row.type)
         if kind == "single" and inner in spec.messages and at.count("/") < 2:
-            yield from _keys(spec, inner, f"{at}/{json_name(name)}")
+            yield from _keys(spec, inner, f"{at}/{spec.json_name(name)}")
         elif row.type == "string" and not row.optional:
-            yield name, f"{at}/{json_name(name)}"
+            yield name, f"{at}/{spec.json_name(name)}"
 
 
 def _callers(spec: Spec, row: MethodRow) -> list[str]:

@@ -39,11 +39,6 @@ STORABLE_JSON: Schema = {
 }
 
 
-def json_name(name: str) -> str:
-    """`job_id` -> `jobId`, as protobuf has it."""
-    return re.sub(r"_([a-z0-9])", lambda found: found[1].upper(), name)
-
-
 class Schemas:
     """Collects the schemas of all messages that the routes of a spec name."""
 
@@ -77,14 +72,16 @@ class Schemas:
         fields = {field: each for field, each in row.fields.items() if field not in without}
         found: Schema = {
             "type": "object",
-            "properties": {json_name(field): self.field(each, side) for field, each in fields.items()},
+            "properties": {
+                self._spec.json_name(field): self.field(each, side) for field, each in fields.items()
+            },
         }
         if row.doc:
             found["description"] = row.doc
         needed = [
-            json_name(field)
+            self._spec.json_name(field)
             for field, each in fields.items()
-            if (is_needed(self._spec, each) if side == "request" else not each.optional)
+            if (is_needed(self._spec, each) if side == "request" else self._is_there(each))
         ]
         return found | ({"required": sorted(needed)} if needed else {})
 
@@ -101,9 +98,13 @@ class Schemas:
             found = found | {"default": self._default(row, name)}
         if rules is not None and rules.page_size:
             found = found | {"default": self._spec.system.policies.pagination[rules.page_size].default_size}
-        if row.optional and side == "request":
+        if row.optional and (side == "request" or self._is_there(row)):
             found = _or_null(found)
         return found | ({"description": row.doc} if row.doc else {})
+
+    def _is_there(self, row: MessageField) -> bool:
+        """Whether every answer has a field."""
+        return not row.optional or self._spec.system.json_.unset == "shown"
 
     def _several(self, kind: str, each: Schema, row: MessageField, side: Side) -> Schema:
         least, most = ("minItems", "maxItems") if kind == "repeated" else ("minProperties", "maxProperties")

@@ -1,14 +1,13 @@
-"""The tables of a reference page that tell of methods, callers, errors, states and policies."""
+"""The tables of a reference page that tell of methods, callers, errors and events."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from codegen.emit.markdown import code, codes, duration, prose, table
 from codegen.language.callers import Permission
-from codegen.language.lifecycle import Backoff, Due, Entity, GiveUp, Take
-from codegen.language.services import Route
-from codegen.spec import MethodRow, Spec, field_enum
+from codegen.language.services import Instead, Route
+from codegen.spec import MethodRow, Spec
 
 
 def methods(spec: Spec, service: str) -> str:
@@ -42,7 +41,15 @@ def _method(spec: Spec, row: MethodRow) -> tuple[str, ...]:
 
 def _route(route: Route) -> str:
     usual = Route.model_fields["status"].default
-    return code(f"{route.method} {route.path}") + (f", {route.status}" if route.status != usual else "")
+    others = "".join(f", {each.status} {told(each)}" for each in route.instead)
+    return (
+        code(f"{route.method} {route.path}") + (f", {route.status}" if route.status != usual else "") + others
+    )
+
+
+def told(instead: Instead) -> str:
+    """When a method answers with another status, in words."""
+    return f"if `{instead.if_set}` is set" if instead.if_set else f"if `{instead.if_unset}` is not set"
 
 
 def idempotency(row: MethodRow) -> str:
@@ -84,7 +91,7 @@ def _permission(permission: Permission | None) -> str:
         return ""
     said = []
     if permission.only:
-        said.append("only " + " and ".join(_sets(permission.only)))
+        said.append("only " + " and ".join(sets(permission.only)))
     if permission.call:
         said.append(f"as {code(permission.call)}")
     if permission.doc:
@@ -126,7 +133,7 @@ def _advice(retry: str | None) -> str:
 
 def soft_outcomes(spec: Spec) -> str:
     rows = [
-        (code(name), " and ".join(_sets(row.soft)), prose(row.doc))
+        (code(name), " and ".join(sets(row.soft)), prose(row.doc))
         for name, row in spec.errors.conditions.items()
         if row.soft is not None
     ]
@@ -139,103 +146,8 @@ def reasons(spec: Spec) -> str:
     )
 
 
-def states(spec: Spec, entity: Entity) -> str:
-    enum = field_enum(spec, spec.messages[entity.record].fields[entity.status])
-    rows = [
-        (
-            code(name),
-            _kind(entity, name),
-            code(entity.shown.as_.get(name, "")) if entity.shown else "",
-            prose(enum.values[name].doc if enum and name in enum.values else None),
-        )
-        for name in state_names(spec, entity)
-    ]
-    return table(("State", "Kind", "Shown as", "Meaning"), rows)
-
-
-def state_names(spec: Spec, entity: Entity) -> list[str]:
-    """The states of an entity in the order of its enum."""
-    ends = [end for row in entity.transitions.values() for end in (row.from_, row.to)]
-    used = list(dict.fromkeys([entity.initial, *ends, *entity.terminal]))
-    enum = field_enum(spec, spec.messages[entity.record].fields[entity.status])
-    known = [name for name in (enum.values if enum else {}) if name in used]
-    return [*known, *(name for name in used if name not in known)]
-
-
-def _kind(entity: Entity, state: str) -> str:
-    return "initial" if state == entity.initial else "terminal" if state in entity.terminal else ""
-
-
-def transitions(entity: Entity) -> str:
-    rows = [
-        (
-            code(name),
-            prose(row.trigger),
-            code(row.from_),
-            code(row.to),
-            ", ".join(row.by),
-            codes(row.when),
-            codes(row.after),
-            ", ".join(
-                [
-                    *map(code, row.stamps),
-                    *_sets(row.sets),
-                    *(_take(*each) for each in row.takes.items()),
-                    *([f"{code(row.counts)} + 1"] if row.counts else []),
-                ]
-            ),
-            _wait(row.waits) if row.waits else "",
-            _give_up(row.gives_up) if row.gives_up else "",
-            _due(row.due) if row.due else "",
-            code(row.via or ""),
-        )
-        for name, row in entity.transitions.items()
-    ]
-    headers = ("Transition", "Trigger", "From", "To", "Actors", "Needs", "After", "Stamps")
-    return table((*headers, "Waits", "Gives up", "Due", "Via"), rows)
-
-
-def _wait(row: Backoff) -> str:
-    return (
-        f"until {code(row.until)}: {code(row.base)} seconds, twice as long for each further "
-        f"{code(row.count)}, at most {code(row.max)}"
-    )
-
-
-def _give_up(row: GiveUp) -> str:
-    return f"{code(row.with_)} once {code(row.count)} is above {code(row.limit)}"
-
-
-def _due(row: Due) -> str:
-    later = f" and {code(row.after)} seconds" if row.after else ""
-    return f"at {code(row.at)}{later}; {row.by} looks every {code(row.every)} seconds"
-
-
-def keeping(entity: Entity) -> Iterator[str]:
-    """Where an entity is kept and who owns it for how long, a sentence each."""
-    if kept := entity.kept_in:
-        yield (
-            f"A {kept.store} server keeps it, at {code(kept.url)} in the table {code(kept.table)}; "
-            f"{code(kept.history)} has every transition that was ever made."
-        )
-        if kept.unique:
-            yield f"No two have the same {codes(kept.unique)}."
-    if lease := entity.lease:
-        yield (
-            f"Whoever takes it to {code(lease.state)} owns it for {code(lease.seconds)} seconds and may "
-            f"renew that: {code(lease.owner)} says who, {code(lease.expires)} until when, and "
-            f"{code(lease.fence)} tells one time from the next. The oldest by {code(lease.oldest_by)} "
-            "goes first."
-        )
-
-
-def _take(field: str, take: Take) -> str:
-    said = f"{code(field)} from {code(take.from_)}"
-    said += f", else {code(take.default)}" if take.default else ""
-    return said + (" unless it has one" if take.keep_first else "")
-
-
-def _sets(fields: Mapping[str, bool | int | str]) -> list[str]:
+def sets(fields: Mapping[str, bool | int | str]) -> list[str]:
+    """What fields are set to, each by itself."""
     return [f"{code(field)} = {code(_literal(value))}" for field, value in fields.items()]
 
 

@@ -18,6 +18,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         "python/system.py.j2",
         spec,
         json_fields=sorted(_json_fields(spec)),
+        json_style=_json_style(spec),
         enum_prefixes={
             _full_name(spec, name): row.prefix for name, row in spec.enums.items() if row.prefix is not None
         },
@@ -28,6 +29,18 @@ def emit(spec: Spec) -> Iterator[Artefact]:
     )
     yield Artefact(f"generated/{spec.name}/system.py", text)
     yield Artefact(f"generated/{spec.name}/__init__.py", fill("python/package.py.j2", spec))
+
+
+def _json_style(spec: Spec) -> str:
+    """The arguments of the style; empty where it is the usual one."""
+    style = spec.system.json_
+    said = {
+        "snake": style.names == "snake",
+        "shows_unset": style.unset == "shown",
+        "milliseconds": style.times == "milliseconds",
+        "details": style.details,
+    }
+    return ", ".join(f"{name}=True" for name, is_so in said.items() if is_so)
 
 
 def _json_fields(spec: Spec) -> Iterator[str]:

@@ -41,6 +41,19 @@ class Drive(Part):
     to: LowerName
 
 
+Success = Annotated[int, Field(ge=200, le=299)]
+
+
+class Instead(Part):
+    """Another status for some answers: those in which a field is set, or those in which it is not."""
+
+    status: Success
+    if_set: LowerName | None = Field(
+        default=None, description="A field of the answer that is true, not empty or not 0."
+    )
+    if_unset: LowerName | None = Field(default=None, description="A field of the answer that is none of it.")
+
+
 class Route(Part):
     """Where a method is found over HTTP."""
 
@@ -50,7 +63,10 @@ class Route(Part):
         StringConstraints(pattern=r"^/[A-Za-z0-9_/{}.:-]*$"),
         Field(description="Each {name} is a field of the request; the others are in the query or the body."),
     ]
-    status: Annotated[int, Field(ge=200, le=299)] = Field(default=200, description="The status of an answer.")
+    status: Success = Field(default=200, description="The status of an answer.")
+    instead: tuple[Instead, ...] = Field(
+        default=(), description="Other statuses; the first that fits is answered. 204 has no body."
+    )
 
 
 class Method(Part):

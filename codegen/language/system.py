@@ -101,6 +101,24 @@ class Policies(Part):
     )
 
 
+class JsonStyle(Part):
+    """How messages look as JSON, wherever methods have routes."""
+
+    names: Literal["camel", "snake"] = Field(
+        default="camel", description="Fields as protobuf has them in JSON, or as they are in the spec."
+    )
+    unset: Literal["left_out", "shown"] = Field(
+        default="left_out", description="Whether an optional field of an answer that is unset is null."
+    )
+    times: Literal["microseconds", "milliseconds"] = Field(
+        default="microseconds", description="How exact times are."
+    )
+    details: bool = Field(
+        default=False,
+        description="Whether a refusal tells all that is known of it as `details`, and not the field alone.",
+    )
+
+
 class Freeze(Part):
     """Decisions that only a recorded blocker may change."""
 
@@ -118,5 +136,6 @@ class SystemFile(Part):
     title: Doc
     summary: Doc
     protos: Annotated[dict[LowerName, Proto], Field(min_length=1)]
+    json_: JsonStyle = Field(default=JsonStyle(), alias="json")
     policies: Policies = Policies()
     frozen: Freeze | None = None

@@ -50,14 +50,15 @@ def unhosted(spec: Spec) -> Iterator[Finding]:
 
 @rule(
     "E703",
-    "Two nodes of a deployment host the same component, which serves or keeps something by itself.",
+    "Two nodes of a deployment host the same component, which keeps something by itself or is served twice.",
     wrong="nodes: {desk: {hosts: [desk, queue]}, queue: {hosts: [queue]}}",
     right="nodes: {desk: {hosts: [desk]}, queue: {hosts: [queue]}}",
     spreads=True,
 )
 def hosted_twice(spec: Spec) -> Iterator[Finding]:
-    alone = {name for name, row in spec.services.components.items() if row.serves}
-    alone |= {row.held_by for row in spec.lifecycle.entities.values() if row.kept_in is None}
+    kept = {row.held_by for row in spec.lifecycle.entities.values() if row.kept_in is not None}
+    alone = {row.held_by for row in spec.lifecycle.entities.values() if row.kept_in is None}
+    alone |= {name for name, row in spec.services.components.items() if row.serves and name not in kept}
     for name, deployment in spec.deployments.root.items():
         first: dict[str, str] = {}
         for node_name, node in deployment.nodes.items():
@@ -116,7 +117,8 @@ def needless_ingress(spec: Spec) -> Iterator[Finding]:
 def missing_ingress(spec: Spec) -> Iterator[Finding]:
     for name, deployment in spec.deployments.root.items():
         for node_name, node in deployment.nodes.items():
-            refs = sorted(ref for ref in public_methods(spec) if spec.methods[ref].component in node.hosts)
+            offered = spec.services_of(deployment, node)
+            refs = sorted(ref for ref in public_methods(spec) if spec.methods[ref].service_name in offered)
             if refs and node_name not in deployment.ingress:
                 place = spec.place("deployments", name, "ingress")
                 message = f"Someone outside may call {refs[0]}, but cannot reach '{node_name}'."

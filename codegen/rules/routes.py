@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codegen.language.services import Route
 from codegen.rules.lookup import fields_of, method_paths
-from codegen.rules.rule import Finding, rule
+from codegen.rules.rule import Finding, rule, unknown
 from codegen.source import Path
 from codegen.spec import MethodRow, Spec, type_ref
 
@@ -83,6 +83,29 @@ def answer_lost(spec: Spec) -> Iterator[Finding]:
             yield Finding(
                 spec.place("services", *path, "status"), message, "Say 200, or another with a body."
             )
+
+
+@rule(
+    "E335",
+    "A method answers with another status for a field that its answer does not have, or for none or two.",
+    wrong="SubmitJob: {route: {method: POST, path: /jobs, instead: [{status: 200, if_set: known}]}}",
+    right="SubmitJob: {route: {method: POST, path: /jobs, instead: [{status: 200, if_set: repeated}]}}",
+)
+def unknown_instead(spec: Spec) -> Iterator[Finding]:
+    for row, route, path in _routes(spec):
+        fields = fields_of(spec, row.response)
+        for index, each in enumerate(route.instead):
+            here = (*path, "instead", index)
+            words = [word for word in ("if_set", "if_unset") if getattr(each, word)]
+            if len(words) != 1:
+                message = f"{row.name} answers {each.status} under no condition, or under two."
+                hint = "Say 'if_set' or 'if_unset' with a field of the answer."
+                yield Finding(spec.place("services", *here), message, hint)
+            elif fields is not None:
+                place = spec.place("services", *here, words[0])
+                subject = f"{row.name} answers {each.status} by"
+                lack = f"which {row.response} does not have"
+                yield from unknown(spec, place, subject, getattr(each, words[0]), fields, lack)
 
 
 @rule(

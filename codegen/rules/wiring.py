@@ -181,8 +181,7 @@ def _by_route(spec: Spec, node: Node, services: list[str]) -> bool:
 
 def _served(spec: Spec, deployment: Deployment, node: Node) -> list[str]:
     """The services of a node that are called from outside of it."""
-    components = [spec.services.components[each] for each in node.hosts if each in spec.services.components]
-    offered = [service for component in components for service in component.serves]
+    offered = spec.services_of(deployment, node)
     if deployment.transport == "grpc":
         return offered
     public = {ref.partition(".")[0] for ref in public_methods(spec)}

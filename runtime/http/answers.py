@@ -64,29 +64,36 @@ def answer(status: int, body: bytes, content_type: bytes = JSON_TYPE, *more: tup
 
 
 def refusal(
-    status: int, code: str, message: str, field: str | None = None, *more: tuple[bytes, bytes]
+    status: int,
+    code: str,
+    message: str,
+    known: Mapping[str, str] | None = None,
+    *more: tuple[bytes, bytes],
+    details: bool = False,
 ) -> Answer:
-    """The documented body of everything that is no success."""
-    told = {"code": code, "message": message}
-    if field is not None:
-        told["field"] = field
+    """The documented body of everything that is no success; `known` is told whole, or its `field` alone."""
+    told: dict[str, object] = {"code": code, "message": message}
+    if details:
+        told["details"] = known or {}
+    elif known and "field" in known:
+        told["field"] = known["field"]
     if status == 401:
         more = (*more, _CHALLENGE)
     return answer(status, orjson.dumps({"error": told}), JSON_TYPE, *more)
 
 
-def of_failure(failure: Failure, rename: Rename | None = None) -> Answer:
+def of_failure(failure: Failure, rename: Rename | None = None, *, details: bool = False) -> Answer:
     """A failure as its caller is told over HTTP."""
     if not isinstance(failure, Condition):
-        return refusal(_BY_GRPC.get(failure.grpc, 500), failure.grpc, failure.message)
-    message, field = failure.message, failure.fields.get("field")
-    if field is not None and rename is not None:
-        message, field = rename(message), rename(str(field))
+        return refusal(_BY_GRPC.get(failure.grpc, 500), failure.grpc, failure.message, None, details=details)
+    message = failure.message
+    known = {name: str(value) for name, value in failure.fields.items()}
+    if "field" in known and rename is not None:
+        message, known = rename(message), {name: rename(value) for name, value in known.items()}
     more: Headers = []
     if failure.retry_after_s is not None:
         more.append((b"retry-after", str(failure.retry_after_s).encode()))
-    named = None if field is None else str(field)
-    return refusal(failure.http, failure.code.upper(), message, named, *more)
+    return refusal(failure.http, failure.code.upper(), message, known, *more, details=details)
 
 
 def renaming(names: Mapping[str, str]) -> Rename | None:
@@ -110,6 +117,7 @@ class Refusals:
 
     def __init__(self, system: System) -> None:
         self._roles = system.roles
+        self._details = system.json_style.details
 
     def condition(self, role: str, **fields: str) -> Condition:
         """The condition of a role. It is one of the spec wherever the spec has routes."""
@@ -121,8 +129,16 @@ class Refusals:
 
     def answer(self, role: str, *more: tuple[bytes, bytes], **fields: str) -> Answer:
         """The same as an answer, with further headers."""
-        found = of_failure(self.condition(role, **fields))
+        found = self.of(self.condition(role, **fields))
         return Answer(found.status, [*found.headers, *more], found.body)
+
+    def of(self, failure: Failure, rename: Rename | None = None) -> Answer:
+        """A failure as its caller is told over HTTP."""
+        return of_failure(failure, rename, details=self._details)
+
+    def plain(self, status: int, code: str, message: str, *more: tuple[bytes, bytes]) -> Answer:
+        """What is told of something for which no spec has a condition."""
+        return refusal(status, code, message, None, *more, details=self._details)
 
 
 def _taken(condition: type[Condition]) -> frozenset[str]:

@@ -16,7 +16,7 @@ from runtime.dispatch import Endpoint
 from runtime.eager import resumed
 from runtime.grpc_client import REQUEST_ID_HEADER, TRACE_HEADER
 from runtime.grpc_server import LONGEST_REQUEST_ID
-from runtime.http.answers import CLOSE, NO_STORE, Answer, Refusals, answer, of_failure, refusal, renaming
+from runtime.http.answers import CLOSE, NO_STORE, Answer, Refusals, answer, renaming
 from runtime.http.codec import Codec
 from runtime.http.requests import (
     Gone,
@@ -92,7 +92,7 @@ class App:
             f"{type(error).__name__}: {error}",
             fields={"request_id": correlation, "correlation_id": correlation, "detail": detail},
         )
-        return of_failure(self._refusals.condition("unexpected", correlation_id=correlation))
+        return self._refusals.answer("unexpected", correlation_id=correlation)
 
 
 class Operation:
@@ -116,6 +116,7 @@ class Operation:
         self._reader = RequestReader(method, route, codec)
         self._write = codec.writer(method.response)
         self._status = route.status
+        self._instead = route.instead
         self._identity = identity
         self._world = world
         self._refusals = refusals
@@ -146,24 +147,29 @@ class Operation:
             return None
         except TimeoutError:
             message = f"the body did not come within {self._body_seconds:g} s"
-            return refusal(408, "REQUEST_TIMEOUT", message, None, CLOSE)
+            return self._refusals.plain(408, "REQUEST_TIMEOUT", message, CLOSE)
         except (Misread, NotJson, TooLarge, WrongMedia) as problem:
             condition = self._refused(problem)
             self._endpoint.refuse(caller, condition, request_id, trace)
-            return of_failure(condition)
+            return self._refusals.of(condition)
         try:
             response = await self._within(
                 self._endpoint.answer(caller, request, deadline, request_id, trace), self._patience + _MARGIN
             )
         except Failure as failure:
-            return of_failure(failure, self._rename)
+            return self._refusals.of(failure, self._rename)
         except TimeoutError:
-            return of_failure(
-                self._refusals.condition("deadline_exceeded", method=str(self._endpoint.method))
-            )
-        if self._status == 204:
+            return self._refusals.answer("deadline_exceeded", method=str(self._endpoint.method))
+        status = self._status if not self._instead else self._status_of(response)
+        if status == 204:
             return Answer(204, [NO_STORE])
-        return answer(self._status, self._write(response))
+        return answer(status, self._write(response))
+
+    def _status_of(self, response: Any) -> int:
+        for each in self._instead:
+            if _is_set(response, each.field) == each.is_set:
+                return each.status
+        return self._status
 
     def _caller(self, scope: Scope, headers: Mapping[bytes, bytes]) -> str | Unproven:
         names = [_text(headers.get(b"host")) or ""]
@@ -202,6 +208,13 @@ class Operation:
         if isinstance(problem, TooLarge):
             return self._refusals.condition("body_too_large", limit=str(self._most))
         return self._refusals.condition("unsupported_media_type", media_type=str(problem))
+
+
+def _is_set(message: Any, field: str) -> bool:
+    """Whether a field of an answer says anything: it is there, true, not 0 or not empty."""
+    if message.DESCRIPTOR.fields_by_name[field].has_presence:
+        return bool(message.HasField(field))
+    return bool(getattr(message, field))
 
 
 def _request_id(headers: Mapping[bytes, bytes]) -> str | None:

@@ -22,6 +22,7 @@ from runtime.http.values import (
     kind_of,
     shown_choice,
     shown_instant,
+    shown_millisecond,
     shown_octets,
     text,
 )
@@ -45,6 +46,7 @@ class Codec:
     def __init__(self, system: System) -> None:
         self._json_fields = system.json_fields
         self._word = system.word
+        self._style = system.json_style
         self._readers: dict[str, ReadMessage] = {}
         self._writers: dict[str, Write] = {}
 
@@ -65,6 +67,10 @@ class Codec:
         """How a field is read."""
         return Field(field.name, self._field_reader(field), field.containing_oneof is not None)
 
+    def name(self, field: FieldDescriptor) -> str:
+        """What a field is called in JSON."""
+        return field.name if self._style.snake else field.camelcase_name
+
     def holds_json(self, field: FieldDescriptor) -> bool:
         """Whether a field is JSON itself."""
         return field.full_name in self._json_fields
@@ -79,7 +85,7 @@ class Codec:
                 continue
             seen.add(each.full_name)
             for field in each.fields:
-                found[field.name] = field.camelcase_name
+                found[field.name] = self.name(field)
                 if field.enum_type is not None:
                     enum = field.enum_type
                     found.update((name, self._word(enum.full_name, name)) for name in enum.values_by_name)
@@ -90,9 +96,7 @@ class Codec:
     def _reader(self, descriptor: Descriptor, without: Collection[str]) -> ReadMessage:
         make = GetMessageClass(descriptor)
         fields = {
-            field.camelcase_name: self.field(field)
-            for field in descriptor.fields
-            if field.name not in without
+            self.name(field): self.field(field) for field in descriptor.fields if field.name not in without
         }
         known = fields.get
 
@@ -148,13 +152,14 @@ class Codec:
             writers[name] = _message_writer(
                 [
                     (
-                        field.camelcase_name,
+                        self.name(field),
                         field.name,
                         self._field_writer(field),
                         field.containing_oneof is not None,
                     )
                     for field in descriptor.fields
-                ]
+                ],
+                shows_unset=self._style.shows_unset,
             )
         return writers[name]
 
@@ -183,7 +188,7 @@ class Codec:
             return shown_choice(self._names(field.enum_type))
         if field.message_type is not None:
             if field.message_type.full_name == _TIMESTAMP:
-                return shown_instant
+                return shown_millisecond if self._style.milliseconds else shown_instant
             return self._nested_writer(field.message_type)
         return shown_octets if field.type == FieldDescriptor.TYPE_BYTES else None
 
@@ -196,11 +201,13 @@ def descriptor_of(kind: type[Message]) -> Descriptor:
     return cast("Descriptor", kind.DESCRIPTOR)
 
 
-def _message_writer(plan: list[tuple[str, str, Write | None, bool]]) -> Write:
+def _message_writer(plan: list[tuple[str, str, Write | None, bool]], *, shows_unset: bool) -> Write:
     def write(message: Message) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for name, attribute, convert, optional in plan:
             if optional and not message.HasField(attribute):
+                if shows_unset:
+                    found[name] = None
                 continue
             value = getattr(message, attribute)
             found[name] = value if convert is None else convert(value)

@@ -12,7 +12,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from runtime.http.answers import refusal
+from runtime.http.answers import CLOSE, Refusals
 from runtime.identity import URI_SCHEME
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -61,9 +61,10 @@ class _Joining:
 class Connection(HttpToolsProtocol):
     """A connection of a client. What is no HTTP, too large or too slow is told so, and closed."""
 
-    def __init__(self, config: Config, state: ServerState, limits: Limits) -> None:
+    def __init__(self, config: Config, state: ServerState, limits: Limits, refusals: Refusals) -> None:
         super().__init__(config, state, {})
         self._limits = limits
+        self._refusals = refusals
         self._in_head = False
         self._head_seen = 0
         self._head_size = 0
@@ -178,7 +179,7 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         self._head_is_there()
-        found = refusal(status, status.name, message, None, (b"connection", b"close"))
+        found = self._refusals.plain(status, status.name, message, CLOSE)
         lines = [f"HTTP/1.1 {status.value} {status.phrase}".encode()]
         lines += [name + b": " + value for name, value in found.headers]
         self.transport.write(b"\r\n".join((*lines, b"", found.body)))

@@ -52,7 +52,7 @@ class RequestReader:
         others = [field for field in descriptor.fields if field.name not in in_path]
         self.needs_body = self.has_body and bool(others)
         self._read = codec.reader(method.request, without=in_path)
-        self._in_query = {field.camelcase_name: _Parameter(field, codec) for field in others}
+        self._in_query = {codec.name(field): _Parameter(field, codec) for field in others}
         self._make = method.request
 
     def from_body(self, body: bytes, path: Mapping[str, str]) -> Message:
@@ -99,7 +99,7 @@ class _Parameter:
 
     def __init__(self, field: FieldDescriptor, codec: Codec) -> None:
         self.attribute = field.name
-        self.shown = field.camelcase_name
+        self.shown = codec.name(field)
         self._field: Field = codec.field(field)
         self._repeated = field.is_repeated
         self._plain = _plain_of(field, codec)

@@ -48,6 +48,7 @@ class HttpServer:
         self._limits = limits or Limits(system.connections)
         self._readiness = Readiness(problem)
         refusals, codec = Refusals(system), Codec(system)
+        self._refusals = refusals
         routes: list[tuple[str, str, Respond]] = []
         for endpoint in endpoints:
             if (route := endpoint.method.route) is not None:
@@ -65,7 +66,7 @@ class HttpServer:
                 routes.append((route.method, route.path, operation.respond))
         if routes:
             routes += document_pages(system.name)
-        routes += watch_pages(self._readiness, metrics.registry)
+        routes += watch_pages(self._readiness, metrics)
         self._config = _config(App(routes, refusals, log), self._limits)
         self._state = ServerState()
         self._server: asyncio.AbstractServer | None = None
@@ -80,7 +81,7 @@ class HttpServer:
             listener.close()
             raise OSError(f"cannot listen on {host}:{port}: the port is taken or not allowed") from error
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: Connection(self._config, self._state, self._limits),
+            lambda: Connection(self._config, self._state, self._limits, self._refusals),
             sock=listener,
             ssl=self._tls,
             backlog=min(self._limits.connections, 2048),

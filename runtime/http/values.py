@@ -175,6 +175,10 @@ def shown_instant(value: Timestamp) -> str:
     return f"{_shown_second(value.seconds)}.{value.nanos // 1000:06}Z"
 
 
+def shown_millisecond(value: Timestamp) -> str:
+    return f"{_shown_second(value.seconds)}.{value.nanos // 1_000_000:03}Z"
+
+
 @lru_cache(maxsize=1024)
 def _shown_second(seconds: int) -> str:
     """Much of what is shown together happened in the same second."""

@@ -195,7 +195,11 @@ def method_route(old: Spec, new: Spec) -> Iterator[Found]:
 
 def _route(route: Route) -> str:
     usual = Route.model_fields["status"].default
-    return f"{route.method} {route.path}" + (f" ({route.status})" if route.status != usual else "")
+    others = "".join(
+        f" ({each.status} if {each.if_set or each.if_unset} is {'set' if each.if_set else 'not set'})"
+        for each in route.instead
+    )
+    return f"{route.method} {route.path}" + (f" ({route.status})" if route.status != usual else "") + others
 
 
 def _named(value: str, own: object) -> str:

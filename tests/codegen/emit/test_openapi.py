@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 
 from codegen.emit import openapi
 from codegen.emit.openapi_samples import sample_of_pattern
-from codegen.emit.openapi_schemas import UUID4, json_name
+from codegen.emit.openapi_schemas import UUID4
 from tests.codegen.emit.specs import FOLDERS, changed, spec, texts
 
 ROUTED = [folder for folder in FOLDERS if openapi.routed(spec(folder))]
@@ -77,6 +77,38 @@ def test_samples_match(pattern: str) -> None:
 
 def test_names_are_those_of_protobuf() -> None:
     """As the descriptors have them, from which the served names come."""
-    assert [json_name(each) for each in ("job_id", "a", "created_at_ms", "sha_256", "a_1b")] == [
+    named = spec("tests/specs/locker").json_name
+    assert [named(each) for each in ("job_id", "a", "created_at_ms", "sha_256", "a_1b")] == [
         *("jobId", "a", "createdAtMs", "sha256", "a1b")
     ]
+
+
+def test_names_and_refusals_are_as_the_spec_wants_them() -> None:
+    """Names as they are in the spec, unset fields as null, and all that is known of a refusal."""
+
+    def other_style(system: dict[str, object]) -> None:
+        system["json"] = {"names": "snake", "unset": "shown", "details": True}
+
+    found = openapi.document(changed(spec("spec/orchestrator"), "system", other_style))
+    assert "/jobs/{job_id}" in found["paths"]
+    assert "job_type" in found["components"]["schemas"]["Job"]["properties"]
+    error = found["components"]["schemas"]["Error"]["properties"]["error"]
+    assert error["required"] == ["code", "message", "details"]
+    refused = found["paths"]["/jobs"]["post"]["responses"]["400"]["content"]["application/json"]["examples"]
+    assert refused["VALIDATION_ERROR"]["value"]["error"]["details"] == {
+        "field": "<field>",
+        "problem": "<problem>",
+    }
+
+
+def test_every_status_of_a_route_is_described() -> None:
+    """One without a body, too."""
+
+    def instead(services: dict[str, dict[str, dict[str, dict[str, dict[str, dict[str, object]]]]]]) -> None:
+        route = services["services"]["JobsService"]["methods"]["GetJob"]["route"]
+        route["instead"] = [{"status": 204, "if_unset": "job_id"}, {"status": 201, "if_set": "status"}]
+
+    found = openapi.document(changed(spec("spec/orchestrator"), "services", instead))
+    answers = found["paths"]["/jobs/{jobId}"]["get"]["responses"]
+    assert {"200", "201", "204"} < set(answers)
+    assert "content" in answers["201"] and "content" not in answers["204"]
