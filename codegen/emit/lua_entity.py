@@ -1,0 +1,172 @@
+"""An entity as Redis keeps it: the words of its enums, the keys of its indexes, and what its edges mean."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from codegen.emit.lifecycle import states_of
+from codegen.emit.lua_layout import entry, quoted
+from codegen.language.keeping import Index, KeptInRedis, Lease
+from codegen.language.lifecycle import Entity, Transition
+from codegen.language.types import MessageField
+from codegen.spec import Spec, field_enum
+
+SIGNATURE = "signature"
+"""The placeholder that stands for a set of texts in the key of a part."""
+SETTLED = ".settled"
+"""The field of a hash that says who gave a lease back last and how, so that a repeated report is known."""
+
+
+@dataclass(frozen=True)
+class RedisEntity:
+    """One entity, its names and everything that scripts have to know of it."""
+
+    spec: Spec
+    name: str
+    row: Entity
+
+    @cached_property
+    def kept(self) -> KeptInRedis:
+        kept = self.row.in_redis
+        if kept is None:
+            raise ValueError(f"{self.name} is not kept in Redis")
+        return kept
+
+    @cached_property
+    def fields(self) -> dict[str, MessageField]:
+        return self.spec.messages[self.row.record].fields
+
+    @property
+    def key(self) -> str:
+        return self.row.key
+
+    @property
+    def status(self) -> str:
+        return self.row.status
+
+    @property
+    def lease(self) -> Lease | None:
+        return self.row.lease
+
+    @cached_property
+    def states(self) -> list[str]:
+        return states_of(self.spec, self.row)
+
+    @cached_property
+    def ended(self) -> frozenset[str]:
+        """States in which an entity has come to its end, whether or not somebody may give it another life."""
+        ends = {
+            self.row.transitions[edge.gives_up.with_].to
+            for edge in self.row.transitions.values()
+            if edge.gives_up and self.row.transitions[edge.gives_up.with_].from_ == edge.from_
+        }
+        return frozenset({*self.row.terminal, *ends})
+
+    @cached_property
+    def claim(self) -> tuple[str, Transition] | None:
+        """The edge by which a lease is taken, where it is taken from an index."""
+        lease = self.lease
+        if lease is None or lease.index is None:
+            return None
+        return next(item for item in self.row.transitions.items() if item[1].to == lease.state)
+
+    @cached_property
+    def leased_index(self) -> Index | None:
+        return self.kept.indexes[self.lease.index] if self.lease and self.lease.index else None
+
+    @property
+    def signature_field(self) -> str:
+        """The field of a hash that has the signature of the set of texts by which indexes have parts."""
+        return ".signature"
+
+    @cached_property
+    def parted(self) -> str | None:
+        """The list of texts by which indexes have parts."""
+        found = {index.parts.by for index in self.kept.indexes.values() if index.parts}
+        if len(found) > 1:
+            raise ValueError(f"{self.name} has parts by {', '.join(sorted(found))}; it can be by one only")
+        return next(iter(found), None)
+
+    def word(self, field: str, value: str) -> str:
+        """What a value of an enum is called in Redis."""
+        enum = field_enum(self.spec, self.fields[field])
+        return enum.word(value) if enum else value
+
+    def words(self, field: str) -> list[str]:
+        """All values of an enum as Redis has them."""
+        enum = field_enum(self.spec, self.fields[field])
+        return [enum.word(name) for name, row in enum.values.items() if row.number != 0] if enum else []
+
+    def is_enum(self, field: str) -> bool:
+        return field_enum(self.spec, self.fields[field]) is not None
+
+    def optional(self, field: str) -> bool:
+        return self.fields[field].optional
+
+    def state(self, value: str) -> str:
+        """The literal of a state."""
+        return quoted(self.word(self.status, value))
+
+    def literal(self, field: str, value: bool | int | str) -> str:
+        """A value of the spec as it stands in a hash."""
+        if isinstance(value, bool):
+            return quoted("true" if value else "false")
+        return quoted(self.word(field, value) if isinstance(value, str) else str(value))
+
+    def key_of_index(self, name: str) -> IndexKey:
+        index = self.kept.indexes[name]
+        return IndexKey(self, f"index_{name}", index.key)
+
+    def part_of_index(self, name: str) -> IndexKey:
+        parts = self.kept.indexes[name].parts
+        if parts is None:
+            raise ValueError(f"{name} has no parts")
+        return IndexKey(self, f"part_{name}", parts.key)
+
+
+@dataclass(frozen=True)
+class IndexKey:
+    """The key of an index, or of a part of one; at most one of its fields is an enum."""
+
+    entity: RedisEntity
+    name: str
+    pattern: str
+
+    @cached_property
+    def enum(self) -> str | None:
+        """The enum field in the key."""
+        return next((each for each in self._fields if each in self.entity.fields and self._is_enum(each)), None)
+
+    @cached_property
+    def text(self) -> str | None:
+        """The other field in the key, whose value only the caller knows."""
+        return next((each for each in self._fields if each != self.enum), None)
+
+    @cached_property
+    def by_word(self) -> dict[str, str]:
+        """The key for each value of the enum."""
+        enum = self.enum
+        if enum is None:
+            return {}
+        return {word: self.pattern.replace(f"{{{enum}}}", word) for word in self.entity.words(enum)}
+
+    @cached_property
+    def _fields(self) -> list[str]:
+        return placeholders(self.pattern)
+
+    def _is_enum(self, field: str) -> bool:
+        return self.entity.is_enum(field)
+
+
+def placeholders(pattern: str) -> list[str]:
+    """The fields in a key."""
+    return re.findall(r"\{(\w+)\}", pattern)
+
+
+def member(table: str, value: str) -> str:
+    """An entry of a table of Lua by an expression; one that is a literal reads as a name where it can."""
+    if value.startswith("'") and not (word := entry(value[1:-1])).startswith("["):
+        return f"{table}.{word}"
+    return f"{table}[{value}]"
