@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from runtime.log import Log
 from runtime.tables import CallMode, Event, Method
+from runtime.tracing import trace_id
 from runtime.world import World
 
 Request = TypeVar("Request")
@@ -74,6 +75,11 @@ class Call:
         if self.method:
             self._request_id = made_up
         return made_up
+
+    @property
+    def trace_id(self) -> str | None:
+        """The id of the trace that the caller named; None where it named none."""
+        return trace_id(self.trace)
 
     def remaining(self) -> float | None:
         """Seconds until nobody waits for the answer any more; None if there is no such time."""

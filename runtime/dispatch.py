@@ -19,7 +19,7 @@ from runtime.identity import Unproven
 from runtime.log import Log
 from runtime.metrics import Metrics
 from runtime.tables import Method, System
-from runtime.tracing import Span, Tracer
+from runtime.tracing import Span, Tracer, is_plain
 from runtime.world import World
 
 Handle = Callable[[Any, Call], Coroutine[Any, Any, Any]]
@@ -80,7 +80,8 @@ class Endpoint:
         span = None
         if self._tracer is not None:
             span = self._tracer.begin(self._name, call.caller, trace, fields)
-            call.trace = span.traceparent
+            if not is_plain(trace):
+                call.trace = span.traceparent
         try:
             if isinstance(caller, Unproven):
                 raise self._role("unauthenticated", method=self._name, problem=str(caller))

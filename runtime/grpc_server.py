@@ -16,6 +16,7 @@ from runtime.grpc_client import CONDITION_HEADER, REQUEST_ID_HEADER, TRACE_HEADE
 from runtime.identity import TOKEN_HEADER, URI_SCHEME, Identity
 from runtime.tables import Keepalive, System
 from runtime.tls import Credentials
+from runtime.tracing import TRACE_ID_HEADER
 from runtime.world import World
 
 LONGEST_REQUEST_ID = 64
@@ -126,6 +127,8 @@ def _serve(endpoint: Endpoint, identity: Identity, world: World, secure: bool) -
                 request_id = str(value)[:LONGEST_REQUEST_ID]
             elif name == TRACE_HEADER:
                 trace = str(value)
+            elif name == TRACE_ID_HEADER:
+                trace = trace or str(value)
         uris = _uris(context.peer_identities()) if secure else ()
         caller = identity.proven(path, uris, authorization)
         # The stubs promise a number, but a caller that sets no deadline has None.

@@ -5,6 +5,7 @@ Without them the trace context of a caller is passed on as it came, and nothing 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,25 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span as OpenSpan
 
+TRACE_ID_HEADER = "x-trace-id"
+"""Where a caller that speaks no W3C names its trace."""
+_CONTEXT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
+_PLAIN = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _SWITCHES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+
+
+def trace_id(trace: str | None) -> str | None:
+    """The id of a trace as its caller gave it: that of a W3C context, or a plain one, or none at all."""
+    if trace is None:
+        return None
+    if (found := _CONTEXT.fullmatch(trace)) is not None:
+        return found[1]
+    return trace if _PLAIN.fullmatch(trace) else None
+
+
+def is_plain(trace: str | None) -> bool:
+    """Whether a caller named its trace in a way that no span can hang below."""
+    return trace is not None and _CONTEXT.fullmatch(trace) is None and _PLAIN.fullmatch(trace) is not None
 
 
 class Span:

@@ -33,6 +33,7 @@ from runtime.identity import TOKEN_HEADER, Identity, Unproven
 from runtime.json_text import NotJson
 from runtime.log import Log
 from runtime.tables import Route, System
+from runtime.tracing import TRACE_ID_HEADER
 from runtime.world import World
 
 Scope = MutableMapping[str, Any]
@@ -45,6 +46,7 @@ _MARGIN = 0.002
 _LONGEST_PATH = 200
 _REQUEST_ID = REQUEST_ID_HEADER.encode()
 _TRACE = TRACE_HEADER.encode()
+_TRACE_ID = TRACE_ID_HEADER.encode()
 _TOKEN = TOKEN_HEADER.encode()
 
 
@@ -131,7 +133,8 @@ class Operation:
         """Answers one request."""
         headers = dict(scope["headers"])
         caller = self._caller(scope, headers)
-        request_id, trace = _request_id(headers), _text(headers.get(_TRACE))
+        request_id = _request_id(headers)
+        trace = _text(headers.get(_TRACE) or headers.get(_TRACE_ID))
         deadline = self._world.monotonic() + self._patience
         try:
             if isinstance(caller, Unproven) or caller not in self._allowed:

@@ -1,0 +1,1 @@
+"""The business logic of the priority queue: accepting tasks, handing them out, and running them."""

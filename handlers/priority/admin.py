@@ -1,0 +1,131 @@
+"""What administrators ask for: dead letters, queues that pause, workers, and what happened to a task."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+from generated.priority import errors
+from generated.priority.messages import (
+    DEAD_LETTER,
+    QUEUED,
+    GetTaskHistoryRequest,
+    GetTaskHistoryResponse,
+    ListDeadLettersRequest,
+    ListTasksResponse,
+    ListWorkersRequest,
+    ListWorkersResponse,
+    PauseQueueRequest,
+    PurgeDeadLetterRequest,
+    PurgeDeadLettersRequest,
+    PurgeDeadLettersResponse,
+    QueueState,
+    ReplayDeadLetterRequest,
+    ReplayDeadLettersRequest,
+    ReplayDeadLettersResponse,
+    ResumeQueueRequest,
+    TaskState,
+)
+from generated.priority.records import TaskRecord
+from handlers.priority.showing import shown_change, shown_worker, status_word
+from handlers.priority.tasks import TaskCalls
+from runtime.call import Call
+from runtime.store import Moved, NoSuchEntity
+
+_AT_ONCE = 200
+
+
+class AdminCalls(TaskCalls):
+    """The methods of AdminService."""
+
+    async def list_dead_letters(self, request: ListDeadLettersRequest, _call: Call) -> ListTasksResponse:
+        return await self._page([DEAD_LETTER], request.task_type, 0, request.page_size, request.page_token)
+
+    async def replay_dead_letter(self, request: ReplayDeadLetterRequest, call: Call) -> TaskState:
+        try:
+            moved = await self._tasks.move(request.task_id, DEAD_LETTER, QUEUED, call)
+        except NoSuchEntity:
+            raise await self._no_dead_letter(request.task_id) from None
+        _require(moved, request.task_id)
+        return TaskState(task_id=request.task_id, status=QUEUED)
+
+    async def replay_dead_letters(
+        self, request: ReplayDeadLettersRequest, call: Call
+    ) -> ReplayDeadLettersResponse:
+        replayed = 0
+        async for each in self._dead_letters(request.task_type):
+            if replayed == request.most:
+                break
+            try:
+                replayed += (await self._tasks.move(each.task_id, DEAD_LETTER, QUEUED, call)).applied
+            except NoSuchEntity:
+                continue  # Somebody purged it meanwhile.
+        return ReplayDeadLettersResponse(replayed=replayed)
+
+    async def purge_dead_letter(
+        self, request: PurgeDeadLetterRequest, call: Call
+    ) -> PurgeDeadLettersResponse:
+        try:
+            moved = await self._tasks.delete(request.task_id, DEAD_LETTER, call)
+        except NoSuchEntity:
+            raise await self._no_dead_letter(request.task_id) from None
+        _require(moved, request.task_id)
+        return PurgeDeadLettersResponse(purged=1)
+
+    async def purge_dead_letters(
+        self, request: PurgeDeadLettersRequest, call: Call
+    ) -> PurgeDeadLettersResponse:
+        purged = 0
+        now = datetime.fromtimestamp(self._world.now_ms() / 1000, UTC)
+        newest = now - timedelta(seconds=request.older_than_seconds)
+        async for each in self._dead_letters(""):
+            if request.older_than_seconds and (each.completed_at or now) > newest:
+                continue
+            try:
+                purged += (await self._tasks.delete(each.task_id, DEAD_LETTER, call)).applied
+            except NoSuchEntity:
+                continue  # Somebody else was faster.
+        return PurgeDeadLettersResponse(purged=purged)
+
+    async def pause_queue(self, request: PauseQueueRequest, _call: Call) -> QueueState:
+        await self._tasks.pause(request.priority, paused=True)
+        return QueueState(priority=request.priority, paused=True)
+
+    async def resume_queue(self, request: ResumeQueueRequest, _call: Call) -> QueueState:
+        await self._tasks.pause(request.priority, paused=False)
+        return QueueState(priority=request.priority, paused=False)
+
+    async def list_workers(self, request: ListWorkersRequest, _call: Call) -> ListWorkersResponse:
+        workers = await self._all_workers(request.status)
+        held = await asyncio.gather(*(self._tasks.held_by(each.worker_id) for each in workers))
+        return ListWorkersResponse(workers=map(shown_worker, workers, held))
+
+    async def get_task_history(self, request: GetTaskHistoryRequest, _call: Call) -> GetTaskHistoryResponse:
+        changes = await self._tasks.history(request.task_id)
+        if not changes:
+            await self._task(request.task_id)
+        return GetTaskHistoryResponse(task_id=request.task_id, changes=map(shown_change, changes))
+
+    async def _dead_letters(self, task_type: str) -> AsyncIterator[TaskRecord]:
+        """Every dead letter that was there when they were looked at, the latest first."""
+        equal = {"task_type": task_type} if task_type else {}
+        found, after = await self._tasks.find(states=[DEAD_LETTER], equal=equal, size=_AT_ONCE)
+        while True:
+            for each in found:
+                yield each
+            if after is None:
+                return
+            found, after = await self._tasks.find(
+                states=[DEAD_LETTER], equal=equal, after=after, size=_AT_ONCE
+            )
+
+    async def _no_dead_letter(self, task_id: str) -> errors.TaskNotDead:
+        """What to say of a task that Redis does not know any more."""
+        record = await self._task(task_id)
+        return errors.TaskNotDead(task_id=task_id, status=status_word(record.status))
+
+
+def _require(moved: Moved, task_id: str) -> None:
+    if not moved.applied:
+        raise errors.TaskNotDead(task_id=task_id, status=status_word(moved.state))

@@ -1,0 +1,26 @@
+"""The manager: accepts tasks, hands them out, and shows what became of them. It never runs one."""
+
+from __future__ import annotations
+
+from generated.priority.records import TaskRecord, WorkerRecord
+from generated.priority.settings import ManagerSettings
+from handlers.priority.admin import AdminCalls
+from handlers.priority.workers import WorkerCalls
+from runtime.store import IndexedStore
+from runtime.world import World
+
+
+class Manager(AdminCalls, WorkerCalls):
+    """Keeps nothing: every answer comes from the store."""
+
+    def __init__(
+        self,
+        tasks: IndexedStore[TaskRecord],
+        workers: IndexedStore[WorkerRecord],
+        settings: ManagerSettings,
+        world: World,
+    ) -> None:
+        self._tasks = tasks
+        self._workers = workers
+        self._settings = settings
+        self._world = world

@@ -1,0 +1,194 @@
+"""What workers ask for: they register, are handed tasks, and report what came of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from generated.priority import errors
+from generated.priority.events import LOAD_DIFFERS
+from generated.priority.lifecycle import TASK_ADVANCE, WORKER_BEAT
+from generated.priority.messages import (
+    ACTIVE,
+    COMPLETED,
+    DEAD,
+    DEAD_LETTER,
+    EXECUTING,
+    FAILED,
+    QUEUED,
+    DeregisterWorkerRequest,
+    DeregisterWorkerResponse,
+    ExchangeTasksRequest,
+    ExchangeTasksResponse,
+    ExtendTaskRequest,
+    ExtendTaskResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    PollTasksRequest,
+    PollTasksResponse,
+    RegisterWorkerRequest,
+    RegisterWorkerResponse,
+    ReportedResult,
+    ReportProgressRequest,
+    ReportResultRequest,
+    TaskResult,
+    TaskState,
+    TaskStatus,
+)
+from generated.priority.records import TaskRecord, WorkerRecord
+from generated.priority.settings import ManagerSettings
+from handlers.priority.showing import assigned, refusal, stamp
+from runtime.call import Call
+from runtime.conditions import Failure
+from runtime.store import Held, IndexedStore, Settlement
+from runtime.world import World
+
+
+class WorkerCalls:
+    """The methods of WorkersService."""
+
+    _tasks: IndexedStore[TaskRecord]
+    _workers: IndexedStore[WorkerRecord]
+    _settings: ManagerSettings
+    _world: World
+
+    async def register_worker(self, request: RegisterWorkerRequest, call: Call) -> RegisterWorkerResponse:
+        settings = self._settings
+        worker = await self._workers.create(
+            WorkerRecord(
+                worker_id=self._world.new_id(),
+                capacity=request.capacity if request.HasField("capacity") else settings.default_capacity,
+                capabilities=tuple(dict.fromkeys(request.capabilities)),
+                version=request.version if request.HasField("version") else None,
+            ),
+            call,
+        )
+        call.note(worker_id=worker.worker_id)
+        return RegisterWorkerResponse(
+            worker_id=worker.worker_id,
+            poll_interval_ms=settings.poll_interval_ms,
+            heartbeat_interval_seconds=settings.heartbeat_interval_seconds,
+        )
+
+    async def poll_tasks(self, request: PollTasksRequest, call: Call) -> PollTasksResponse:
+        return PollTasksResponse(tasks=map(assigned, await self._handed_out(request, call)))
+
+    async def exchange_tasks(self, request: ExchangeTasksRequest, call: Call) -> ExchangeTasksResponse:
+        if not request.results:
+            return ExchangeTasksResponse(tasks=map(assigned, await self._handed_out(request, call)))
+        asked = [_settlement(request.worker_id, each) for each in request.results]
+        ended, taken = await self._tasks.exchange(
+            asked, request.worker_id, request.available_capacity, call, offers=request.capabilities or None
+        )
+        if not taken and request.available_capacity:
+            await self._living(request.worker_id)
+        return ExchangeTasksResponse(
+            results=[await self._reported(*each) for each in zip(asked, ended, strict=True)],
+            tasks=map(assigned, taken),
+        )
+
+    async def report_result(self, request: ReportResultRequest, call: Call) -> TaskState:
+        asked = _settlement(request.worker_id, request)
+        (ended,) = await self._tasks.settle_all([asked], call)
+        status = await self._told_before(asked, ended) if isinstance(ended, Failure) else ended
+        return TaskState(task_id=request.task_id, status=TaskStatus.ValueType(status))
+
+    async def heartbeat(self, request: HeartbeatRequest, call: Call) -> HeartbeatResponse:
+        worker_id = request.worker_id
+        if not await self._workers.shift(
+            worker_id, WORKER_BEAT, call, reported_load=str(request.current_load)
+        ):
+            await self._living(worker_id)
+        await self._workers.move_to(worker_id, request.status, call)
+        held = await self._tasks.held_by(worker_id)
+        if request.current_load != len(held):
+            call.tell(LOAD_DIFFERS, f"it says {request.current_load}, {len(held)} are booked on it")
+        lost = {*await self._tasks.taken_from(worker_id), *request.running} - held
+        return HeartbeatResponse(acknowledged=True, stop=sorted(lost))
+
+    async def extend_task(self, request: ExtendTaskRequest, _call: Call) -> ExtendTaskResponse:
+        held = Held(request.worker_id, request.attempt)
+        ends = await self._tasks.renew(request.task_id, held, request.seconds)
+        if ends is None:
+            raise await self._lost(request.task_id, held)
+        return ExtendTaskResponse(task_id=request.task_id, deadline_at=stamp(ends))
+
+    async def report_progress(self, request: ReportProgressRequest, call: Call) -> TaskState:
+        held = Held(request.worker_id, request.attempt)
+        if not await self._tasks.shift(
+            request.task_id, TASK_ADVANCE, call, held=held, progress=request.progress
+        ):
+            raise await self._lost(request.task_id, held)
+        return TaskState(task_id=request.task_id, status=EXECUTING)
+
+    async def deregister_worker(
+        self, request: DeregisterWorkerRequest, call: Call
+    ) -> DeregisterWorkerResponse:
+        gone = False
+        while not gone:
+            worker = await self._living(request.worker_id)
+            gone = (await self._workers.delete(request.worker_id, worker.status, call)).applied
+        return DeregisterWorkerResponse(worker_id=request.worker_id)
+
+    async def _handed_out(
+        self, request: PollTasksRequest | ExchangeTasksRequest, call: Call
+    ) -> Sequence[TaskRecord]:
+        """What there is for a worker; if there is nothing, what comes while it waits."""
+        worker_id, most, offers = request.worker_id, request.available_capacity, request.capabilities or None
+        if taken := await self._tasks.claim(worker_id, most, call, offers=offers):
+            return taken
+        worker = await self._living(worker_id)
+        if worker.status != ACTIVE or not most or not request.wait_ms:
+            return ()
+        return await self._tasks.claim(worker_id, most, call, offers=offers, wait_s=request.wait_ms / 1000)
+
+    async def _living(self, worker_id: str) -> WorkerRecord:
+        worker = await self._workers.get(worker_id)
+        if worker is None:
+            raise errors.WorkerNotFound(worker_id=worker_id)
+        if worker.status == DEAD:
+            raise errors.WorkerDead(worker_id=worker_id)
+        return worker
+
+    async def _reported(self, asked: Settlement, ended: int | Failure) -> ReportedResult:
+        try:
+            status = await self._told_before(asked, ended) if isinstance(ended, Failure) else ended
+        except Failure as failure:
+            return ReportedResult(task_id=asked.key, refused=refusal(failure))
+        return ReportedResult(task_id=asked.key, status=TaskStatus.ValueType(status))
+
+    async def _told_before(self, asked: Settlement, failure: Failure) -> int:
+        """The status that the very same report has led to before; anything else is refused."""
+        record = await self._tasks.get(asked.key)
+        if record is None:
+            raise errors.TaskNotFound(task_id=asked.key)
+        if not _says(record, asked):
+            raise failure
+        return record.status
+
+    async def _lost(self, task_id: str, held: Held) -> Failure:
+        """Why a worker may say nothing of a task."""
+        if await self._tasks.get(task_id) is None:
+            return errors.TaskNotFound(task_id=task_id)
+        return errors.StaleAttempt(holder=held.owner, key=task_id)
+
+
+def _settlement(worker_id: str, told: ReportResultRequest | TaskResult) -> Settlement:
+    """Where a report leads: a failure that may be mended by a repeat leads back into the queue."""
+    held = Held(worker_id, told.attempt)
+    if told.status == COMPLETED:
+        given = {"result": told.result if told.HasField("result") else None}
+        return Settlement(told.task_id, COMPLETED, held, given)
+    retriable = told.error.retriable or not told.error.HasField("retriable")
+    given = {"error": told.error.message, "retriable": str(retriable).lower(), "reason": "reported"}
+    return Settlement(told.task_id, QUEUED if retriable else FAILED, held, given)
+
+
+def _says(record: TaskRecord, asked: Settlement) -> bool:
+    """Whether a record is what a report in the same attempt has made of it."""
+    if record.attempt != asked.held.fence:
+        return False
+    if asked.target == QUEUED:
+        return record.status in (QUEUED, DEAD_LETTER) and record.error == asked.given["error"]
+    told = record.result if asked.target == COMPLETED else record.error
+    said = asked.given["result" if asked.target == COMPLETED else "error"]
+    return (record.status, record.assigned_worker_id, told) == (asked.target, asked.held.owner, said)
