@@ -42,14 +42,20 @@ def text(spec: Spec, deployment: Deployment) -> str:
 
 
 def _servers(deployment: Deployment) -> list[Entry]:
-    """The passwords of the servers that come with it."""
-    return [
+    """The passwords of the servers that come with it, and what else these can be told."""
+    passwords = [
         Entry(
             SERVERS[name].password,
             f"Password of the {name} server, which you make up (letters and digits, required).",
         )
         for name in deployment.servers
     ]
+    options = [
+        Entry(variable, meaning, default)
+        for name in deployment.servers
+        for variable, (default, meaning) in SERVERS[name].options.items()
+    ]
+    return passwords + options
 
 
 def _settings(spec: Spec, deployment: Deployment) -> list[Entry]:

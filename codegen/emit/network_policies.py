@@ -50,7 +50,10 @@ def _egress(spec: Spec, name: str, deployment: Deployment, node: str) -> list[di
         if caller == node
     ]
     kept = [row for row in wiring.settings(spec, deployment, node) if row.kind == "server"]
-    return calls + [{"ports": [_port(SERVERS[row.value].port, "TCP")]} for row in kept]
+    servers = [SERVERS[row.value] for row in kept]
+    return calls + [
+        {"ports": [_port(port, "TCP") for port in (each.port, *each.further_ports)]} for each in servers
+    ]
 
 
 def _pods(spec: Spec, name: str, nodes: Sequence[str]) -> list[dict[str, Any]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from codegen.language.deployments import Deployment
 from codegen.spec import Spec
 
 
@@ -16,10 +18,45 @@ class Server:
     port: int
     password: str
     """The variable with its password, which whoever starts it makes up."""
+    place: str
+    """Where it is: {account} stands for the system's user and database, {password} for the password."""
+    further_ports: tuple[int, ...] = ()
+    """Ports of those that tell where it is, if it is one of several."""
+    options: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """What else its container can be told: default and meaning of each variable."""
 
 
-SERVERS = {"postgres": Server("postgres", "postgres:18-alpine", 5432, "POSTGRES_PASSWORD")}
+SERVERS = {
+    "postgres": Server(
+        host="postgres",
+        image="postgres:18-alpine",
+        port=5432,
+        password="POSTGRES_PASSWORD",
+        place="postgresql://{account}:{password}@postgres:5432/{account}",
+    ),
+    "redis": Server(
+        host="redis",
+        image="redis:7-alpine",
+        port=6379,
+        password="REDIS_PASSWORD",
+        place="redis://:{password}@redis:6379/0",
+        further_ports=(26379,),
+        options={
+            "REDIS_APPENDFSYNC": (
+                "everysec",
+                "When the redis server has a write on disk: always (before it answers) or everysec.",
+            ),
+            "REDIS_MAXMEMORY": ("1gb", "Memory from which on the redis server takes nothing new."),
+        },
+    ),
+}
 """By the name that deployments.yaml has for it."""
+SENTINELS = 3
+REPLICAS = 2
+"""Besides the server itself: with one of three lost, the master still has a replica to write to."""
+SENTINEL_PORT = 26379
+WATCHED_NETWORK = "${REDIS_NETWORK:-172.31.250}"
+"""The first three numbers of the addresses of servers that are watched, as compose reads it."""
 
 
 def account(spec: Spec) -> str:
@@ -29,9 +66,18 @@ def account(spec: Spec) -> str:
 
 def url(spec: Spec, name: str) -> str:
     """Where nodes find it, as compose reads it."""
-    row = SERVERS[name]
-    proof = f"{account(spec)}:{secret(name)}"
-    return f"postgresql://{proof}@{row.host}:{row.port}/{account(spec)}"
+    return SERVERS[name].place.format(account=account(spec), password=secret(name))
+
+
+def watched_url(spec: Spec) -> str:
+    """Where nodes find the Redis that is the master of its group, as compose reads it."""
+    hosts = ",".join(f"{WATCHED_NETWORK}.{21 + index}:{SENTINEL_PORT}" for index in range(SENTINELS))
+    return f"redis+sentinel://:{secret('redis')}@{hosts}/{account(spec)}"
+
+
+def has_redis(deployment: Deployment) -> bool:
+    """Whether it brings a Redis along, which can be one of several then."""
+    return "redis" in deployment.servers
 
 
 def secret(name: str) -> str:

@@ -59,9 +59,11 @@ def test_compose_files_fit_the_compose_schema(folder: str, tmp_path: Path) -> No
         if path.endswith("compose.yaml"):
             files.append(tmp_path / path.replace("/", "-"))
             files[-1].write_text(text, encoding="utf-8")
-    schema = ("--builtin-schema", "vendor.compose-spec")
-    done = run(sys.executable, "-m", "check_jsonschema", *schema, *files)
-    assert done.returncode == 0, done.stdout
+    assert len(files) == len(in_containers(spec(folder)))
+    if files:
+        schema = ("--builtin-schema", "vendor.compose-spec")
+        done = run(sys.executable, "-m", "check_jsonschema", *schema, *files)
+        assert done.returncode == 0, done.stdout
 
 
 def test_tokens_are_for_those_who_have_nothing_better() -> None:
