@@ -38,6 +38,11 @@ class Change(NamedTuple):
     actor: str
     fence: int
     at: datetime
+    sequence: int = 0
+    owner: str = ""
+    """Who held the lease, or held it until then."""
+    reason: str = ""
+    trace: str = ""
 
 
 class NoSuchEntity(Exception):

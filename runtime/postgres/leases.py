@@ -12,7 +12,7 @@ from runtime.bounded import BoundedMap
 from runtime.call import Call
 from runtime.conditions import Condition
 from runtime.guard import require_edge
-from runtime.postgres.batch import Batch
+from runtime.batch import Batch
 from runtime.postgres.database import Locked, Unavailable
 from runtime.postgres.rows import as_key, is_key
 from runtime.postgres.table import Table
