@@ -30,6 +30,26 @@ class Held(NamedTuple):
     fence: int
 
 
+class Settling(NamedTuple):
+    """An entity that leaves the leased state: by which lease, where to, and what it takes along.
+
+    `final` says that trying again is no use.
+    """
+
+    key: str
+    held: Held
+    target: int
+    given: Mapping[str, str | None] = MappingProxyType({})
+    final: bool = False
+
+
+class Exchanged(NamedTuple, Generic[Record]):
+    """What was taken, and for each that was to be settled the state it ended in, or why it did not."""
+
+    taken: Sequence[Record]
+    outcomes: Sequence[int | Exception]
+
+
 class Change(NamedTuple):
     """One state change of an entity; the source is empty where it was created."""
 
@@ -59,6 +79,10 @@ class GuardBreach(Exception):
 
 class Unstorable(ValueError):
     """A value that the store cannot hold, such as text with a NUL in it."""
+
+
+class Busy(Exception):
+    """Somebody else has the entity for a moment, which takes its lease from nobody."""
 
 
 class StoreUnusable(Exception):
@@ -95,7 +119,44 @@ class Store(Protocol[Record]):
         ...
 
 
-class KeptStore(Store[Record], Protocol[Record]):
+class LeaseStore(Protocol[Record]):
+    """What a worker needs of a store that leases entities out, whatever the store is made of."""
+
+    async def exchange(
+        self, owner: str, settling: Sequence[Settling], free: int, call: Call
+    ) -> Exchanged[Record]:
+        """Settles, then takes the leases of the oldest that are free: one for each settled and `free` more.
+
+        All of it takes one step where the store can. An entity that was not settled has an exception instead
+        of a state: `Busy`, `Unstorable`, the condition of role lease_lost, or a failure of the store. Raises
+        such a failure itself only where nothing was to be settled.
+        """
+        ...
+
+    async def settle_all(self, settling: Sequence[Settling], call: Call) -> Sequence[int | Exception]:
+        """Settles and takes nothing."""
+        ...
+
+    async def settle(
+        self, key: str, target: int, held: Held, call: Call, *, final: bool = False, **given: str | None
+    ) -> int:
+        """Leaves the leased state and gives the lease back; the state it ended in.
+
+        Waits for whoever else has the entity. Raises the condition of role lease_lost when the lease has
+        ended or is another's.
+        """
+        ...
+
+    async def renew_all(self, held: Sequence[tuple[str, Held]]) -> Sequence[bool | Exception]:
+        """Makes leases longer; False for one that has ended or is another's. That is no transition."""
+        ...
+
+    async def awaited(self, timeout_s: float) -> bool:
+        """Waits; True as soon as something may be there to be acquired."""
+        ...
+
+
+class KeptStore(Store[Record], LeaseStore[Record], Protocol[Record]):
     """The entities of one kind where a server keeps them for many processes, any of which may die."""
 
     async def create_or_find(self, record: Record, call: Call) -> tuple[Record, bool]:
@@ -117,24 +178,11 @@ class KeptStore(Store[Record], Protocol[Record]):
         ...
 
     async def acquire(self, owner: str, call: Call) -> Record | None:
-        """Takes the lease of the oldest entity that is free; None when there is none.
-
-        Calls that wait at the same moment share a statement, and each gets one entity at most.
-        """
+        """Takes the lease of the oldest entity that is free; None when there is none."""
         ...
 
     async def renew(self, key: str, held: Held) -> bool:
-        """Makes a lease longer; False when it has ended or is another's. That is no transition."""
-        ...
-
-    async def settle(
-        self, key: str, target: int, held: Held, call: Call, *, final: bool = False, **given: str | None
-    ) -> int:
-        """Leaves the leased state and gives the lease back; the state it ended in.
-
-        Raises the condition of role lease_lost when the lease has ended or is another's. `final` says that
-        trying again is no use.
-        """
+        """Makes a lease longer; False when it has ended or is another's."""
         ...
 
     async def sweep(self, transition: Transition, call: Call) -> int:
@@ -160,10 +208,6 @@ class KeptStore(Store[Record], Protocol[Record]):
 
     async def purge(self, older_than_s: float, call: Call) -> int:
         """Deletes what may be deleted and has not changed for so long; how many."""
-        ...
-
-    async def awaited(self, timeout_s: float) -> bool:
-        """Waits; True as soon as something may be there to be acquired."""
         ...
 
     async def problem(self) -> str | None:

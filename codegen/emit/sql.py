@@ -122,12 +122,16 @@ def _edge(entity: KeptEntity, name: str, edge: Transition) -> Iterator[tuple[str
     lease, where = entity.row.lease, f"({entity.spec.folder}/lifecycle.yaml: {entity.name}.{name})"
     data = {"edge": edge, "edge_name": name}
     if lease and edge.to == lease.state:
-        yield "acquire", f"Takes the oldest that are free, one for each who asks. {where}", "acquire", data
+        yield "acquire", f"Takes the oldest that are free, as many as are asked for. {where}", "acquire", data
     elif lease and edge.from_ == lease.state:
         note = f"{edge.trigger} Its holder alone may. {where}"
         yield f"settle_{name}", note, "settle", {**data, "shared": True}
         note = "The same for one that somebody else had locked, in its latest version."
         yield f"settle_{name}_alone", note, "settle", {**data, "shared": False}
+        entering = entity.entering
+        if entering and not edge.gives_up:
+            note = "The same, and takes one for each that it settled and some more, all in one commit."
+            yield f"exchange_{name}", note, "exchange", {**data, "entering": entering}
     else:
         relaxed, own = entity.repaired(edge), {**data, "shared": False}
         yield f"move_{name}", f"{edge.trigger} {where}", "move", {**own, "relaxed": False}
