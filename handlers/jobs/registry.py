@@ -15,6 +15,10 @@ from typing import Any
 from runtime.world import World
 
 
+async def _unheard(_progress: Mapping[str, Any]) -> None:
+    """Where nobody asks how far a run is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """What a job function is told: the job as it was submitted, and the world it runs in."""
@@ -33,6 +37,8 @@ class Job:
     payload_size_bytes: int = 0
     max_output_bytes: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
+    report: Callable[[Mapping[str, Any]], Awaitable[None]] = _unheard
+    """Tells how far the run is, where the system shows it to those who ask."""
 
 
 @dataclass(frozen=True, slots=True)
