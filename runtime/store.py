@@ -262,11 +262,19 @@ class IndexedStore(Store[Record], Protocol[Record]):
         ...
 
     async def claim(
-        self, holder: str, most: int, call: Call, *, offers: Collection[str] | None = None
+        self,
+        holder: str,
+        most: int,
+        call: Call,
+        *,
+        offers: Collection[str] | None = None,
+        wait_s: float = 0.0,
     ) -> list[Record]:
         """Leases the next entities that the holder is able to take, in the order of the spec.
 
-        `offers` narrows what the holder is able to do; it never widens it.
+        `offers` narrows what the holder is able to do; it never widens it. Where there is nothing, it waits for
+        so many seconds that there is. A holder that is unknown, is given no more, or has no room gets nothing
+        at once.
         """
         ...
 
@@ -282,8 +290,12 @@ class IndexedStore(Store[Record], Protocol[Record]):
         call: Call,
         *,
         offers: Collection[str] | None = None,
+        wait_s: float = 0.0,
     ) -> tuple[list[int | Failure], list[Record]]:
-        """Leaves leases and takes new ones, in as few exchanges with the server as there can be."""
+        """Leaves leases and takes new ones, in as few exchanges with the server as there can be.
+
+        What was settled is known at once where nothing can be had; nobody waits with that.
+        """
         ...
 
     async def renew(self, key: str, held: Held, seconds: float) -> datetime | None:
@@ -292,6 +304,10 @@ class IndexedStore(Store[Record], Protocol[Record]):
 
     async def held_by(self, holder: str) -> set[str]:
         """What is leased to a holder now."""
+        ...
+
+    async def taken_from(self, holder: str) -> set[str]:
+        """What somebody else took from a holder since it last asked."""
         ...
 
     async def sweep(self, change: Transition | Shift | None, due: Due, call: Call) -> int:
