@@ -69,7 +69,7 @@ def needed_for(spec: Spec, role: Role) -> str | None:
     if role == "store_unavailable":
         return " where a server keeps entities" if kept else None
     if role == "store_full":
-        return " where redis keeps entities" if any(entity.in_redis for entity in kept) else None
+        return " where Redis keeps entities" if any(entity.in_redis for entity in kept) else None
     if role == "still_held":
         held = any(entity.delete and entity.delete.unless_holding for entity in kept)
         return " where something is not deleted while it holds leases" if held else None
