@@ -329,6 +329,10 @@ class IndexedStore(Store[Record], Protocol[Record]):
         """Every state change of an entity that has been written to the history, oldest first."""
         ...
 
+    async def ended(self, key: str) -> Record | None:
+        """An entity that the store does not keep any more, as it was when it ended, from the history."""
+        ...
+
     async def sizes(self, index: str) -> dict[int, Size]:
         """The sizes of an index, by the value of the enum in its key."""
         ...

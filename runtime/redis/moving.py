@@ -168,7 +168,10 @@ class Moving(Generic[Record]):
         """What a script tells of an entity for the log, by the names that the record has for it."""
         lease, trace = self._entities.lifecycle.lease, self._entities.kept.trace
         names = [*([lease.owner, lease.fence] if lease else []), trace or ""]
-        return {name: text for name, text in zip(names, told, strict=False) if name and text}
+        known: dict[str, object] = {name: text for name, text in zip(names, told, strict=False) if name and text}
+        if lease is not None and lease.fence in known:
+            known[lease.fence] = int(str(known[lease.fence]))
+        return known
 
     # Leases that are given back.
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Generic, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from runtime.call import Call
 from runtime.conditions import Condition, Failure
+from runtime.guard import require_edge
 from runtime.log import Log
 from runtime.metrics import Metrics
 from runtime.redis.bell import Bell
@@ -33,6 +34,9 @@ from runtime.store import (
     Size,
 )
 from runtime.tables import Due, Lifecycle, Shift, System, Transition
+
+
+Told = TypeVar("Told")
 
 
 class Past(Protocol):
@@ -65,7 +69,7 @@ class RedisStore(Generic[Record]):
         self._past = past
         self._bell = Bell(server, entities.key(entities.kept.wakes) if entities.kept.wakes else None)
         self._creation = Creation(entities)
-        self._creation.past = self._ended if past is not None else None
+        self._creation.past = self.ended if past is not None else None
         self._moving = Moving(entities)
         self._leases = (
             Leases(entities, lifecycle.lease, self._moving, self._bell)
@@ -247,11 +251,14 @@ class RedisStore(Generic[Record]):
         return await self._entities.answer(work)
 
     async def history(self, key: str) -> list[Change]:
-        return [] if self._past is None else await self._past.history(key)
+        if self._past is None:
+            return []
+        return await self._remembered(self._past.history(key))
 
     async def ended(self, key: str) -> Record | None:
-        """The record of an entity that is not kept here any more, from the history."""
-        found: Record | None = None if self._past is None else await self._ended(key)
+        found: Record | None = None
+        if self._past is not None:
+            found = await self._remembered(self._past.get(key))
         return found
 
     async def sizes(self, index: str) -> dict[int, Size]:
@@ -282,8 +289,6 @@ class RedisStore(Generic[Record]):
         return await self._upkeep.problem()
 
     def _edge(self, source: int, target: int, call: Call) -> Transition:
-        from runtime.guard import require_edge
-
         require_edge(self._entities.roles, self._lifecycle, call.caller, call.method, source, target)
         edge = self._lifecycle.edges[source, target]
         self._moving.require(edge, call)
@@ -306,9 +311,14 @@ class RedisStore(Generic[Record]):
             raise GuardBreach(f"no {self._lifecycle.entity} can be paused")
         return entities.key(lease.paused), entities.kept.words[enum]
 
-    async def _ended(self, key: str) -> Any:
-        assert self._past is not None
-        return await self._past.get(key)
+    async def _remembered(self, work: Awaitable[Told]) -> Told:
+        """What the history says; that its server is away is all that a caller learns of it."""
+        from runtime.postgres.database import Unavailable
+
+        try:
+            return await work
+        except Unavailable:
+            raise self._entities.unavailable() from None
 
     def _guarded(self) -> set[str]:
         """Fields that only creation, transitions and shifts write, or by which keys are named."""
