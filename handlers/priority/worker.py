@@ -50,11 +50,11 @@ class Worker:
     async def run(self, call: Call, stopping: asyncio.Event) -> None:
         """Takes tasks and runs them until it is told to stop; then it ends what it has, and leaves."""
         settings = self._settings
-        capabilities = [each.strip() for each in settings.worker_capabilities.split(",")]
+        capabilities = [each.strip() for each in (settings.worker_capabilities or "").split(",")]
         request = RegisterWorkerRequest(
             capabilities=filter(None, capabilities),
             capacity=settings.worker_capacity,
-            version=settings.worker_version or None,
+            version=settings.worker_version,
         )
         registration = Registration(self._manager, request, call)
         if not await self._registered(registration, call, stopping):

@@ -70,6 +70,8 @@ class Node:
     `program` stands in place of `-m runtime.serve`, for a test whose node has job functions of its own.
     """
 
+    system = SYSTEM
+
     def __init__(
         self,
         name: str,
@@ -82,8 +84,8 @@ class Node:
     ) -> None:
         self.name = name
         self.database = database
-        self._table = SYSTEM.deployments[deployment].nodes[name]
-        self._command = [sys.executable, *program, f"{SYSTEM.name}.{deployment}.{name}"]
+        self._table = self.system.deployments[deployment].nodes[name]
+        self._command = [sys.executable, *program, f"{self.system.name}.{deployment}.{name}"]
         self._held: list[socket.socket] = []
         self._process: subprocess.Popen[bytes] | None = None
         logs.mkdir(parents=True, exist_ok=True)
@@ -96,7 +98,7 @@ class Node:
         self.url = f"http://{_LOOPBACK}:{ports[self._table.http.port_variable]}"
         self.address = f"{_LOOPBACK}:{ports.get(self._table.port_variable or '', '')}"
         """Where it takes gRPC calls, if it does."""
-        clean = {name: value for name, value in os.environ.items() if name not in SYSTEM.variables}
+        clean = {name: value for name, value in os.environ.items() if name not in self.system.variables}
         self._environment = {**clean, "DATABASE_URL": database, **ports, **(settings or {})}
         self.http = httpx.Client(base_url=self.url, timeout=PATIENCE)
 

@@ -1,0 +1,141 @@
+"""The alerts fire when they should and not a second or a task before.
+
+`alerts_test.yaml` is a test file of Prometheus' own tool: `promtool test rules` accepts it. Here it is carried
+out by an evaluator of the part of PromQL that the rules use, and by promtool itself where that is installed.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from codegen.rules.promql import selectors
+from generated.priority.metrics import MEASURED
+from tests.priority.alerting.rule_tests import Expected, RuleTest, firing, rule_tests
+
+ROOT = Path(__file__).parents[3]
+RULES = ROOT / "generated/priority/deploy/alerts.yaml"
+TESTS = list(rule_tests(Path(__file__).parent / "alerts_test.yaml"))
+BY_NAME = {each["alert"]: each for each in yaml.safe_load(RULES.read_text())["groups"][0]["rules"]}
+EXPECTATIONS = [
+    pytest.param(test, expected, id=f"{test.name}, {expected.at:g} s")
+    for test in TESTS
+    for expected in test.expected
+]
+PROMTOOL = shutil.which("promtool")
+TEXT = {"type": "string", "minLength": 1}
+RULE_FILE = {
+    "type": "object",
+    "required": ["groups"],
+    "additionalProperties": False,
+    "properties": {
+        "groups": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "required": ["name", "rules"],
+                "additionalProperties": False,
+                "properties": {
+                    "name": TEXT,
+                    "rules": {
+                        "type": "array",
+                        "minItems": 1,
+                        "items": {
+                            "type": "object",
+                            "required": ["alert", "expr", "labels", "annotations"],
+                            "additionalProperties": False,
+                            "properties": {
+                                "alert": {"type": "string", "pattern": "^[a-zA-Z_][a-zA-Z0-9_]*$"},
+                                "expr": TEXT,
+                                "for": {"type": "string", "pattern": "^([0-9]+(ms|[smhdwy]))+$"},
+                                "labels": {
+                                    "type": "object",
+                                    "propertyNames": {"pattern": "^[a-zA-Z_][a-zA-Z0-9_]*$"},
+                                    "additionalProperties": TEXT,
+                                    "required": ["severity"],
+                                    "properties": {"severity": {"enum": ["critical", "warning"]}},
+                                },
+                                "annotations": {
+                                    "type": "object",
+                                    "additionalProperties": TEXT,
+                                    "required": ["summary", "description"],
+                                },
+                            },
+                        },
+                    },
+                },
+            },
+        }
+    },
+}
+"""What Prometheus takes for a file of alerts, and what we promise beyond that."""
+
+
+@pytest.mark.req("PQ-233", "PQ-234", "PQ-235", "PQ-236", "PQ-237", "PQ-238", "PQ-239")
+@pytest.mark.parametrize(("test", "expected"), EXPECTATIONS)
+def test_what_fires(test: RuleTest, expected: Expected) -> None:
+    """Each alert on both sides of its bound, as two processes that tell the same numbers are seen."""
+    assert firing(BY_NAME[expected.alert], test.samples, expected.at) == expected.alerts
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_the_bounds_are_really_tested(name: str) -> None:
+    """With a bound that is a little wider, or a shorter wait, some expectation would not hold."""
+    rule = BY_NAME[name]
+    wider = {**rule, "expr": re.sub(r"> (0\.25|0\.9|\d+)", r">= \1", rule["expr"]).replace("== 0", "<= 1")}
+    assert not _holds(wider)
+    if "for" in rule:
+        assert not _holds({**rule, "for": "1s"})
+        assert not _holds({**rule, "for": "1h"})
+
+
+def _holds(rule: dict[str, Any]) -> bool:
+    return all(
+        firing(rule, test.samples, expected.at) == expected.alerts
+        for test in TESTS
+        for expected in test.expected
+        if expected.alert == rule["alert"]
+    )
+
+
+@pytest.mark.req("PQ-240")
+def test_rules_name_what_is_exported() -> None:
+    """Every metric of every expression is one that is told, with a severity on each rule."""
+    exported = {each.name for each in MEASURED if each.type in ("counter", "gauge")}
+    for each in MEASURED:
+        if each.type == "histogram":
+            exported |= {f"{each.name}{part}" for part in ("_bucket", "_sum", "_count")}
+    for rule in BY_NAME.values():
+        assert {each.metric for each in selectors(rule["expr"])} <= exported
+    critical = {name for name, rule in BY_NAME.items() if rule["labels"]["severity"] == "critical"}
+    assert critical == {"NoActiveWorker", "HighQueueDeep", "FailureRateHigh", "DeadLettersGrow"}
+    assert BY_NAME.keys() - critical == {"WorkersBusy", "PromotionStuck", "QueueDeep"}
+
+
+def by_schema() -> None:
+    """The file has the form of a rule file, nothing more and nothing less."""
+    jsonschema.validate(yaml.safe_load(RULES.read_text()), RULE_FILE)
+
+
+def by_promtool() -> None:
+    """Prometheus' own tool takes the file, and its tests pass."""
+    tests = Path(__file__).parent / "alerts_test.yaml"
+    for arguments in (("check", "rules", RULES), ("test", "rules", tests)):
+        done = subprocess.run([str(PROMTOOL), *arguments], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.req("PQ-241")
+@pytest.mark.parametrize("check", [by_schema, *([by_promtool] if PROMTOOL else [])])
+def test_prometheus_takes_the_file(check: Callable[[], None]) -> None:
+    """By its form, and by promtool where there is one."""
+    check()

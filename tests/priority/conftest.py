@@ -1,0 +1,90 @@
+"""One Redis and one PostgreSQL for all tests of the priority queue, and the processes around them.
+
+`queue` is an API that is shared by all tests that do not break it, on a database that is empty when a test
+begins. A test that kills or stops something, or needs other settings, takes `fresh`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.embedded.redis import EmbeddedRedis
+from tests.orchestrator.conftest import make_database
+from tests.priority.stack import Queue, Servers, Stack
+
+NewServers = Callable[[], Servers]
+_DATABASES = 16
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[EmbeddedPostgres]:
+    """A real PostgreSQL, for history."""
+    with tempfile.TemporaryDirectory(prefix="charter-test-") as folder:
+        # The server runs as another user where we are root, who has to pass through it.
+        Path(folder).chmod(0o711)
+        made = EmbeddedPostgres(Path(folder) / "postgres", settings={"max_connections": "300"})
+        made.start()
+        try:
+            yield made
+        finally:
+            made.stop(immediate=True)
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[EmbeddedRedis]:
+    """A real Redis. Whoever stops it takes one of his own."""
+    with tempfile.TemporaryDirectory(prefix="charter-test-") as folder:
+        made = EmbeddedRedis(Path(folder) / "redis")
+        made.start()
+        try:
+            yield made
+        finally:
+            made.stop()
+
+
+@pytest.fixture(scope="session")
+def new_servers(redis_server: EmbeddedRedis, postgres: EmbeddedPostgres) -> NewServers:
+    """An empty database of each server."""
+    numbers = iter(range(1, 1_000_000))
+
+    def make() -> Servers:
+        number = 1 + next(numbers) % (_DATABASES - 1)
+        base, _, _ = redis_server.url.rpartition("/")
+        made = Servers(f"{base}/{number}", make_database(postgres))
+        made.redis.flushdb()
+        return made
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where all processes write."""
+    return tmp_path_factory.mktemp("logs")
+
+
+@pytest.fixture(scope="session")
+def shared(redis_server: EmbeddedRedis, postgres: EmbeddedPostgres, logs: Path) -> Iterator[Stack]:
+    """An API without any worker, where nothing happens by itself."""
+    with Stack(Servers(redis_server.url, make_database(postgres)), logs) as made:
+        made.add("api")
+        yield made
+
+
+@pytest.fixture
+def queue(shared: Stack) -> Queue:
+    """The shared API, with nothing in it."""
+    shared.redis.flushdb()
+    return shared.queue()
+
+
+@pytest.fixture
+def fresh(new_servers: NewServers, logs: Path) -> Iterator[Stack]:
+    """Empty servers and no process yet."""
+    with Stack(new_servers(), logs) as made:
+        yield made

@@ -1,0 +1,106 @@
+"""GET /api/v1/queue/stats: how many wait, who works, and what was done."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.priority.stack import Queue, Stack, told, wait_until
+
+QUEUES = ("high", "medium", "low")
+
+
+@pytest.mark.req("PQ-119", "PQ-112", "PQ-115")
+def test_an_empty_queue_has_every_field(queue: Queue) -> None:
+    """All of them 0."""
+    nothing = {"depth": 0, "oldest_age_seconds": 0, "paused": False}
+    assert queue.stats() == {
+        "queues": {"high": nothing, "medium": nothing, "low": nothing},
+        "workers": {"active": 0, "draining": 0, "dead": 0, "total_capacity": 0, "used_capacity": 0},
+        "throughput": {"completed_last_minute": 0, "failed_last_minute": 0},
+    }
+
+
+@pytest.mark.req("PQ-113", "PQ-114")
+def test_how_many_wait_and_for_how_long(queue: Queue) -> None:
+    """As the queues themselves say."""
+    for number, priority in enumerate(QUEUES, start=1):
+        for _ in range(number):
+            queue.submit(priority=priority)
+    oldest = queue.waiting("low")[0]
+    queue.redis.zincrby("queue:low", -45_000_000, oldest)
+    found = queue.stats()["queues"]
+    assert [found[each]["depth"] for each in QUEUES] == [1, 2, 3]
+    assert [found[each]["depth"] for each in QUEUES] == [
+        queue.redis.zcard(f"queue:{each}") for each in QUEUES
+    ]
+    assert 45 <= found["low"]["oldest_age_seconds"] <= 50
+    assert found["high"]["oldest_age_seconds"] <= 5
+
+
+@pytest.mark.req("PQ-116", "PQ-117", "PQ-126", "PQ-058", "PQ-057")
+def test_workers_and_their_capacity(queue: Queue) -> None:
+    """Dead ones are left out, draining ones are not."""
+    first, second, third = (queue.register(capacity=5) for _ in range(3))
+    for _ in range(4):
+        queue.submit()
+    assert len(queue.poll(first, 4)) == 4
+    found = queue.stats()["workers"]
+    assert found == {"active": 3, "draining": 0, "dead": 0, "total_capacity": 15, "used_capacity": 4}
+    told(queue.beat(second, status="draining"))
+    found = queue.stats()["workers"]
+    assert (found["active"], found["draining"], found["total_capacity"]) == (2, 1, 15)
+    assert third
+
+
+@pytest.mark.req("PQ-116", "PQ-066", "PQ-067", "PQ-070", "PQ-169")
+def test_a_dead_worker_has_no_capacity(fresh: Stack) -> None:
+    """It is dead after the silence that the settings say."""
+    fresh.add("api", WORKER_DEAD_SECONDS="90", WORKER_CHECK_INTERVAL_SECONDS="0.1")
+    queue = fresh.queue()
+    silent, heard = queue.register(), queue.register()
+    _back_date(queue, silent, 91)
+    _back_date(queue, heard, 80)
+    found = wait_until(lambda: queue.stats()["workers"], "one is dead", lambda seen: seen["dead"] == 1)
+    assert (found["active"], found["total_capacity"]) == (1, 5)
+    statuses = [queue.redis.hget(f"workers:{each}", "status") for each in (silent, heard)]
+    assert statuses == ["dead", "active"]
+
+
+@pytest.mark.req("PQ-118")
+def test_what_ended_lately(fresh: Stack) -> None:
+    """Dead letters count as failed; after the window both are 0 again."""
+    fresh.add("api", STATS_WINDOW_SECONDS="2")
+    queue = fresh.queue()
+    worker = queue.register()
+    for _ in range(3):
+        queue.submit()
+        queue.complete(worker, queue.claim(worker))
+    queue.submit()
+    queue.fail(worker, queue.claim(worker), retriable=False)
+    queue.bury(worker)
+    assert queue.stats()["throughput"] == {"completed_last_minute": 3, "failed_last_minute": 2}
+    wait_until(
+        lambda: queue.stats()["throughput"],
+        "the window is over",
+        lambda seen: seen == {"completed_last_minute": 0, "failed_last_minute": 0},
+    )
+
+
+@pytest.mark.req("PQ-259", "PQ-231")
+def test_two_apis_say_the_same(fresh: Stack) -> None:
+    """Neither keeps anything to itself."""
+    queues = [fresh.queue(fresh.add("api")) for _ in range(2)]
+    worker = queues[0].register()
+    queues[1].submit()
+    queues[0].submit()
+    assert queues[1].claim(worker)
+    for _ in range(2):
+        assert queues[0].stats() == queues[1].stats()
+
+
+def _back_date(queue: Queue, worker: str, seconds: float) -> None:
+    """Lets a worker have been silent for so long."""
+    moment = queue.redis.time()
+    then = int((moment[0] - seconds) * 1_000_000)
+    queue.redis.hset(f"workers:{worker}", "last_heartbeat", then)
+    queue.redis.zadd("workers:heartbeats", {worker: then})
