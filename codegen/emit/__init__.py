@@ -7,8 +7,10 @@ from pathlib import Path
 
 from codegen.catalogue import catalogue
 from codegen.emit import (
+    alerts,
     callers,
     compose,
+    dashboard,
     deployments,
     errors,
     image,
@@ -57,6 +59,8 @@ CODE: Sequence[Emitter] = (
 )
 PAGES_AND_MANIFESTS: Sequence[Emitter] = (
     service_config.emit,
+    alerts.emit,
+    dashboard.emit,
     image.emit,
     compose.emit,
     sentinel.emit,

@@ -59,6 +59,7 @@ class Metric(Part):
         default=None, description="The part of all capacity of the holders of this entity that is in use."
     )
     label: LowerName | None = Field(default=None, description="The label of a gauge that has one.")
+    area: LowerName | None = Field(default=None, description="The row of the dashboard that shows it.")
 
 
 class Alert(Part):
