@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen.diagram import Edge, mermaid, state_diagram
-from codegen.emit import reference_lifecycle, reference_tables, tables
+from codegen.emit import reference_lifecycle, reference_metrics, reference_tables, tables
 from codegen.emit.artefact import Artefact, fill
 from codegen.emit.markdown import code, codes, duration, prose
 from codegen.emit.policy_tables import policies
@@ -23,6 +23,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         reference=reference_tables,
         lifecycle=reference_lifecycle,
         policies=policies(spec),
+        measured=reference_metrics,
         mermaid=lambda entity: mermaid(entity.initial, entity.terminal, _edges(entity)),
         picture=_picture,
         title=_title,

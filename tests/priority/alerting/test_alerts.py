@@ -1,7 +1,7 @@
 """The alerts fire when they should and not a second or a task before.
 
 `alerts_test.yaml` is a test file of Prometheus' own tool: `promtool test rules` accepts it. Here it is
-carried out by an evaluator of the part of PromQL that the rules use, and by promtool itself where there is one.
+carried out by an evaluator of the part of PromQL that the rules use, and by promtool where there is one.
 """
 
 from __future__ import annotations
