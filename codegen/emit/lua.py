@@ -196,14 +196,14 @@ def _claim(entity: RedisEntity, name: str, edge: Transition) -> Script:
     layout.argument("owner")
     layout.argument("most")
     layout.each_argument("key")
-    for each in (*entity.fields, *([entity.signature_field] if entity.parted else [])):
-        was(each)
     index = entity.key_of_index(lease.index)
+    for each in (entity.status, index.enum, entity.signature_field if entity.parted else None):
+        if each:
+            was(each)
     change = Change(entity, layout, was, name, edge, own_part=True, one_owner=True)
     lines = [*change.lines(["row"])]
-    places = {field: number for number, field in enumerate(was.names, 1)}
-    row = {places[field]: value.text for field, value in change.after.items()}
-    row[places[entity.kept.sequence]] = "sequence"
+    row = {name: value.text for name, value in change.after.items()}
+    row[entity.kept.sequence] = "sequence"
     if index.enum:
         layout.each_argument(f"believed.{index.enum}")
     if entity.parted:

@@ -85,9 +85,8 @@ class Entities(Generic[Record]):
         """The records as they are now."""
         if not keys:
             return []
-        rows = await self.server.ask(*(("HMGET", self.hash(key), *self.rows.names) for key in keys))
-        place = self.rows.names.index(self.lifecycle.key)
-        return [self.rows.read(row) if row[place] is not None else None for row in rows]
+        rows = await self.server.ask(*(("HGETALL", self.hash(key)) for key in keys))
+        return [self.rows.read(row) if row else None for row in rows]
 
     async def answer(self, work: Awaitable[Answer]) -> Answer:
         """What came of something; a caller learns no more than that the store is away, or full."""

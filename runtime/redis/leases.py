@@ -41,10 +41,6 @@ class Leases(Generic[Record]):
         self._known: dict[str, frozenset[str]] = {}
         self._offers: BoundedMap[str] = BoundedMap(_REMEMBERED)
         self._fitting: BoundedMap[list[str]] = BoundedMap(1000)
-        names = entities.rows.names
-        self._places = {name: names.index(name) for name in (entities.lifecycle.key, lease.fence)}
-        trace = entities.kept.trace
-        self._trace = names.index(trace) if trace else None
 
     async def claim(
         self, holder: str, most: int, call: Call, offers: Collection[str] | None, wait_s: float
@@ -187,15 +183,15 @@ class Leases(Generic[Record]):
         once = {"actor": call.caller, "owner": holder, "most": most}
         answers = await entities.run("claim", once, each)
         taken, missed = list[Record](), False
-        key, fence = self._places[entities.lifecycle.key], self._places[self._lease.fence]
+        name, trace = entities.lifecycle.key, entities.kept.trace
         for answer in answers:
             if answer[0] == "done":
-                row = answer[2]
-                taken.append(entities.rows.read(row))
-                known = {self._lease.owner: holder, self._lease.fence: row[fence]}
-                if self._trace is not None:
-                    known[entities.kept.trace or ""] = row[self._trace]
-                entities.applied(call, self._edge, row[key], **known)
+                record: Any = entities.rows.read(answer[2])
+                taken.append(record)
+                known = {self._lease.owner: holder, self._lease.fence: getattr(record, self._lease.fence)}
+                if trace is not None:
+                    known[trace] = getattr(record, trace)
+                entities.applied(call, self._edge, getattr(record, name), **known)
             elif answer[0] in ("missed", "none", "state"):
                 missed = True
         return taken, missed

@@ -58,15 +58,16 @@ class Rows(Generic[Record]):
             name: {word: number for number, word in words.items()} for name, words in kept.words.items()
         }
         self.writers: dict[str, Write | None] = {name: self._writer(kept, name) for name in self.names}
-        self._readers = tuple(self._reader(kept, name) for name in self.names)
+        self._readers = {name: self._reader(kept, name) for name in self.names}
 
     def read(self, row: Sequence[str | None]) -> Record:
-        """The record of a row that has all fields in the order of the record; what follows is left alone."""
+        """The record of a hash, given as names and values in turn; of what is there twice the last one counts."""
+        readers = self._readers
         return self._record(
             **{
-                name: text if read is None else read(text)
-                for name, read, text in zip(self.names, self._readers, row, strict=False)
-                if text is not None
+                name: readers[name](text)
+                for name, text in zip(row[0::2], row[1::2], strict=True)
+                if text is not None and name in readers
             }
         )
 
@@ -88,7 +89,7 @@ class Rows(Generic[Record]):
             return lambda value: words[value]
         return str if kind in ("double", "float") else None
 
-    def _reader(self, kept: KeptInRedis, name: str) -> Read | None:
+    def _reader(self, kept: KeptInRedis, name: str) -> Read:
         kind = kept.types[name]
         if kind in _INTEGERS:
             return int
@@ -100,7 +101,7 @@ class Rows(Generic[Record]):
             return texts_of
         if kind == "enum":
             return self.numbers[name].__getitem__
-        return float if kind in ("double", "float") else None
+        return float if kind in ("double", "float") else str
 
 
 def storable(text: str, most: int | None = None) -> str:

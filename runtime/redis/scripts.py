@@ -15,6 +15,8 @@ _PLACE = re.compile(r"\{(\w+)\}")
 PAIRS = "pairs"
 """Under this name an entity has the arguments that its own come before."""
 
+_READING = ("peek", "due")
+
 Given = Mapping[str, Any]
 _Key = Callable[[Given], str]
 
@@ -27,6 +29,8 @@ class ScriptCall:
     digest: str
     keys: int
     handed: list[Any]
+    reads: bool = False
+    """Whether it changes nothing."""
 
     def by_digest(self) -> tuple[Any, ...]:
         """The command that takes the script from the cache of the server."""
@@ -79,7 +83,7 @@ class Script:
                 pairs = entity[PAIRS]
                 handed.append(len(pairs))
                 handed += pairs
-        return ScriptCall(self.text, self.digest, keys, handed)
+        return ScriptCall(self.text, self.digest, keys, handed, self.name in _READING)
 
     def _read_header(self) -> None:
         for line in self.text.splitlines():

@@ -95,15 +95,14 @@ class Server:
         """Runs scripts, and other commands after them, in one exchange."""
         commands = [*(each.by_digest() for each in calls), *others]
         answers = await self.run(commands, repeatable=repeatable, line=line)
-        for place, answer in enumerate(answers):
+        missing = [place for place, each in enumerate(answers) if _is_missing(each)]
+        for place in range(missing[0], len(calls)) if missing else ():
+            if place in missing or calls[place].reads:
+                # The whole text brings a script back for everybody; whoever has looked meanwhile looks again.
+                (answers[place],) = await self.run([calls[place].in_full()], repeatable=repeatable, line=line)
+        for answer in answers:
             if isinstance(answer, ReplyError):
-                if str(answer).startswith("NOSCRIPT"):
-                    # The whole text brings it back, for everybody who comes after.
-                    (answers[place],) = await self.run(
-                        [calls[place].in_full()], repeatable=repeatable, line=line
-                    )
-                if isinstance(answers[place], ReplyError):
-                    raise refusal(answers[place])
+                raise refusal(answer)
         return answers
 
     async def ask(self, *commands: Command) -> list[Any]:
@@ -170,6 +169,10 @@ class Server:
                     self._lines.pop(name).close()
                 return str(code)
         return None
+
+
+def _is_missing(answer: Any) -> bool:
+    return isinstance(answer, ReplyError) and str(answer).startswith("NOSCRIPT")
 
 
 def code_of(error: ReplyError) -> str | None:
