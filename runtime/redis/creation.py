@@ -125,12 +125,9 @@ class Creation(Generic[Record]):
                 made[place] = Created(record, False)
                 continue
             gone.append(place)
-            unique = entities.kept.unique[answer[2]].key
-            value = str(getattr(records[place], answer[2]))
-            key = entities.prefix + unique.replace(f"{{{answer[2]}}}", value)
-            await entities.run(
-                "forget_unique", {"unique": key.removeprefix(entities.prefix)}, [{"key": answer[1]}]
-            )
+            unique, value = entities.kept.unique[answer[2]].key, str(getattr(records[place], answer[2]))
+            once = {"unique": unique.replace(f"{{{answer[2]}}}", value)}
+            await entities.server.evaluate([entities.calling("forget_unique", once, [{"key": answer[1]}])])
         return gone
 
     def _filled(self, record: Any) -> tuple[Any, dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from inspect import signature
 from typing import Any, Generic, TypeVar
 
 from runtime import log as events
@@ -101,24 +102,26 @@ class Entities(Generic[Record]):
 
     def unavailable(self) -> Condition:
         """What a caller is told when the server cannot be reached."""
-        make: Callable[..., Condition] = self.roles["store_unavailable"]
-        return make()
+        return self.condition("store_unavailable")
 
     def full(self, limit: int = 0) -> Condition:
         """What a caller is told when there is no room for more."""
-        make: Callable[..., Condition] = self.roles["store_full"]
-        return make(entity=self.lifecycle.entity, limit=limit)
+        return self.condition("store_full", entity=self.lifecycle.entity, limit=limit)
 
     def lost(self, key: str, holder: str) -> Condition:
         """What whoever has no lease any more is told."""
         self.measures.lease_lost()
-        make: Callable[..., Condition] = self.roles["lease_lost"]
-        return make(holder=holder, key=key)
+        return self.condition("lease_lost", holder=holder, key=key)
 
     def denied(self, call: Call, problem: str) -> Condition:
         """What an actor is told that the lifecycle does not let."""
-        make: Callable[..., Condition] = self.roles["permission_denied"]
-        return make(caller=call.caller, method=call.method, problem=problem)
+        return self.condition("permission_denied", caller=call.caller, method=call.method, problem=problem)
+
+    def condition(self, role: str, **known: object) -> Condition:
+        """The condition of a role, with what its message tells of all that is known."""
+        make: Callable[..., Condition] = self.roles[role]
+        told = signature(make).parameters
+        return make(**{name: value for name, value in known.items() if name in told})
 
     def applied(self, call: Call, edge: Transition, key: str, **known: object) -> None:
         """Counts and tells a transition that a script has made."""

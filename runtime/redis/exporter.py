@@ -48,7 +48,7 @@ def exporters(
         yield Exporter(
             [each for each in system.measured if each.entity in names],
             client_of(lifecycles[0]),
-            str(values[prefix]) if prefix else "",
+            str(values[prefix] or "") if prefix else "",
             values,
             {
                 each.entity: each.in_redis.outbox.stream

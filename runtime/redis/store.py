@@ -157,9 +157,7 @@ class RedisStore(Generic[Record]):
         if answer[0] == "none":
             raise NoSuchEntity(key)
         if answer[0] == "holds":
-            make: Any = entities.roles["still_held"]
-            held: Condition = make(entity=lifecycle.entity, key=key, held=answer[2])
-            raise held
+            raise entities.condition("still_held", entity=lifecycle.entity, key=key, held=answer[2])
         if answer[0] != "done":
             return Moved(False, entities.state_numbers[answer[1]])
         entities.metrics.transition(lifecycle.entity, "delete", call.caller)
