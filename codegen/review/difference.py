@@ -15,6 +15,7 @@ class Verdict(StrEnum):
 
     FROZEN = "frozen"
     WIRE = "breaking (wire)"
+    STORED = "breaking (stored data)"
     BEHAVIOUR = "breaking (behaviour)"
     CONFIGURATION = "breaking (configuration)"
     WIDENS = "widens access"

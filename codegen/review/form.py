@@ -16,6 +16,7 @@ from codegen.language.environment import EnvironmentFile, Variable, VariableRule
 from codegen.language.errors import ErrorsFile, Upstream
 from codegen.language.keeping import Holder, Index, Kept
 from codegen.language.lifecycle import Creation, Deletion, Entity, Shift, Transition
+from codegen.language.metrics import Counted, Metric
 from codegen.language.services import Component, Idempotency, Method
 from codegen.language.system import Freeze, Policies, Proto, RetryProfile
 from codegen.language.types import FieldRules, ItemRules, MessageField, Reserved, TypesFile
@@ -30,6 +31,7 @@ TEXTS = frozenset({"doc", "title", "summary", "trigger", "owns"})
 
 UNORDERED: dict[type[BaseModel], frozenset[str]] = {
     Component: frozenset({"serves"}),
+    Counted: frozenset({"on"}),
     Creation: frozenset({"by", "stamps"}),
     Deletion: frozenset({"by", "from_"}),
     Deployment: frozenset({"ingress"}),
@@ -41,6 +43,7 @@ UNORDERED: dict[type[BaseModel], frozenset[str]] = {
     ItemRules: frozenset({"one_of"}),
     Index: frozenset({"in_"}),
     Kept: frozenset({"unique"}),
+    Metric: frozenset({"percentiles"}),
     Method: frozenset({"calls", "raises"}),
     Node: frozenset({"hosts"}),
     Policies: frozenset({"log_fields"}),
@@ -88,6 +91,11 @@ def tree(spec: Spec) -> Data:
     """The form as a tree of names, in which a permission and a rule of variables stand under their name."""
     form = {name: _plain(getattr(spec, name)) for name in FILES}
     return {name: said for name, said in form.items() if said or name not in OPTIONAL}
+
+
+def said(part: BaseModel) -> Data:
+    """What a part says, in which equal meaning gives equal data."""
+    return _words(part)
 
 
 def leaves(value: Any, path: Path = ()) -> dict[Path, Any]:

@@ -10,6 +10,8 @@ from codegen.review.kinds import (
     errors,
     keeping,
     lifecycle,
+    metrics,
+    redis,
     rules,
     services,
     states,
@@ -18,8 +20,8 @@ from codegen.review.kinds import (
 )
 
 MODULES = (
-    *(system, types, rules, lifecycle, states, keeping),
-    *(services, callers, errors, environment, deployments),
+    *(system, types, rules, lifecycle, states, keeping, redis),
+    *(services, callers, errors, environment, deployments, metrics),
 )
 KINDS: tuple[Kind, ...] = tuple(
     each for module in MODULES for each in vars(module).values() if isinstance(each, Kind)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel
 
-from codegen.language.lifecycle import Transition
 from codegen.review.difference import Found, Verdict, kind
+from codegen.review.form import Path
 from codegen.review.kinds.lifecycle import edges, entity_path
-from codegen.review.kinds.pairs import gained, kept, shown, turn, words
+from codegen.review.kinds.pairs import gained, kept, meant, shown, turn
 from codegen.spec import Spec
 
 
@@ -33,7 +33,14 @@ def holder_removed(old: Spec, new: Spec) -> Iterator[Found]:
     "entity.kept", "An entity is kept elsewhere, or something else is unique among them.", Verdict.BEHAVIOUR
 )
 def entity_kept(old: Spec, new: Spec) -> Iterator[Found]:
-    yield from _parts(old, new, "kept_in", "is kept in")
+    for name, before, after in kept(old.lifecycle.entities, new.lifecycle.entities):
+        was, now, path = before.kept_in, after.kept_in, (*entity_path(name), "kept_in")
+        if was and now and was.store != now.store:
+            text = f"{name} is kept in {turn(was.store, now.store)}"
+            yield Found(name, text, path, verdict=Verdict.STORED)
+        elif not (before.in_redis and after.in_redis):
+            # What both keep in Redis has kinds of its own.
+            yield from _part(name, was, now, path, "is kept in")
 
 
 @kind("entity.lease", "An entity is leased otherwise.", Verdict.BEHAVIOUR)
@@ -81,21 +88,29 @@ def edge_due(old: Spec, new: Spec) -> Iterator[Found]:
     yield from _edge_words(old, new, "due")
 
 
+@kind("edge.also_due", "A second clock drives a transition otherwise.", Verdict.BEHAVIOUR)
+def edge_also_due(old: Spec, new: Spec) -> Iterator[Found]:
+    yield from _edge_words(old, new, "also_due")
+
+
 def _parts(old: Spec, new: Spec, word: str, verb: str) -> Iterator[Found]:
     """The words of a part of an entity that came, went or changed."""
     for name, before, after in kept(old.lifecycle.entities, new.lifecycle.entities):
-        was, now, path = getattr(before, word), getattr(after, word), (*entity_path(name), word)
-        if isinstance(was, BaseModel) and isinstance(now, BaseModel):
-            for part, left, right in words(was, now):
-                yield Found(f"{name}.{part}", f"{name} {verb} {part} {turn(left, right)}", (*path, part))
-        elif was is not now:
-            yield Found(name, f"{name} {verb} {turn(was, now)}", path)
+        path = (*entity_path(name), word)
+        yield from _part(name, getattr(before, word), getattr(after, word), path, verb)
+
+
+def _part(name: str, was: object, now: object, path: Path, verb: str) -> Iterator[Found]:
+    if isinstance(was, BaseModel) and isinstance(now, BaseModel):
+        for part, left, right in meant(was, now):
+            yield Found(f"{name}.{part}", f"{name} {verb} {part} {turn(left, right)}", (*path, part))
+    elif was is not now:
+        yield Found(name, f"{name} {verb} {turn(was, now)}", path)
 
 
 def _edge_words(old: Spec, new: Spec, word: str) -> Iterator[Found]:
     for edge in edges(old, new):
-        if isinstance(edge.before, Transition) and isinstance(edge.after, Transition):
-            was, now = getattr(edge.before, word), getattr(edge.after, word)
-            if was != now:
-                text = f"{edge.shown} {word.replace('_', ' ')}: {shown(was)} -> {shown(now)}"
-                yield Found(edge.name, text, (*edge.path, word))
+        was, now = getattr(edge.before, word, None), getattr(edge.after, word, None)
+        if was != now:
+            text = f"{edge.shown} {word.replace('_', ' ')}: {shown(was)} -> {shown(now)}"
+            yield Found(edge.name, text, (*edge.path, word))

@@ -1,6 +1,7 @@
 """Differences of lifecycle.yaml: entities and the edges between their states.
 
-The states are in states.py; where entities are kept and what the clock does to them is in keeping.py.
+The states are in states.py; where entities are kept and what the clock does to them is in keeping.py, and
+what Redis adds to that in redis.py.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from codegen.review.form import Path
 from codegen.review.kinds.pairs import added, gained, kept, same, shown, turn, words
 from codegen.spec import Spec
 
-EDGES = ("create", "delete", "transitions")
+EDGES = ("create", "delete", "transitions", "shifts")
 KEEPING = ("shared_with", "kept_in", "lease", "shown")
 """Words of an entity whose kinds are in keeping.py."""
 

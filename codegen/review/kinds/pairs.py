@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from codegen.review.form import TEXTS
+from codegen.review.form import TEXTS, said
 
 T = TypeVar("T")
 
@@ -34,6 +34,14 @@ def words(before: BaseModel, after: BaseModel, *but: str) -> Iterator[tuple[str,
         old, new = getattr(before, name), getattr(after, name)
         if name not in TEXTS and name not in but and not same(old, new):
             yield word.alias or name, old, new
+
+
+def meant(before: BaseModel, after: BaseModel, *but: str) -> Iterator[tuple[str, Any, Any]]:
+    """The same, but a list whose order says nothing differs only by its members."""
+    left, right = said(before), said(after)
+    for name, old, new in words(before, after, *but):
+        if left.get(name) != right.get(name):
+            yield name, old, new
 
 
 def same(before: Any, after: Any) -> bool:

@@ -33,6 +33,12 @@ def system_version(old: Spec, new: Spec) -> Iterator[Found]:
         yield Found(str(after), f"version {turn(before, after)}", ("system", "version"), verdict=verdict)
 
 
+@kind("system.json", "Messages look otherwise as JSON.", Verdict.WIRE)
+def system_json(old: Spec, new: Spec) -> Iterator[Found]:
+    for word, was, now in words(old.system.json_, new.system.json_):
+        yield Found(word, f"JSON {word} {turn(was, now)}", ("system", "json", word))
+
+
 @kind("proto.added", "There is one more proto file.", Verdict.COMPATIBLE)
 def proto_added(old: Spec, new: Spec) -> Iterator[Found]:
     for name, proto in added(old.system.protos, new.system.protos):

@@ -84,11 +84,20 @@ def field_optional(old: Spec, new: Spec) -> Iterator[Found]:
 
 @kind("enum.prefix", "The values of an enum have other names in JSON.", Verdict.WIRE)
 def enum_prefix(old: Spec, new: Spec) -> Iterator[Found]:
-    for name, was, now in kept(old.enums, new.enums):
-        if was.prefix != now.prefix:
+    yield from _enum_words(old, new, "prefix")
+
+
+@kind("enum.spelled", "The values of an enum are spelled otherwise in JSON, and in Redis.", Verdict.WIRE)
+def enum_spelled(old: Spec, new: Spec) -> Iterator[Found]:
+    yield from _enum_words(old, new, "spelled")
+
+
+def _enum_words(old: Spec, new: Spec, word: str) -> Iterator[Found]:
+    for name, before, after in kept(old.enums, new.enums):
+        was, now = getattr(before, word), getattr(after, word)
+        if was != now:
             paths = _types(new)[name]
-            text = f"{name} prefix {turn(was.prefix, now.prefix)}"
-            yield Found(name, text, *((*path, "prefix") for path in paths))
+            yield Found(name, f"{name} {word} {turn(was, now)}", *((*path, word) for path in paths))
 
 
 @kind("value.added", "An enum has one more value.", Verdict.COMPATIBLE)
