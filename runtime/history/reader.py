@@ -22,17 +22,22 @@ class HistoryReader(Generic[Record]):
             raise ValueError(f"{lifecycle.entity} is not kept in Redis")
         self._tables = HistoryTables(system, lifecycle.entity, database)
         self._record: Callable[..., Record] = record
+        self._status, self._terminal = lifecycle.status, lifecycle.terminal
         self._convert = {each.name: _conversion(kept, each.name) for each in fields(record)}  # type: ignore[arg-type]
         self._columns = [name for name in self._tables.ended.takes if name in self._convert]
 
     async def get(self, key: str) -> Record | None:
-        """The record of one that ended, as it was then; None if nobody knows of one."""
+        """The record of one that ended for good, as it was then; None if nobody knows of one.
+
+        Redis forgets those by itself. One that could still go on, and is not there any more, was deleted.
+        """
         row = await self._tables.get(key) if _can_be(key) else None
         if row is None:
             return None
         # What was not set is as it is in a new record.
         values = {name: value for name, value in zip(self._columns, row, strict=True) if value is not None}
-        return self._record(**{name: self._convert[name](value) for name, value in values.items()})
+        found = self._record(**{name: self._convert[name](value) for name, value in values.items()})
+        return found if getattr(found, self._status) in self._terminal else None
 
     async def history(self, key: str) -> list[Change]:
         """Every change that was written so far, oldest first."""

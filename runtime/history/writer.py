@@ -54,7 +54,7 @@ class HistoryWriter:
         kept = lifecycle.in_redis
         if kept is None or kept.outbox is None:
             raise ValueError(f"{lifecycle.entity} has no history")
-        prefix = str(values[kept.prefix]) if kept.prefix else ""
+        prefix = str(values[kept.prefix] or "") if kept.prefix else ""
         self._stream = Stream(client, prefix + kept.outbox.stream, _own_name())
         self._tables = HistoryTables(system.name, lifecycle.entity, database)
         self._shape = Shape(lifecycle, self._tables.changes, self._tables.ended)

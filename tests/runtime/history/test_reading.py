@@ -36,6 +36,15 @@ async def test_a_record_comes_back_as_it_was(kit: Kit) -> None:
     assert (changes[4].owner, changes[4].fence, changes[4].trace) == ("w-1", 2, "trace of a")
 
 
+async def test_what_could_still_go_on_was_deleted(kit: Kit) -> None:
+    """Redis keeps dead letters until somebody purges them; nobody is shown a purged one."""
+    await kit.live("a", ("queued", "executing", "dead_letter"))
+    kit.begin()
+    await kit.emptied()
+    assert await kit.reader.get("a") is None
+    assert len(await kit.reader.history("a")) == 3
+
+
 @pytest.mark.parametrize(
     "key", ["unknown", "", "a\0b", "\udcff", "'; DROP TABLE task_changes; --", "x" * 100_000]
 )
