@@ -10,6 +10,7 @@ NAMES = {
     "generation": "bench.generation",
     "designs-vs-bare": "bench.designs_vs_bare",
     "orchestrator": "bench.peers.command",
+    "priority": "bench.peers.on_redis.command",
     "report": "bench.report.again",
 }
 DESIGNS = "bench.designs.command"

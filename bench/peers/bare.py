@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 
+from bench.peers.contestants import aged
 from bench.peers.findings import Rate
+from bench.peers.run import BULK
 from bench.peers.server import Database, Server
 from runtime.embedded.programs import program
 
-BULK = 1000
-"""Jobs of a call; what our API takes at most, and what the script of pgbench has."""
 PGBENCH = "pgbench"
 PGBENCH_1 = "pgbench, 1 connection"
 PGBENCH_10 = "pgbench, 10 connections"
@@ -23,6 +23,9 @@ _SPARE = 200
 class Bare:
     """A table, and scripts that submit to it and drain it."""
 
+    name = PGBENCH
+    drains = tuple(DRAINS)
+
     def __init__(self, server: Server) -> None:
         self._server = server
         self.database: Database = server.database("bare", "bare")
@@ -31,6 +34,10 @@ class Bare:
     def prepare(self, aged: bool) -> None:
         """Leaves no job, or none but the finished ones of the past."""
         self.database.run("clear" if aged else "empty")
+
+    def age(self, jobs: int) -> str:
+        """Gives it a past of so many finished jobs; what to tell of it."""
+        return aged(self.database, jobs)
 
     def submits(self, kind: str, count: int, width: int) -> Rate:
         """As a producer does: `single` with so many calls in flight, or `bulk`."""

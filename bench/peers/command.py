@@ -16,19 +16,17 @@ from bench.designs.manifest import commit
 from bench.machine import describe
 from bench.peers import contestants, ours
 from bench.peers.bare import Bare
-from bench.peers.contestants import Stuck
 from bench.peers.findings import Findings, Sizes
 from bench.peers.goals import goals
 from bench.peers.guards import without_guards
 from bench.peers.install import Environment, NotInstalled, installed
 from bench.peers.measure import Bench
+from bench.peers.outcome import kept
+from bench.peers.programs import Stuck
 from bench.peers.run import Run
 from bench.peers.server import Server, SqlFailed, serving
-from bench.report import peers_page, peers_tables
 from runtime.embedded.programs import EmbeddedError
 
-RESULTS = Path(__file__).parents[1] / "results"
-KEPT = "orchestrator.json"
 FULL = Sizes(
     rounds=3,
     single=1500,
@@ -67,20 +65,7 @@ def compare(quick: bool, rounds: int | None, aged: int | None, out: Path | None)
             found = asyncio.run(_measured(console, server, peers, Path(folder), sizes, quick))
     except (EmbeddedError, NotInstalled, SqlFailed, Stuck) as error:
         raise click.ClickException(str(error)) from error
-    where = out or RESULTS / found.stamp
-    where.mkdir(parents=True, exist_ok=True)
-    text = found.model_dump_json(indent=1) + "\n"
-    (where / KEPT).write_text(text)
-    if not quick:
-        (RESULTS / KEPT).write_text(text)
-    for table in peers_tables.tables(found):
-        console.print(table)
-    console.print(f"Report: {peers_page.write(found, where)}", soft_wrap=True, highlight=False)
-    for goal in found.missed:
-        console.print(f"Missed: {peers_tables.told(goal)}", soft_wrap=True, highlight=False)
-    if not found.missed:
-        console.print("Every goal is met.")
-    return int(bool(found.missed))
+    return kept(found, console, out)
 
 
 async def _measured(

@@ -1,4 +1,4 @@
-"""What a run of the comparison finds, as it is written to `bench/results/orchestrator.json`."""
+"""What a run of a comparison finds, as it is written to `bench/results`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any, Literal
 from bench.designs.results import Record
 from bench.percentiles import Summary, Times
 
-Table = Literal["empty", "aged"]
+Table = Literal["empty", "aged", "shallow", "deep"]
+"""What the contestants carry along: nothing or finished jobs, nothing or jobs that wait and are not taken."""
 Measure = Literal["single-1", "single-16", "bulk", "drain"]
 
 
@@ -94,10 +95,14 @@ class Sizes(Record):
     drain_at_most_s: float
     pickups: int
     aged: int
+    """Jobs that are carried along in the second half."""
 
 
 class Findings(Record):
     """One invocation."""
+
+    system: str = "orchestrator"
+    """Which of our systems is compared."""
 
     stamp: str
     command: str
@@ -107,8 +112,8 @@ class Findings(Record):
     versions: Mapping[str, str]
     sizes: Sizes
     halves: Mapping[Table, Half]
-    guards: Mapping[str, Middle]
-    """Our drain as it is, and without one guard each."""
+    guards: Mapping[str, Middle] = {}
+    """Our drain as it is, and without one guard each, where that was measured."""
     goals: tuple[Goal, ...]
 
     @property

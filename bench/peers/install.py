@@ -8,14 +8,14 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 WANTED = Path(__file__).parent / "requirements.txt"
 KEPT = ROOT / ".charter" / "peers"
-_STAMP = "installed"
+STAMP = "installed"
 NAMES = ("asyncpg", "pgqueuer", "procrastinate", "psycopg", "uvloop")
 
 
@@ -32,10 +32,10 @@ class Environment:
     def program(self, name: str) -> str:
         return str(self.folder / ("Scripts" if os.name == "nt" else "bin") / name)
 
-    def versions(self) -> Mapping[str, str]:
+    def versions(self, names: Sequence[str] = NAMES) -> Mapping[str, str]:
         """The versions of what is measured, as they are installed."""
         found = subprocess.run(
-            [self.program("python"), "-c", _VERSIONS, *NAMES], capture_output=True, text=True, check=True
+            [self.program("python"), "-c", _VERSIONS, *names], capture_output=True, text=True, check=True
         )
         versions: dict[str, str] = json.loads(found.stdout)
         return versions
@@ -47,26 +47,27 @@ print(json.dumps({name: importlib.metadata.version(name) for name in sys.argv[1:
 """
 
 
-def installed(folder: Path = KEPT) -> Environment:
+def installed(folder: Path = KEPT, requirements: Path = WANTED) -> Environment:
     """The environment; made with uv where there is one, else with pip, unless it is up to date."""
     found = Environment(folder)
-    stamp, wanted = folder / _STAMP, hashlib.sha256(WANTED.read_bytes()).hexdigest()
+    stamp, wanted = folder / STAMP, hashlib.sha256(requirements.read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text() == wanted:
         return found
     shutil.rmtree(folder, ignore_errors=True)
-    python, requirements = found.program("python"), ["--requirement", str(WANTED)]
+    python, options = found.program("python"), ["--requirement", str(requirements)]
     if uv := shutil.which("uv"):
-        _run([uv, "venv", "--quiet", "--python", sys.executable, str(folder)])
-        _run([uv, "pip", "install", "--quiet", "--python", python, *requirements])
+        run_installer([uv, "venv", "--quiet", "--python", sys.executable, str(folder)])
+        run_installer([uv, "pip", "install", "--quiet", "--python", python, *options])
     else:
-        _run([sys.executable, "-m", "venv", str(folder)])
-        _run([python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *requirements])
+        run_installer([sys.executable, "-m", "venv", str(folder)])
+        run_installer([python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *options])
     stamp.write_text(wanted)
     return found
 
 
-def _run(command: list[str]) -> None:
+def run_installer(command: list[str]) -> None:
+    """Runs a command that installs; raises with its last line if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         said = (done.stderr or done.stdout).strip().splitlines()[-1:]
-        raise NotInstalled(f"The peers cannot be installed from PyPI: {' '.join(said)}")
+        raise NotInstalled(f"The peers cannot be installed: {' '.join(said)}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bench.machine import free_port
-from bench.peers.contestants import Producing, Program, Queue, python
+from bench.peers.contestants import Queue
+from bench.peers.programs import Producing, Program, python
 from bench.peers.server import Database as Place
 from bench.peers.server import Server
 from runtime.postgres.database import Database

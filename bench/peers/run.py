@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, Protocol, TypeVar
 
-from bench.peers.bare import BULK, DRAINS, PGBENCH, Bare
-from bench.peers.contestants import Queue
 from bench.peers.findings import Half, Measure, Middle, Pickup, Rate, Sizes, together
 from bench.peers.goals import TITLES
-from bench.peers.measure import Bench
+from bench.peers.measuring import Contestant
 
 Tell = Callable[[str], None]
+QueueT = TypeVar("QueueT", bound=Contestant)
+TakenT_contra = TypeVar("TakenT_contra", bound=Contestant, contravariant=True)
+BULK = 1000
+"""Jobs of a call; what our APIs take at most."""
 SUBMITS: Mapping[Measure, tuple[str, str, int]] = {
     "single-1": ("single", "single", 1),
     "single-16": ("single", "crowded", 16),
@@ -19,10 +22,45 @@ SUBMITS: Mapping[Measure, tuple[str, str, int]] = {
 """What a producer does, which size says how often, and how many at a time."""
 
 
-class Run:
+class Measures(Protocol[TakenT_contra]):
+    """Measures one thing of one contestant."""
+
+    def submits(self, queue: Contestant, name: str, kind: str, count: int, width: int) -> Rate: ...
+
+    async def drain(self, queue: TakenT_contra, name: str, jobs: int, at_most_s: float) -> Rate: ...
+
+    async def pickup(self, queue: Contestant, name: str, count: int) -> Pickup: ...
+
+
+class Ceiling(Protocol):
+    """What the server can do at most, by a program that does nothing else."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def drains(self) -> Sequence[str]: ...
+
+    def prepare(self, aged: bool) -> None: ...
+
+    def age(self, jobs: int) -> str: ...
+
+    def submits(self, kind: str, count: int, width: int) -> Rate: ...
+
+    def drain(self, name: str, jobs: int) -> Rate: ...
+
+
+class Run(Generic[QueueT]):
     """The measurements of one invocation."""
 
-    def __init__(self, bench: Bench, queues: Sequence[Queue], bare: Bare, sizes: Sizes, tell: Tell) -> None:
+    def __init__(
+        self,
+        bench: Measures[QueueT],
+        queues: Sequence[QueueT],
+        bare: Ceiling,
+        sizes: Sizes,
+        tell: Tell,
+    ) -> None:
         self._bench = bench
         self._queues = queues
         self._bare = bare
@@ -30,19 +68,17 @@ class Run:
         self._tell = tell
 
     def age(self) -> None:
-        """Gives every queue a past: so many finished jobs, with all that they leave behind."""
-        known: list[Queue | Bare] = [*self._queues, self._bare]
-        for each in known:
-            each.prepare(aged=False)
-            each.database.run("age", jobs=self._sizes.aged)
-            self._tell(f"{each.database.kind}: {self._sizes.aged:,} finished jobs are in the table")
+        """Gives every queue so many jobs to carry along, all at once."""
+        for each in self._queues:
+            self._tell(each.age(self._sizes.aged))
+        self._tell(self._bare.age(self._sizes.aged))
 
     async def half(self, aged: bool) -> Half:
         """Everything, with a table that is empty or has a past."""
         rates: dict[Measure, dict[str, list[Rate]]] = {}
         pickups: dict[str, list[Pickup]] = {}
         for number in range(self._sizes.rounds):
-            self._tell(f"round {number + 1} of {self._sizes.rounds}, {'aged' if aged else 'empty'} tables")
+            self._tell(f"round {number + 1} of {self._sizes.rounds}, {'aged' if aged else 'empty'}")
             for measure, (kind, size, width) in SUBMITS.items():
                 count: int = getattr(self._sizes, size)
                 self._submits(rates.setdefault(measure, {}), measure, kind, count, width, aged)
@@ -64,7 +100,7 @@ class Run:
                 queue.prepare(aged)
                 self._add(found, measure, name, self._bench.submits(queue, name, kind, count, width))
         self._bare.prepare(aged)
-        self._add(found, measure, PGBENCH, self._bare.submits(kind, count, width))
+        self._add(found, measure, self._bare.name, self._bare.submits(kind, count, width))
 
     async def _drains(self, found: dict[str, list[Rate]], aged: bool) -> None:
         sizes = self._sizes
@@ -73,7 +109,7 @@ class Run:
                 queue.prepare(aged)
                 rate = await self._bench.drain(queue, name, sizes.drain, sizes.drain_at_most_s)
                 self._add(found, "drain", name, rate)
-        for name in DRAINS:
+        for name in self._bare.drains:
             self._bare.prepare(aged)
             self._add(found, "drain", name, self._bare.drain(name, sizes.drain))
 

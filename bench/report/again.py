@@ -8,7 +8,7 @@ from pathlib import Path
 from bench.designs.findings import Findings
 from bench.report import page
 
-PEERS = "orchestrator.json"
+PEERS = tuple(f"{name}.json" for name in ("orchestrator", "priority"))
 
 
 def main(arguments: list[str]) -> int:
@@ -17,12 +17,13 @@ def main(arguments: list[str]) -> int:
         print("usage: nox -s bench -- report FOLDER", file=sys.stderr)
         return 2
     folder = Path(arguments[0])
-    print(_peers(folder) if (folder / PEERS).exists() else page.write(Findings.load(folder), folder))
+    found = [folder / each for each in PEERS if (folder / each).exists()]
+    print(_peers(found[0]) if found else page.write(Findings.load(folder), folder))
     return 0
 
 
-def _peers(folder: Path) -> Path:
+def _peers(path: Path) -> Path:
     from bench.peers.findings import Findings as Compared
     from bench.report import peers_page
 
-    return peers_page.write(Compared.model_validate_json((folder / PEERS).read_text()), folder)
+    return peers_page.write(Compared.model_validate_json(path.read_text()), path.parent)

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from bench.peers.bare import DRAINS, PGBENCH
-from bench.peers.contestants import PGQUEUER, PGQUEUER_100, PROCRASTINATE
 from bench.peers.findings import Findings, Measure, Middle
 from bench.peers.goals import TITLES
+from bench.peers.on_redis.ceiling import DRAINS as EVALSHA_DRAINS
+from bench.peers.on_redis.ceiling import EVALSHA
 from bench.percentiles import Times
+from bench.report.peers_tables import BRIEF
 from bench.report.style import Palette, drawing
 
-_COLOURS = {
-    PROCRASTINATE: "part-3",
-    PGQUEUER: "part-1",
-    PGQUEUER_100: "part-1",
-    **dict.fromkeys((PGBENCH, *DRAINS), "part-6"),
-}
+_CEILINGS = frozenset((PGBENCH, *DRAINS, EVALSHA, *EVALSHA_DRAINS))
 _OURS = "design-0"
+_PEERS = ("part-1", "part-2", "part-3", "part-4", "part-5")
 
 
 def submits(findings: Findings, palette: Palette) -> Figure | None:
     """Rates of submits, one panel for each way."""
-    return _rates(findings, palette, ("single-1", "single-16", "bulk"), 2.2)
+    return _rates(findings, palette, ("single-1", "single-16", "bulk"), _height(findings, 2.2))
 
 
 def drains(findings: Findings, palette: Palette) -> Figure | None:
     """Rates of drains."""
-    return _rates(findings, palette, ("drain",), 3.6)
+    return _rates(findings, palette, ("drain",), _height(findings, 3.6))
 
 
 def pickups(findings: Findings, palette: Palette) -> Figure | None:
@@ -46,12 +44,12 @@ def pickups(findings: Findings, palette: Palette) -> Figure | None:
                     [points[0][0], *(ms for ms, _ in points)],
                     [0.0, *(share * 100 for _, share in points)],
                     where="post",
-                    color=colour(palette, contestant),
+                    color=palette[colour(contestant, half.pickups)],
                     linestyle="--" if number == len(half.pickups) - 1 else "-",
                     linewidth=1.8,
                     label=contestant,
                 )
-            axes.set_title(f"{name} table")
+            axes.set_title(f"with {BRIEF[name]}")
             axes.set_xscale("log", base=2)
             axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _place: f"{value:g}"))
             axes.set_xlabel("ms")
@@ -70,8 +68,21 @@ def guards(findings: Findings, palette: Palette) -> Figure | None:
         return figure
 
 
-def colour(palette: Palette, contestant: str) -> str:
-    return palette[_COLOURS.get(contestant, _OURS)]
+def colour(contestant: str, contestants: Iterable[str]) -> str:
+    """Ours has one of its own, ceilings too; peers take turns, in the order in which they take part."""
+    if not _is_peer(contestant):
+        return "part-6" if contestant in _CEILINGS else _OURS
+    return _PEERS[list(filter(_is_peer, contestants)).index(contestant) % len(_PEERS)]
+
+
+def _is_peer(contestant: str) -> bool:
+    return contestant not in _CEILINGS and not contestant.startswith("charter")
+
+
+def _height(findings: Findings, least: float) -> float:
+    """Room for every contestant."""
+    most = max(len(rates) for half in findings.halves.values() for rates in half.rates.values())
+    return max(least, 0.6 + 0.26 * most)
 
 
 def _rates(
@@ -85,9 +96,9 @@ def _rates(
     with drawing(palette, columns, height * rows, rows=rows, sharey=True) as (figure, panels):
         for axes, (half, name, measure) in zip(panels, shown, strict=True):
             rates = half.rates[measure]
-            _bars(axes, palette, rates, {each: _COLOURS.get(each, _OURS) for each in rates})
+            _bars(axes, palette, rates, {each: colour(each, rates) for each in rates})
             title = TITLES[measure].removeprefix("submit, ")
-            axes.set_title(f"{title}: {name} table", fontsize=9)
+            axes.set_title(f"{title}: {BRIEF[name]}", fontsize=9)
         return figure
 
 

@@ -9,11 +9,22 @@ from rich.table import Table
 from bench.peers.findings import Findings, Goal, Half
 from bench.peers.goals import PICKUP_TITLE, TITLES
 
-HALVES = {"empty": "an empty table", "aged": "{aged:,} finished jobs in the table"}
+HALVES = {
+    "empty": "an empty table",
+    "aged": "{aged:,} finished jobs in the table",
+    "shallow": "an empty queue",
+    "deep": "{aged:,} tasks that wait and are not taken",
+}
+BRIEF = {
+    "empty": "an empty table",
+    "aged": "an aged table",
+    "shallow": "an empty queue",
+    "deep": "a deep queue",
+}
 
 
 def heading(findings: Findings, half: str) -> str:
-    """With what kind of table it was measured."""
+    """What the contestants carried along."""
     return HALVES[half].format(aged=findings.sizes.aged)
 
 
@@ -21,13 +32,14 @@ def tables(findings: Findings) -> Iterator[Table]:
     """Rates and times of each half, then what guards cost, then the goals."""
     for name, half in findings.halves.items():
         yield _half(heading(findings, name), half)
-    yield _guards(findings)
+    if findings.guards:
+        yield _guards(findings)
     yield _goals(findings)
 
 
 def told(goal: Goal) -> str:
     """A goal in a sentence."""
-    where = "with an empty table" if goal.table == "empty" else "with an aged table"
+    where = f"with {BRIEF[goal.table]}"
     found = f"{goal.ours} against {goal.theirs} is {goal.value:g}, and must be {goal.told}"
     return f"{goal.name}, {where}: {found}"
 
@@ -65,7 +77,7 @@ def _guards(findings: Findings) -> Table:
 
 
 def _goals(findings: Findings) -> Table:
-    found = Table("goal", "table", "ours", "against", "found", "must be", "")
+    found = Table("goal", "with", "ours", "against", "found", "must be", "")
     for goal in findings.goals:
         found.add_row(
             *(goal.name, goal.table, goal.ours, goal.theirs, f"{goal.value:g}", goal.told),

@@ -17,9 +17,10 @@ from bench.peers.findings import Findings, Goal
 from bench.peers.goals import ratio
 from bench.peers.guards import WITHOUT
 from bench.peers.measure import rate_of
-from bench.report import peers_page, peers_tables
+from bench.report import peers_tables
 from bench.report.again import PEERS
 from bench.report.again import main as again
+from bench.report.peers_stories import ORCHESTRATOR_PICTURES
 from tests.bench.canned_peers import findings, middle
 
 NOON = datetime(2026, 2, 10, 12, tzinfo=UTC)
@@ -73,13 +74,13 @@ def test_when_a_goal_is_met(value: float, less: bool, equal: bool, met: bool) ->
 
 def test_the_page_needs_nothing_else(tmp_path: Path) -> None:
     """It is made from the file alone, with every picture and every goal in it."""
-    (tmp_path / PEERS).write_text(findings(slower=2.0).model_dump_json())
+    (tmp_path / PEERS[0]).write_text(findings(slower=2.0).model_dump_json())
     assert again([str(tmp_path)]) == 0
     text = (tmp_path / "report.html").read_text()
-    assert text.count("<svg") == len(peers_page.PICTURES)
+    assert text.count("<svg") == len(ORCHESTRATOR_PICTURES)
     assert not re.search(r'(src|href)="https?:', text)
     assert text.count(">missed<") == len(findings(slower=2.0).missed) > 0
-    for picture in peers_page.PICTURES:
+    for picture in ORCHESTRATOR_PICTURES:
         assert (tmp_path / f"{picture.name}.png").read_bytes().startswith(b"\x89PNG")
 
 

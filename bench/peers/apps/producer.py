@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -20,6 +21,8 @@ NOTHING = "noop"
 PICKUP = "pickup"
 STARTS = "BENCH_STARTS"
 """The variable with the file to which a worker writes how long each job took to be started."""
+RUNS = "BENCH_RUNS"
+"""The variable with the file that grows by a byte with each job that is run."""
 _WARM_UP = 3
 
 
@@ -81,6 +84,16 @@ async def _now_and_then(producer: Producer, count: int) -> dict[str, float]:
         await producer.submit(PICKUP, {"sent": time.time()})
     await asyncio.sleep(0.2)
     return {"count": count}
+
+
+def note_run(_number: float) -> None:
+    """Counts a job that is run, whatever process it is run in; called by the job's function."""
+    os.write(_runs(), b".")
+
+
+@cache
+def _runs() -> int:
+    return os.open(os.environ[RUNS], os.O_WRONLY | os.O_APPEND)
 
 
 def note_start(sent: float) -> None:

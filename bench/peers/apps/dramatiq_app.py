@@ -1,0 +1,53 @@
+"""dramatiq as its documentation has it: a broker for the process, and actors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import dramatiq  # type: ignore[import-not-found]
+from dramatiq.brokers.redis import RedisBroker  # type: ignore[import-not-found]
+
+from bench.peers.apps.producer import NOTHING, PICKUP, main, note_run, note_start
+
+dramatiq.set_broker(RedisBroker(url=os.environ["REDIS_URL"]))
+
+
+def noop(n: float) -> None:
+    """Does nothing."""
+    note_run(n)
+
+
+def pickup(sent: float) -> None:
+    """Says how long it took to be started."""
+    note_start(sent)
+
+
+TASKS = {
+    NOTHING: dramatiq.actor(noop, actor_name=NOTHING),
+    PICKUP: dramatiq.actor(pickup, actor_name=PICKUP),
+}
+
+
+class Producer:
+    """Sends messages; there is no call for many."""
+
+    async def submit(self, task: str, payload: dict[str, float]) -> object:
+        return TASKS[task].send(**payload)
+
+    async def submit_all(self, task: str, payloads: Sequence[dict[str, float]]) -> object:
+        for each in payloads:
+            TASKS[task].send(**each)
+        return None
+
+
+@asynccontextmanager
+async def opened(address: str) -> AsyncIterator[Producer]:
+    """The broker knows the address from the environment."""
+    assert address == os.environ["REDIS_URL"]
+    yield Producer()
+
+
+if __name__ == "__main__":
+    main(opened)

@@ -1,0 +1,61 @@
+"""saq as its documentation has it: a queue from a URL, and the settings of a worker in a dictionary."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from saq import Queue  # type: ignore[import-not-found]
+
+from bench.peers.apps.producer import main, note_run, note_start
+
+
+async def noop(_context: Any, *, n: float) -> None:
+    """Does nothing."""
+    note_run(n)
+
+
+async def pickup(_context: Any, *, sent: float) -> None:
+    """Says how long it took to be started."""
+    note_start(sent)
+
+
+settings: dict[str, Any] = {
+    "queue": Queue.from_url(os.environ["REDIS_URL"]),
+    "functions": [noop, pickup],
+    "concurrency": int(os.environ.get("BENCH_SLOTS", "10")),
+}
+"""What `saq` runs."""
+
+
+class Producer:
+    """Enqueues jobs; there is no call for many."""
+
+    def __init__(self, queue: Any) -> None:
+        self._queue = queue
+
+    async def submit(self, task: str, payload: dict[str, float]) -> object:
+        return await self._queue.enqueue(task, **payload)
+
+    async def submit_all(self, task: str, payloads: Sequence[dict[str, float]]) -> object:
+        for first in range(0, len(payloads), 50):
+            await asyncio.gather(*(self.submit(task, each) for each in payloads[first : first + 50]))
+        return None
+
+
+@asynccontextmanager
+async def opened(address: str) -> AsyncIterator[Producer]:
+    """A queue with connections of its own."""
+    queue = Queue.from_url(address)
+    await queue.connect()
+    try:
+        yield Producer(queue)
+    finally:
+        await queue.disconnect()
+
+
+if __name__ == "__main__":
+    main(opened)

@@ -1,0 +1,58 @@
+"""taskiq as its documentation has it: the broker with acknowledgements, on a stream."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from taskiq_redis import RedisStreamBroker  # type: ignore[import-not-found]
+
+from bench.peers.apps.producer import NOTHING, PICKUP, main, note_run, note_start
+
+broker = RedisStreamBroker(url=os.environ["REDIS_URL"])
+"""What `taskiq worker` runs."""
+
+
+async def noop(n: float) -> None:
+    """Does nothing."""
+    note_run(n)
+
+
+async def pickup(sent: float) -> None:
+    """Says how long it took to be started."""
+    note_start(sent)
+
+
+TASKS = {
+    NOTHING: broker.task(task_name=NOTHING)(noop),
+    PICKUP: broker.task(task_name=PICKUP)(pickup),
+}
+
+
+class Producer:
+    """Kicks tasks; there is no call for many."""
+
+    async def submit(self, task: str, payload: dict[str, float]) -> object:
+        return await TASKS[task].kiq(**payload)
+
+    async def submit_all(self, task: str, payloads: Sequence[dict[str, float]]) -> object:
+        for first in range(0, len(payloads), 50):
+            await asyncio.gather(*(self.submit(task, each) for each in payloads[first : first + 50]))
+        return None
+
+
+@asynccontextmanager
+async def opened(address: str) -> AsyncIterator[Producer]:
+    """The broker knows the address from the environment."""
+    assert address == os.environ["REDIS_URL"]
+    await broker.startup()
+    try:
+        yield Producer()
+    finally:
+        await broker.shutdown()
+
+
+if __name__ == "__main__":
+    main(opened)
