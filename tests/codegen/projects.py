@@ -10,7 +10,9 @@ ROOT = Path(__file__).parents[2]
 TASKQUEUE = ROOT / "spec/taskqueue"
 LOCKER = ROOT / "tests/specs/locker"
 BAKERY = ROOT / "tests/specs/bakery"
-"""A system whose entities a server keeps; those of the locker live in memory."""
+"""A system whose entities PostgreSQL keeps; those of the locker live in memory."""
+RENTAL = ROOT / "tests/specs/rental"
+"""A system whose entities Redis keeps, with every word that there is for it."""
 
 
 def project(root: Path, specs: Iterable[Path] = (TASKQUEUE,)) -> Path:

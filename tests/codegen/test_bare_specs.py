@@ -12,7 +12,8 @@ import yaml
 
 from codegen.__main__ import main
 from codegen.generate import build
-from tests.codegen.projects import BAKERY, LOCKER, snapshot
+from codegen.source import parse
+from tests.codegen.projects import BAKERY, LOCKER, RENTAL, snapshot
 
 Data = dict[str, Any]
 
@@ -86,19 +87,59 @@ def without_http(data: Data) -> None:
         data["environment"]["variables"].pop(name)
 
 
+def without_metrics(data: Data) -> None:
+    data.pop("metrics")
+    for entity in data["lifecycle"]["entities"].values():
+        entity["kept_in"].pop("metrics")
+    data["environment"]["variables"].pop("RECENT_SECONDS")
+
+
+def without_history(data: Data) -> None:
+    bike = data["lifecycle"]["entities"]["bike"]["kept_in"]
+    for word in ("outbox", "wakes", "trace", "expires", "unique", "prefix"):
+        bike.pop(word)
+    for word in ("expires", "prefix"):
+        data["lifecycle"]["entities"]["van"]["kept_in"].pop(word)
+    data["deployments"]["home"]["servers"].pop("postgres")
+    for name in ("ARCHIVE_DATABASE", "KEPT_SECONDS", "PLATE_SECONDS", "RENTAL_PREFIX"):
+        data["environment"]["variables"].pop(name)
+
+
+def without_work(data: Data) -> None:
+    """No leases, no shifts, no clocks: entities that are only kept."""
+    bike, van = data["lifecycle"]["entities"].values()
+    for word in ("lease", "shifts"):
+        bike.pop(word)
+    for row in bike["transitions"].values():
+        for word in ("due", "also_due", "gives_up", "waits", "counts", "grows", "copies", "reason"):
+            row.pop(word, None)
+    for index in ("waiting", "resting", "loaded", "aboard"):
+        bike["kept_in"]["indexes"].pop(index)
+    bike["create"] = {"by": ["yard"], "trigger": "Someone leaves a bike.", "stamps": ["changed_at"]}
+    bike["delete"].pop("due")
+    for edge in ("miss", "miss_resting"):
+        van["transitions"][edge].pop("due")
+    van["delete"].pop("unless_holding")
+    for condition in ("taken_over", "not_empty"):
+        data["errors"]["conditions"].pop(condition)
+    data.pop("metrics")
+
+
 @pytest.mark.parametrize(
     ("spec", "leave_out"),
     [
         *((LOCKER, each) for each in (without_entities, without_retries)),
         *((LOCKER, each) for each in (without_soft_outcomes, without_odds_and_ends)),
         *((BAKERY, each) for each in (without_leases, without_clocks, without_shows, without_http)),
+        *((RENTAL, each) for each in (without_metrics, without_history, without_work)),
     ],
 )
 def test_what_a_spec_leaves_out_is_not_missed(
     spec: Path, leave_out: Callable[[Data], None], tmp_path: Path
 ) -> None:
     """A spec without some part of the language is accepted, and every module made from it is Python."""
-    data = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in spec.glob("*.yaml")}
+    sources = (parse(path.name, path.read_text(encoding="utf-8"))[0] for path in spec.glob("*.yaml"))
+    data = {source.name.removesuffix(".yaml"): source.data for source in sources}
     leave_out(data)
     folder = tmp_path / "spec" / spec.name
     folder.mkdir(parents=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from codegen.__main__ import main
-from tests.codegen.projects import BAKERY, LOCKER, ROOT, TASKQUEUE, project, snapshot
+from tests.codegen.projects import BAKERY, LOCKER, RENTAL, ROOT, TASKQUEUE, project, snapshot
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project that was generated for one system, got the folder of another, and was generated again."""
     root = project(tmp_path_factory.mktemp("project"))
     assert main(["generate", "--root", str(root)]) == 0
-    project(root, [LOCKER, BAKERY])
+    project(root, [LOCKER, BAKERY, RENTAL])
     assert main(["generate", "--root", str(root)]) == 0
     return root
 
@@ -111,6 +111,39 @@ assert (route.method, route.path, route.status) == ("POST", "/orders", 201)
     assert done.returncode == 0, done.stderr
 
 
+def test_entities_that_redis_keeps_have_records_and_tables(root: Path) -> None:
+    """In a fresh interpreter indexes, shifts, holders, clocks and words are as the spec has them."""
+    program = """
+from generated.rental import messages
+from generated.rental.lifecycle import BIKE, BIKE_DROP, BIKE_HURRY_SMALL, BIKE_NOTE, VAN
+from generated.rental.records import BikeRecord
+from generated.rental.system import SYSTEM
+
+record = BikeRecord(bike_id="1")
+assert (record.tools, record.plate, record.size, record.mended) == ((), None, 0, False)
+kept = BIKE.in_redis
+assert BIKE.kept is None and kept.hash == "bikes:{bike_id}" and kept.sequence == "changes"
+assert kept.types["tools"] == "repeated string" and kept.types["state"] == "enum"
+assert kept.words["state"][messages.BIKE_ABOARD] == "aboard" and "plate" in kept.optional
+assert VAN.in_redis.words["state"][messages.DRIVING] == "DRIVING"
+assert kept.indexes["waiting"].parts.by == "tools" and kept.indexes["loaded"].score is None
+assert kept.outbox.by == "clerk" and kept.unique["plate"].seconds == "PLATE_SECONDS"
+assert BIKE.lease.first == (messages.SIZE_CARGO, messages.SIZE_LARGE, messages.SIZE_SMALL)
+assert BIKE.lease.holder.states == {messages.DRIVING} and BIKE.lease.holder.taken == "vans:stops:{van_id}"
+assert BIKE.fills["most_drops"].of[messages.SIZE_CARGO] == "LARGE_DROPS" and BIKE.refuses.index == "waiting"
+assert BIKE.copies == {"urgency": "size", "first_seconds": "trip_seconds"}
+assert BIKE.deletion_due.after == "LOST_SECONDS" and VAN.unless_holding == "bike"
+assert BIKE_DROP.also_due.holder_in == messages.GONE and BIKE_DROP.also_due.at is None
+assert BIKE_DROP.due.gives["reason"] == "late" and BIKE_DROP.grows["trip_seconds"].times == 1.5
+assert BIKE_HURRY_SMALL.where == {"urgency": messages.SIZE_SMALL} and BIKE.shifts["note"] is BIKE_NOTE
+assert BIKE_HURRY_SMALL.sets == {"urgency": messages.SIZE_LARGE} and BIKE_NOTE.fenced
+assert SYSTEM.word("rental.v1.BikeSize", "SIZE_SMALL") == "small"
+assert SYSTEM.deployments["home"].servers == {"redis": "RENTAL_STORE", "postgres": "ARCHIVE_DATABASE"}
+"""
+    done = run(root, "-c", program)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_new_modules_are_typed(root: Path, tmp_path: Path) -> None:
     """mypy --strict has nothing to say about any generated module of the new systems."""
     done = run(
@@ -124,14 +157,15 @@ def test_the_new_modules_are_typed(root: Path, tmp_path: Path) -> None:
             "--cache-dir",
             str(tmp_path),
         ),
-        *("-p", "generated.locker", "-p", "generated.bakery"),
+        *("-p", "generated.locker", "-p", "generated.bakery", "-p", "generated.rental"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_new_modules_are_formatted(root: Path) -> None:
     """Linter and formatter of the repository accept what was generated, as they would written code."""
-    config = ("--config", str(ROOT / "pyproject.toml"), "--no-cache", "generated/locker", "generated/bakery")
+    folders = [f"generated/{name}" for name in ("locker", "bakery", "rental")]
+    config = ("--config", str(ROOT / "pyproject.toml"), "--no-cache", *folders)
     assert run(root, "-m", "ruff", "format", "--check", *config).returncode == 0
     lint = run(root, "-m", "ruff", "check", *config)
     assert lint.returncode == 0, lint.stdout
