@@ -39,26 +39,21 @@ from generated.priority.messages import (
     Throughput,
     WorkerStats,
 )
-from generated.priority.records import TaskRecord, WorkerRecord
+from generated.priority.records import TaskRecord
+from handlers.priority.reading import Reading
 from handlers.priority.showing import position, refusal, shown, status_word, token
 from runtime.call import Call
 from runtime.conditions import Condition
-from runtime.store import Created, IndexedStore, NoSuchEntity
-from runtime.world import World
+from runtime.store import Created, NoSuchEntity
 
 _RESTING = TASK.terminal | {DEAD_LETTER}
 """Where a task stays unless somebody does something about it."""
 _FIRST_PAUSE_S = 0.02
 _LONGEST_PAUSE_S = 0.25
-_WORKERS_AT_ONCE = 500
 
 
-class TaskCalls:
+class TaskCalls(Reading):
     """The methods of TasksService."""
-
-    _tasks: IndexedStore[TaskRecord]
-    _workers: IndexedStore[WorkerRecord]
-    _world: World
 
     async def submit_task(self, request: SubmitTaskRequest, call: Call) -> SubmitTaskResponse:
         wanted = self._wanted(request, call)
@@ -146,19 +141,6 @@ class TaskCalls:
             size=size,
         )
         return ListTasksResponse(tasks=map(shown, found), next_page_token=token(after))
-
-    async def _task(self, task_id: str) -> TaskRecord:
-        record = await self._tasks.get(task_id)
-        if record is None:
-            raise errors.TaskNotFound(task_id=task_id)
-        return record
-
-    async def _all_workers(self, states: Sequence[int]) -> list[WorkerRecord]:
-        found, after = await self._workers.find(states=states, size=_WORKERS_AT_ONCE)
-        while after is not None:
-            more, after = await self._workers.find(states=states, after=after, size=_WORKERS_AT_ONCE)
-            found += more
-        return found
 
     async def _capacity(self) -> int:
         return sum(each.capacity for each in await self._all_workers([ACTIVE, DRAINING]))

@@ -10,8 +10,6 @@ from generated.priority.lifecycle import TASK_ADVANCE, WORKER_BEAT
 from generated.priority.messages import (
     ACTIVE,
     COMPLETED,
-    DEAD,
-    DEAD_LETTER,
     EXECUTING,
     FAILED,
     QUEUED,
@@ -36,20 +34,17 @@ from generated.priority.messages import (
 )
 from generated.priority.records import TaskRecord, WorkerRecord
 from generated.priority.settings import ManagerSettings
+from handlers.priority.reading import Reading
 from handlers.priority.showing import assigned, refusal, stamp
 from runtime.call import Call
 from runtime.conditions import Failure
-from runtime.store import Held, IndexedStore, Settlement
-from runtime.world import World
+from runtime.store import Held, NoSuchEntity, Settlement
 
 
-class WorkerCalls:
+class WorkerCalls(Reading):
     """The methods of WorkersService."""
 
-    _tasks: IndexedStore[TaskRecord]
-    _workers: IndexedStore[WorkerRecord]
     _settings: ManagerSettings
-    _world: World
 
     async def register_worker(self, request: RegisterWorkerRequest, call: Call) -> RegisterWorkerResponse:
         settings = self._settings
@@ -89,14 +84,17 @@ class WorkerCalls:
     async def report_result(self, request: ReportResultRequest, call: Call) -> TaskState:
         asked = _settlement(request.worker_id, request)
         (ended,) = await self._tasks.settle_all([asked], call)
-        status = await self._told_before(asked, ended) if isinstance(ended, Failure) else ended
-        return TaskState(task_id=request.task_id, status=TaskStatus.ValueType(status))
+        return TaskState(task_id=request.task_id, status=await self._status_of(asked, ended))
 
     async def heartbeat(self, request: HeartbeatRequest, call: Call) -> HeartbeatResponse:
         worker_id = request.worker_id
-        if not await self._workers.shift(
-            worker_id, WORKER_BEAT, call, reported_load=str(request.current_load)
-        ):
+        try:
+            is_heard = await self._workers.shift(
+                worker_id, WORKER_BEAT, call, reported_load=str(request.current_load)
+            )
+        except NoSuchEntity:
+            is_heard = False
+        if not is_heard:
             await self._living(worker_id)
         await self._workers.move_to(worker_id, request.status, call)
         held = await self._tasks.held_by(worker_id)
@@ -114,9 +112,13 @@ class WorkerCalls:
 
     async def report_progress(self, request: ReportProgressRequest, call: Call) -> TaskState:
         held = Held(request.worker_id, request.attempt)
-        if not await self._tasks.shift(
-            request.task_id, TASK_ADVANCE, call, held=held, progress=request.progress
-        ):
+        try:
+            is_kept = await self._tasks.shift(
+                request.task_id, TASK_ADVANCE, call, held=held, progress=request.progress
+            )
+        except NoSuchEntity:
+            is_kept = False
+        if not is_kept:
             raise await self._lost(request.task_id, held)
         return TaskState(task_id=request.task_id, status=EXECUTING)
 
@@ -141,34 +143,23 @@ class WorkerCalls:
             return ()
         return await self._tasks.claim(worker_id, most, call, offers=offers, wait_s=request.wait_ms / 1000)
 
-    async def _living(self, worker_id: str) -> WorkerRecord:
-        worker = await self._workers.get(worker_id)
-        if worker is None:
-            raise errors.WorkerNotFound(worker_id=worker_id)
-        if worker.status == DEAD:
-            raise errors.WorkerDead(worker_id=worker_id)
-        return worker
-
     async def _reported(self, asked: Settlement, ended: int | Failure) -> ReportedResult:
         try:
-            status = await self._told_before(asked, ended) if isinstance(ended, Failure) else ended
+            status = await self._status_of(asked, ended)
         except Failure as failure:
             return ReportedResult(task_id=asked.key, refused=refusal(failure))
-        return ReportedResult(task_id=asked.key, status=TaskStatus.ValueType(status))
+        return ReportedResult(task_id=asked.key, status=status)
 
-    async def _told_before(self, asked: Settlement, failure: Failure) -> int:
-        """The status that the very same report has led to before; anything else is refused."""
-        record = await self._tasks.get(asked.key)
-        if record is None:
-            raise errors.TaskNotFound(task_id=asked.key)
-        if not _says(record, asked):
-            raise failure
-        return record.status
+    async def _status_of(self, asked: Settlement, ended: int | Failure) -> TaskStatus.ValueType:
+        """Where a report has led to, now or when it came first; or why it is refused."""
+        if isinstance(ended, Failure):
+            await self._task(asked.key)
+            raise ended
+        return TaskStatus.ValueType(ended)
 
     async def _lost(self, task_id: str, held: Held) -> Failure:
         """Why a worker may say nothing of a task."""
-        if await self._tasks.get(task_id) is None:
-            return errors.TaskNotFound(task_id=task_id)
+        await self._task(task_id)
         return errors.StaleAttempt(holder=held.owner, key=task_id)
 
 
@@ -181,14 +172,3 @@ def _settlement(worker_id: str, told: ReportResultRequest | TaskResult) -> Settl
     retriable = told.error.retriable or not told.error.HasField("retriable")
     given = {"error": told.error.message, "retriable": str(retriable).lower(), "reason": "reported"}
     return Settlement(told.task_id, QUEUED if retriable else FAILED, held, given)
-
-
-def _says(record: TaskRecord, asked: Settlement) -> bool:
-    """Whether a record is what a report in the same attempt has made of it."""
-    if record.attempt != asked.held.fence:
-        return False
-    if asked.target == QUEUED:
-        return record.status in (QUEUED, DEAD_LETTER) and record.error == asked.given["error"]
-    told = record.result if asked.target == COMPLETED else record.error
-    said = asked.given["result" if asked.target == COMPLETED else "error"]
-    return (record.status, record.assigned_worker_id, told) == (asked.target, asked.held.owner, said)

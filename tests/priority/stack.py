@@ -205,6 +205,10 @@ class Queue:
         """A task as Redis has it."""
         return dict(self.redis.hgetall(f"tasks:{task_id}"))
 
+    def stored(self) -> list[str]:
+        """Every key there is, but for the stream that the historian makes when it begins."""
+        return sorted(set(self.redis.keys()) - {"history:outbox"})
+
     def waiting(self, priority: str) -> list[str]:
         """What is in one of the queues, first the next one."""
         return list(self.redis.zrange(f"queue:{priority}", 0, -1))

@@ -77,7 +77,7 @@ def test_a_task_that_ended(queue: Queue) -> None:
 def test_a_task_that_is_not_there(queue: Queue) -> None:
     """404, and nothing is made of it."""
     refused(queue.cancel(NOBODY), 404, "TASK_NOT_FOUND")
-    assert queue.redis.dbsize() == 0
+    assert queue.stored() == []
 
 
 @pytest.mark.req("PQ-111", "PQ-088")

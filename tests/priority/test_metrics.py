@@ -95,8 +95,7 @@ def test_promotions_are_counted_by_step(fresh: Stack) -> None:
     fresh.add("api", PROMOTION_INTERVAL_SECONDS="0.2")
     queue = fresh.queue()
     task = queue.submit(priority="low")
-    then = int(queue.redis.zscore("queue:low", task)) - 1_300 * MICROSECONDS
-    _put_back(queue, task, "low", then)
+    _put_back(queue, task, "low", int(queue.hash(task)["queued_at"]) - 1_300 * MICROSECONDS)
     wait_until(lambda: queue.queues_of(task), "it is high", lambda seen: seen == ["high"])
     found = scrape(queue.client)
     assert found.value("tasks_promoted_total", **{"from": "low", "to": "medium"}) == 1
@@ -172,7 +171,7 @@ def test_states_are_those_of_the_hashes(queue: Queue) -> None:
     for _ in range(4):
         queue.submit()
     hashes = [key for key in queue.redis.scan_iter("tasks:*") if re.fullmatch(r"tasks:[0-9a-f-]{36}", key)]
-    states = [queue.redis.hget(key, "status") for key in hashes]
+    states = [str(queue.redis.hget(key, "status")) for key in hashes]
     found = scrape(queue.client)
     assert {each: found.value("task_state_total", status=each) for each in STATES} == {
         each: states.count(each) for each in STATES

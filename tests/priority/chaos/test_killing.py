@@ -1,0 +1,141 @@
+"""Everything at once: processes and Redis die at random moments, and nothing that was promised is lost.
+
+A run is had again, as far as chance allows, by its seed: `CHARTER_SEED=… pytest tests/priority/chaos`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from collections import Counter
+from typing import Any
+
+import asyncpg
+import pytest
+
+from runtime.embedded.redis import EmbeddedRedis
+from tests.orchestrator.stack import DEEP
+from tests.priority.chaos.submitting import Client
+from tests.priority.stack import BRISK, Stack, wait_until
+
+KILLS = 200 if DEEP else 10
+VICTIMS = ["worker"] * 3 + ["api"] * 2 + ["scheduler"] * 3 + ["redis"] * 2
+SEED = int(os.environ.get("CHARTER_SEED") or random.SystemRandom().randrange(1 << 32))
+QUICK = {**BRISK, "WORKER_DEAD_SECONDS": "2", "LOW_TO_MEDIUM_SECONDS": "1", "MEDIUM_TO_HIGH_SECONDS": "2"}
+PATIENT = {each: "100" for each in ("HIGH_MAX_RETRIES", "MEDIUM_MAX_RETRIES", "LOW_MAX_RETRIES")}
+
+
+class Fate:
+    """Kills at random moments, and brings back to life."""
+
+    def __init__(self, stack: Stack, server: EmbeddedRedis, chance: random.Random) -> None:
+        self.killed: Counter[str] = Counter()
+        self._stack = stack
+        self._server = server
+        self._chance = chance
+
+    def strike(self, kind: str) -> None:
+        """One kill. Whoever is dead comes back after a while, and maybe not before the next kill."""
+        time.sleep(self._chance.uniform(0, 0.6))
+        self.killed[kind] += 1
+        if kind == "redis":
+            self._server.kill()
+            time.sleep(self._chance.choice((0, 0.3, 1.5)))
+            self._server.spawn()
+            self._server.wait()
+        else:
+            alive = [node for node in self._stack.nodes if node.name == kind and node.running]
+            if alive:
+                self._chance.choice(alive).kill()
+        for node in self._stack.nodes:
+            if not node.running and self._chance.random() < 0.7:
+                node.begin()
+
+    def revive(self) -> None:
+        """Brings everybody back."""
+        for node in self._stack.nodes:
+            if not node.running:
+                node.begin()
+            node.wait()
+
+
+@pytest.mark.req("PQ-167", "PQ-173", "PQ-183", "PQ-250", "PQ-259", "PQ-260")
+def test_whatever_is_killed_nothing_acknowledged_is_lost(shaken: Stack, own_redis: EmbeddedRedis) -> None:
+    """API, worker, promoter, history writer and Redis die at random: every task ends, with all its history."""
+    print(f"CHARTER_SEED={SEED}")
+    chance = random.Random(SEED)
+    apis = [shaken.node("api", deployment="compose", **PATIENT) for _ in range(2)]
+    shaken.node("scheduler", deployment="compose", pace=QUICK)
+    for _ in range(2):
+        shaken.node("worker", pace=QUICK, HEARTBEAT_INTERVAL_SECONDS="0.2", **PATIENT)
+    for node in shaken.nodes:
+        node.begin()
+    for node in shaken.nodes:
+        node.wait()
+    clients = [Client(f"client-{place}", api.url, chance) for place, api in enumerate(apis)]
+    for client in clients:
+        client.start()
+    fate = Fate(shaken, own_redis, chance)
+    try:
+        for kind in chance.sample(VICTIMS, len(VICTIMS)) * (KILLS // len(VICTIMS)):
+            fate.strike(kind)
+    finally:
+        fate.revive()
+        for client in clients:
+            client.over.set()
+            client.join()
+    promised = {key: task for client in clients for key, task in client.acknowledged.items()}
+    assert len(set(promised.values())) == len(promised), "one task for each key"
+    wait_until(
+        lambda: _states(shaken, promised.values()), "all have ended", lambda seen: set(seen) == {"completed"}
+    )
+    stored = {name.removeprefix("tasks:") for name in shaken.redis.scan_iter("tasks:*", _type="hash")}
+    assert stored == set(promised.values()), "no task that nobody was promised"
+    assert not shaken.redis.zcard("executing:deadlines")
+    rows = wait_until(
+        lambda: _history(shaken), "the history is written", lambda seen: _is_whole(seen, stored)
+    )
+    refused = sum(client.refused for client in clients)
+    repeated = sum(len(each) > 3 for each in rows.values())
+    print(
+        f"killed {dict(fate.killed)}: {len(promised)} tasks acknowledged, 0 lost, {refused} submits repeated, "
+        f"{repeated} tasks run more than once, {sum(map(len, rows.values()))} rows of history without a gap"
+    )
+
+
+def _states(stack: Stack, tasks: Any) -> Counter[str]:
+    with stack.redis.pipeline(transaction=False) as pipe:
+        for task in tasks:
+            pipe.hget(f"tasks:{task}", "status")
+        return Counter(str(each) for each in pipe.execute())
+
+
+def _history(stack: Stack) -> dict[str, list[tuple[int, str | None, str]]]:
+    """The changes of each task, in order."""
+
+    async def read() -> list[asyncpg.Record]:
+        connection: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(stack.servers.database_url)
+        try:
+            return list(await connection.fetch("SELECT * FROM task_changes"))
+        finally:
+            await connection.close()
+
+    found: dict[str, list[tuple[int, str | None, str]]] = {}
+    for row in asyncio.run(read()):
+        values = dict(row)
+        change = (int(values["sequence"]), values["from_state"], values["to_state"])
+        found.setdefault(str(values["task_id"]), []).append(change)
+    return {task: sorted(changes, key=lambda each: each[0]) for task, changes in found.items()}
+
+
+def _is_whole(history: dict[str, list[tuple[int, str | None, str]]], tasks: set[str]) -> bool:
+    """Whether every task has its whole chain, each change once, the last of which is its end."""
+    return set(history) == tasks and all(
+        len({number for number, _, _ in changes}) == len(changes)
+        and all(one[2] == next_[1] for one, next_ in zip(changes, changes[1:], strict=False))
+        and changes[0][1] is None
+        and changes[-1][2] == "completed"
+        for changes in history.values()
+    )
