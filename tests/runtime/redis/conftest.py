@@ -48,8 +48,8 @@ async def make_kit(redis_url: str) -> AsyncIterator[MakeKit]:
     """Makes stores over one Redis, as different processes would have them."""
     made: list[Kit] = []
 
-    async def make(url: str = redis_url, **values: Any) -> Kit:
-        kit = await Kit(url, values).open()
+    async def make(url: str = redis_url, level: str = "DEBUG", **values: Any) -> Kit:
+        kit = await Kit(url, values, level).open()
         made.append(kit)
         return kit
 

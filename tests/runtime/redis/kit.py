@@ -32,10 +32,10 @@ VALUES: dict[str, Any] = read(NUMBERS, (), {}, {})
 class Kit:
     """Two stores as a process has them, a client that knows nothing of them, and what happened in the log."""
 
-    def __init__(self, url: str, values: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, url: str, values: Mapping[str, Any] | None = None, level: str = "DEBUG") -> None:
         self.url = url
         self.lines = Lines()
-        self.log = Log("test", "DEBUG", WORLD, self.lines)
+        self.log = Log("test", level, WORLD, self.lines)
         self.metrics = Metrics()
         self.values = {**VALUES, "REDIS_KEY_PREFIX": "", **(values or {})}
         self.prefix: str = self.values["REDIS_KEY_PREFIX"]

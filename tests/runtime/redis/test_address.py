@@ -1,0 +1,110 @@
+"""Where a server is, in every form in which that can be said."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runtime.embedded.redis import EmbeddedRedis, server_program
+from runtime.launch.ports import free_port
+from runtime.redis.address import parsed
+from runtime.redis.server import Server, Unavailable
+from tests.runtime.redis.conftest import MakeKit
+
+
+def test_urls_are_taken_apart() -> None:
+    plain = parsed("redis://user:p%40ss@example.org:7000/3")
+    assert (plain.host, plain.port, plain.user, plain.password, plain.database) == ("example.org", 7000, "user", "p@ss", 3)
+    assert plain.tls is None
+    assert parsed("rediss://example.org").tls is not None
+    assert parsed("unix:///run/redis.sock?db=2").path == "/run/redis.sock"
+    watched = parsed("redis+sentinel://:secret@one:1,two/main/4")
+    assert (watched.sentinels, watched.service, watched.database) == ((("one", 1), ("two", 26379)), "main", 4)
+    assert (watched.user, watched.password) == (None, "secret")
+
+
+@pytest.mark.parametrize("url", ["http://x", "redis+sentinel://h:1", "redis+sentinel:///main", "nonsense"])
+def test_others_are_refused(url: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        parsed(url)
+
+
+async def test_a_socket_in_the_file_system(tmp_path: Path) -> None:
+    path = tmp_path / "s.sock"
+    made = EmbeddedRedis(tmp_path / "redis", settings={"unixsocket": str(path)})
+    made.start()
+    server = Server(f"unix://:{made.password}@{path}")
+    try:
+        assert await server.ask(("PING",)) == ["PONG"]
+    finally:
+        await server.close()
+        made.remove()
+
+
+@pytest.fixture
+def switched(own_server: EmbeddedRedis, tmp_path: Path) -> Iterator[tuple[EmbeddedRedis, str]]:
+    """A replica, and the URL of three Sentinels that watch over both."""
+    replica = EmbeddedRedis(
+        tmp_path / "replica",
+        settings={"replicaof": f"127.0.0.1 {own_server.port}", "masterauth": own_server.password},
+        password=own_server.password,
+    )
+    replica.start()
+    ports, processes = [], []
+    for number in range(3):
+        port = free_port()
+        path = tmp_path / f"sentinel-{number}.conf"
+        path.write_text(
+            f"port {port}\nbind 127.0.0.1\ndir {tmp_path}\n"
+            f"sentinel monitor main 127.0.0.1 {own_server.port} 2\n"
+            f"sentinel auth-pass main {own_server.password}\n"
+            "sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 3000\n"
+        )
+        processes.append(subprocess.Popen([server_program(), path, "--sentinel"], stdout=subprocess.DEVNULL))
+        ports.append(port)
+    hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
+    yield replica, f"redis+sentinel://:{own_server.password}@{hosts}/main"
+    for process in processes:
+        process.kill()
+        process.wait()
+    replica.remove()
+
+
+@pytest.mark.req("PQ-252")
+async def test_a_switch_of_the_master_is_followed(
+    own_server: EmbeddedRedis, switched: tuple[EmbeddedRedis, str], make_kit: MakeKit
+) -> None:
+    """Three Sentinels: the master is killed, and submitting and polling go on at the replica."""
+    replica, url = switched
+    server = Server(url)
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                found = (await server.ask(("INFO", "replication")))[0]
+                if "state=online" in found:
+                    break
+            except Unavailable:
+                pass
+            await asyncio.sleep(0.2)
+    await server.close()
+    kit = await make_kit(own_server.url)
+    kit.server._address = parsed(url)
+    kit.server._lines.clear()
+    before = await kit.add()
+    await asyncio.sleep(0.5)
+    own_server.kill()
+    made = None
+    async with asyncio.timeout(60):
+        while made is None:
+            try:
+                made = (await kit.tasks.create_or_find_all([kit.intent(idempotency_key="k")], kit.call("client")))[0]
+            except Exception:
+                await asyncio.sleep(0.2)
+    assert kit.server._lines["main"]._transport.get_extra_info("peername")[1] == replica.port  # type: ignore[union-attr]
+    worker = await kit.worker()
+    taken = {task.task_id for task in await kit.claim(worker)}
+    assert made.record.task_id in taken and before.task_id in taken

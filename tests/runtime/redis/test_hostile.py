@@ -1,0 +1,87 @@
+"""Texts that were meant to be something else: they are kept as they are, or refused, and never more than text."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from generated.priority.messages import COMPLETED, QUEUED
+from runtime.redis.rows import signature, texts_of
+from runtime.store import Held, Settlement, Unstorable
+from tests.runtime.redis.kit import Kit
+
+HOSTILE = (
+    "'; redis.call('FLUSHALL'); --",
+    "]] return redis.call('KEYS', '*') --[[",
+    "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\nb\r\n",
+    "tasks:*",
+    "{other}:slot",
+    "a:b:cap:any",
+    "../../etc/passwd",
+    "\x00\x01\x7f",
+    "ü☃𝄞",
+    "%s%n %.0f {0} {task_id}",
+    "|le|+Inf|sum",
+    '"quoted", [1, 2]',
+    " ",
+    "x" * 5000,
+)
+
+
+@pytest.mark.req("PQ-162", "PQ-038", "PQ-072")
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+async def test_hostile_texts_are_only_texts(kit: Kit, text: str) -> None:
+    """As a tag, a key, a payload, a result, an error and an id that does not exist."""
+    worker = await kit.worker(5, text)
+    made = await kit.add(
+        idempotency_key=text, required_capabilities=(text,), task_type=text, parameters=json.dumps({text: text})
+    )
+    assert await kit.redis.get(f"idempotent:{text}") == made.task_id
+    (task,) = await kit.claim(worker)
+    assert (task.required_capabilities, task.task_type, task.idempotency_key) == ((text,), text, text)
+    assert json.loads(task.parameters) == {text: text}
+    assert await kit.settle(task, QUEUED, error=text, retriable=text, reason=text) == QUEUED
+    (task,) = await kit.claim(worker)
+    assert await kit.settle(task, result=json.dumps(text)) == COMPLETED
+    assert json.loads((await kit.task(made.task_id)).result or "") == text
+    assert await kit.tasks.get(text) is None
+    assert await kit.tasks.held_by(text) == set()
+    assert await kit.claim(text) == []
+    (refused,) = await kit.tasks.settle_all(
+        [Settlement(text, COMPLETED, Held(text, 1), {"result": text})], kit.call("worker")
+    )
+    assert isinstance(refused, Exception)
+    await kit.sound()
+
+
+async def test_half_a_surrogate_pair_is_refused(kit: Kit) -> None:
+    """It cannot be written; whoever gave it is told, and whoever came with it is not held up."""
+    with pytest.raises(Unstorable):
+        await kit.create(kit.intent(task_type="\ud800"))
+    task = await kit.running()
+    assert await kit.settle(task, QUEUED, error="a\ud800b", reason="reported") == QUEUED
+    assert (await kit.task(task.task_id)).error == "a?b"
+    await kit.sound()
+
+
+@given(st.lists(st.text(max_size=20), max_size=6))
+def test_a_signature_says_which_texts_and_nothing_else(texts: list[str]) -> None:
+    mark = signature(texts)
+    assert mark == signature(sorted(texts, reverse=True)) == signature([*texts, *texts])
+    assert mark == "any" if not texts else len(mark) == 16
+    assert signature([*texts, "one more"]) != mark or "one more" in texts
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(payload=st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=10))
+async def test_json_comes_back_as_it_was(kit: Kit, payload: object) -> None:
+    text = json.dumps({"value": payload})
+    made = await kit.add(parameters=text)
+    assert (await kit.task(made.task_id)).parameters == text
+
+
+def test_a_list_in_a_hash_is_json() -> None:
+    assert texts_of("[]") == () and texts_of('["a","ü"]') == ("a", "ü")
