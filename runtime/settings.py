@@ -52,7 +52,8 @@ def _value(variable: Variable, environ: Mapping[str, str], defaults: Mapping[str
     if not text:
         if variable.required:
             raise _Wrong("is required and not set")
-        return None
+        # A text that is empty by default is a text.
+        return variable.default
     value = _PARSERS.get(variable.type, _text)(variable, text)
     return min(max(value, variable.clamp[0]), variable.clamp[1]) if variable.clamp else value
 

@@ -147,6 +147,8 @@ def _in_redis(kept: KeptInRedis) -> Iterator[str]:
         f"A {kept.store} server keeps it, at {code(kept.url)} in the hash {code(kept.hash)}{prefix}; "
         f"{code(kept.sequence)} counts its changes. Every change is one script."
     )
+    if kept.replicas:
+        yield f"A new one is told of once {code(kept.replicas)} replicas have it."
     if kept.expires:
         yield f"Once it has ended it is kept for {code(kept.expires)} seconds."
     for field, row in kept.unique.items():

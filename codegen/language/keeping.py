@@ -89,6 +89,11 @@ class KeptInRedis(Part):
     expires: UpperName | None = Field(
         default=None, description="The variable with the seconds for which ended entities are kept."
     )
+    replicas: UpperName | None = Field(
+        default=None,
+        description="The variable with how many replicas must have a new entity before anybody is told of "
+        "it; 0 is none.",
+    )
     unique: dict[LowerName, Remembered] = {}
     indexes: dict[LowerName, Index] = {}
     wakes: KeyPattern | None = Field(

@@ -142,6 +142,9 @@ def _readings_of_redis(entity: Entity) -> Iterator[Reading]:
     if kept.expires:
         path: Path = ("kept_in", "expires")
         yield Reading(path, "How long ended ones are kept", kept.expires, "number", holders(entity))
+    if kept.replicas:
+        path = ("kept_in", "replicas")
+        yield Reading(path, "How many replicas have a new one", kept.replicas, "int", creators)
     if kept.outbox and kept.outbox.expires:
         path = ("kept_in", "outbox", "expires")
         yield Reading(path, "How long history is kept", kept.outbox.expires, "number", (kept.outbox.by,))

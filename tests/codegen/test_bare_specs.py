@@ -96,12 +96,12 @@ def without_metrics(data: Data) -> None:
 
 def without_history(data: Data) -> None:
     bike = data["lifecycle"]["entities"]["bike"]["kept_in"]
-    for word in ("outbox", "wakes", "trace", "expires", "unique", "prefix"):
+    for word in ("outbox", "wakes", "trace", "expires", "replicas", "unique", "prefix"):
         bike.pop(word)
     for word in ("expires", "prefix"):
         data["lifecycle"]["entities"]["van"]["kept_in"].pop(word)
     data["deployments"]["home"]["servers"].pop("postgres")
-    for name in ("ARCHIVE_DATABASE", "KEPT_SECONDS", "PLATE_SECONDS", "RENTAL_PREFIX"):
+    for name in ("ARCHIVE_DATABASE", "COPIES", "KEPT_SECONDS", "PLATE_SECONDS", "RENTAL_PREFIX"):
         data["environment"]["variables"].pop(name)
 
 

@@ -28,6 +28,12 @@ def problem(variable: Variable, text: str) -> str:
     return found
 
 
+def test_a_text_that_is_empty_by_default_is_a_text() -> None:
+    """No value at all is None; an empty default is a text that is empty."""
+    assert value(Variable("PREFIX", "string", "What keys begin with.", default="")) == ""
+    assert value(Variable("PREFIX", "string", "What keys begin with.")) is None
+
+
 @pytest.mark.parametrize(("text", "number"), [("", 2.0), ("0.5", 0.5), ("3", 3.0), ("+1.25", 1.25)])
 def test_a_number_may_have_a_fraction(text: str, number: float) -> None:
     """A number is read as it is written, and is always a float."""

@@ -11,7 +11,7 @@ from codegen.review.kinds.lifecycle import edges, entity_path
 from codegen.review.kinds.pairs import added, gained, kept, meant, shown, turn, words
 from codegen.spec import Spec
 
-_SETTINGS = frozenset({"url", "prefix", "expires"})
+_SETTINGS = frozenset({"url", "prefix", "expires", "replicas"})
 """Words that name variables; with the same value of the new one nothing is lost."""
 _OF_THE_RUN = frozenset({"trace", "wakes", "by"})
 """Words of which nothing is stored."""

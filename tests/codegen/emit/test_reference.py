@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from codegen.emit import compose, image, kubernetes, readme, reference, service_config
+from codegen.emit import alerts, compose, dashboard, image, kubernetes, readme, reference, service_config
 from codegen.spec import Spec
 from tests.codegen.emit.specs import FOLDERS, ROOT, changed, run, spec, texts
 
@@ -199,7 +199,8 @@ def test_each_life_is_drawn_twice(folder: str) -> None:
         assert f"(lifecycle-{name}.svg)" in page(of)
         picture = ET.fromstring(found[f"docs/{of.name}/lifecycle-{name}.svg"])
         words = {"".join(each.itertext()) for each in picture.iter("{http://www.w3.org/2000/svg}text")}
-        diagram = re.search(r"```mermaid\n(stateDiagram-v2\n.*?)```", page(of), re.DOTALL)
+        section = page(of).partition(f"\n### {name}\n")[2]
+        diagram = re.search(r"```mermaid\n(stateDiagram-v2\n.*?)```", section, re.DOTALL)
         assert diagram
         assert f"[*] --> {entity.initial}\n" in diagram[1]
         for transition, row in entity.transitions.items():
@@ -248,7 +249,11 @@ def test_the_page_tells_routes_and_http_ports() -> None:
 def test_links_lead_to_files(folder: str) -> None:
     """Every relative link of a page leads to something that is generated or in the project."""
     of = spec(folder)
-    made = {path for emitter in (compose, kubernetes, reference) for path in texts(emitter.emit, of)}
+    made = {
+        path
+        for emitter in (alerts, compose, dashboard, kubernetes, reference)
+        for path in texts(emitter.emit, of)
+    }
     made |= {f"proto/{row.file}" for row in of.system.protos.values()}
     for link in re.findall(r"\]\(([^)#]+)\)", page(of)):
         path = posixpath.normpath(f"docs/{of.name}/{link}")
