@@ -17,6 +17,7 @@ from codegen.language.lifecycle import Shift, Transition
 from codegen.spec import Spec
 
 INDENT = "  "
+WIDTH = 110
 
 
 @dataclass
@@ -127,7 +128,8 @@ def _change(
     told.append(f"{was(entity.kept.trace)} or ''" if entity.kept.trace else "''")
     if edge.due and edge.due.at and isinstance(edge, Shift):
         told.append(f"string.format('%.0f', now - ({was(edge.due.at)} or now))")
-    change = Change(entity, layout, was, name, edge)
+    only_held = ways(entity, edge) == ["held"]
+    change = Change(entity, layout, was, name, edge, only_held=only_held)
     usual = [*change.lines(told)]
     given_up, limit = list[str](), ""
     if isinstance(edge, Transition) and edge.gives_up:
@@ -136,7 +138,8 @@ def _change(
         most = layout.argument(bound) if bound.isupper() else f"tonumber({was(bound)} or 0)"
         layout.each_argument("final")
         limit = f"final == '1' or tonumber({was(edge.gives_up.count)} or 0) >= {most}"
-        given_up = [*Change(entity, layout, was, edge.gives_up.with_, end).lines(told)]
+        instead = Change(entity, layout, was, edge.gives_up.with_, end, only_held=only_held)
+        given_up = [*instead.lines(told)]
     data = {
         "was": was,
         "checks": [*checks(entity, layout, was, name, edge)],
@@ -355,9 +358,32 @@ def _laid_out(body: str) -> str:
                 lines.append("")
             continue
         closes = line.startswith(("end", "else", "elseif", "}", ")"))
-        lines.append(INDENT * (depth - closes) + line)
+        lines += _wrapped(line, INDENT * (depth - closes))
         depth += _opens(line)
     return "\n".join(lines)
+
+
+def _wrapped(line: str, indent: str) -> Iterator[str]:
+    """A line that is too long, broken after commas that stand in no text."""
+    while len(indent) + len(line) > WIDTH:
+        ends = [at for at in _commas(line) if len(indent) + at + 1 <= WIDTH]
+        if not ends:
+            break
+        yield indent + line[: ends[-1] + 1]
+        line = line[ends[-1] + 2 :]
+        if not indent.endswith(INDENT * 2 + " "):
+            indent += INDENT * 2 + " "
+    yield indent + line
+
+
+def _commas(line: str) -> Iterator[int]:
+    """Where a line has commas outside of texts, each with a blank behind it."""
+    quoted_now = False
+    for at, letter in enumerate(line):
+        if letter == "'" and line[at - 1] != "\\":
+            quoted_now = not quoted_now
+        elif letter == "," and not quoted_now and line[at + 1 : at + 2] == " ":
+            yield at
 
 
 def _opens(line: str) -> int:

@@ -55,6 +55,8 @@ class Change:
     """Whether the caller names the one part that the entity is in, rather than all it could be in."""
     one_owner: bool = False
     """Whether all entities of a call have the same holder."""
+    only_held: bool = False
+    """Whether nobody but the holder of the lease makes the change."""
     is_new: bool = False
     is_gone: bool = False
     prelude: list[str] = field(default_factory=list)
@@ -344,7 +346,9 @@ class Change:
     def _takes_away(self) -> Iterator[str]:
         """Whatever somebody else takes from a holder, the holder is told when it asks."""
         lease = self.entity.lease
-        if not (lease and lease.holder and lease.holder.taken and lease.state in self.sources and self.target):
+        if self.only_held or not (lease and lease.holder and lease.holder.taken):
+            return
+        if lease.state not in self.sources or self.target is None:
             return
         self.believed(lease.owner)
         taken = self.layout.each_key("taken", owned(lease.holder.taken, lease.owner))

@@ -103,13 +103,11 @@ class Layout:
 
     def each_names(self) -> Iterator[str]:
         """Names for all that comes again for each entity."""
-        singles = {
-            name: f"KEYS[k + {n}]" for n, name in enumerate(self.each_keys, 1) if "." not in name
-        }
-        arguments = {local: f"ARGV[a + {n}]" for n, local in enumerate(self.each_arguments.values(), 1)}
-        found = {**singles, **arguments}
-        for names in _chunks([*found], 6):
-            yield f"local {', '.join(names)} = {', '.join(found[each] for each in names)}"
+        for number, name in enumerate(self.each_keys, 1):
+            if "." not in name:
+                yield f"local {name} = KEYS[k + {number}]"
+        for number, local in enumerate(self.each_arguments.values(), 1):
+            yield f"local {local} = ARGV[a + {number}]"
 
 
 def _named(names: dict[str, str], form: str, places: list[str] | None = None) -> Iterator[str]:
@@ -146,8 +144,3 @@ def quoted(text: str) -> str:
 def listed(texts: Iterable[str]) -> str:
     """Texts as arguments of a call."""
     return ", ".join(map(quoted, texts))
-
-
-def _chunks(items: list[str], size: int) -> Iterator[list[str]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from runtime.embedded.redis import EmbeddedRedis, server_program
-from runtime.launch.ports import free_port
 from runtime.redis.address import parsed
 from runtime.redis.server import Server, Unavailable
 from tests.runtime.redis.conftest import MakeKit
@@ -43,6 +43,13 @@ async def test_a_socket_in_the_file_system(tmp_path: Path) -> None:
     finally:
         await server.close()
         made.remove()
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
 
 
 @pytest.fixture
