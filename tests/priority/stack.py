@@ -58,10 +58,10 @@ class Node(stack.Node):
 class Servers:
     """Where the Redis and the PostgreSQL of some processes are."""
 
-    def __init__(self, redis_url: str, database_url: str) -> None:
+    def __init__(self, redis_url: str, database_url: str, redis: Redis[str] | None = None) -> None:
         self.redis_url = redis_url
         self.database_url = database_url
-        self.redis = cast("Redis[str]", Redis.from_url(redis_url, decode_responses=True))
+        self.redis = redis or cast("Redis[str]", Redis.from_url(redis_url, decode_responses=True))
 
 
 class Stack:
@@ -206,8 +206,9 @@ class Queue:
         return dict(self.redis.hgetall(f"tasks:{task_id}"))
 
     def stored(self) -> list[str]:
-        """Every key there is, but for the stream that the historian makes when it begins."""
-        return sorted(set(self.redis.keys()) - {"history:outbox"})
+        """Every key there is, but for those of the periodic work itself."""
+        keys = set(self.redis.keys()) - {"history:outbox"}
+        return sorted(each for each in keys if not each.startswith("trim:"))
 
     def waiting(self, priority: str) -> list[str]:
         """What is in one of the queues, first the next one."""

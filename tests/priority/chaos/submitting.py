@@ -32,6 +32,10 @@ class Client(threading.Thread):
         self._chance = chance
         self._stubborn = stubborn
 
+    def has_begun(self) -> bool:
+        """Whether a few tasks were acknowledged."""
+        return len(self.when) > 10
+
     def run(self) -> None:
         """Goes on until it is told that it is over; the task in hand is still submitted."""
         headers = {"authorization": f"Bearer {TOKENS['client']}"}

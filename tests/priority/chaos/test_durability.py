@@ -1,0 +1,85 @@
+"""What an acknowledged task survives when Redis itself dies, by how often it has its log on disk."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.embedded.redis import EmbeddedRedis
+from tests.orchestrator.conftest import make_database
+from tests.orchestrator.stack import DEEP
+from tests.priority.chaos.submitting import Client
+from tests.priority.stack import Servers, Stack, refused, wait_until
+
+ROUNDS = 20 if DEEP else 3
+
+
+@pytest.mark.req("PQ-183", "PQ-253")
+@pytest.mark.parametrize("synced", ["always", "everysec"])
+def test_a_killed_redis_comes_back_with_what_was_acknowledged(
+    synced: str, tmp_path: Path, postgres: EmbeddedPostgres, logs: Path
+) -> None:
+    """kill -9 under load, again and again: what was acknowledged is there after each.
+
+    With `everysec` too, because the kernel has what Redis has written before it answers. Only when the
+    machine itself dies is the last second lost.
+    """
+    server = EmbeddedRedis(tmp_path / "redis", settings={"appendfsync": synced})
+    server.start()
+    chance = random.Random(synced)
+    lost: list[float] = []
+    try:
+        with Stack(Servers(server.url, make_database(postgres)), logs) as stack:
+            api = stack.add("api", deployment="compose")
+            promised: dict[str, float] = {}
+            for number in range(ROUNDS):
+                client = Client(f"{synced}-{number}", api.url, chance, stubborn=False)
+                client.start()
+                wait_until(client.has_begun, "tasks are accepted")
+                time.sleep(chance.uniform(0, 0.7))
+                server.kill()
+                died = time.time()
+                client.over.set()
+                client.join()
+                server.spawn()
+                server.wait()
+                promised |= client.when
+                known = {
+                    name.removeprefix("tasks:") for name in stack.redis.scan_iter("tasks:*", _type="hash")
+                }
+                lost += [died - when for task, when in promised.items() if task not in known]
+                wait_until(lambda: api.http.get("/readyz").status_code == 200, "the API sees Redis again")
+            assert set(stack.redis.zrange("tasks:status:queued", 0, -1)) >= set(promised)
+    finally:
+        server.remove()
+    window = max(lost, default=0.0)
+    print(
+        f"appendfsync {synced}: {ROUNDS} kills, {len(promised)} tasks acknowledged, {len(lost)} lost, "
+        f"the oldest of them {window * 1000:.0f} ms before the kill"
+    )
+    assert not lost
+
+
+@pytest.mark.req("PQ-099")
+def test_without_redis_nothing_is_accepted(shaken: Stack, own_redis: EmbeddedRedis) -> None:
+    """The answer says that the service is away, soon, and the same request is accepted once it is back."""
+    shaken.add("api")
+    queue = shaken.queue()
+    task = queue.submit()
+    own_redis.kill()
+    started = time.monotonic()
+    answer = queue.post(task_type="echo", idempotency_key="again")
+    refused(answer, 503, "SERVICE_UNAVAILABLE")
+    assert answer.headers["retry-after"]
+    assert time.monotonic() - started < 10
+    assert queue.client.get(f"/api/v1/tasks/{task}").status_code == 503
+    assert queue.client.get("/readyz").status_code == 503
+    own_redis.spawn()
+    own_redis.wait()
+    wait_until(lambda: queue.client.get("/readyz").status_code, "it is ready", lambda seen: seen == 200)
+    assert queue.post(task_type="echo", idempotency_key="again").status_code == 201
+    assert queue.status(task) == "queued"

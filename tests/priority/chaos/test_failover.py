@@ -1,0 +1,69 @@
+"""Redis behind Sentinel: another master takes over, and the queue goes on."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from runtime.embedded.postgres import EmbeddedPostgres
+from tests.orchestrator.conftest import make_database
+from tests.priority.chaos.sentinels import Group
+from tests.priority.chaos.submitting import Client
+from tests.priority.stack import BRISK, Servers, Stack, wait_until
+
+
+@pytest.mark.req("PQ-252")
+def test_another_master_takes_over(tmp_path: Path, postgres: EmbeddedPostgres, logs: Path) -> None:
+    """Three sentinels and two servers: submits and polls go on after kill -9 of the master."""
+    with Group(tmp_path) as group, Stack(_servers(group, postgres), logs) as stack:
+        api = stack.add("api", pace=BRISK)
+        stack.add("worker", pace=BRISK)
+        queue = stack.queue()
+        before = [queue.submit() for _ in range(10)]
+        wait_until(lambda: {queue.status(each) for each in before}, "all are done", {"completed"}.__eq__)
+        client = Client("during", api.url, random.Random(1))
+        client.start()
+        wait_until(client.has_begun, "tasks are accepted")
+        died = time.time()
+        group.lose_master()
+        wait_until(lambda: max(client.when.values()) > time.time() - 0.2, "tasks are accepted again")
+        accepted = min(when for when in client.when.values() if when > died + 0.3)
+        client.over.set()
+        client.join()
+        after = [task for task, when in client.when.items() if when >= accepted]
+        assert after
+        wait_until(lambda: {queue.status(each) for each in after}, "all are done", {"completed"}.__eq__)
+        print(f"tasks were accepted again {accepted - died:.1f} s after the master was killed")
+
+
+@pytest.mark.req("PQ-253")
+def test_what_an_acknowledged_task_survives_at_failover(
+    tmp_path: Path, postgres: EmbeddedPostgres, logs: Path
+) -> None:
+    """With a replica that has to have a task before its submit is answered, none is lost with the master."""
+    settings = {"min-replicas-to-write": "1"}
+    with (
+        Group(tmp_path, followers=2, settings=settings) as group,
+        Stack(_servers(group, postgres), logs) as stack,
+    ):
+        api = stack.add("api", deployment="compose", REDIS_WAIT_REPLICAS="1")
+        clients = [Client(f"client-{place}", api.url, random.Random(place)) for place in range(3)]
+        for client in clients:
+            client.start()
+        wait_until(lambda: all(each.has_begun() for each in clients), "tasks are accepted")
+        master = group.lose_master()
+        for client in clients:
+            client.over.set()
+            client.join()
+        promised = [task for client in clients for task in client.when]
+        with group.client(master) as there:
+            lost = [task for task in promised if not there.exists(f"tasks:{task}")]
+        print(f"{len(promised)} tasks acknowledged around the loss of the master, {len(lost)} of them lost")
+        assert not lost
+
+
+def _servers(group: Group, postgres: EmbeddedPostgres) -> Servers:
+    return Servers(group.url, make_database(postgres), redis=group.client(group.servers[0]))
