@@ -1,7 +1,8 @@
 """Where a Redis server is: `redis://`, `rediss://`, `unix://`, or whoever its Sentinels say is the master.
 
 `redis+sentinel://[user:password@]host:port,host:port/service[/database]` asks Sentinels at every connection,
-so that a master that was switched is followed; `rediss+sentinel://` speaks TLS with the master.
+so that a master that was switched is followed; `rediss+sentinel://` speaks TLS with the master. Sentinels that
+have a password of their own get it from `?sentinel_password=…`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from redis.asyncio.connection import parse_url
 from redis.asyncio.sentinel import Sentinel
@@ -32,21 +33,27 @@ class Address:
     tls: ssl.SSLContext | None = None
     sentinels: tuple[tuple[str, int], ...] = ()
     service: str = ""
+    sentinel_password: str | None = None
+    """What the Sentinels themselves ask for; the password is that of the servers."""
     options: dict[str, Any] = field(default_factory=dict)
 
     async def master(self) -> tuple[str, int]:
         """Where the server is at this moment."""
         if not self.sentinels:
             return self.host, self.port
-        asked = Sentinel(
-            list(self.sentinels), socket_timeout=_SENTINEL_S, socket_connect_timeout=_SENTINEL_S
-        )
+        asked = self.asked(_SENTINEL_S)
         try:
             host, port = await asked.discover_master(self.service)
         finally:
             for each in asked.sentinels:
                 await each.aclose()
         return str(host), int(port)
+
+    def asked(self, patience_s: float) -> Sentinel:
+        """The Sentinels, each of which is given so long to answer."""
+        own = {"password": self.sentinel_password} if self.sentinel_password else {}
+        limits = {"socket_timeout": patience_s, "socket_connect_timeout": patience_s}
+        return Sentinel(list(self.sentinels), sentinel_kwargs={**own, **limits}, **limits)
 
 
 def parsed(url: str) -> Address:
@@ -70,7 +77,9 @@ def parsed(url: str) -> Address:
 def _sentinels(scheme: str, rest: str) -> Address:
     location, _, path = rest.partition("/")
     proof, _, hosts = location.rpartition("@")
-    service, _, database = path.partition("?")[0].strip("/").partition("/")
+    path, _, query = path.partition("?")
+    service, _, database = path.strip("/").partition("/")
+    options = dict(parse_qsl(query))
     if not service or not hosts:
         raise ValueError("redis+sentinel:// needs hosts and the name of a service: redis+sentinel://h:26379/main")
     user, _, password = proof.partition(":")
@@ -87,6 +96,7 @@ def _sentinels(scheme: str, rest: str) -> Address:
         tls=_context({}) if scheme == "rediss+sentinel" else None,
         sentinels=tuple(asked),
         service=unquote(service),
+        sentinel_password=options.get("sentinel_password"),
     )
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Generic
 
+from runtime import log as events
 from runtime.batch import Batch
 from runtime.call import Call
 from runtime.redis.entities import Entities
@@ -33,7 +33,9 @@ class Creation(Generic[Record]):
         self._entities = entities
         lifecycle, kept, rows = entities.lifecycle, entities.kept, entities.rows
         script = entities.scripts["create"]
-        self._new = [name.removeprefix("new.") for name in script.each_arguments if name.startswith("new.")]
+        self._new = [
+            (name, name.removeprefix("new.")) for name in script.each_arguments if name.startswith("new.")
+        ]
         decided = {each for index in kept.indexes.values() for each in (index.only_if, index.only_unless) if each}
         written = {lifecycle.status, kept.sequence, *lifecycle.creation_stamps, *decided}
         self._given = [
@@ -41,6 +43,8 @@ class Creation(Generic[Record]):
         ]
         self._place = {name: place for place, name in enumerate(rows.names)}
         self._parted = next((index.parts.by for index in kept.indexes.values() if index.parts), None)
+        index = lifecycle.lease.index if lifecycle.lease else None
+        self._held_back = kept.indexes[index].only_unless if index else None
         self._waiting: dict[str, Batch[Record, Created[Record]]] = {}
         self.past: Past | None = None
 
@@ -52,7 +56,7 @@ class Creation(Generic[Record]):
             actor = call.caller
             batch = self._waiting[actor] = Batch(lambda records: self._create(records, actor), most=200, lanes=2)
         made = await self._entities.answer(batch(record))
-        self._tell(call, made)
+        self._tell(call, (made,))
         return made
 
     async def all(self, records: Sequence[Record], call: Call) -> list[Created[Record]]:
@@ -64,8 +68,7 @@ class Creation(Generic[Record]):
         for start in range(0, len(records), AT_ONCE):
             part = records[start : start + AT_ONCE]
             made += await self._entities.answer(self._create(part, call.caller))
-        for each in made:
-            self._tell(call, each)
+        self._tell(call, made)
         return made
 
     async def _create(self, records: Sequence[Record], actor: str) -> list[Created[Record]]:
@@ -140,15 +143,21 @@ class Creation(Generic[Record]):
         for name, other in lifecycle.copies.items():
             values[place[name]] = values[place[other]]
         pairs: list[Any] = []
+        written: dict[str, Any] = {}
         for at, name, write in self._given:
             value = values[at]
             if value is not None:
+                if write is not None:
+                    value = written[name] = write(value)
                 pairs.append(name)
-                pairs.append(value if write is None else write(value))
+                pairs.append(value)
         handed: dict[str, Any] = {"key": values[place[lifecycle.key]], PAIRS: pairs}
-        for name in self._new:
+        for argument, name in self._new:
             value = values[place[name]]
-            handed[f"new.{name}"] = "" if value is None else rows.written(name, value)
+            if value is None:
+                handed[argument] = ""
+            else:
+                handed[argument] = written[name] if name in written else rows.written(name, value)
         if self._parted is not None:
             handed["believed.signature"] = signature(values[place[self._parted]])
         return values, handed
@@ -159,15 +168,15 @@ class Creation(Generic[Record]):
             return Created(record, False, full=True)
         if code == "own":
             return Created(record, True, position=_OWN)
-        lifecycle, kept = self._entities.lifecycle, self._entities.kept
-        moment = moment_of(answer[3])
-        changed: dict[str, Any] = {
-            name: values[self._place[name]] for name in (*lifecycle.fills, *lifecycle.copies)
-        }
-        changed |= dict.fromkeys(lifecycle.creation_stamps, moment)
-        changed[lifecycle.status] = lifecycle.initial
-        changed[kept.sequence] = 1
-        return Created(replace(record, **changed), True, position=answer[2])
+        lifecycle, kept, rows = self._entities.lifecycle, self._entities.kept, self._entities.rows
+        made = dict(zip(rows.names, values, strict=True))
+        made |= dict.fromkeys(lifecycle.creation_stamps, moment_of(answer[3]))
+        made[lifecycle.status] = lifecycle.initial
+        made[kept.sequence] = 1
+        if answer[2] is not None and self._held_back is not None:
+            # It has a place, so whatever was to hold it back was over already.
+            made[self._held_back] = None
+        return Created(rows.record(**made), True, position=answer[2])
 
     def _key(self, record: Any) -> str:
         key: str = getattr(record, self._entities.lifecycle.key)
@@ -179,13 +188,14 @@ class Creation(Generic[Record]):
             allowed = ", ".join(sorted(lifecycle.creators))
             raise self._entities.denied(call, f"only {allowed} may create a {lifecycle.entity}")
 
-    def _tell(self, call: Call, made: Created[Record]) -> None:
-        if made.is_new and not made.full:
-            entities, record = self._entities, made.record
-            lifecycle, trace = entities.lifecycle, entities.kept.trace
-            entities.metrics.transition(lifecycle.entity, "create", call.caller)
-            known = {trace: getattr(record, trace)} if trace else {}
-            entities.tell(call, "create", self._key(record), None, lifecycle.initial, **known)
+    def _tell(self, call: Call, made: Sequence[Created[Record]]) -> None:
+        entities, trace = self._entities, self._entities.kept.trace
+        new = [each.record for each in made if each.is_new]
+        entities.metrics.transition(entities.lifecycle.entity, "create", call.caller, len(new))
+        if call.log.wants(events.TRANSITION):
+            for record in new:
+                known = {trace: getattr(record, trace)} if trace else {}
+                entities.tell(call, "create", self._key(record), None, entities.lifecycle.initial, **known)
 
 
 _OWN = -1

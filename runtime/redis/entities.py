@@ -18,6 +18,8 @@ from runtime.store import Record
 from runtime.tables import Index, Lifecycle, Shift, System, Transition
 
 Answer = TypeVar("Answer")
+Known = Callable[[int], Mapping[str, object]]
+"""What is known of one of several entities, by its place among them."""
 
 
 class Entities(Generic[Record]):
@@ -123,11 +125,12 @@ class Entities(Generic[Record]):
         told = signature(make).parameters
         return make(**{name: value for name, value in known.items() if name in told})
 
-    def applied(self, call: Call, edge: Transition, key: str, **known: object) -> None:
-        """Counts and tells a transition that a script has made."""
-        self.metrics.transition(self.lifecycle.entity, edge.name, call.caller)
+    def applied(self, call: Call, edge: Transition, keys: Sequence[str], known: Known) -> None:
+        """Counts and tells a transition that a script has made to some; `known` tells more of each for the log."""
+        self.metrics.transition(self.lifecycle.entity, edge.name, call.caller, len(keys))
         if call.log.wants(events.TRANSITION):
-            self.tell(call, edge.name, key, edge.source, edge.target, **known)
+            for place, key in enumerate(keys):
+                self.tell(call, edge.name, key, edge.source, edge.target, **known(place))
 
     def shifted(self, call: Call, shift: Shift, key: str, **known: object) -> None:
         """Counts and tells a change that left the state as it was."""

@@ -183,18 +183,22 @@ class Leases(Generic[Record]):
         once = {"actor": call.caller, "owner": holder, "most": most}
         answers = await entities.run("claim", once, each)
         taken, missed = list[Record](), False
-        name, trace = entities.lifecycle.key, entities.kept.trace
         for answer in answers:
             if answer[0] == "done":
-                record: Any = entities.rows.read(answer[2])
-                taken.append(record)
-                known = {self._lease.owner: holder, self._lease.fence: getattr(record, self._lease.fence)}
-                if trace is not None:
-                    known[trace] = getattr(record, trace)
-                entities.applied(call, self._edge, getattr(record, name), **known)
+                taken.append(entities.rows.read(answer[2]))
             elif answer[0] in ("missed", "none", "state"):
                 missed = True
+        if taken:
+            name = entities.lifecycle.key
+            keys = [getattr(record, name) for record in taken]
+            entities.applied(call, self._edge, keys, lambda place: self._of_lease(taken[place]))
         return taken, missed
+
+    def _of_lease(self, record: Record) -> dict[str, object]:
+        """What the log is told of a lease."""
+        trace = self._entities.kept.trace
+        named = (self._lease.owner, self._lease.fence, *((trace,) if trace else ()))
+        return {name: getattr(record, name) for name in named}
 
     # What fits a holder.
 

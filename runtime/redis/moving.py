@@ -152,17 +152,29 @@ class Moving(Generic[Record]):
         state = self._entities.state_numbers[answer[1]]
         if answer[0] != "done":
             return Moved(False, state)
-        self.tell_moved(call, edge, key, answer)
+        self.tell_moved(call, edge, [key], [answer])
         return Moved(True, state)
 
-    def tell_moved(self, call: Call, edge: Transition, key: str, answer: Sequence[Any]) -> None:
-        """Counts and tells what a script has done, which may be the edge that ends it instead."""
+    def tell_moved(
+        self, call: Call, edge: Transition, keys: Sequence[str], answers: Sequence[Sequence[Any]]
+    ) -> None:
+        """Counts and tells what a script has done to some, which may be the edge that ends it instead."""
         entities = self._entities
-        state = entities.state_numbers[answer[1]]
-        if state != edge.target and edge.gives_up is not None:
-            edge = entities.lifecycle.transition(edge.gives_up.transition)
-            entities.measures.given_up()
-        entities.applied(call, edge, key, **self.known(answer[2:]))
+        target = entities.state_words[edge.target]
+        usual = [place for place, answer in enumerate(answers) if answer[1] == target]
+        if usual:
+            told = [answers[place] for place in usual]
+            entities.applied(
+                call, edge, [keys[place] for place in usual], lambda place: self.known(told[place][2:])
+            )
+        if len(usual) < len(answers) and edge.gives_up is not None:
+            end = entities.lifecycle.transition(edge.gives_up.transition)
+            over = [place for place, answer in enumerate(answers) if answer[1] != target]
+            for _ in over:
+                entities.measures.given_up()
+            entities.applied(
+                call, end, [keys[place] for place in over], lambda place: self.known(answers[over[place]][2:])
+            )
 
     def known(self, told: Sequence[Any]) -> dict[str, object]:
         """What a script tells of an entity for the log, by the names that the record has for it."""
@@ -220,15 +232,19 @@ class Moving(Generic[Record]):
         assert lease is not None
         told: list[int | Failure | None] = list(refused)
         for group, part in zip(places, answers, strict=True):
-            for place, answer in zip(group, part, strict=True):
-                each = asked[place]
-                if answer[0] in ("done", "same"):
+            done = list[int]()
+            for at, (place, answer) in enumerate(zip(group, part, strict=True)):
+                if answer[0] == "done":
                     told[place] = entities.state_numbers[answer[1]]
-                    if answer[0] == "done":
-                        edge = entities.lifecycle.edges[lease.state, each.target]
-                        self.tell_moved(call, edge, each.key, answer)
+                    done.append(at)
+                elif answer[0] == "same":
+                    told[place] = entities.state_numbers[answer[1]]
                 else:
-                    told[place] = entities.lost(each.key, each.held.owner)
+                    told[place] = entities.lost(asked[place].key, asked[place].held.owner)
+            if done:
+                edge = entities.lifecycle.edges[lease.state, asked[group[0]].target]
+                keys = [asked[group[at]].key for at in done]
+                self.tell_moved(call, edge, keys, [part[at] for at in done])
         return [each if each is not None else entities.unavailable() for each in told]
 
     # Changes that leave the state.

@@ -37,20 +37,25 @@ def signature(texts: Collection[str]) -> str:
     """What stands for a set of texts in the name of a key."""
     if not texts:
         return _ANY
-    listed = json.dumps(sorted(set(texts)), ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(listed.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    named = json.dumps(sorted(set(texts)), ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def texts_of(listed: str) -> tuple[str, ...]:
+def listed(texts: Collection[str]) -> str:
+    """A list of texts for a hash."""
+    return json.dumps(list(texts), ensure_ascii=False, separators=(",", ":")) if texts else "[]"
+
+
+def texts_of(text: str) -> tuple[str, ...]:
     """A list of texts as it stands in a hash."""
-    return () if listed == "[]" else tuple(json.loads(listed))
+    return () if text == "[]" else tuple(json.loads(text))
 
 
 class Rows(Generic[Record]):
     """How the records of one kind are written to and read from their hashes."""
 
     def __init__(self, kept: KeptInRedis, record: type[Record]) -> None:
-        self._record: Callable[..., Record] = record
+        self.record: Callable[..., Record] = record
         self.names = tuple(each.name for each in fields(record))  # type: ignore[arg-type]
         self.values_of: Callable[[Record], tuple[Any, ...]] = attrgetter(*self.names)
         self.words = kept.words
@@ -58,18 +63,20 @@ class Rows(Generic[Record]):
             name: {word: number for number, word in words.items()} for name, words in kept.words.items()
         }
         self.writers: dict[str, Write | None] = {name: self._writer(kept, name) for name in self.names}
-        self._readers = {name: self._reader(kept, name) for name in self.names}
+        readers = {name: self._reader(kept, name) for name in self.names}
+        self._readers = [(name, read) for name, read in readers.items() if read is not None]
+        self._known = frozenset(self.names)
 
     def read(self, row: Sequence[str | None]) -> Record:
         """The record of a hash, given as names and values in turn; of what is there twice the last one counts."""
-        readers = self._readers
-        return self._record(
-            **{
-                name: readers[name](text)
-                for name, text in zip(row[0::2], row[1::2], strict=True)
-                if text is not None and name in readers
-            }
-        )
+        values: dict[str | None, Any] = dict(zip(row[0::2], row[1::2], strict=True))
+        # Fields that only scripts know begin with a dot; none of them, and nothing unset, is in the record.
+        for name in [name for name, text in values.items() if text is None or name not in self._known]:
+            del values[name]
+        for name, read in self._readers:
+            if name in values:
+                values[name] = read(values[name])
+        return self.record(**values)
 
     def written(self, name: str, value: Any) -> Any:
         """A value that is set, as it stands in a hash."""
@@ -83,13 +90,13 @@ class Rows(Generic[Record]):
         if kind == "bool":
             return lambda value: "true" if value else "false"
         if kind == "repeated string":
-            return lambda texts: json.dumps(list(texts), ensure_ascii=False, separators=(",", ":"))
+            return listed
         if kind == "enum":
             words = kept.words[name]
             return lambda value: words[value]
         return str if kind in ("double", "float") else None
 
-    def _reader(self, kept: KeptInRedis, name: str) -> Read:
+    def _reader(self, kept: KeptInRedis, name: str) -> Read | None:
         kind = kept.types[name]
         if kind in _INTEGERS:
             return int
@@ -101,7 +108,7 @@ class Rows(Generic[Record]):
             return texts_of
         if kind == "enum":
             return self.numbers[name].__getitem__
-        return float if kind in ("double", "float") else str
+        return float if kind in ("double", "float") else None
 
 
 def storable(text: str, most: int | None = None) -> str:

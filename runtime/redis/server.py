@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import redis.asyncio
-from redis.asyncio.sentinel import Sentinel
 from redis.exceptions import RedisError
 
 from runtime.redis.address import parsed
@@ -123,8 +122,7 @@ class Server:
         options: dict[str, Any] = {"username": address.user, "password": address.password}
         made: redis.asyncio.Redis
         if address.sentinels:
-            sentinel = Sentinel(list(address.sentinels), socket_timeout=CONNECT_S)
-            made = sentinel.master_for(address.service, db=address.database, ssl=bool(address.tls), **options)
+            made = address.asked(CONNECT_S).master_for(address.service, db=address.database, ssl=bool(address.tls), **options)
         else:
             made = redis.asyncio.Redis.from_url(self._url)
         self._clients.append(made)

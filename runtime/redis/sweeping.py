@@ -121,23 +121,23 @@ class Sweeping(Generic[Record]):
         answers: Sequence[Sequence[Any]],
         call: Call,
     ) -> int:
-        entities, lease, done = self._entities, self._entities.lifecycle.lease, 0
-        for key, answer in zip(keys, answers, strict=True):
-            if answer[0] != "done":
-                continue
-            done += 1
-            if isinstance(change, Transition):
-                if lease is not None and change.source == lease.state:
+        entities, lease = self._entities, self._entities.lifecycle.lease
+        done = [place for place, answer in enumerate(answers) if answer[0] == "done"]
+        if isinstance(change, Transition):
+            if lease is not None and change.source == lease.state:
+                for _ in done:
                     entities.measures.lease_expired()
-                self._moving.tell_moved(call, change, key, answer)
-            elif isinstance(change, Shift):
+            self._moving.tell_moved(call, change, [keys[at] for at in done], [answers[at] for at in done])
+            return len(done)
+        for key, answer in ((keys[at], answers[at]) for at in done):
+            if isinstance(change, Shift):
                 known = self._moving.known(answer[2:])
                 entities.shifted(call, change, key, age_seconds=round(int(answer[-1]) / 1e6, 3), **known)
             else:
                 entities.metrics.transition(entities.lifecycle.entity, "delete", call.caller)
                 known = {entities.kept.trace: answer[2]} if entities.kept.trace else {}
                 entities.tell(call, "delete", key, None, None, **known)
-        return done
+        return len(done)
 
     def _most(self, due: Due) -> int:
         return int(self._entities.variables[due.batch]) if due.batch else MOST
