@@ -72,7 +72,8 @@ def url(spec: Spec, name: str) -> str:
 def watched_url(spec: Spec) -> str:
     """Where nodes find the Redis that is the master of its group, as compose reads it."""
     hosts = ",".join(f"{WATCHED_NETWORK}.{21 + index}:{SENTINEL_PORT}" for index in range(SENTINELS))
-    return f"redis+sentinel://:{secret('redis')}@{hosts}/{account(spec)}"
+    password = secret("redis")
+    return f"redis+sentinel://:{password}@{hosts}/{account(spec)}?sentinel_password={password}"
 
 
 def has_redis(deployment: Deployment) -> bool:

@@ -1,8 +1,8 @@
 """Where a Redis server is: `redis://`, `rediss://`, `unix://`, or whoever its Sentinels say is the master.
 
 `redis+sentinel://[user:password@]host:port,host:port/service[/database]` asks Sentinels at every connection,
-so that a master that was switched is followed; `rediss+sentinel://` speaks TLS with the master. Sentinels that
-have a password of their own get it from `?sentinel_password=…`.
+so that a master that was switched is followed; `rediss+sentinel://` speaks TLS with the master. Sentinels
+that have a password of their own get it from `?sentinel_password=…`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ class Address:
         """The Sentinels, each of which is given so long to answer."""
         own = {"password": self.sentinel_password} if self.sentinel_password else {}
         limits = {"socket_timeout": patience_s, "socket_connect_timeout": patience_s}
-        return Sentinel(list(self.sentinels), sentinel_kwargs={**own, **limits}, **limits)
+        # Not for the master: whoever waits for a stream there waits for longer.
+        return Sentinel(  # type: ignore[no-untyped-call]
+            list(self.sentinels), sentinel_kwargs={**own, **limits}, socket_connect_timeout=patience_s
+        )
 
 
 def parsed(url: str) -> Address:
@@ -81,7 +84,9 @@ def _sentinels(scheme: str, rest: str) -> Address:
     service, _, database = path.strip("/").partition("/")
     options = dict(parse_qsl(query))
     if not service or not hosts:
-        raise ValueError("redis+sentinel:// needs hosts and the name of a service: redis+sentinel://h:26379/main")
+        raise ValueError(
+            "redis+sentinel:// needs hosts and the name of a service: redis+sentinel://h:26379/main"
+        )
     user, _, password = proof.partition(":")
     asked = []
     for each in hosts.split(","):

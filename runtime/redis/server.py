@@ -1,4 +1,4 @@
-"""The connections of one process to one Redis: tried again for a moment, and scripts loaded when they are missing."""
+"""The connections of a process to one Redis: tried again for a moment, and scripts load themselves."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _AGAIN = ("LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREP
 """The server cannot do it now and has done nothing; another moment, or another server, can."""
 _OTHER_SERVER = ("READONLY", "MASTERDOWN")
 _AWAY = ("MISCONF", "NOAUTH", "WRONGPASS", "NOPERM", "ERR max number of clients")
-_CODE = re.compile(r"(?:^|[\s-])(OOM|" + "|".join((*_AGAIN, "MISCONF", "NOAUTH", "WRONGPASS", "NOPERM")) + r")\s")
+_CODE = re.compile(
+    r"(?:^|[\s-])(OOM|" + "|".join((*_AGAIN, "MISCONF", "NOAUTH", "WRONGPASS", "NOPERM")) + r")\s"
+)
 
 
 class Unavailable(Exception):
@@ -122,7 +124,9 @@ class Server:
         options: dict[str, Any] = {"username": address.user, "password": address.password}
         made: redis.asyncio.Redis
         if address.sentinels:
-            made = address.asked(CONNECT_S).master_for(address.service, db=address.database, ssl=bool(address.tls), **options)
+            made = address.asked(CONNECT_S).master_for(
+                address.service, db=address.database, ssl=bool(address.tls), **options
+            )
         else:
             made = redis.asyncio.Redis.from_url(self._url)
         self._clients.append(made)

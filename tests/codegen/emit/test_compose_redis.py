@@ -91,7 +91,8 @@ def test_nodes_ask_the_sentinels() -> None:
     hosts = ",".join(f"{each}:26379" for each in addresses)
     for name in ("shop", "oven-0", "oven-1"):
         url = services[name]["environment"]["BAKERY_DATABASE"]
-        assert url == f"redis+sentinel://:${{REDIS_PASSWORD:?must be set}}@{hosts}/bakery"
+        password = "${REDIS_PASSWORD:?must be set}"
+        assert url == f"redis+sentinel://:{password}@{hosts}/bakery?sentinel_password={password}"
         assert len(services[name]["depends_on"]) == 3
 
 

@@ -16,7 +16,6 @@ from runtime.embedded.server import LOOPBACK, EmbeddedServer
 from tests.priority.stack import wait_until
 
 NAME = "queue"
-DATABASE = 0
 
 
 class SentinelProcess(EmbeddedServer):
@@ -111,7 +110,7 @@ class Group:
     def url(self) -> str:
         """Where the master is told."""
         hosts = ",".join(f"{LOOPBACK}:{each.port}" for each in self.sentinels)
-        return f"redis+sentinel://:{self.password}@{hosts}/{NAME}/{DATABASE}"
+        return f"redis+sentinel://:{self.password}@{hosts}/{NAME}?sentinel_password={self.password}"
 
     def master(self) -> EmbeddedRedis:
         """The server that the sentinels hold to be the master."""

@@ -18,11 +18,18 @@ from tests.runtime.redis.conftest import MakeKit
 
 def test_urls_are_taken_apart() -> None:
     plain = parsed("redis://user:p%40ss@example.org:7000/3")
-    assert (plain.host, plain.port, plain.user, plain.password, plain.database) == ("example.org", 7000, "user", "p@ss", 3)
+    assert (plain.host, plain.port, plain.user, plain.password, plain.database) == (
+        "example.org",
+        7000,
+        "user",
+        "p@ss",
+        3,
+    )
     assert plain.tls is None
     assert parsed("rediss://example.org").tls is not None
     assert parsed("unix:///run/redis.sock?db=2").path == "/run/redis.sock"
-    watched = parsed("redis+sentinel://:secret@one:1,two/main/4")
+    watched = parsed("redis+sentinel://:secret@one:1,two/main/4?sentinel_password=other")
+    assert (watched.password, watched.sentinel_password) == ("secret", "other")
     assert (watched.sentinels, watched.service, watched.database) == ((("one", 1), ("two", 26379)), "main", 4)
     assert (watched.user, watched.password) == (None, "secret")
 
@@ -108,7 +115,9 @@ async def test_a_switch_of_the_master_is_followed(
     async with asyncio.timeout(60):
         while made is None:
             try:
-                made = (await kit.tasks.create_or_find_all([kit.intent(idempotency_key="k")], kit.call("client")))[0]
+                made = (
+                    await kit.tasks.create_or_find_all([kit.intent(idempotency_key="k")], kit.call("client"))
+                )[0]
             except Exception:
                 await asyncio.sleep(0.2)
     assert kit.server._lines["main"]._transport.get_extra_info("peername")[1] == replica.port  # type: ignore[union-attr]
