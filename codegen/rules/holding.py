@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen.language.keeping import Holder, Index, Lease
-from codegen.language.lifecycle import Entity
+from codegen.language.lifecycle import Entity, Transition
 from codegen.rules.indexes import LIST
 from codegen.rules.keys import placeholders
 from codegen.rules.lifecycle import status_type
@@ -35,16 +35,38 @@ def bad_claim(spec: Spec) -> Iterator[Finding]:
         yield from unknown(spec, place, f"A {name} is leased from", lease.index, indexes, "which is no index")
         if (index := indexes.get(lease.index)) is None:
             continue
-        free = [edge.from_ for edge in entity.transitions.values() if edge.to == lease.state]
-        missing = [state for state in dict.fromkeys(free) if state not in index.in_]
-        if missing:
+        entering = {edge: row for edge, row in entity.transitions.items() if row.to == lease.state}
+        missing = [row.from_ for row in entering.values() if row.from_ not in index.in_]
+        if len(entering) > 1:
+            message = f"{listed(list(entering))} all lead to {lease.state}, and one alone takes the lease."
+            yield Finding(spec.place("lifecycle", *path, "state"), message, "Leave one of them.")
+        elif missing:
             message = f"A {name} is leased from '{lease.index}', which has none in {missing[0]}."
             yield Finding(place, message, "Name the index of those that can be leased.")
         elif index.score != lease.oldest_by:
             order = f"in the order of '{index.score}'" if index.score else "in no order"
             message = f"A {name} is leased by '{lease.oldest_by}', but '{lease.index}' has them {order}."
             yield Finding(place, message, f"Say 'score: {lease.oldest_by}' of the index.")
+        for edge, row in entering.items():
+            yield from _meaningless(spec, ("entities", name, "transitions", edge), edge, row)
         yield from _waiting_but_free(spec, name, entity, lease.index, index)
+        yield from _lost_when_renewed(spec, name, lease, indexes)
+
+
+def _meaningless(spec: Spec, path: Path, edge: str, row: Transition) -> Iterator[Finding]:
+    for word in ("when", "takes", "gives_up", "due", "also_due", "reason"):
+        if getattr(row, word):
+            place = spec.place("lifecycle", *path, word, key=True)
+            message = f"'{edge}' takes the lease, for which '{word}' means nothing in Redis."
+            yield Finding(place, message, "Remove it.")
+
+
+def _lost_when_renewed(spec: Spec, name: str, lease: Lease, indexes: dict[str, Index]) -> Iterator[Finding]:
+    for title, index in indexes.items():
+        if index.score == lease.expires and (named := placeholders(index.key)):
+            place = spec.place("lifecycle", "entities", name, "kept_in", "indexes", title, "key")
+            message = f"'{title}' has the ends of leases apart by '{named[0]}', where none could be renewed."
+            yield Finding(place, message, "Have them in one index.")
 
 
 def _waiting_but_free(spec: Spec, name: str, entity: Entity, title: str, index: Index) -> Iterator[Finding]:

@@ -27,6 +27,7 @@ LIST = "repeated string"
 )
 def bad_index(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in records_of(spec):
+        yield from _parts_twice(spec, name, entity)
         for title, index in entity.in_redis.indexes.items() if entity.in_redis else ():
             for word, field in _fields(index):
                 here = (name, "kept_in", "indexes", title, *word)
@@ -44,6 +45,15 @@ def bad_index(spec: Spec) -> Iterator[Finding]:
                     message = f"{subject} '{field}', which may be unset in {state}."
                     hint = f"Say 'only_if: {field}', or let every way into {state} stamp it."
                     yield Finding(place, message, hint)
+
+
+def _parts_twice(spec: Spec, name: str, entity: Entity) -> Iterator[Finding]:
+    indexes = entity.in_redis.indexes if entity.in_redis else {}
+    first, *others = [title for title, index in indexes.items() if index.parts] or [""]
+    for title in others:
+        place = spec.place("lifecycle", "entities", name, "kept_in", "indexes", title, "parts", key=True)
+        message = f"The index '{title}' has parts, and so has '{first}'."
+        yield Finding(place, message, "Leave them to the one from which leases are taken.")
 
 
 def _fields(index: Index) -> Iterator[tuple[tuple[str, ...], str]]:

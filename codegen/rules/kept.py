@@ -181,8 +181,8 @@ def bad_column(spec: Spec) -> Iterator[Finding]:
             continue
         path = ("types", spec.proto_of[entity.record], "messages", entity.record, "fields")
         for field, row in record.items():
-            lists = ("repeated string",) if entity.in_redis else ()
-            if is_other_type(spec, row, *SCALARS, *spec.enums, *lists):
+            simple = {*SCALARS} - {"bytes"} | {"repeated string"} if entity.in_redis else {*SCALARS}
+            if is_other_type(spec, row, *simple, *spec.enums):
                 message = f"A server keeps every {name}, and '{field}' is of type {row.type}."
                 yield Finding(spec.place(*path, field, "type"), message, "Use a simple type, or json.")
             elif row.optional and field in (entity.key, entity.status, entity.listed_by):

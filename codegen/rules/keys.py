@@ -44,7 +44,9 @@ def keys_of(spec: Spec, entity: Entity) -> Iterator[Key]:
         if index.parts:
             fields = (*placeholders(index.key), SIGNATURE)
             yield Key((*path, "parts", "key"), f"the parts of '{name}'", index.parts.key, fields)
-            yield Key((*path, "parts", "known"), f"the known parts of '{name}'", index.parts.known)
+            known = index.parts.known
+            yield Key((*path, "parts", "known"), f"the known parts of '{name}'", known)
+            yield Key((*path, "parts", "known"), f"the version of the parts of '{name}'", f"{known}:version")
     if kept.wakes:
         yield Key(("kept_in", "wakes"), "the channel", kept.wakes)
     if kept.metrics:

@@ -156,6 +156,10 @@ def bad_take(spec: Spec) -> Iterator[Finding]:
                 elif request is not None and is_other_type(spec, request[take.from_], *_TEXTS):
                     message = f"'{edge}' takes '{take.from_}', which is of type {request[take.from_].type}."
                     yield Finding(place, message, "Take a string.")
+                elif target not in record and entity.kept_in:
+                    lack = f"which {entity.record} does not have"
+                    key = spec.place("lifecycle", *path, key=True)
+                    yield from unknown(spec, key, f"'{edge}' keeps what it takes in", target, record, lack)
                 elif target in record and is_other_type(spec, record[target], *kinds):
                     message = f"'{edge}' keeps a text in '{target}', which is of type {record[target].type}."
                     yield Finding(spec.place("lifecycle", *path, key=True), message, "Keep it in a string.")

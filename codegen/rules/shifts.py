@@ -132,14 +132,33 @@ def bad_clear(spec: Spec) -> Iterator[Finding]:
                 elif field in own:
                     message = f"'{what}' clears '{field}', which the engine does at the end of a lease."
                     yield Finding(place, message, "Remove it here.")
-                elif field in _also_written(row):
-                    message = f"'{what}' clears '{field}', and writes it at the same time."
+
+
+@rule(
+    "E258",
+    "One change writes a field in two ways.",
+    wrong="find: {sets: {drops: 0}, copies: {drops: trips}}",
+    right="find: {sets: {drops: 0}}",
+)
+def written_in_two_ways(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        for path, what, row in changes(entity):
+            first: dict[str, str] = {}
+            for word, field, where in _writes(row):
+                if (other := first.setdefault(field, word)) != word:
+                    place = spec.place("lifecycle", "entities", name, *path, *where)
+                    message = f"'{what}' writes '{field}' by '{word}' and by '{other}'."
                     yield Finding(place, message, "Do one of the two.")
 
 
-def _also_written(row: Transition | Shift) -> set[str]:
-    more = {*row.copies, *row.grows} if isinstance(row, Transition) else set[str]()
-    return {*row.stamps, *row.sets, *row.takes, *more}
+def _writes(row: Transition | Shift) -> Iterator[tuple[str, str, Path]]:
+    """The word, the field and the place of all that a change writes."""
+    words = ("stamps", "sets", "takes", "copies", "grows", "clears")
+    for word in words:
+        for index, field in enumerate(getattr(row, word, ())):
+            yield word, field, (word, field if word in ("sets", "takes", "copies", "grows") else index)
+    if isinstance(row, Transition) and row.counts:
+        yield "counts", row.counts, ("counts",)
 
 
 @rule(
