@@ -11,7 +11,7 @@ from runtime.call import Call
 from runtime.log import Log
 from runtime.metrics import Metrics
 from runtime.sweeper import Sweep, SweepMeasures, sweep_regularly
-from runtime.tables import Due, Lifecycle, System
+from runtime.tables import Due, Lifecycle, Shift, System, Transition
 from runtime.wiring import memory_stores
 from runtime.world import World
 
@@ -94,7 +94,7 @@ class Stores:
                     step = partial(self._postgres(lifecycle).sweep, edge)
                     yield edge.due, Sweep(entity, edge.name, step)
         elif lifecycle.in_redis is not None:
-            changes = [
+            changes: list[tuple[Due | None, Transition | Shift | None]] = [
                 *((due, edge) for edge in lifecycle.edges.values() for due in (edge.due, edge.also_due)),
                 *((shift.due, shift) for shift in lifecycle.shifts.values()),
                 (lifecycle.deletion_due, None),

@@ -71,7 +71,11 @@ async def sweep_all(
         measures.ran(sweep, call.world.now_ms(), took, changed, failed=failed)
     if not failed and call.log.wants(events.SWEPT):
         call.tell(
-            events.SWEPT, f"{sweep.entity} {sweep.name}", entity=sweep.entity, changed=changed, seconds=round(took, 4)
+            events.SWEPT,
+            f"{sweep.entity} {sweep.name}",
+            entity=sweep.entity,
+            changed=changed,
+            seconds=round(took, 4),
         )
     return changed
 

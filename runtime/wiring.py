@@ -120,8 +120,8 @@ def needs_no_handler(system: System, component: str) -> bool:
 
 def clocked(lifecycle: Lifecycle) -> set[str]:
     """The components that change an entity by the clock, or write its history."""
-    changes = [*lifecycle.edges.values(), *lifecycle.shifts.values()]
-    dues = [*(each.due for each in changes), *(edge.also_due for edge in lifecycle.edges.values())]
+    edges, shifts = lifecycle.edges.values(), lifecycle.shifts.values()
+    dues = [*(edge.due for edge in edges), *(edge.also_due for edge in edges), *(each.due for each in shifts)]
     found = {due.by for due in (*dues, lifecycle.deletion_due) if due is not None}
     if lifecycle.in_redis is not None and lifecycle.in_redis.outbox is not None:
         found.add(lifecycle.in_redis.outbox.by)

@@ -1,4 +1,4 @@
-"""What a change writes: the fields of the hash, the indexes it leaves and enters, what it counts and tells."""
+"""What a change writes: fields of the hash, the indexes it leaves and enters, what it counts and tells."""
 
 from __future__ import annotations
 

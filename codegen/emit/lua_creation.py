@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from codegen.emit.lua_change import Change, Value
 from codegen.emit.lua_entity import IndexKey, RedisEntity
 from codegen.emit.lua_layout import quoted
-from codegen.language.lifecycle import Shift
 
 
 @dataclass
@@ -35,11 +34,15 @@ class Creation(Change):
             self.after[name] = Value(local, maybe=True)
 
     def counted_in(self, name: str) -> dict[str, str | None]:
-        """An index whose size is known while entities are created: where each comes in, and how many there are."""
+        """An index whose size is known during the creation: where each comes in, and how many there are."""
         index, key = self.entity.kept.indexes[name], self.entity.key_of_index(name)
         inside = self._condition(index, (self.entity.row.initial,), self.now)
         table = self._table(key)
-        return {"table": table, "word": self.now(key.enum).text if key.enum else "1", "inside": inside or "true"}
+        return {
+            "table": table,
+            "word": self.now(key.enum).text if key.enum else "1",
+            "inside": inside or "true",
+        }
 
     def _table(self, key: IndexKey) -> str:
         if key.enum:
@@ -96,5 +99,5 @@ def _ends_with_time(entity: RedisEntity, name: str) -> bool:
     return any(
         shift.due and shift.due.at == name and not shift.due.after and name in shift.clears
         for shift in entity.row.shifts.values()
-        if isinstance(shift, Shift) and entity.row.initial in shift.in_
+        if entity.row.initial in shift.in_
     )

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED = frozenset(
-    "and break do else elseif end false for function if in local nil not or repeat return then true until while".split()
+    """and break do else elseif end false for function if in local nil not or repeat return then true
+    until while""".split()  # noqa: SIM905
 )
 
 

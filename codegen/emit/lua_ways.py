@@ -1,4 +1,4 @@
-"""When a change applies: who drives it in which way, and everything that is checked before anything is written."""
+"""When a change applies: who drives it in which way, and all that is checked before anything is written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Check = tuple[str, str]
 
 
 def ways(entity: RedisEntity, edge: Transition | Shift) -> list[str]:
-    """The ways in which a change can be driven: by the holder of a lease, by the clock, or by anybody who may."""
+    """The ways to drive a change: as the holder of a lease, by the clock, or as anybody who may."""
     found = []
     lease, claim = entity.lease, entity.claim
     holders = set(claim[1].by) if claim and leaves_lease(entity, edge) else set()
@@ -91,10 +91,13 @@ def _not_due(entity: RedisEntity, layout: Layout, was: Reading, due: Due) -> Ite
         yield f"way == 'due' and not ({at} and tonumber({at}){after} <= now)", f"EARLY, {status}"
     lease = entity.lease
     if due.holder_in is not None and lease and lease.holder:
-        other = RedisEntity(entity.spec, lease.holder.entity, entity.spec.lifecycle.entities[lease.holder.entity])
+        other = RedisEntity(
+            entity.spec, lease.holder.entity, entity.spec.lifecycle.entities[lease.holder.entity]
+        )
         layout.each_argument(f"believed.{lease.owner}")
         key = layout.each_key("holder", owned(other.kept.hash, lease.owner))
         state = f"redis.call('HGET', {key}, {quoted(other.status)})"
-        yield f"way == 'holder' and ({state} or {other.state(due.holder_in)}) ~= {other.state(due.holder_in)}", (
-            f"EARLY, {status}"
+        yield (
+            f"way == 'holder' and ({state} or {other.state(due.holder_in)}) ~= {other.state(due.holder_in)}",
+            (f"EARLY, {status}"),
         )

@@ -36,7 +36,9 @@ class Creation(Generic[Record]):
         self._new = [
             (name, name.removeprefix("new.")) for name in script.each_arguments if name.startswith("new.")
         ]
-        decided = {each for index in kept.indexes.values() for each in (index.only_if, index.only_unless) if each}
+        decided = {
+            each for index in kept.indexes.values() for each in (index.only_if, index.only_unless) if each
+        }
         written = {lifecycle.status, kept.sequence, *lifecycle.creation_stamps, *decided}
         self._given = [
             (place, name, rows.writers[name]) for place, name in enumerate(rows.names) if name not in written
@@ -54,7 +56,9 @@ class Creation(Generic[Record]):
         batch = self._waiting.get(call.caller)
         if batch is None:
             actor = call.caller
-            batch = self._waiting[actor] = Batch(lambda records: self._create(records, actor), most=200, lanes=2)
+            batch = self._waiting[actor] = Batch(
+                lambda records: self._create(records, actor), most=200, lanes=2
+            )
         made = await self._entities.answer(batch(record))
         self._tell(call, (made,))
         return made
@@ -122,10 +126,11 @@ class Creation(Generic[Record]):
         for (place, answer), record in zip(
             found.items(), await entities.read_all([each[1] for each in found.values()]), strict=True
         ):
-            if record is None and self.past is not None:
-                record = await self.past(answer[1])
-            if record is not None:
-                made[place] = Created(record, False)
+            known = record
+            if known is None and self.past is not None:
+                known = await self.past(answer[1])
+            if known is not None:
+                made[place] = Created(known, False)
                 continue
             gone.append(place)
             unique, value = entities.kept.unique[answer[2]].key, str(getattr(records[place], answer[2]))

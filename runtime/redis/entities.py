@@ -1,4 +1,4 @@
-"""What all parts of the store need: the scripts of an entity, its keys and settings, how it tells and fails."""
+"""What all parts of the store need: scripts, keys and settings of an entity, how it tells and fails."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Entities(Generic[Record]):
         return make(**{name: value for name, value in known.items() if name in told})
 
     def applied(self, call: Call, edge: Transition, keys: Sequence[str], known: Known) -> None:
-        """Counts and tells a transition that a script has made to some; `known` tells more of each for the log."""
+        """Counts and tells a transition that a script has made to some entities."""
         self.metrics.transition(self.lifecycle.entity, edge.name, call.caller, len(keys))
         if call.log.wants(events.TRANSITION):
             for place, key in enumerate(keys):

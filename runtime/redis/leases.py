@@ -1,4 +1,4 @@
-"""Leases: a look at the heads of what fits, then one script that takes them and books them on their holder."""
+"""Leases: a look at the heads of what fits, then one script that takes them and books them."""
 
 from __future__ import annotations
 
@@ -143,7 +143,9 @@ class Leases(Generic[Record]):
         for _ in range(_LOOKS):
             signatures = self._signatures(holder, narrowed)
             peek = self._entities.calling(
-                "peek", {"owner": holder, "most": most - len(taken)}, [{"signature": each} for each in signatures]
+                "peek",
+                {"owner": holder, "most": most - len(taken)},
+                [{"signature": each} for each in signatures],
             )
             answers = await self._entities.server.evaluate([*calls, peek], repeatable=True)
             if calls:
@@ -238,7 +240,9 @@ class Leases(Generic[Record]):
         if lease.holder is not None:
             other = entities.system.lifecycles[lease.holder.entity]
             assert other.in_redis is not None
-            asked.append(("HGET", entities.key(other.in_redis.hash, **{other.key: holder}), lease.holder.offers))
+            asked.append(
+                ("HGET", entities.key(other.in_redis.hash, **{other.key: holder}), lease.holder.offers)
+            )
         if self._parts is not None:
             known = entities.key(self._parts.known)
             asked += [("GET", f"{known}:version"), ("HGETALL", known)]

@@ -117,9 +117,7 @@ class Line(asyncio.Protocol):
         self._watch = self._loop.call_later(_WATCH_S, self._look)
 
 
-async def connected(
-    address: Address, name: str, told: Callable[[Any], None] | None = None
-) -> Line:
+async def connected(address: Address, name: str, told: Callable[[Any], None] | None = None) -> Line:
     """A new connection, introduced to the server. Raises OSError, ReplyError or LineLost."""
     loop = asyncio.get_running_loop()
 

@@ -46,7 +46,9 @@ class Listing(Generic[Record]):
                 if len(found) == size:
                     return found, after
                 after = (moment_of(score), key)
-                if record is not None and all(getattr(record, name) == value for name, value in equal.items()):
+                if record is not None and all(
+                    getattr(record, name) == value for name, value in equal.items()
+                ):
                     found.append(record)
             looked += len(rows)
             if len(rows) < wanted:
@@ -138,7 +140,10 @@ class Listing(Generic[Record]):
             parts = await self._entities.server.ask(
                 # Of the same moment all, of which some were told before; then the older ones.
                 *(("ZRANGEBYSCORE", key, mark, mark, "WITHSCORES") for key in keys),
-                *(("ZREVRANGEBYSCORE", key, f"({mark}", "-inf", "WITHSCORES", "LIMIT", 0, most) for key in keys),
+                *(
+                    ("ZREVRANGEBYSCORE", key, f"({mark}", "-inf", "WITHSCORES", "LIMIT", 0, most)
+                    for key in keys
+                ),
             )
         rows = [(int(float(score)), key) for part in parts for key, score in _pairs(part)]
         if after is not None:

@@ -23,13 +23,21 @@ class Measures:
 def _series(registry: CollectorRegistry) -> tuple[Counter, Counter, Counter, Counter]:
     if registry not in _known:
         _known[registry] = (
-            Counter("charter_redis_leases_lost", "Writes refused for a lost lease.", ("entity",), registry=registry),
+            Counter(
+                "charter_redis_leases_lost",
+                "Writes refused for a lost lease.",
+                ("entity",),
+                registry=registry,
+            ),
             Counter(
                 "charter_redis_leases_expired", "Leases that ended unrenewed.", ("entity",), registry=registry
             ),
             Counter("charter_redis_given_up", "Entities given up for good.", ("entity",), registry=registry),
             Counter(
-                "charter_redis_forgotten", "Keys in indexes whose entity was gone.", ("entity",), registry=registry
+                "charter_redis_forgotten",
+                "Keys in indexes whose entity was gone.",
+                ("entity",),
+                registry=registry,
             ),
         )
     return _known[registry]

@@ -1,4 +1,4 @@
-"""Transitions and shifts: one script for many entities, each checked against what its hash says at that moment."""
+"""Transitions and shifts: one script for many entities, each checked against its hash at that moment."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ class Moving(Generic[Record]):
         for _ in range(_LOOKS):
             believed = await self.believed(script, [asked[place] for place in left], way)
             calls = [
-                self.calling(script, [asked[at] for at in left[start : start + AT_ONCE]], believed[start:], way, actor)
+                self.calling(
+                    script, [asked[at] for at in left[start : start + AT_ONCE]], believed[start:], way, actor
+                )
                 for start in range(0, len(left), AT_ONCE)
             ]
             # A holder's change that was made already is known by its mark, so that it may be sent again.
@@ -106,7 +108,12 @@ class Moving(Generic[Record]):
         ]
 
     def _handed(self, script: Script, asked: Asked, believed: Mapping[str, str]) -> dict[str, Any]:
-        handed: dict[str, Any] = {"key": asked.key, "fence": "", "final": "1" if asked.final else "", **believed}
+        handed: dict[str, Any] = {
+            "key": asked.key,
+            "fence": "",
+            "final": "1" if asked.final else "",
+            **believed,
+        }
         if asked.held is not None:
             handed[f"believed.{self._owner}"] = asked.held.owner
             handed["fence"] = asked.held.fence
@@ -123,7 +130,9 @@ class Moving(Generic[Record]):
         lifecycle, entities = self._entities.lifecycle, self._entities
         require_edge(entities.roles, lifecycle, call.caller, call.method, edge.source, edge.target)
         if self.way_of(edge, call) != "plain":
-            raise GuardBreach(f"{edge.name} goes with the lease or the clock of a {lifecycle.entity}, not by itself")
+            raise GuardBreach(
+                f"{edge.name} goes with the lease or the clock of a {lifecycle.entity}, not by itself"
+            )
 
     def way_of(self, edge: Transition, call: Call) -> str:
         """How a caller would drive an edge: of its own accord, by the clock, or as the holder of a lease."""
@@ -180,7 +189,9 @@ class Moving(Generic[Record]):
         """What a script tells of an entity for the log, by the names that the record has for it."""
         lease, trace = self._entities.lifecycle.lease, self._entities.kept.trace
         names = [*([lease.owner, lease.fence] if lease else []), trace or ""]
-        known: dict[str, object] = {name: text for name, text in zip(names, told, strict=False) if name and text}
+        known: dict[str, object] = {
+            name: text for name, text in zip(names, told, strict=False) if name and text
+        }
         if lease is not None and lease.fence in known:
             known[lease.fence] = int(str(known[lease.fence]))
         return known
@@ -190,7 +201,7 @@ class Moving(Generic[Record]):
     async def settlements(
         self, asked: Sequence[Settlement], call: Call
     ) -> tuple[list[ScriptCall], list[list[int]], list[Failure | None]]:
-        """The calls that give leases back, which of those asked for each is about, and what is refused at once."""
+        """The calls that give leases back, which of those asked for each has, and what is refused at once."""
         entities = self._entities
         lease = entities.lifecycle.lease
         if lease is None:
@@ -210,7 +221,9 @@ class Moving(Generic[Record]):
         calls: list[ScriptCall] = []
         for target, places in groups.items():
             edge = entities.lifecycle.edges[lease.state, target]
-            changes = [Asked(asked[at].key, asked[at].given, asked[at].held, asked[at].final) for at in places]
+            changes = [
+                Asked(asked[at].key, asked[at].given, asked[at].held, asked[at].final) for at in places
+            ]
             if edge.gives_up is None and any(each.final for each in changes):
                 raise GuardBreach(f"{edge.name} is never the last try of a {entities.lifecycle.entity}")
             script = f"move_{edge.name}"

@@ -68,8 +68,8 @@ class Rows(Generic[Record]):
         self._known = frozenset(self.names)
 
     def read(self, row: Sequence[str | None]) -> Record:
-        """The record of a hash, given as names and values in turn; of what is there twice the last one counts."""
-        values: dict[str | None, Any] = dict(zip(row[0::2], row[1::2], strict=True))
+        """The record of a hash, given as names and values in turn; of two of a name the last one counts."""
+        values: dict[Any, Any] = dict(zip(row[0::2], row[1::2], strict=True))
         # Fields that only scripts know begin with a dot; none of them, and nothing unset, is in the record.
         for name in [name for name, text in values.items() if text is None or name not in self._known]:
             del values[name]

@@ -69,7 +69,9 @@ class Script:
 
     def call(self, variables: Given, once: Given, each: Sequence[Given]) -> ScriptCall:
         """A call for some entities. Names in capitals are variables of the environment."""
-        handed: list[Any] = list(self._fixed) if self._fixed is not None else [key(once) for key in self._once]
+        handed: list[Any] = (
+            list(self._fixed) if self._fixed is not None else [key(once) for key in self._once]
+        )
         for entity in each:
             for key in self._each:
                 handed.append(key(entity))

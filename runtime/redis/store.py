@@ -35,7 +35,6 @@ from runtime.store import (
 )
 from runtime.tables import Due, Lifecycle, Shift, System, Transition
 
-
 Told = TypeVar("Told")
 
 
@@ -135,12 +134,16 @@ class RedisStore(Generic[Record]):
     async def update(self, key: str, **changes: Any) -> Record:
         guarded = self._guarded()
         if wrong := sorted(guarded.intersection(changes)):
-            raise GuardBreach(f"{', '.join(wrong)} of a {self._lifecycle.entity} changes by a transition alone")
+            raise GuardBreach(
+                f"{', '.join(wrong)} of a {self._lifecycle.entity} changes by a transition alone"
+            )
         pairs: list[Any] = []
         for name, value in changes.items():
             is_set = value is not None
             pairs += [name, "1" if is_set else "", self._entities.rows.written(name, value) if is_set else ""]
-        (answer,) = await self._entities.answer(self._entities.run("update", {}, [{"key": key, PAIRS: pairs}]))
+        (answer,) = await self._entities.answer(
+            self._entities.run("update", {}, [{"key": key, PAIRS: pairs}])
+        )
         found = await self.get(key) if answer[0] == "done" else None
         if found is None:
             raise NoSuchEntity(key)
@@ -322,7 +325,8 @@ class RedisStore(Generic[Record]):
         """Fields that only creation, transitions and shifts write, or by which keys are named."""
         lifecycle, kept = self._lifecycle, self._entities.kept
         found = {lifecycle.key, lifecycle.status, kept.sequence, *lifecycle.creation_stamps, *kept.unique}
-        for change in (*lifecycle.edges.values(), *lifecycle.shifts.values()):
+        changes: list[Transition | Shift] = [*lifecycle.edges.values(), *lifecycle.shifts.values()]
+        for change in changes:
             found |= {*change.stamps, *change.sets, *change.takes, *change.clears}
             if isinstance(change, Transition):
                 found |= {*change.copies, *change.grows, *([change.counts] if change.counts else [])}

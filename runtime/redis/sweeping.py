@@ -54,8 +54,15 @@ class Sweeping(Generic[Record]):
         for index in self._indexes(change, due):
             offset = 0
             while True:
-                once = {"index": index.removeprefix(entities.prefix), "after": after, "offset": offset, "most": most}
-                (found,) = await entities.server.evaluate([entities.calling("due", once, [])], repeatable=True)
+                once = {
+                    "index": index.removeprefix(entities.prefix),
+                    "after": after,
+                    "offset": offset,
+                    "most": most,
+                }
+                (found,) = await entities.server.evaluate(
+                    [entities.calling("due", once, [])], repeatable=True
+                )
                 answers = await self._change(script, found, due, "due", call) if found else []
                 done = self._tell(change, found, answers, call)
                 gone = [key for key, answer in zip(found, answers, strict=True) if answer[0] == "none"]
@@ -82,12 +89,18 @@ class Sweeping(Generic[Record]):
             while True:
                 (found,) = await entities.server.ask(("ZRANGE", holders, start, start + _PAGE - 1))
                 keys = [entities.key(booked, **{lease.owner: each}) for each in found]
-                sets = await entities.server.ask(*(("SRANDMEMBER", key, self._most(due)) for key in keys)) if keys else []
+                sets = (
+                    await entities.server.ask(*(("SRANDMEMBER", key, self._most(due)) for key in keys))
+                    if keys
+                    else []
+                )
                 for key, members in zip(keys, sets, strict=True):
                     if members:
                         answers = await self._change(script, members, due, "holder", call)
                         done = self._tell(change, members, answers, call)
-                        gone = [each for each, answer in zip(members, answers, strict=True) if answer[0] == "none"]
+                        gone = [
+                            each for each, answer in zip(members, answers, strict=True) if answer[0] == "none"
+                        ]
                         if gone:
                             await entities.server.ask(("SREM", key, *gone))
                             done += len(gone)

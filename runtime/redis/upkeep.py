@@ -1,4 +1,4 @@
-"""What a store does beside its calls: waits for its server, trims what has expired, and says what is wrong."""
+"""What a store does beside its calls: waits for its server, trims what expired, and says what is wrong."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STORE_UNAVAILABLE = Event("store_unavailable", "WARNING", always=True)
 class Upkeep:
     """The background of one store."""
 
-    def __init__(self, entities: Entities[Any], random: Any = None) -> None:
+    def __init__(self, entities: Entities[Any]) -> None:
         self._entities = entities
         self._task: asyncio.Task[None] | None = None
 
@@ -55,7 +55,8 @@ class Upkeep:
 
     async def trim(self) -> int:
         """Forgets what has expired and sets of needs that nobody has any more; how much."""
-        entities, trimmed = self._entities, 0
+        entities = self._entities
+        trimmed = 0
         parts = next((index.parts for index in entities.kept.indexes.values() if index.parts), None)
         signatures: list[str] = []
         if parts is not None:
@@ -64,7 +65,7 @@ class Upkeep:
             part, signatures = signatures[:_SIGNATURES], signatures[_SIGNATURES:]
             each = [{"signature": text} for text in part]
             (count,) = await entities.server.evaluate([entities.calling("trim", {}, each)], repeatable=True)
-            trimmed += count
+            trimmed += int(count)
             if not signatures and count < _SIGNATURES:
                 return trimmed
 

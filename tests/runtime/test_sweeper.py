@@ -19,6 +19,7 @@ from tests.runtime.postgres.kit import Kit
 
 __all__ = ["folder", "kit", "make_kit", "server", "url"]
 
+
 def due(kit: Kit, edge: Transition) -> Sweep:
     """What drives an edge by the clock."""
 

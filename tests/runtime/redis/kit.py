@@ -1,9 +1,10 @@
-"""Stores over a real Redis, of a system whose entities have everything: leases, parts, clocks and a history."""
+"""Stores over a real Redis, of a system whose entities have everything: leases, parts, clocks, history."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +24,8 @@ from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
 
 WORLD = RealWorld()
+DEEP = bool(int(os.environ.get("CHARTER_DEEP", "0")))
+"""Whether to try all of what is tried in part otherwise."""
 PRIORITIES = {HIGH: "high", MEDIUM: "medium", LOW: "low"}
 STATES = {number: word for number, word in TASK.in_redis.words["status"].items() if number}  # type: ignore[union-attr]
 NUMBERS = [each for each in SYSTEM.variables.values() if each.type in ("int", "number")]
@@ -46,7 +49,8 @@ class Kit:
         self.workers: RedisStore[WorkerRecord] = RedisStore(
             SYSTEM, WORKER, WorkerRecord, self.server, self.metrics, self.values
         )
-        self.redis: redis.asyncio.Redis = redis.asyncio.Redis.from_url(url, decode_responses=True)
+        # The library's own types know of answers that a client which decodes texts never gives.
+        self.redis: Any = redis.asyncio.Redis.from_url(url, decode_responses=True)
 
     async def open(self) -> Kit:
         await self.tasks.open(self.log)
@@ -63,7 +67,13 @@ class Kit:
         return Call(world=WORLD, log=self.log, caller=actor)
 
     def intent(self, **fields: Any) -> TaskRecord:
-        given = {"task_type": "echo", "parameters": "{}", "priority": MEDIUM, "trace_id": WORLD.new_id(), **fields}
+        given = {
+            "task_type": "echo",
+            "parameters": "{}",
+            "priority": MEDIUM,
+            "trace_id": WORLD.new_id(),
+            **fields,
+        }
         return TaskRecord(task_id=given.pop("task_id", None) or WORLD.new_id(), **given)
 
     async def create(self, *records: TaskRecord) -> list[Created[TaskRecord]]:
@@ -92,7 +102,9 @@ class Kit:
     async def settle(self, task: TaskRecord, target: int = COMPLETED, **given: str) -> Any:
         """What came of a result that the holder of a task reports."""
         held = Held(task.assigned_worker_id or "", task.attempt)
-        (outcome,) = await self.tasks.settle_all([Settlement(task.task_id, target, held, given)], self.call("worker"))
+        (outcome,) = await self.tasks.settle_all(
+            [Settlement(task.task_id, target, held, given)], self.call("worker")
+        )
         return outcome
 
     async def fail(self, task: TaskRecord, reason: str = "reported") -> Any:
@@ -126,7 +138,11 @@ class Kit:
         """Everything that is due; how many were changed."""
         changed = 0
         due = due or change.due
-        store = self.workers if change is not None and change in (*WORKER.edges.values(), *WORKER.shifts.values()) else self.tasks
+        store = (
+            self.workers
+            if change is not None and change in (*WORKER.edges.values(), *WORKER.shifts.values())
+            else self.tasks
+        )
         while batch := await store.sweep(change, due, self.call(due.by)):
             changed += batch
         return changed

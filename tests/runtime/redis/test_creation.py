@@ -61,9 +61,7 @@ async def test_the_clock_never_goes_back(kit: Kit) -> None:
 @pytest.mark.req("PQ-036", "PQ-041", "PQ-042", "PQ-043", "PQ-044", "PQ-045", "PQ-047", "PQ-049", "PQ-077")
 async def test_what_was_not_given_comes_from_the_priority(make_kit: MakeKit) -> None:
     kit = await make_kit(HIGH_MAX_RETRIES=7)
-    rows = {
-        priority: await kit.add(priority=priority) for priority in (HIGH, MEDIUM, LOW)
-    }
+    rows = {priority: await kit.add(priority=priority) for priority in (HIGH, MEDIUM, LOW)}
     assert [row.max_retries for row in rows.values()] == [7, 3, 2]
     assert [row.timeout_seconds for row in rows.values()] == [300, 600, 900]
     given = await kit.add(priority=HIGH, timeout_seconds=42, max_retries=0)
@@ -75,7 +73,9 @@ async def test_what_was_not_given_comes_from_the_priority(make_kit: MakeKit) -> 
 @pytest.mark.req("PQ-093")
 async def test_the_place_in_the_queue_is_told(kit: Kit) -> None:
     made = [(await kit.create(kit.intent()))[0].position for _ in range(3)]
-    made += [each.position for each in await kit.create(kit.intent(), kit.intent(priority=HIGH), kit.intent())]
+    made += [
+        each.position for each in await kit.create(kit.intent(), kit.intent(priority=HIGH), kit.intent())
+    ]
     assert made == [1, 2, 3, 4, 1, 5]
 
 
@@ -130,7 +130,7 @@ async def test_a_key_whose_task_is_gone_is_used_again(kit: Kit) -> None:
 
 
 async def test_a_creation_that_is_sent_again_finds_its_own(kit: Kit) -> None:
-    """The answer to the first attempt was lost: the second one is told the same, and nothing is there twice."""
+    """The answer to the first was lost: the second one is told the same, and nothing is there twice."""
     intent = kit.intent(idempotency_key="k1")
     (first,) = await kit.create(intent)
     (second,) = await kit.create(intent)
@@ -140,7 +140,7 @@ async def test_a_creation_that_is_sent_again_finds_its_own(kit: Kit) -> None:
 
 
 async def test_too_many_that_wait_are_refused(make_kit: MakeKit) -> None:
-    """Also within one call; a key that is known is answered all the same, and room that comes free is used."""
+    """Also within one call; a known key is answered all the same, and room that comes free is used."""
     kit = await make_kit(MAX_QUEUE_DEPTH=3)
     made = await kit.create(*(kit.intent(idempotency_key=f"k{n}", priority=1 + n % 3) for n in range(5)))
     assert [each.full for each in made] == [False, False, False, True, True]

@@ -12,12 +12,15 @@ import redis.asyncio
 
 from generated.priority.lifecycle import TASK_RETRY, WORKER_BEAT
 from generated.priority.messages import CANCELLED, COMPLETED, HIGH, MEDIUM, QUEUED
+from generated.priority.records import TaskRecord
 from runtime.conditions import Condition
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.redis.line import ReplyError
 from runtime.redis.server import Full, Server, Unavailable, code_of, refusal
+from runtime.store import Held
 from tests.runtime.redis.conftest import MakeKit
 from tests.runtime.redis.kit import Kit
+from tests.runtime.redis.test_leases import results
 
 
 @pytest.mark.req("PQ-164")
@@ -44,14 +47,12 @@ async def test_a_server_that_forgets_its_scripts_is_given_them_again(kit: Kit) -
 
 async def test_a_flush_between_results_and_a_look_for_more_hides_nothing(kit: Kit) -> None:
     """The slots that the results free are seen although the results were sent twice."""
-    from tests.runtime.redis.test_leases import _results
-
     worker = await kit.worker(5)
     await kit.create(*(kit.intent() for _ in range(30)))
     tasks = await kit.claim(worker)
     for _ in range(4):
         await kit.redis.script_flush()
-        outcomes, tasks = await kit.tasks.exchange(_results(tasks), worker, 5, kit.call("worker"))
+        outcomes, tasks = await kit.tasks.exchange(results(tasks), worker, 5, kit.call("worker"))
         assert outcomes == [COMPLETED] * 5 and len(tasks) == 5
 
 
@@ -89,7 +90,9 @@ async def test_while_redis_is_away_everybody_is_told_so(own_server: EmbeddedRedi
 
 
 @pytest.mark.req("PQ-183")
-async def test_after_a_kill_everything_acknowledged_is_there(own_server: EmbeddedRedis, make_kit: MakeKit) -> None:
+async def test_after_a_kill_everything_acknowledged_is_there(
+    own_server: EmbeddedRedis, make_kit: MakeKit
+) -> None:
     """The server is killed under load three times, with a log that is on disk before anybody is answered."""
     kit = await make_kit(own_server.url, level="WARNING")
     acknowledged: set[str] = set()
@@ -98,7 +101,9 @@ async def test_after_a_kill_everything_acknowledged_is_there(own_server: Embedde
     async def submit() -> None:
         while not stopping.is_set():
             try:
-                acknowledged.update(each.record.task_id for each in await kit.create(*(kit.intent() for _ in range(5))))
+                acknowledged.update(
+                    each.record.task_id for each in await kit.create(*(kit.intent() for _ in range(5)))
+                )
             except Condition:
                 await asyncio.sleep(0.02)
 
@@ -177,10 +182,8 @@ async def test_a_full_redis_refuses_what_is_new_and_is_drained_all_the_same(
     assert (await kit.create(kit.intent(idempotency_key="k")))[0].is_new
 
 
-def _held(task: object) -> object:
-    from runtime.store import Held
-
-    return Held(task.assigned_worker_id, task.attempt)  # type: ignore[attr-defined]
+def _held(task: TaskRecord) -> Held:
+    return Held(task.assigned_worker_id or "", task.attempt)
 
 
 @pytest.fixture
@@ -243,13 +246,15 @@ async def _promote(kit: Kit) -> None:
 
 def test_what_the_server_says_is_understood() -> None:
     """Also where a script says it in the middle of something else."""
+    inside = "ERR Error running script (call to f_1): @user_script:9: @user_script: 9: -"
+    full = "OOM command not allowed when used memory > 'maxmemory'."
     said = {
         "LOADING Redis is loading the dataset in memory": Unavailable,
         "READONLY You can't write against a read only replica.": Unavailable,
-        "ERR Error running script (call to f_1): @user_script:9: -OOM command not allowed when used memory > 'maxmemory'.": Full,
-        "OOM command not allowed when used memory > 'maxmemory'.": Full,
-        "ERR Error running script (call to f_1): @user_script:9: @user_script: 9: -READONLY You can't write": Unavailable,
-        "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist": Unavailable,
+        f"{inside}READONLY You can't write against a read only replica.": Unavailable,
+        full: Full,
+        inside + full: Full,
+        "MISCONF Redis is configured to save RDB snapshots, but it cannot": Unavailable,
         "NOAUTH Authentication required.": Unavailable,
         "NOREPLICAS Not enough good replicas to write.": Unavailable,
         "ERR wrong number of arguments for 'get' command": ReplyError,

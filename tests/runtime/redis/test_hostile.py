@@ -1,4 +1,4 @@
-"""Texts that were meant to be something else: they are kept as they are, or refused, and never more than text."""
+"""Texts that were meant to be something else: kept as they are, or refused, and never more than text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ async def test_hostile_texts_are_only_texts(kit: Kit, text: str) -> None:
     """As a tag, a key, a payload, a result, an error and an id that does not exist."""
     worker = await kit.worker(5, text)
     made = await kit.add(
-        idempotency_key=text, required_capabilities=(text,), task_type=text, parameters=json.dumps({text: text})
+        idempotency_key=text,
+        required_capabilities=(text,),
+        task_type=text,
+        parameters=json.dumps({text: text}),
     )
     assert await kit.redis.get(f"idempotent:{text}") == made.task_id
     (task,) = await kit.claim(worker)
@@ -76,7 +79,13 @@ def test_a_signature_says_which_texts_and_nothing_else(texts: list[str]) -> None
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(payload=st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=10))
+@given(
+    payload=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=10,
+    )
+)
 async def test_json_comes_back_as_it_was(kit: Kit, payload: object) -> None:
     text = json.dumps({"value": payload})
     made = await kit.add(parameters=text)

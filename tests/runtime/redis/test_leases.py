@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
@@ -21,6 +22,7 @@ from generated.priority.messages import (
     MEDIUM,
     QUEUED,
 )
+from generated.priority.records import TaskRecord
 from runtime.conditions import Condition
 from runtime.redis.rows import microseconds
 from runtime.store import GuardBreach, Held, NoSuchEntity, Settlement
@@ -34,7 +36,11 @@ async def test_the_higher_queues_are_served_first_and_no_more_than_was_asked_for
     worker = await kit.worker()
     taken = await kit.claim(worker, 3)
     assert [each.task_id for each in taken] == [made[2].task_id, made[5].task_id, made[1].task_id]
-    assert {name: len(each) for name, each in (await kit.queues()).items()} == {"high": 0, "medium": 1, "low": 2}
+    assert {name: len(each) for name, each in (await kit.queues()).items()} == {
+        "high": 0,
+        "medium": 1,
+        "low": 2,
+    }
     assert await kit.claim(worker, 0) == []
     assert len(await kit.claim(worker, 50)) == 3
     assert await kit.claim(worker, 50) == []
@@ -100,7 +106,7 @@ async def test_a_result_ends_the_task_and_frees_the_slot(make_kit: MakeKit) -> N
 
 @pytest.mark.req("PQ-140", "PQ-141", "PQ-143", "PQ-015", "PQ-182", "PQ-084")
 async def test_a_report_by_anyone_but_the_holder_is_refused(kit: Kit) -> None:
-    """By another worker, for an earlier attempt, or for a task that nobody runs: nothing at all is written."""
+    """By another worker, for an earlier attempt, for a task that nobody runs: nothing at all is written."""
     worker = await kit.worker()
     task = await kit.running(worker)
 
@@ -126,7 +132,12 @@ async def test_a_report_by_anyone_but_the_holder_is_refused(kit: Kit) -> None:
 @pytest.mark.req("PQ-142")
 async def test_the_same_report_twice_is_answered_alike_and_counted_once(kit: Kit) -> None:
     """A success, a failure, and a failure that was the last one; also twice in one call."""
-    for target, limit, ended in ((COMPLETED, 3, COMPLETED), (FAILED, 3, FAILED), (QUEUED, 3, QUEUED), (QUEUED, 0, DEAD_LETTER)):
+    for target, limit, ended in (
+        (COMPLETED, 3, COMPLETED),
+        (FAILED, 3, FAILED),
+        (QUEUED, 3, QUEUED),
+        (QUEUED, 0, DEAD_LETTER),
+    ):
         task = await kit.running(max_retries=limit)
         held = Held(task.assigned_worker_id or "", task.attempt)
         asked = [Settlement(task.task_id, target, held, {"reason": "reported"})] * 2
@@ -138,7 +149,7 @@ async def test_the_same_report_twice_is_answered_alike_and_counted_once(kit: Kit
 
 @pytest.mark.req("PQ-081", "PQ-184", "PQ-187", "PQ-188", "PQ-189", "PQ-046", "PQ-192", "PQ-051")
 async def test_a_failure_is_tried_again_with_more_time(make_kit: MakeKit) -> None:
-    """300 seconds become 450, 675, 1013, 1520 and then what the ceiling allows; the place in the queue stays."""
+    """300 seconds become 450, 675, 1013, 1520, then what the ceiling allows; the place in the queue stays."""
     kit = await make_kit(MAX_TIMEOUT_SECONDS=2000)
     worker = await kit.worker()
     made = await kit.add(priority=HIGH)
@@ -155,7 +166,9 @@ async def test_a_failure_is_tried_again_with_more_time(make_kit: MakeKit) -> Non
 
 @pytest.mark.req("PQ-082", "PQ-185", "PQ-186", "PQ-208", "PQ-209", "PQ-210", "PQ-211", "PQ-213")
 @pytest.mark.parametrize(("priority", "retries"), [(HIGH, 5), (MEDIUM, 3), (LOW, 2)])
-async def test_one_failure_more_than_allowed_makes_a_dead_letter(kit: Kit, priority: int, retries: int) -> None:
+async def test_one_failure_more_than_allowed_makes_a_dead_letter(
+    kit: Kit, priority: int, retries: int
+) -> None:
     worker = await kit.worker()
     made = await kit.add(priority=priority)
     for _ in range(retries):
@@ -208,7 +221,9 @@ async def test_a_wait_before_the_next_try(make_kit: MakeKit) -> None:
         (task,) = await kit.claim(worker)
         await kit.fail(task)
         now = await kit.task(made.task_id)
-        assert now.available_at is not None and now.available_at - now.updated_at == timedelta(seconds=seconds)
+        assert now.available_at is not None and now.available_at - now.updated_at == timedelta(
+            seconds=seconds
+        )
         assert await kit.claim(worker) == []
         await kit.sound()
         await kit.redis.hset(f"tasks:{made.task_id}", "available_at", 1)
@@ -253,12 +268,20 @@ async def test_two_replays_of_a_dead_letter_queue_it_once(make_kit: MakeKit) -> 
         assert sorted(each.applied for each in moved) == [False, True]
         now = await kit.task(task.task_id)
         assert (now.status, now.retry_count, now.timeout_seconds) == (QUEUED, 0, 10)
-        assert (now.error, now.dead_reason, now.assigned_worker_id, now.completed_at) == (None, None, None, None)
+        assert (now.error, now.dead_reason, now.assigned_worker_id, now.completed_at) == (
+            None,
+            None,
+            None,
+            None,
+        )
         assert now.queued_at > task.queued_at and now.created_at == task.created_at
         assert (await kit.queues())["low"] == [task.task_id]
         await kit.sound()
         assert await kit.settle((await kit.claim(await kit.worker()))[0]) == COMPLETED
-        assert await kit.tasks.move(task.task_id, DEAD_LETTER, QUEUED, kit.call("admin")) == (False, COMPLETED)
+        assert await kit.tasks.move(task.task_id, DEAD_LETTER, QUEUED, kit.call("admin")) == (
+            False,
+            COMPLETED,
+        )
 
 
 async def test_a_lease_is_made_longer_by_its_holder_alone(kit: Kit) -> None:
@@ -321,11 +344,10 @@ async def test_exchange_settles_and_takes_in_two_steps(kit: Kit) -> None:
     worker = await kit.worker(10)
     await kit.create(*(kit.intent() for _ in range(40)))
     taken = await kit.claim(worker, 10)
-    await kit.tasks.exchange(_results(taken), worker, 10, kit.call("worker"))
-    taken = list(await kit.tasks.held_by(worker))
-    rows = [await kit.task(key) for key in taken]
+    await kit.tasks.exchange(results(taken), worker, 10, kit.call("worker"))
+    rows = [await kit.task(key) for key in await kit.tasks.held_by(worker)]
     before = (await kit.redis.info("commandstats"))["cmdstat_evalsha"]["calls"]
-    outcomes, more = await kit.tasks.exchange(_results(rows), worker, 10, kit.call("worker"))
+    outcomes, more = await kit.tasks.exchange(results(rows), worker, 10, kit.call("worker"))
     after = (await kit.redis.info("commandstats"))["cmdstat_evalsha"]["calls"]
     assert outcomes == [COMPLETED] * 10 and len(more) == 10
     assert after - before == 3
@@ -352,8 +374,11 @@ async def test_what_the_lifecycle_does_not_let_is_refused_before_it_is_sent(kit:
     assert (await kit.task(task.task_id)) == task
 
 
-def _results(tasks: object) -> list[Settlement]:
+def results(tasks: Sequence[TaskRecord]) -> list[Settlement]:
+    """That each of some tasks is done."""
     return [
-        Settlement(task.task_id, COMPLETED, Held(task.assigned_worker_id, task.attempt), {"result": "null"})
-        for task in tasks  # type: ignore[attr-defined]
+        Settlement(
+            task.task_id, COMPLETED, Held(task.assigned_worker_id or "", task.attempt), {"result": "null"}
+        )
+        for task in tasks
     ]

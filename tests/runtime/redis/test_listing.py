@@ -6,7 +6,17 @@ import asyncio
 
 import pytest
 
-from generated.priority.messages import CANCELLED, COMPLETED, DEAD_LETTER, EXECUTING, FAILED, HIGH, LOW, MEDIUM, QUEUED
+from generated.priority.messages import (
+    CANCELLED,
+    COMPLETED,
+    DEAD_LETTER,
+    EXECUTING,
+    FAILED,
+    HIGH,
+    LOW,
+    MEDIUM,
+    QUEUED,
+)
 from runtime.store import GuardBreach, Size
 from tests.runtime.redis.conftest import MakeKit
 from tests.runtime.redis.kit import Kit
@@ -39,9 +49,15 @@ async def test_a_listing_is_narrowed_by_state_and_fields(kit: Kit) -> None:
     for task in await kit.claim(worker, 10):
         await kit.settle(task)
     assert [len(page) for page in await pages(kit, 50, states=[COMPLETED])] == [10]
-    found = [key for page in await pages(kit, 4, states=[COMPLETED, QUEUED], equal={"task_type": "t1"}) for key in page]
+    found = [
+        key
+        for page in await pages(kit, 4, states=[COMPLETED, QUEUED], equal={"task_type": "t1"})
+        for key in page
+    ]
     assert len(found) == len(set(found)) == 10
-    records, _ = await kit.tasks.find(states=[QUEUED], equal={"task_type": "t1", "priority": MEDIUM}, size=100)
+    records, _ = await kit.tasks.find(
+        states=[QUEUED], equal={"task_type": "t1", "priority": MEDIUM}, size=100
+    )
     assert {(each.status, each.task_type) for each in records} == {(QUEUED, "t1")}
     with pytest.raises(ValueError, match="nonsense"):
         await kit.tasks.find(equal={"nonsense": 1})
@@ -75,20 +91,33 @@ async def test_sizes_and_ages_of_the_queues(kit: Kit) -> None:
 
 @pytest.mark.req("PQ-224", "PQ-115")
 async def test_how_many_are_in_each_state(kit: Kit) -> None:
-    assert await kit.tasks.census() == dict.fromkeys((QUEUED, EXECUTING, COMPLETED, FAILED, CANCELLED, DEAD_LETTER), 0)
+    assert await kit.tasks.census() == dict.fromkeys(
+        (QUEUED, EXECUTING, COMPLETED, FAILED, CANCELLED, DEAD_LETTER), 0
+    )
     worker = await kit.worker()
     await kit.create(*(kit.intent(max_retries=0) for _ in range(6)))
     one, two, three, *_ = await kit.claim(worker, 4)
     await kit.settle(one)
     await kit.settle(two, FAILED)
     await kit.fail(three)
-    assert await kit.tasks.census() == {QUEUED: 2, EXECUTING: 1, COMPLETED: 1, FAILED: 1, CANCELLED: 0, DEAD_LETTER: 1}
+    assert await kit.tasks.census() == {
+        QUEUED: 2,
+        EXECUTING: 1,
+        COMPLETED: 1,
+        FAILED: 1,
+        CANCELLED: 0,
+        DEAD_LETTER: 1,
+    }
 
 
 @pytest.mark.req("PQ-118")
 async def test_what_ended_within_the_last_seconds(make_kit: MakeKit) -> None:
     kit = await make_kit(STATS_WINDOW_SECONDS=2)
-    assert await kit.tasks.recent("tasks_ended_recently") == {("completed",): 0, ("failed",): 0, ("dead_letter",): 0}
+    assert await kit.tasks.recent("tasks_ended_recently") == {
+        ("completed",): 0,
+        ("failed",): 0,
+        ("dead_letter",): 0,
+    }
     worker = await kit.worker()
     await kit.create(*(kit.intent() for _ in range(5)))
     tasks = await kit.claim(worker)
@@ -96,7 +125,11 @@ async def test_what_ended_within_the_last_seconds(make_kit: MakeKit) -> None:
         await kit.settle(task)
     for task in tasks[3:]:
         await kit.settle(task, FAILED)
-    assert await kit.tasks.recent("tasks_ended_recently") == {("completed",): 3, ("failed",): 2, ("dead_letter",): 0}
+    assert await kit.tasks.recent("tasks_ended_recently") == {
+        ("completed",): 3,
+        ("failed",): 2,
+        ("dead_letter",): 0,
+    }
     await asyncio.sleep(2.1)
     assert set((await kit.tasks.recent("tasks_ended_recently")).values()) == {0}
     with pytest.raises(GuardBreach):

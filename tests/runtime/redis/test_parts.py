@@ -41,7 +41,10 @@ async def test_everything_that_is_needed_must_be_offered(kit: Kit) -> None:
 
 
 async def test_the_order_of_the_tags_makes_no_difference(kit: Kit) -> None:
-    one, other = await kit.add(required_capabilities=("a", "b")), await kit.add(required_capabilities=("b", "a"))
+    one, other = (
+        await kit.add(required_capabilities=("a", "b")),
+        await kit.add(required_capabilities=("b", "a")),
+    )
     assert signature(("b", "a", "b")) == signature(("a", "b"))
     assert await kit.redis.zcard(f"queue:medium:cap:{signature(('a', 'b'))}") == 2
     worker = await kit.worker(5, "b", "a")
@@ -90,7 +93,9 @@ async def test_a_poll_costs_the_same_at_any_depth(make_kit: MakeKit) -> None:
         await kit.redis.config_resetstat()
         assert len(await kit.claim(worker, 5)) == 5
         stats = await kit.redis.info("commandstats")
-        counts[depth] = {name: row["calls"] for name, row in stats.items() if name != "cmdstat_config|resetstat"}
+        counts[depth] = {
+            name: row["calls"] for name, row in stats.items() if name != "cmdstat_config|resetstat"
+        }
         counts[depth].pop("cmdstat_info", None)
         counts[depth].pop("cmdstat_config", None)
     assert counts[100] == counts[100_000]
@@ -132,13 +137,17 @@ async def test_of_many_who_wait_each_gets_what_it_can_do(make_kit: MakeKit) -> N
     tags = ["a", "b"]
     for _ in range(20):
         workers = [await kits[n % 2].worker(1, tags[n % 2]) for n in range(10)]
-        waiting = [asyncio.create_task(kits[n % 2].claim(each, 1, wait_s=10.0)) for n, each in enumerate(workers)]
+        waiting = [
+            asyncio.create_task(kits[n % 2].claim(each, 1, wait_s=10.0)) for n, each in enumerate(workers)
+        ]
         await asyncio.sleep(0.01)
         intents = [kits[0].intent(required_capabilities=(tags[n % 2],)) for n in range(10)]
         await asyncio.gather(*(kits[n % 2].create(each) for n, each in enumerate(intents)))
         async with asyncio.timeout(5):
             taken = await asyncio.gather(*waiting)
-        assert sorted(task.task_id for part in taken for task in part) == sorted(each.task_id for each in intents)
+        assert sorted(task.task_id for part in taken for task in part) == sorted(
+            each.task_id for each in intents
+        )
 
 
 async def test_waiting_ends_when_its_time_is_over(kit: Kit) -> None:
@@ -163,5 +172,7 @@ async def test_a_queue_that_is_paused_is_not_served(kit: Kit) -> None:
 async def test_the_sets_that_occur_are_known(kit: Kit) -> None:
     await kit.add(required_capabilities=("b", "a"))
     known = await kit.redis.hgetall("queue:capabilities")
-    assert {mark: sorted(json.loads(texts)) for mark, texts in known.items()} == {signature(("a", "b")): ["a", "b"]}
+    assert {mark: sorted(json.loads(texts)) for mark, texts in known.items()} == {
+        signature(("a", "b")): ["a", "b"]
+    }
     assert len(signature(("a", "b"))) == 16 and signature(()) == "any"

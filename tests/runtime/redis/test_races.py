@@ -11,14 +11,15 @@ import pytest
 from generated.priority.lifecycle import TASK_RAISE_LOW, TASK_RETRY, WORKER_LOSE
 from generated.priority.messages import CANCELLED, COMPLETED, DEAD_LETTER, EXECUTING, FAILED, LOW, QUEUED
 from generated.priority.records import TaskRecord
+from runtime.conditions import Failure
 from runtime.redis import sweeping
 from runtime.store import Held, Settlement
 from tests.runtime.redis.conftest import MakeKit
-from tests.runtime.redis.kit import Kit, gathered
+from tests.runtime.redis.kit import DEEP, Kit, gathered
 
-ROUNDS = 40
+ROUNDS = 60 if DEEP else 8
 TASKS = 50
-"""So many tasks are raced for in each round: two thousand races of everybody against everybody."""
+"""So many tasks are raced for in each round: three thousand races of everybody against everybody."""
 ENDED = (COMPLETED, FAILED, CANCELLED)
 
 
@@ -41,7 +42,7 @@ async def silent(kit: Kit, worker: str) -> None:
 async def test_detectors_results_and_cancels_race_for_the_same_tasks(
     make_kit: MakeKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each running task leaves its attempt exactly once, whoever was first; the count grows by one at most."""
+    """Each running task leaves its attempt exactly once, whoever is first; the count grows by one at most."""
     monkeypatch.setattr(sweeping, "MOST", 4)
     kits = [await make_kit(level="WARNING") for _ in range(3)]
     kit, chance = kits[0], random.Random(7)
@@ -57,11 +58,16 @@ async def test_detectors_results_and_cancels_race_for_the_same_tasks(
         keys = [task.task_id for task in tasks]
         chance.shuffle(keys)
 
-        async def report(keys: list[str] = keys, worker: str = worker) -> list[object]:
-            found = []
+        async def report(keys: list[str] = keys, worker: str = worker) -> list[int | Failure]:
+            found: list[int | Failure] = []
             for start in range(0, TASKS, 5):
                 asked = [
-                    Settlement(key, chance.choice((COMPLETED, FAILED, QUEUED)), Held(worker, 1), {"reason": "reported"})
+                    Settlement(
+                        key,
+                        chance.choice((COMPLETED, FAILED, QUEUED)),
+                        Held(worker, 1),
+                        {"reason": "reported"},
+                    )
                     for key in keys[start : start + 5]
                 ]
                 found += await kits[1].tasks.settle_all(asked, kits[1].call("worker"))
@@ -103,11 +109,11 @@ async def test_detectors_results_and_cancels_race_for_the_same_tasks(
 
 @pytest.mark.req("PQ-026", "PQ-160", "PQ-166", "PQ-254", "PQ-025")
 async def test_promoters_and_a_hundred_pollers_deliver_each_task_once(make_kit: MakeKit) -> None:
-    kits = [await make_kit() for _ in range(4)]
+    kits = [await make_kit(level="WARNING") for _ in range(4)]
     kit = kits[0]
     made = [
         each.record.task_id
-        for _ in range(4)
+        for _ in range(10 if DEEP else 2)
         for each in await kit.create(*(kit.intent(priority=LOW) for _ in range(500)))
     ]
     pipeline, old = kit.redis.pipeline(transaction=False), await kit.now() - 700_000_000
@@ -126,7 +132,9 @@ async def test_promoters_and_a_hundred_pollers_deliver_each_task_once(make_kit: 
             results = [Settlement(task.task_id, COMPLETED, Held(worker, task.attempt)) for task in tasks]
             assert await own.tasks.settle_all(results, own.call("worker")) == [COMPLETED] * len(tasks)
 
-    await asyncio.gather(*(poll(number) for number in range(100)), *(each.sweep(TASK_RAISE_LOW) for each in kits))
+    await asyncio.gather(
+        *(poll(number) for number in range(100)), *(each.sweep(TASK_RAISE_LOW) for each in kits)
+    )
     assert delivered == Counter(made)
     assert await kit.queues() == {"high": [], "medium": [], "low": []}
     await kit.sound()
@@ -135,27 +143,26 @@ async def test_promoters_and_a_hundred_pollers_deliver_each_task_once(make_kit: 
 @pytest.mark.req("PQ-111")
 async def test_of_a_cancel_and_a_claim_one_wins(make_kit: MakeKit) -> None:
     """A cancelled task is never delivered, and a delivered one is never cancelled as if it had waited."""
-    kits = [await make_kit(), await make_kit()]
-    worker = await kits[0].worker(2000)
-    for _ in range(20):
+    kits = [await make_kit(level="WARNING"), await make_kit(level="WARNING")]
+    for _ in range(40 if DEEP else 6):
         made = [each.record.task_id for each in await kits[0].create(*(kits[0].intent() for _ in range(50)))]
-
-        async def cancel(keys: list[str] = made) -> None:
-            for key in keys:
-                moved = await kits[1].tasks.move(key, QUEUED, CANCELLED, kits[1].call("client"))
-                cancelled.update([key] if moved.applied else [])
-
-        async def claim() -> None:
-            for _ in range(60):
-                delivered.update(task.task_id for task in await kits[0].claim(worker, 1))
-
-        cancelled, delivered = set[str](), set[str]()
-        await asyncio.gather(cancel(), claim())
+        cancelled, delivered = await asyncio.gather(cancel_all(kits[1], made), claim_all(kits[0]))
         assert cancelled | delivered == set(made)
         assert not cancelled & delivered
         await kits[0].sound()
         await kits[0].redis.flushall()
-        worker = await kits[0].worker(2000)
+
+
+async def cancel_all(kit: Kit, keys: list[str]) -> set[str]:
+    """Cancels what waits; what that was."""
+    moved = [(key, await kit.tasks.move(key, QUEUED, CANCELLED, kit.call("client"))) for key in keys]
+    return {key for key, each in moved if each.applied}
+
+
+async def claim_all(kit: Kit) -> set[str]:
+    """Claims one by one; what that was."""
+    worker = await kit.worker(2000)
+    return {task.task_id for _ in range(60) for task in await kit.claim(worker, 1)}
 
 
 @pytest.mark.req("PQ-004", "PQ-213")
@@ -173,7 +180,11 @@ async def test_whatever_happens_every_index_agrees_with_every_task(make_kit: Mak
             if step <= 1:
                 await kit.create(
                     *(
-                        kit.intent(priority=chance.randint(1, 3), required_capabilities=chance.choice(needs), max_retries=1)
+                        kit.intent(
+                            priority=chance.randint(1, 3),
+                            required_capabilities=chance.choice(needs),
+                            max_retries=1,
+                        )
                         for _ in range(chance.randint(1, 4))
                     )
                 )
@@ -197,6 +208,6 @@ async def test_whatever_happens_every_index_agrees_with_every_task(make_kit: Mak
                 await kit.sweep(TASK_RELEASE)
                 await kit.tasks.trim()
 
-    for _ in range(6):
+    for _ in range(20 if DEEP else 3):
         await asyncio.gather(*(bout(kit) for kit in kits))
         await kits[0].sound()

@@ -1,4 +1,4 @@
-"""The generated scripts: every key is handed to them, none is made up, and their headers say what they take."""
+"""The generated scripts: every key is handed to them, none is made up, and their headers tell what."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def code(path: Path) -> str:
 @pytest.mark.req("PQ-162", "PQ-009")
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_no_script_makes_up_a_key(path: Path) -> None:
-    """What stands where a command has its key is a name for an element of KEYS, in every command of every script."""
+    """What stands where a command has its key is a name for an element of KEYS, in every command."""
     text = code(path)
     tables = set(re.findall(r"local (\w+) = \{(?:\S+ = KEYS\[\d+\](?:, )?)+\}", text))
     names = set(re.findall(r"local (\w+) = KEYS\[\d+\]", text))
@@ -50,7 +50,10 @@ def test_no_script_makes_up_a_key(path: Path) -> None:
     for command, key in CALL.findall(text):
         if command not in KEYLESS:
             chosen = re.fullmatch(r"(\w+)(?:\.\w+|\[.+)?", key)
-            assert key.startswith("KEYS[") or (chosen and (chosen[1] in names or chosen[1] in tables)), (command, key)
+            assert key.startswith("KEYS[") or (chosen and (chosen[1] in names or chosen[1] in tables)), (
+                command,
+                key,
+            )
     for key in re.findall(r"put\(\w+, ([^,]+),", text):
         chosen = re.fullmatch(r"(\w+)(?:\.\w+|\[.+)?", key)
         assert key.startswith("KEYS[k") or (chosen and (chosen[1] in names or chosen[1] in tables)), key
@@ -125,4 +128,14 @@ def test_the_same_spec_gives_the_same_scripts() -> None:
 
 async def test_scripts_are_found_by_their_names(kit: Kit) -> None:
     found = scripts("priority", "task", "task_id", "")
-    assert {"create", "claim", "peek", "renew", "delete", "due", "trim", "move_retry", "shift_release"} <= found.keys()
+    assert {
+        "create",
+        "claim",
+        "peek",
+        "renew",
+        "delete",
+        "due",
+        "trim",
+        "move_retry",
+        "shift_release",
+    } <= found.keys()

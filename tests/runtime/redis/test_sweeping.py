@@ -1,4 +1,4 @@
-"""What the clock drives: promotion, time-outs, workers that died, delays, and dead letters that are too old."""
+"""What the clock drives: promotion, time-outs, workers that died, delays, and old dead letters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,18 @@ from generated.priority.lifecycle import (
     WORKER_LOSE,
     WORKER_LOSE_DRAINING,
 )
-from generated.priority.messages import ACTIVE, CANCELLED, COMPLETED, DEAD, DEAD_LETTER, DRAINING, HIGH, LOW, MEDIUM, QUEUED
+from generated.priority.messages import (
+    ACTIVE,
+    CANCELLED,
+    COMPLETED,
+    DEAD,
+    DEAD_LETTER,
+    DRAINING,
+    HIGH,
+    LOW,
+    MEDIUM,
+    QUEUED,
+)
 from runtime.conditions import Condition
 from runtime.redis.rows import microseconds, moment_of
 from runtime.store import GuardBreach
@@ -37,7 +48,12 @@ async def test_a_low_task_is_raised_after_ten_minutes(kit: Kit) -> None:
     now = await kit.task(old.task_id)
     assert (now.priority, now.effective_priority) == (LOW, MEDIUM)
     (line,) = kit.lines.read_back("shift")
-    assert (line["task_id"], line["from"], line["to"], line["trace_id"]) == (old.task_id, "low", "medium", old.trace_id)
+    assert (line["task_id"], line["from"], line["to"], line["trace_id"]) == (
+        old.task_id,
+        "low",
+        "medium",
+        old.trace_id,
+    )
     assert 601 <= line["age_seconds"] < 605
     assert await kit.redis.hget("metrics", "tasks_promoted_total|low|medium") == "1"
     await kit.sound()
