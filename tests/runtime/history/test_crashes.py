@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from redis.exceptions import ResponseError
 
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
@@ -20,8 +21,8 @@ from tests.runtime.history.conftest import new_database
 from tests.runtime.history.kit import PATH, STREAM, Kit
 
 ROOT = Path(__file__).parents[3]
-KILLS = 12
-TASKS = 3_000
+KILLS = 8
+TASKS = 2_000
 WHOLE = """
 SELECT count(*) FROM (
     SELECT count(*) AS rows, min(sequence) AS first, max(sequence) AS last FROM task_changes GROUP BY task_id
@@ -45,7 +46,7 @@ async def test_killed_writers_lose_nothing_and_double_nothing(
         await asyncio.sleep(chance.uniform(0.05, 0.4))
         process.kill()
         await asyncio.to_thread(process.communicate)
-        killed_while_at_it += (await kit.redis.xpending(STREAM, streams.GROUP))["pending"] > 0
+        killed_while_at_it += await _in_hand(kit) > 0
     await filling
     monkeypatch.setattr(streams, "ABANDONED_MS", 200)
     monkeypatch.setattr(writers, "TIDY_S", 0.3)
@@ -92,7 +93,7 @@ async def test_a_killed_database_has_what_it_confirmed(
     kit = Kit(redis_server.url, await new_database(own_postgres))
     await kit.redis.flushall()
     kit.begin()
-    filling = asyncio.create_task(_fill(kit, 1_500))
+    filling = asyncio.create_task(_fill(kit, 1_000))
     for _ in range(3):
         await asyncio.sleep(0.3)
         own_postgres.kill()
@@ -101,7 +102,7 @@ async def test_a_killed_database_has_what_it_confirmed(
     await kit.emptied(60)
     ((whole,),) = await kit.rows(WHOLE)
     ((rows,),) = await kit.rows("SELECT count(*) FROM task_changes")
-    assert (whole, rows) == (1_500, 1_500 * len(PATH))
+    assert (whole, rows) == (1_000, 1_000 * len(PATH))
     await kit.close()
 
 
@@ -112,6 +113,14 @@ def own_postgres(folder: Path) -> Iterator[EmbeddedPostgres]:
     made.start()
     yield made
     made.remove()
+
+
+async def _in_hand(kit: Kit) -> int:
+    """How many entries were taken and not done; none if no writer came as far as to take any."""
+    try:
+        return int((await kit.redis.xpending(STREAM, streams.GROUP))["pending"])
+    except ResponseError:
+        return 0
 
 
 async def _fill(kit: Kit, tasks: int) -> None:
