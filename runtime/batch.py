@@ -18,7 +18,10 @@ class Batch(Generic[Item, Outcome]):
     """Gathers items while statements are under way, and sends all that wait in the next one.
 
     The first item of a quiet moment goes at once, so that nobody waits for company. `lanes` is how many
-    statements are under way at a time. An outcome whose asker has gone is handed to `unclaimed`.
+    statements are under way at a time. An outcome whose asker has gone is handed to `unclaimed`. Where a
+    round trip takes hardly longer than a turn of the event loop, `eager` saves the first item those turns:
+    whoever else asks in the same moment comes in the next statement, and a first asker who goes away takes
+    its statement along.
     """
 
     def __init__(
@@ -28,6 +31,7 @@ class Batch(Generic[Item, Outcome]):
         most: int = 200,
         lanes: int = 1,
         unclaimed: Callable[[Item, Outcome], None] | None = None,
+        eager: bool = False,
     ) -> None:
         self._run = run
         self._most = most
@@ -36,16 +40,33 @@ class Batch(Generic[Item, Outcome]):
         self._waiting: deque[tuple[Item, asyncio.Future[Outcome]]] = deque()
         self._under_way: set[asyncio.Task[None]] = set()
         self._due = False
+        self._eager = eager
+        self._alone = False
 
     async def __call__(self, item: Item) -> Outcome:
+        if self._eager and not (self._alone or self._under_way or self._due or self._waiting):
+            return await self._by_itself(item)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Outcome] = loop.create_future()
         self._waiting.append((item, future))
-        if not self._due and len(self._under_way) < self._lanes:
+        if not self._due and len(self._under_way) + self._alone < self._lanes:
             # Not at once: whoever else asks in this very moment comes along.
             self._due = True
             loop.call_soon(self._begin)
         return await future
+
+    async def _by_itself(self, item: Item) -> Outcome:
+        """Does it for one, in the turn in which it was asked for."""
+        self._alone = True
+        try:
+            (outcome,) = await self._run([item])
+        finally:
+            self._alone = False
+            if self._waiting and not self._due:
+                self._begin()
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
     def _begin(self) -> None:
         self._due = False

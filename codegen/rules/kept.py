@@ -33,6 +33,8 @@ def actor_without_store(spec: Spec) -> Iterator[Finding]:
             for edge, row in entity.transitions.items()
         ]
         acts += [(("shifts", shift), shift, row.by, None) for shift, row in entity.shifts.items()]
+        if entity.in_redis and entity.delete:
+            acts.append((("delete",), "delete", entity.delete.by, entity.delete.via))
         strangers: dict[str, list[tuple[Path, str]]] = {}
         for path, what, actors, via in acts:
             for index, actor in enumerate(actors if via is None else ()):

@@ -158,7 +158,7 @@ def demo(
     """Bring a deployment up on free ports, show what its system does, and take it down."""
     console = Console()
     try:
-        show = importlib.import_module(f"handlers.{chosen.system.name}.demo").demo
+        shown = importlib.import_module(f"handlers.{chosen.system.name}.demo")
     except ModuleNotFoundError:
         raise click.UsageError(
             f"{chosen.system.name} has no demo: handlers/{chosen.system.name}/demo.py would be it."
@@ -166,8 +166,8 @@ def demo(
 
     async def work(deployment: Launched) -> int:
         console.print(f"{deployment.name} is up: {len(deployment.processes)} processes", highlight=False)
-        async with deployment.client() as client:
-            outcome: int = await show(client, console)
+        async with deployment.client(getattr(shown, "PRINCIPAL", None)) as client:
+            outcome: int = await shown.demo(client, console)
         return outcome
 
     deployment = _launched(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Generic
 
 from runtime import log as events
@@ -56,9 +57,12 @@ class Creation(Generic[Record]):
         batch = self._waiting.get(call.caller)
         if batch is None:
             actor = call.caller
-            batch = self._waiting[actor] = Batch(
-                lambda records: self._create(records, actor), most=200, lanes=2
-            )
+
+            async def create(records: Sequence[Record]) -> Sequence[Created[Record]]:
+                return await self._create(records, actor)
+
+            run = partial(self._entities.apart, create)
+            batch = self._waiting[actor] = Batch(run, most=200, lanes=2, eager=True)
         made = await self._entities.answer(batch(record))
         self._tell(call, (made,))
         return made

@@ -7,6 +7,7 @@ from inspect import signature
 from typing import Any, Generic, TypeVar
 
 from runtime import log as events
+from runtime.batch import Run
 from runtime.call import Call
 from runtime.conditions import Condition
 from runtime.metrics import Metrics
@@ -18,6 +19,8 @@ from runtime.store import Record
 from runtime.tables import Index, Lifecycle, Shift, System, Transition
 
 Answer = TypeVar("Answer")
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
 Known = Callable[[int], Mapping[str, object]]
 """What is known of one of several entities, by its place among them."""
 
@@ -90,6 +93,15 @@ class Entities(Generic[Record]):
             return []
         rows = await self.server.ask(*(("HGETALL", self.hash(key)) for key in keys))
         return [self.rows.read(row) if row else None for row in rows]
+
+    async def apart(self, run: Run[Item, Outcome], items: Sequence[Item]) -> Sequence[Outcome | Exception]:
+        """Does something for all items; one that cannot be written is told so, and the others do not suffer."""
+        try:
+            return await run(items)
+        except UnicodeEncodeError:
+            if len(items) == 1:
+                return [refused(self.lifecycle.entity)]
+            return [(await self.apart(run, [each]))[0] for each in items]
 
     async def answer(self, work: Awaitable[Answer]) -> Answer:
         """What came of something; a caller learns no more than that the store is away, or full."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Generic, NamedTuple
 
 from runtime.batch import Batch
@@ -50,7 +51,8 @@ class Moving(Generic[Record]):
             async def send(all_asked: Sequence[Asked]) -> list[list[Any]]:
                 return await self.all(script, all_asked, way, actor)
 
-            batch = self._batches[script, way, actor] = Batch(send, lanes=2)
+            run = partial(self._entities.apart, send)
+            batch = self._batches[script, way, actor] = Batch(run, lanes=2, eager=True)
         return await batch(asked)
 
     async def all(self, script: str, asked: Sequence[Asked], way: str, actor: str) -> list[list[Any]]:

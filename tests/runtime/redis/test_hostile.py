@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from generated.priority.messages import COMPLETED, QUEUED
 from runtime.redis.rows import signature, texts_of
 from runtime.store import Held, Settlement, Unstorable
-from tests.runtime.redis.kit import Kit
+from tests.runtime.redis.kit import Kit, gathered
 
 HOSTILE = (
     "'; redis.call('FLUSHALL'); --",
@@ -64,6 +64,9 @@ async def test_half_a_surrogate_pair_is_refused(kit: Kit) -> None:
     """It cannot be written; whoever gave it is told, and whoever came with it is not held up."""
     with pytest.raises(Unstorable):
         await kit.create(kit.intent(task_type="\ud800"))
+    made = await gathered(*(kit.create(kit.intent(task_type=text)) for text in ("a", "b", "\ud800", "c")))
+    assert [isinstance(each, Unstorable) for each in made] == [False, False, True, False]
+    await kit.redis.flushall()
     task = await kit.running()
     assert await kit.settle(task, QUEUED, error="a\ud800b", reason="reported") == QUEUED
     assert (await kit.task(task.task_id)).error == "a?b"
