@@ -147,10 +147,11 @@ class LeaseWorker(Generic[Record]):
         began = now = call.world.monotonic()
         for _ in range(min(len(self._ready), self._group)):
             holding = self._ready.popleft()
-            if holding.is_lost or now >= holding.ends:
+            if holding.is_lost:
                 self._lose(holding, "its lease was over before its run began", call)
-            elif self._is_over:
-                self._finish(holding, self._given_back)  # It was on its way while the grace ended.
+            elif self._is_over or now >= holding.ends:
+                # The grace ended while it was on its way, or perhaps its lease did, which the store knows.
+                self._finish(holding, self._given_back)
             else:
                 begun = detached(self._perform(holding.record, holding.held))
                 if isinstance(begun, asyncio.Task):
