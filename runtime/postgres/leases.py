@@ -188,9 +188,13 @@ class Leases(Generic[Record]):
     async def _look_on(
         self, rows: Sequence[Any] | None, owner: str, wanted: int, start: datetime, call: Call
     ) -> Sequence[Any]:
-        """Takes what a look did not get, at last from the very beginning."""
+        """Takes what a look did not get, at last from the very beginning.
+
+        After a step that has settled something another look follows soon, so that one looks back only if
+        there is a reason to.
+        """
         found = rows if rows is not None else await self._take(owner, wanted, start, call)
-        if len(found) < wanted and start is not EVER:
+        if len(found) < wanted and start is not EVER and (rows is None or self.looking.owes_back):
             try:
                 back = self.looking.back()
                 found = [*found, *await self._take(owner, wanted - len(found), back, call)]
