@@ -18,21 +18,13 @@ class Batch(Generic[Item, Outcome]):
     """Gathers items while statements are under way, and sends all that wait in the next one.
 
     The first item of a quiet moment goes at once, so that nobody waits for company. `lanes` is how many
-    statements are under way at a time. An outcome whose asker has gone is handed to `unclaimed`.
+    statements are under way at a time.
     """
 
-    def __init__(
-        self,
-        run: Run[Item, Outcome],
-        *,
-        most: int = 200,
-        lanes: int = 1,
-        unclaimed: Callable[[Item, Outcome], None] | None = None,
-    ) -> None:
+    def __init__(self, run: Run[Item, Outcome], *, most: int = 200, lanes: int = 1) -> None:
         self._run = run
         self._most = most
         self._lanes = lanes
-        self._unclaimed = unclaimed
         self._waiting: deque[tuple[Item, asyncio.Future[Outcome]]] = deque()
         self._under_way: set[asyncio.Task[None]] = set()
         self._due = False
@@ -74,11 +66,10 @@ class Batch(Generic[Item, Outcome]):
             raise
         except Exception as error:
             outcomes = [error] * len(taken)
-        for (item, future), outcome in zip(taken, outcomes, strict=True):
+        for (_, future), outcome in zip(taken, outcomes, strict=True):
             if future.done():
-                if self._unclaimed is not None and not isinstance(outcome, Exception):
-                    self._unclaimed(item, outcome)
-            elif isinstance(outcome, Exception):
+                continue  # Whoever asked has gone.
+            if isinstance(outcome, Exception):
                 future.set_exception(outcome)
             else:
                 future.set_result(outcome)

@@ -133,7 +133,6 @@ class Call:
             known.update(fields)
             self.log.write(event, message, self.method, known)
 
-
     def tell_all(
         self, event: Event, message: str, shared: Mapping[str, object], each: Sequence[Mapping[str, object]]
     ) -> None:

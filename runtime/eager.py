@@ -35,7 +35,8 @@ class Carried:
 
 def detached(work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result] | Result:
     """Runs a coroutine apart from the current task: its result, or its task if it has to wait."""
-    loop, outer, carried = asyncio.get_running_loop(), asyncio.current_task(), Carried()
+    loop = asyncio.get_running_loop()
+    outer, carried = asyncio.current_task(loop), Carried()
     _swap(loop, outer, carried)
     try:
         waits_for = work.send(None)

@@ -294,6 +294,16 @@ class KeptEntity:
         for field, take in edge.takes.items():
             yield field, self._taken(field, take, source)
 
+    def exchanges(
+        self, settling: Transition, entering: Transition, p: Parameter
+    ) -> Iterator[tuple[str, str]]:
+        """The same for one statement that takes two edges: `moved` says which of them each row takes."""
+        first, second = (dict(self.writes(edge, p, "moved")) for edge in (settling, entering))
+        for column in {**first, **second}:
+            settled, taken = (each.get(column, f"{self.table}.{column}") for each in (first, second))
+            both = settled if settled == taken else f"CASE WHEN moved.settles THEN {settled} ELSE {taken} END"
+            yield column, both
+
     def takes_of(self, edge: Transition) -> dict[str, str]:
         """What an edge is given from outside, and the type of each."""
         return {take.from_: self.type_of(field) for field, take in edge.takes.items()}

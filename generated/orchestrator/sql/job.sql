@@ -314,8 +314,12 @@ RETURNING jobs.job_id, jobs.attempt;
 
 -- exchange_complete(actor text, keys uuid[], owners text[], fences integer[], result jsonb[], free integer, from timestamptz, owner text, LEASE_SECONDS double precision)
 -- The same, and takes one for each that it settled and some more, all in one commit.
+-- One update for both, because what a statement pays for each update of a table with guards is more than what
+-- it pays for some rows. A row that somebody else has is waited for so shortly that it need not be locked before.
 WITH actor AS MATERIALIZED (
-    SELECT set_config('app.actor', $1::text, true)
+    SELECT set_config('app.actor', $1::text, true),
+    -- What another transaction is about to add is not waited for here: all who share this would wait for it.
+    set_config('lock_timeout', '50ms', true)
 ),
 given AS MATERIALIZED (
     SELECT *, 'RUNNING' AS state, clock_timestamp() AS moment
@@ -328,22 +332,7 @@ held AS MATERIALIZED (
         AND jobs.lease_owner = given.owner
         AND jobs.attempt = given.fence
         AND jobs.lease_expiry > clock_timestamp()
-    FOR NO KEY UPDATE OF jobs SKIP LOCKED
 ),
-settled AS (
-    UPDATE jobs
-    SET
-        state = 'SUCCESS',
-        lease_owner = NULL,
-        lease_expiry = NULL,
-        next_attempt_at = NULL,
-        updated_at = held.moment,
-        result = held.result
-    FROM held, actor
-    WHERE jobs.ctid = held.place
-    RETURNING jobs.job_id, jobs.attempt
-),
--- How many are taken depends on how many were settled, so these are written first.
 next AS MATERIALIZED (
     SELECT ctid AS place, updated_at AS since
     FROM jobs
@@ -351,59 +340,41 @@ next AS MATERIALIZED (
         AND (lease_expiry IS NULL OR lease_expiry < clock_timestamp())
         AND created_at >= $7::timestamptz
     ORDER BY created_at
-    LIMIT $6::integer + (SELECT count(*) FROM settled)
+    LIMIT $6::integer + (SELECT count(*) FROM held)
     FOR UPDATE SKIP LOCKED
 ),
-taken AS MATERIALIZED (
-    SELECT place, since, clock_timestamp() AS moment, $8::text AS owner FROM next
-),
-acquired AS (
-    UPDATE jobs
-    SET
-        state = 'RUNNING',
-        lease_owner = taken.owner,
-        lease_expiry = taken.moment + $9::double precision * interval '1 second',
-        attempt = jobs.attempt + 1,
-        next_attempt_at = NULL,
-        updated_at = taken.moment
-    FROM taken, actor
-    WHERE jobs.ctid = taken.place
-    RETURNING
-        jobs.job_id,
-        jobs.job_type,
-        jobs.payload,
-        jobs.idempotency_key,
-        jobs.state,
-        jobs.retry_count,
-        jobs.attempt,
-        jobs.lease_owner,
-        jobs.lease_expiry,
-        jobs.next_attempt_at,
-        jobs.created_at,
-        jobs.updated_at,
-        jobs.result,
-        jobs.last_error,
-        extract(epoch FROM taken.moment - taken.since)::double precision AS waited
+moved AS MATERIALIZED (
+    SELECT true AS settles, place, moment, NULL::text AS owner, NULL::timestamptz AS since, result FROM held
+    UNION ALL
+    SELECT false, place, clock_timestamp(), $8::text, since, NULL::jsonb FROM next
 )
-SELECT * FROM acquired
-UNION ALL
-SELECT
-    settled.job_id,
-    NULL::text,
-    NULL::jsonb,
-    NULL::text,
-    NULL::text,
-    NULL::integer,
-    settled.attempt,
-    NULL::text,
-    NULL::timestamptz,
-    NULL::timestamptz,
-    NULL::timestamptz,
-    NULL::timestamptz,
-    NULL::jsonb,
-    NULL::text,
-    NULL::double precision
-FROM settled;
+UPDATE jobs
+SET
+    state = CASE WHEN moved.settles THEN 'SUCCESS' ELSE 'RUNNING' END,
+    lease_owner = CASE WHEN moved.settles THEN NULL ELSE moved.owner END,
+    lease_expiry = CASE WHEN moved.settles THEN NULL ELSE moved.moment + $9::double precision * interval '1 second' END,
+    next_attempt_at = NULL,
+    updated_at = moved.moment,
+    result = CASE WHEN moved.settles THEN moved.result ELSE jobs.result END,
+    attempt = CASE WHEN moved.settles THEN jobs.attempt ELSE jobs.attempt + 1 END
+FROM moved, actor
+WHERE jobs.ctid = moved.place
+RETURNING
+    jobs.job_id AS job_id,
+    CASE WHEN NOT moved.settles THEN jobs.job_type END AS job_type,
+    CASE WHEN NOT moved.settles THEN jobs.payload END AS payload,
+    CASE WHEN NOT moved.settles THEN jobs.idempotency_key END AS idempotency_key,
+    CASE WHEN NOT moved.settles THEN jobs.state END AS state,
+    CASE WHEN NOT moved.settles THEN jobs.retry_count END AS retry_count,
+    jobs.attempt AS attempt,
+    CASE WHEN NOT moved.settles THEN jobs.lease_owner END AS lease_owner,
+    CASE WHEN NOT moved.settles THEN jobs.lease_expiry END AS lease_expiry,
+    CASE WHEN NOT moved.settles THEN jobs.next_attempt_at END AS next_attempt_at,
+    CASE WHEN NOT moved.settles THEN jobs.created_at END AS created_at,
+    CASE WHEN NOT moved.settles THEN jobs.updated_at END AS updated_at,
+    CASE WHEN NOT moved.settles THEN jobs.result END AS result,
+    CASE WHEN NOT moved.settles THEN jobs.last_error END AS last_error,
+    CASE WHEN NOT moved.settles THEN extract(epoch FROM moved.moment - moved.since)::double precision END AS waited;
 
 -- settle_fail(actor text, keys uuid[], owners text[], fences integer[], error text[], BACKOFF_MAX_SECONDS double precision, BACKOFF_BASE_SECONDS double precision)
 -- The run failed, or its worker was not heard of until its lease ended. Its holder alone may. (spec/orchestrator/lifecycle.yaml: job.fail)
