@@ -51,7 +51,13 @@ class OwningWorld:
 
     def new_id(self) -> str:
         """A random id whose last digits are counted on until this node owns it."""
-        drawn = self._world.new_id()
+        return self._owned(self._world.new_id())
+
+    def new_keys(self, count: int) -> list[str]:
+        """The same for keys that begin with the time."""
+        return [self._owned(each) for each in self._world.new_keys(count)]
+
+    def _owned(self, drawn: str) -> str:
         stem, tail = drawn[:-4], int(drawn[-4:], 16)
         while owner(drawn, self._nodes) != self._index:
             tail = (tail + 1) & 0xFFFF

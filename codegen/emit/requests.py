@@ -67,7 +67,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         }
     )
     body = fill("python/requests_body.py.j2", spec, messages=messages)
-    helpers = [name for name in ("cut", "is_uuid4", "sha256_hex") if f"{name}(" in body]
+    helpers = [name for name in ("cut", "is_uuid", "is_uuid4", "sha256_hex") if f"{name}(" in body]
     holds_json = "json_problem(" in body
     values = {value for enum in spec.enums.values() for value in enum.values}
     text = fill(
@@ -196,6 +196,8 @@ def _value_tests(spec: Spec, row: MessageField, rules: ItemRules, value: str) ->
         yield Test(f"{value} > {rules.max}", f"must be at most {rules.max}")
     if rules.pattern is not None:
         yield Test(f"not PATTERNS[{rules.pattern!r}].fullmatch({value})", f"must match {rules.pattern}")
+    if rules.uuid:
+        yield Test(f"not is_uuid({value})", "must be the lowercase text of a UUID")
     if rules.uuid4:
         yield Test(f"not is_uuid4({value})", "must be the lowercase text of a version 4 UUID")
     if rules.storable and type_ref(row.type).name == "string":

@@ -74,6 +74,7 @@ class ItemRules(Part):
     min: int | None = None
     max: int | None = None
     pattern: str | None = Field(default=None, description="Regular expression for the whole text.")
+    uuid: bool = Field(default=False, description="Lowercase text of a UUID of any version.")
     uuid4: bool = Field(default=False, description="Lowercase text of a version 4 UUID.")
     defined: bool = Field(default=False, description="The number must be a value of the enum.")
     specified: bool = Field(default=False, description="The enum must not be its unspecified value.")

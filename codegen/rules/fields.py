@@ -23,6 +23,7 @@ _FITS: dict[str, tuple[str, ...]] = {
     "min": _NUMBERS,
     "max": _NUMBERS,
     "pattern": _TEXT,
+    "uuid": _TEXT,
     "uuid4": _TEXT,
     "defined": ("enum",),
     "specified": ("enum",),

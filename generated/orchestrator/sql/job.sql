@@ -1,5 +1,5 @@
 -- Every statement that the engine sends about a job of orchestrator.
--- Generated from spec/orchestrator (sha256:ccd1c09b8a5c5eb3). Do not edit; run `nox -s generate`.
+-- Generated from spec/orchestrator (sha256:afff08b015cf7050). Do not edit; run `nox -s generate`.
 --
 -- The line above each statement has its name and what it takes, in order. Names in capitals are variables of
 -- the environment. Rows that are asked for by key are found by key: their state is compared by `IS TRUE`, which
@@ -63,6 +63,10 @@ RETURNING
     jobs.updated_at,
     jobs.result,
     jobs.last_error;
+
+-- create_accept(actor text, job_id uuid[], job_type text[], payload jsonb[], idempotency_key text[])
+-- Adds each unless it is known, and takes accept with it: their keys, or NULL if all are new.
+SELECT jobs_create_accept($1::text, $2::uuid[], $3::text[], $4::jsonb[], $5::text[]);
 
 -- find_unique(idempotency_key text[])
 -- The job that has what a new one must not share.
@@ -711,7 +715,7 @@ RETURNING
 
 -- find(states text[], since timestamptz, until timestamptz, after_at timestamptz, after_key uuid, job_type text, idempotency_key text, retry_count integer, attempt integer, lease_owner text, last_error text, size integer)
 -- A page of the listing, newest first.
--- Each state is read in its own order through the index, and only what one page needs of it.
+-- Each state is read in its own order through an index, and only what one page needs of it.
 SELECT
     jobs.job_id,
     jobs.job_type,
@@ -727,10 +731,9 @@ SELECT
     jobs.updated_at,
     jobs.result,
     jobs.last_error
-FROM unnest($1::text[]) AS wanted (state)
-CROSS JOIN LATERAL (
-    SELECT * FROM jobs AS one
-    WHERE one.state = wanted.state
+FROM (
+    (SELECT * FROM jobs AS one
+    WHERE one.state = 'QUEUED' AND 'QUEUED' = ANY($1::text[])
         AND one.created_at >= coalesce($2::timestamptz, '-infinity')
         AND one.created_at < coalesce($3::timestamptz, 'infinity')
         AND (one.created_at, one.job_id) < (coalesce($4::timestamptz, 'infinity'), coalesce($5::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
@@ -742,6 +745,41 @@ CROSS JOIN LATERAL (
         AND ($11::text IS NULL OR one.last_error = $11::text)
     ORDER BY one.created_at DESC, one.job_id DESC
     LIMIT $12::integer
+    )
+    UNION ALL
+    (SELECT * FROM jobs AS one
+    WHERE one.state = 'RUNNING' AND 'RUNNING' = ANY($1::text[])
+        AND one.created_at >= coalesce($2::timestamptz, '-infinity')
+        AND one.created_at < coalesce($3::timestamptz, 'infinity')
+        AND (one.created_at, one.job_id) < (coalesce($4::timestamptz, 'infinity'), coalesce($5::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
+        AND ($6::text IS NULL OR one.job_type = $6::text)
+        AND ($7::text IS NULL OR one.idempotency_key = $7::text)
+        AND ($8::integer IS NULL OR one.retry_count = $8::integer)
+        AND ($9::integer IS NULL OR one.attempt = $9::integer)
+        AND ($10::text IS NULL OR one.lease_owner = $10::text)
+        AND ($11::text IS NULL OR one.last_error = $11::text)
+    ORDER BY one.created_at DESC, one.job_id DESC
+    LIMIT $12::integer
+    )
+    UNION ALL
+    SELECT listed.* FROM unnest($1::text[]) AS wanted (state)
+    CROSS JOIN LATERAL (
+    SELECT * FROM jobs AS one
+    WHERE one.state = wanted.state
+        AND one.state <> 'QUEUED'
+        AND one.state <> 'RUNNING'
+        AND one.created_at >= coalesce($2::timestamptz, '-infinity')
+        AND one.created_at < coalesce($3::timestamptz, 'infinity')
+        AND (one.created_at, one.job_id) < (coalesce($4::timestamptz, 'infinity'), coalesce($5::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
+        AND ($6::text IS NULL OR one.job_type = $6::text)
+        AND ($7::text IS NULL OR one.idempotency_key = $7::text)
+        AND ($8::integer IS NULL OR one.retry_count = $8::integer)
+        AND ($9::integer IS NULL OR one.attempt = $9::integer)
+        AND ($10::text IS NULL OR one.lease_owner = $10::text)
+        AND ($11::text IS NULL OR one.last_error = $11::text)
+    ORDER BY one.created_at DESC, one.job_id DESC
+    LIMIT $12::integer
+    ) AS listed
 ) AS jobs
 ORDER BY jobs.created_at DESC, jobs.job_id DESC
 LIMIT $12::integer;
@@ -801,6 +839,17 @@ ORDER BY number;
 -- How many there are in each state, and since when the oldest.
 SELECT state, count(*), coalesce(extract(epoch FROM clock_timestamp() - min(created_at)), 0)::double precision
 FROM jobs
+WHERE state = 'QUEUED'
+GROUP BY state
+UNION ALL
+SELECT state, count(*), coalesce(extract(epoch FROM clock_timestamp() - min(created_at)), 0)::double precision
+FROM jobs
+WHERE state = 'RUNNING'
+GROUP BY state
+UNION ALL
+SELECT state, count(*), coalesce(extract(epoch FROM clock_timestamp() - min(created_at)), 0)::double precision
+FROM jobs
+WHERE state <> 'QUEUED' AND state <> 'RUNNING'
 GROUP BY state;
 
 -- delete(actor text, key uuid, expected text)
