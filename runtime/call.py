@@ -21,11 +21,13 @@ class Call:
     """
 
     __slots__ = (
+        "_fields",
+        "_named",
+        "_request",
         "_request_id",
         "caller",
         "component",
         "deadline",
-        "fields",
         "gone",
         "log",
         "method",
@@ -36,18 +38,21 @@ class Call:
 
     def __init__(
         self,
-        *,
         world: World,
         log: Log,
         caller: str,
         method: str = "",
         deadline: float | None = None,
         request_id: str | None = None,
-        fields: Mapping[str, Any] | None = None,
         trace: str | None = None,
-        mode: CallMode | None = None,
         component: str = "",
+        *,
+        fields: Mapping[str, Any] | None = None,
+        mode: CallMode | None = None,
+        request: object = None,
+        named: tuple[str, ...] = (),
     ) -> None:
+        """`named` are the fields of the request that its log lines show."""
         self.world = world
         self.log = log
         self.caller = caller
@@ -56,11 +61,26 @@ class Call:
         self.method = method
         self.deadline = deadline
         self._request_id = request_id
-        self.fields = fields
+        self._fields = fields
+        self._request = request
+        self._named = named
         self.trace = trace
         self.mode = mode
         self.gone = False
         """Whether whoever asked has stopped waiting; the answer will reach nobody."""
+
+    @property
+    def fields(self) -> Mapping[str, Any] | None:
+        """What its log lines show of it. It is read from the request when the first line is written."""
+        if self._named:
+            self._fields = {name: getattr(self._request, name) or None for name in self._named}
+            self._named = ()
+        return self._fields
+
+    @fields.setter
+    def fields(self, fields: Mapping[str, Any] | None) -> None:
+        self._fields = fields
+        self._named = ()
 
     @property
     def request_id(self) -> str:
@@ -118,14 +138,15 @@ class Call:
 
     def tell(self, event: Event, message: str, **fields: object) -> None:
         """Writes an event to the log, together with what is known of the call."""
-        if (count := self.log.counts.get(event.name)) is not None:
+        log = self.log
+        if (count := log.counts.get(event.name)) is not None:
             count()
-        if self.log.wants(event):
+        if log.wants(event):
             known: dict[str, object] = {"request_id": self.request_id, "caller": self.caller or None}
-            if self.fields:
-                known.update(self.fields)
+            if about := self.fields:
+                known.update(about)
             known.update(fields)
-            self.log.write(event, message, self.method, known)
+            log.put(event, message, self.method, known)
 
 
 class Channel(Protocol):

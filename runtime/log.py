@@ -14,7 +14,7 @@ from runtime.tables import Event
 from runtime.world import World
 
 LEVELS = {"DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40}
-_URGENT = LEVELS["WARNING"]
+_URGENT = frozenset(("WARNING", "ERROR"))
 
 SERVICE_READY = Event("service_ready", "INFO", always=True)
 SERVICE_STOPPING = Event("service_stopping", "INFO")
@@ -48,10 +48,10 @@ _escaping = json.JSONEncoder(default=str, separators=(",", ":")).encode
 def _encode(line: Mapping[str, Any]) -> str:
     """The line in ASCII, so that no reader takes a part of it for the end of a line."""
     try:
-        text = orjson.dumps(line, default=str).decode()
+        text = orjson.dumps(line, str, orjson.OPT_APPEND_NEWLINE).decode()
     except TypeError:  # half a surrogate pair, or a number of more than 64 bits
-        return _escaping(line)
-    return text if text.isascii() else _escaping(line)
+        return _escaping(line) + "\n"
+    return text if text.isascii() else _escaping(line) + "\n"
 
 
 class _Output:
@@ -86,8 +86,8 @@ class Log:
 
     def __init__(self, service: str, level: str, world: World, stream: Stream | None = None) -> None:
         self.service = service
-        self._least = LEVELS[level]
-        self._world = world
+        self._wanted = frozenset(name for name, weight in LEVELS.items() if weight >= LEVELS[level])
+        self._now_ms = world.now_ms
         self._output = _Output(stream)
         self._seen: set[str] = set()
         self.counts: Mapping[str, Callable[[], None]] = {}
@@ -101,7 +101,7 @@ class Log:
 
     def wants(self, event: Event) -> bool:
         """Whether a line about this event would be written."""
-        if event.always or LEVELS[event.level] >= self._least:
+        if event.level in self._wanted or event.always:
             return True
         return event.first_always and event.name not in self._seen
 
@@ -109,11 +109,15 @@ class Log:
         self, event: Event, message: str, method: str = "", fields: Mapping[str, Any] | None = None
     ) -> None:
         """Writes a line, unless the level is too low for it. Fields that are None are left out."""
-        if not self.wants(event):
-            return
-        self._seen.add(event.name)
+        if self.wants(event):
+            self.put(event, message, method, fields)
+
+    def put(self, event: Event, message: str, method: str, fields: Mapping[str, Any] | None) -> None:
+        """Writes a line that is known to be wanted."""
+        if event.first_always:
+            self._seen.add(event.name)
         line: dict[str, Any] = {
-            "ts_ms": self._world.now_ms(),
+            "ts_ms": self._now_ms(),
             "level": event.level,
             "service": self.service,
             "method": method,
@@ -124,4 +128,4 @@ class Log:
             for name, value in fields.items():
                 if value is not None:
                     line[name] = value
-        self._output.write(_encode(line) + "\n", urgent=event.always or LEVELS[event.level] >= _URGENT)
+        self._output.write(_encode(line), urgent=event.always or event.level in _URGENT)

@@ -17,6 +17,7 @@ Count = Callable[[str, str, float], None]
 """Takes the code, the caller and the seconds of a finished call."""
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+_SHORTEST = _SECONDS[0]
 
 
 class Census(Protocol):
@@ -34,10 +35,8 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._tallies = _CallCollector()
         self.registry.register(self._tallies)
-        self._transitions = Counter(
-            "charter_transitions", "State changes.", ("entity", "transition", "actor"), registry=self.registry
-        )
-        self._moves: dict[tuple[str, str, str], Callable[[], None]] = {}
+        self._moves: Counts[tuple[str, str, str]] = Counts()
+        self.registry.register(_MoveCollector(self._moves))
 
     @property
     def served(self) -> int:
@@ -51,17 +50,14 @@ class Metrics:
 
         def count(code: str, caller: str, seconds: float) -> None:
             answers[code, caller] += 1
-            buckets[bisect_left(_SECONDS, seconds)] += 1
+            buckets[0 if seconds <= _SHORTEST else bisect_left(_SECONDS, seconds)] += 1
             tally.seconds += seconds
 
         return count
 
     def transition(self, entity: str, name: str, actor: str) -> None:
         """Counts a state change."""
-        series = self._moves.get((entity, name, actor))
-        if series is None:
-            series = self._moves[entity, name, actor] = self._transitions.labels(entity, name, actor).inc
-        series()
+        self._moves[entity, name, actor] += 1
 
     def events(self, names: Iterable[str]) -> dict[str, Callable[[], None]]:
         """What counts each of some events. They are there from the start, so that a rate can be taken."""
@@ -111,6 +107,19 @@ class _CallCollector(Collector):
             )
         yield calls
         yield took
+
+
+class _MoveCollector(Collector):
+    def __init__(self, moves: Counts[tuple[str, str, str]]) -> None:
+        self._moves = moves
+
+    def collect(self) -> Iterator[Metric]:
+        moves = CounterMetricFamily(
+            "charter_transitions", "State changes.", labels=("entity", "transition", "actor")
+        )
+        for labels, count in list(self._moves.items()):
+            moves.add_metric(labels, count)
+        yield moves
 
 
 class _StateCollector(Collector):
