@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol, TypeVar
 
 from runtime.log import Log
@@ -11,7 +11,9 @@ from runtime.world import World
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
-Invoke = Callable[[Request, "Call"], Awaitable[Response]]
+Answering = Coroutine[Any, Any, Response]
+"""What a call is until it is awaited."""
+Invoke = Callable[[Request, "Call"], Answering[Response]]
 
 
 class Call:
@@ -46,11 +48,11 @@ class Call:
         request_id: str | None = None,
         trace: str | None = None,
         component: str = "",
+        request: object = None,
+        named: tuple[str, ...] = (),
         *,
         fields: Mapping[str, Any] | None = None,
         mode: CallMode | None = None,
-        request: object = None,
-        named: tuple[str, ...] = (),
     ) -> None:
         """`named` are the fields of the request that its log lines show."""
         self.world = world
@@ -137,16 +139,28 @@ class Call:
         self.fields = {**(self.fields or {}), **fields}
 
     def tell(self, event: Event, message: str, **fields: object) -> None:
-        """Writes an event to the log, together with what is known of the call."""
+        """Writes an event to the log, together with what is known of the call; what is None is left out."""
         log = self.log
         if (count := log.counts.get(event.name)) is not None:
             count()
         if log.wants(event):
-            known: dict[str, object] = {"request_id": self.request_id, "caller": self.caller or None}
-            if about := self.fields:
-                known.update(about)
-            known.update(fields)
-            log.put(event, message, self.method, known)
+            self.write(event, message, fields)
+
+    def write(self, event: Event, message: str, fields: Mapping[str, object]) -> None:
+        """Writes an event that is known to be wanted and is not counted."""
+        log = self.log
+        line = log.begun(event, message, self.method)
+        line["request_id"] = self.request_id
+        if self.caller:
+            line["caller"] = self.caller
+        if about := self.fields:
+            for name, value in about.items():
+                if value is not None:
+                    line[name] = value
+        for name, value in fields.items():
+            if value is not None:
+                line[name] = value
+        log.end(event, line)
 
 
 class Channel(Protocol):

@@ -91,8 +91,8 @@ class Endpoint:
             request_id,
             trace,
             self._component,
-            request=request,
-            named=self._log_fields,
+            request,
+            self._log_fields,
         )
         span = None
         if self._tracer is not None:

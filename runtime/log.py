@@ -110,13 +110,14 @@ class Log:
     ) -> None:
         """Writes a line, unless the level is too low for it. Fields that are None are left out."""
         if self.wants(event):
-            self.put(event, message, method, fields)
+            line = self.begun(event, message, method)
+            if fields:
+                line.update((name, value) for name, value in fields.items() if value is not None)
+            self.end(event, line)
 
-    def put(self, event: Event, message: str, method: str, fields: Mapping[str, Any] | None) -> None:
-        """Writes a line that is known to be wanted."""
-        if event.first_always:
-            self._seen.add(event.name)
-        line: dict[str, Any] = {
+    def begun(self, event: Event, message: str, method: str) -> dict[str, Any]:
+        """The fields that every line must have, of one that is known to be wanted."""
+        return {
             "ts_ms": self._now_ms(),
             "level": event.level,
             "service": self.service,
@@ -124,8 +125,9 @@ class Log:
             "event": event.name,
             "message": message,
         }
-        if fields:
-            for name, value in fields.items():
-                if value is not None:
-                    line[name] = value
+
+    def end(self, event: Event, line: Mapping[str, Any]) -> None:
+        """Writes a line with all that has been added to it."""
+        if event.first_always:
+            self._seen.add(event.name)
         self._output.write(_encode(line), urgent=event.always or event.level in _URGENT)

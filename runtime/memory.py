@@ -172,9 +172,9 @@ class MemoryStore(Generic[Record]):
         if call.log.wants(events.TRANSITION):
             message, always = self._told[name]
             told = {**always, lifecycle.key: key}
-            for field, text in (given or {}).items():
-                told[field] = text or None
-            call.tell(events.TRANSITION, message, **told)
+            if given:
+                told.update((field, text) for field, text in given.items() if text)
+            call.write(events.TRANSITION, message, told)
 
 
 _set = object.__setattr__
@@ -197,19 +197,17 @@ def _copier(record: type[Any]) -> Callable[[Any], Any]:
     return copied
 
 
-def _told(lifecycle: Lifecycle) -> dict[str, tuple[str, dict[str, str | None]]]:
+def _told(lifecycle: Lifecycle) -> dict[str, tuple[str, dict[str, str]]]:
     """By transition: the message of its log line, and what the line says of each such transition."""
     states = lifecycle.states
-    ends: dict[str, tuple[str | None, str | None]] = {
-        edge.name: (states[edge.source], states[edge.target]) for edge in lifecycle.edges.values()
+    ends = {
+        edge.name: {"from_status": states[edge.source], "to_status": states[edge.target]}
+        for edge in lifecycle.edges.values()
     }
-    ends |= {"create": (None, states[lifecycle.initial]), "delete": (None, None)}
+    ends |= {"create": {"to_status": states[lifecycle.initial]}, "delete": {}}
     return {
-        name: (
-            f"{lifecycle.entity} {name}",
-            {"entity": lifecycle.entity, "transition": name, "from_status": source, "to_status": target},
-        )
-        for name, (source, target) in ends.items()
+        name: (f"{lifecycle.entity} {name}", {"entity": lifecycle.entity, "transition": name, **each})
+        for name, each in ends.items()
     }
 
 

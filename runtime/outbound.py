@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from types import CoroutineType
 from typing import Any
 
 from runtime import log as events
-from runtime.call import Call
+from runtime.call import Answering, Call
 from runtime.conditions import CallFailed, Failure
 from runtime.tables import CallMode, Method, RetryProfile
 from runtime.world import World
@@ -18,7 +18,7 @@ Attempt = Callable[[Any, Call, float], Any]
 
 def governed(
     method: Method, attempt: Attempt, principal: str, fixed_mode: CallMode | None = None
-) -> Callable[[Any, Call], Awaitable[Any]]:
+) -> Callable[[Any, Call], Answering[Any]]:
     """A method as a function that holds to its call policy.
 
     An attempt gets the method's deadline or what is left of the inbound one, whichever is less. A mode with
