@@ -141,8 +141,8 @@ class Call:
     def tell(self, event: Event, message: str, **fields: object) -> None:
         """Writes an event to the log, together with what is known of the call; what is None is left out."""
         log = self.log
-        if (count := log.counts.get(event.name)) is not None:
-            count()
+        if event.name in log.counts:
+            log.counts[event.name] += 1
         if log.wants(event):
             self.write(event, message, fields)
 

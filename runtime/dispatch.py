@@ -119,6 +119,7 @@ class Endpoint:
             raise failure from (None if failure is error else error)
         self._finish(call, "OK", started, span)
         return response
+
     def refuse(
         self, caller: str | Unproven, condition: Condition, request_id: str | None, trace: str | None
     ) -> None:
@@ -140,9 +141,7 @@ class Endpoint:
         while self._carried_through:
             await asyncio.wait(self._carried_through)
 
-    async def _later(
-        self, waiting: Awaitable[Any], call: Call, started: float, span: Span | None
-    ) -> Any:
+    async def _later(self, waiting: Awaitable[Any], call: Call, started: float, span: Span | None) -> Any:
         """The answer of a handler that has to wait."""
         try:
             response = await waiting
@@ -154,18 +153,28 @@ class Endpoint:
 
     async def _carried(self, task: asyncio.Task[Any], call: Call) -> Any:
         """Waits for a handler that goes on to its end even when its caller is gone."""
+        # A future of its own, which a cancel of the caller may take along, and the task goes on.
+        through = task.get_loop().create_future()
+
+        def over(done: asyncio.Task[Any]) -> None:
+            self._carried_through.discard(done)
+            if not through.done():
+                through.set_result(None)
+            elif call.gone:
+                self._report_late(done, call)
+
         self._carried_through.add(task)
-        task.add_done_callback(self._carried_through.discard)
+        task.add_done_callback(over)
         try:
-            return await asyncio.shield(task)
+            await through
         except asyncio.CancelledError:
             call.gone = True
-            task.add_done_callback(lambda done: self._report_late(done, call))
+            if task not in self._carried_through:
+                self._report_late(task, call)
             raise
+        return task.result()
 
-    def _failed(
-        self, error: BaseException, call: Call, started: float, span: Span | None
-    ) -> BaseException:
+    def _failed(self, error: BaseException, call: Call, started: float, span: Span | None) -> BaseException:
         """Counts and reports a call that ended without an answer; what is raised instead."""
         if isinstance(error, asyncio.CancelledError):
             code = "DEADLINE_EXCEEDED" if call.expired else "CANCELLED"

@@ -72,7 +72,7 @@ async def _in_task(begun: Coroutine[Any, Any, Result], waits_for: Any) -> Result
 if sys.version_info >= (3, 12):
     _swapped: Callable[[asyncio.AbstractEventLoop, Any], Any] = asyncio.tasks._swap_current_task
 else:
-    _current: dict[asyncio.AbstractEventLoop, Any] = asyncio.tasks._current_tasks
+    _current: dict[asyncio.AbstractEventLoop, Any] = asyncio.tasks._current_tasks  # type: ignore[attr-defined]
 
     def _swapped(loop: asyncio.AbstractEventLoop, enters: Any) -> Any:
         """Changes which task is the current one, as whoever has a timeout asks for it; the one before."""

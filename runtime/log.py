@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import orjson
@@ -90,7 +90,7 @@ class Log:
         self._now_ms = world.now_ms
         self._output = _Output(stream)
         self._seen: set[str] = set()
-        self.counts: Mapping[str, Callable[[], None]] = {}
+        self.counts: dict[str, int] = {}
         """Events that are counted, whether or not the level lets them be written."""
 
     def of(self, service: str) -> Log:

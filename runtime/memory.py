@@ -76,7 +76,7 @@ class MemoryStore(Generic[Record]):
         edge = require_edge(self._roles, lifecycle, call.caller, call.method, source, target)
         record = self._existing(key)
         current: int = self._state(record)
-        if current != source or not all([getattr(record, flag) for flag in edge.when]):
+        if current != source or (edge.when and not all(getattr(record, flag) for flag in edge.when)):
             if current in lifecycle.terminal and target in lifecycle.terminal - {current}:
                 call.tell(
                     events.TERMINAL_WRITE_IGNORED,
@@ -189,7 +189,7 @@ def _copier(record: type[Any]) -> Callable[[Any], Any]:
     names = [each.name for each in fields(record)]
 
     def copied(original: Any) -> Any:
-        copy = record.__new__(record)
+        copy = object.__new__(record)
         for name in names:
             _set(copy, name, getattr(original, name))
         return copy

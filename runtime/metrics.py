@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter as Counts
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Protocol
 
-from prometheus_client import CollectorRegistry, Counter, start_http_server
+from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -59,10 +59,11 @@ class Metrics:
         """Counts a state change."""
         self._moves[entity, name, actor] += 1
 
-    def events(self, names: Iterable[str]) -> dict[str, Callable[[], None]]:
-        """What counts each of some events. They are there from the start, so that a rate can be taken."""
-        counter = Counter("charter_events", "Events of the spec.", ("event",), registry=self.registry)
-        return {name: counter.labels(name).inc for name in names}
+    def events(self, names: Iterable[str]) -> dict[str, int]:
+        """Where some events are to be counted. They are there from the start, so that a rate can be taken."""
+        counts = dict.fromkeys(names, 0)
+        self.registry.register(_EventCollector(counts))
+        return counts
 
     def watch(self, source: Census) -> None:
         """Adds the states that a store holds; they are counted when somebody looks."""
@@ -120,6 +121,17 @@ class _MoveCollector(Collector):
         for labels, count in list(self._moves.items()):
             moves.add_metric(labels, count)
         yield moves
+
+
+class _EventCollector(Collector):
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterator[Metric]:
+        told = CounterMetricFamily("charter_events", "Events of the spec.", labels=("event",))
+        for name, count in self._counts.items():
+            told.add_metric((name,), count)
+        yield told
 
 
 class _StateCollector(Collector):

@@ -99,7 +99,8 @@ class Coordinator:
             return self._nothing()
         worker.asking.add(call)
         try:
-            self._look_for_lost_jobs(worker, call)
+            if worker.assigned:
+                self._look_for_lost_jobs(worker, call)
             return await self._fetched(worker, call)
         finally:
             worker.asking.discard(call)

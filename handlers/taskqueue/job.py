@@ -15,7 +15,6 @@ from generated.taskqueue.messages import (
     DeleteJobIfStatusResponse,
     GetJobRecordRequest,
     GetJobRecordResponse,
-    JobSpec,
     JobStatus,
     JobSummary,
     ListJobRecordsRequest,
