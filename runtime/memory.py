@@ -185,16 +185,12 @@ def _unordered(_record: object) -> int:
 
 
 def _copier(record: type[Any]) -> Callable[[Any], Any]:
-    """What copies a record. `replace` costs several times as much, and every transition makes a copy."""
-    names = [each.name for each in fields(record)]
-
-    def copied(original: Any) -> Any:
-        copy = object.__new__(record)
-        for name in names:
-            _set(copy, name, getattr(original, name))
-        return copy
-
-    return copied
+    """What copies a record. `replace` costs twice as much, and every transition makes a copy."""
+    parts = fields(record)
+    if not all(each.init and not each.kw_only for each in parts):
+        return replace
+    values = attrgetter(*[each.name for each in parts])
+    return lambda original: record(*values(original))
 
 
 def _told(lifecycle: Lifecycle) -> dict[str, tuple[str, dict[str, str]]]:
