@@ -75,13 +75,13 @@ async def _serve(system: System, deployment: str, name: str) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal)
     await node.start()
-    _spare_what_stays()
+    spare_what_stays()
     failed = await _stopped_or_failed(node, stop)
     await node.stop()
     return int(failed)
 
 
-def _spare_what_stays() -> None:
+def spare_what_stays() -> None:
     """Has the collector leave alone what is there when a node is ready, and look less often at the rest.
 
     A call leaves hardly any cycles behind, and a node that keeps entities in memory would have all of them
