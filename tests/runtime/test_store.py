@@ -287,7 +287,7 @@ async def test_a_condition_on_the_record_is_part_of_an_edge() -> None:
 
 
 async def test_a_record_may_be_any_frozen_dataclass() -> None:
-    """Fields that are given by name alone are no matter, and what was read before the move is left as it was."""
+    """Fields that are given by name alone are no matter; what was read before the move is left as it was."""
 
     @dataclass(frozen=True, kw_only=True)
     class Named:
