@@ -50,14 +50,11 @@ class RealWorld:
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
-    def monotonic(self) -> float:
-        return time.monotonic()
+    monotonic = staticmethod(time.monotonic)
+    uniform = staticmethod(random.uniform)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
-
-    def uniform(self, low: float, high: float) -> float:
-        return random.uniform(low, high)
 
     def new_id(self) -> str:
         # `uuid.uuid4` takes three times as long, and every new entity pays for it.
