@@ -174,6 +174,9 @@ class Due:
     """The state of the holder of the lease in which it is due at once."""
     batch: str | None = None
     gives: Mapping[str, str] = field(default_factory=dict)
+    grace: str | None = None
+    on_access: bool = False
+    """Whether whoever touches an entity for which it is due takes it first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +248,7 @@ class Lease:
 
     state: int
     owner: str
-    expires: str
+    expires: str | None
     fence: str
     seconds: str
     """A variable, or a field of the record where it is in lower case."""
@@ -255,6 +258,8 @@ class Lease:
     paused: str | None = None
     holder: Holder | None = None
     keeps_owner: bool = False
+    renewed: str | None = None
+    """The time that its holder moves on, where there is none at which it ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +325,15 @@ class KeptInRedis:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptInSqlite:
+    """The file that keeps the entities, by the variable that names it, and the table in it."""
+
+    path: str
+    table: str
+    unique: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Fill:
     """What stands in for a field that was not given: a variable for each value of an enum field."""
 
@@ -370,6 +384,7 @@ class Lifecycle:
     """What an entity is in Python, where a server keeps it."""
     kept: Kept | None = None
     in_redis: KeptInRedis | None = None
+    in_sqlite: KeptInSqlite | None = None
     copies: Mapping[str, str] = field(default_factory=dict)
     """Fields that begin as another field does."""
     fills: Mapping[str, Fill] = field(default_factory=dict)

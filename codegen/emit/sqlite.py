@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from codegen.emit.artefact import Artefact, fill
-from codegen.emit.artefact import quoted_sql as quoted
 from codegen.emit.sqlite_entity import SqliteEntity
-from codegen.language.keeping import KeptInSqlite
 from codegen.spec import Spec
 
 MIGRATIONS = "spec/migrations/{system}/sqlite"
@@ -20,7 +18,7 @@ def entities(spec: Spec) -> dict[str, SqliteEntity]:
     return {
         name: SqliteEntity(spec, name, row)
         for name, row in spec.lifecycle.entities.items()
-        if isinstance(row.kept_in, KeptInSqlite)
+        if row.in_sqlite
     }
 
 
@@ -31,7 +29,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
     folder = f"generated/{spec.name}/sqlite"
     yield Artefact(f"{folder}/schema.sql", schema(spec))
     for name, entity in kept.items():
-        text = fill("sqlite/statements.sql.j2", spec, entity=entity, quoted=quoted)
+        text = fill("sqlite/statements.sql.j2", spec, entity=entity)
         yield Artefact(f"{folder}/{name}.sql", text.rstrip("\n") + "\n")
 
 
@@ -51,9 +49,9 @@ def schema(spec: Spec) -> str:
 
 def table(entity: SqliteEntity) -> str:
     """The tables of one entity."""
-    return fill("sqlite/table.sql.j2", entity.spec, entity=entity, quoted=quoted)
+    return fill("sqlite/table.sql.j2", entity.spec, entity=entity)
 
 
 def guards(entity: SqliteEntity) -> str:
     """The triggers and indexes of one entity, which a migration replaces as a whole."""
-    return fill("sqlite/guards.sql.j2", entity.spec, entity=entity, quoted=quoted)
+    return fill("sqlite/guards.sql.j2", entity.spec, entity=entity)

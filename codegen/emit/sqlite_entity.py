@@ -8,7 +8,6 @@ from functools import cached_property
 
 from codegen.emit.artefact import quoted_sql as quoted
 from codegen.emit.lifecycle import states_of
-from codegen.language.keeping import KeptInSqlite
 from codegen.language.lifecycle import Due, Entity, GiveUp, Take, Transition
 from codegen.language.types import MessageField
 from codegen.spec import Spec
@@ -45,19 +44,13 @@ class SqliteEntity:
     name: str
     row: Entity
 
-    @cached_property
-    def kept(self) -> KeptInSqlite:
-        if not isinstance(self.row.kept_in, KeptInSqlite):
-            raise TypeError(f"{self.name} is not kept in SQLite")
-        return self.row.kept_in
-
     @property
     def table(self) -> str:
-        return self.kept.table
+        return self.row.in_sqlite.table if self.row.in_sqlite else ""
 
     @property
     def history(self) -> str | None:
-        return self.kept.history
+        return self.row.in_sqlite.history if self.row.in_sqlite else None
 
     @property
     def key(self) -> str:
@@ -69,7 +62,11 @@ class SqliteEntity:
 
     @property
     def unique(self) -> tuple[str, ...]:
-        return tuple(sorted(self.kept.unique))
+        return tuple(sorted(self.row.in_sqlite.unique)) if self.row.in_sqlite else ()
+
+    def word(self, state: str) -> str:
+        """A state as the file has it, quoted."""
+        return quoted(self.spec.enums[self.fields[self.status].type].word(state))
 
     @cached_property
     def states(self) -> list[str]:
@@ -147,12 +144,12 @@ class SqliteEntity:
         """What each index is for and what it is over, by name."""
         found: dict[str, tuple[str, str]] = {}
         if self.row.lease and self.acquiring:
-            free = quoted(self.acquiring[1].from_)
+            free = self.word(self.acquiring[1].from_)
             over = f"({self.row.lease.oldest_by}, number) WHERE {self.status} = {free}"
             found[f"{self.table}_acquirable"] = ("The next one to be taken.", over)
         for name, edge in self.transitions.items():
             if edge.due and edge.due.at:
-                over = f"({edge.due.at}) WHERE {self.status} = {quoted(edge.from_)}"
+                over = f"({edge.due.at}) WHERE {self.status} = {self.word(edge.from_)}"
                 found[f"{self.table}_{name}"] = (f"Those that are due to {name}.", over)
         if self.row.listed_by:
             found[f"{self.table}_listed"] = ("The listing.", f"({self.row.listed_by}, number)")
@@ -165,7 +162,7 @@ class SqliteEntity:
         """What must hold for every row."""
         found = [each.check for each in self.columns if each.check]
         if (lease := self.row.lease) is not None:
-            found.append(f"{self.status} <> {quoted(lease.state)} OR {lease.owner} IS NOT NULL")
+            found.append(f"{self.status} <> {self.word(lease.state)} OR {lease.owner} IS NOT NULL")
         return found
 
     @cached_property
@@ -209,7 +206,7 @@ class SqliteEntity:
 
     def writes(self, edge: Transition) -> Iterator[tuple[str, str]]:
         """(column, expression) for all that an edge writes. A later one takes the place of an earlier."""
-        found: dict[str, str] = {self.status: quoted(edge.to)}
+        found: dict[str, str] = {self.status: self.word(edge.to)}
         found.update(self._lease_writes(edge))
         if edge.counts:
             found[edge.counts] = f"{edge.counts} + 1"
@@ -298,7 +295,7 @@ class SqliteEntity:
         check = f"{name} >= 0" if row.type.startswith("uint") else None
         default = None
         if name == self.status:
-            default, check = quoted(self.row.initial), f"{name} IN ({', '.join(map(quoted, self.states))})"
+            default, check = self.word(self.row.initial), f"{name} IN ({', '.join(map(self.word, self.states))})"
         elif not row.optional and name in self.guarded:
             default = EMPTY[self.type_of(name)]
         return Column(name, self.type_of(name), row.optional, default, check)
