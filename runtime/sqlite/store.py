@@ -10,18 +10,18 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-from runtime import log as events
 from runtime.call import Call
 from runtime.conditions import Condition
 from runtime.guard import require_edge
+from runtime.log import Log
 from runtime.metrics import Metrics
-from runtime.sqlite.changes import Changes, Refused
+from runtime.sqlite.changes import Changes, Refused, Swept, WrongHolder
 from runtime.sqlite.file import File, Unavailable, Work
-from runtime.sqlite.migrations import migrate
 from runtime.sqlite.news import News
 from runtime.sqlite.rows import moment, stored
 from runtime.store import Change, Compare, GuardBreach, Held, Moved, NoSuchEntity, Record, Unstorable
 from runtime.tables import Event, Lifecycle, System, Transition
+from runtime.telling import Telling
 from runtime.world import World
 
 Answer = TypeVar("Answer")
@@ -44,22 +44,21 @@ class SqliteStore(Generic[Record]):
         metrics: Metrics,
         values: Mapping[str, Any],
     ) -> None:
-        self._system = system
         self._roles = system.roles
         self._lifecycle = lifecycle
         self._file = file
         self._world = world
-        self._metrics = metrics
-        self._changes = Changes(system.name, lifecycle, record, values)
+        self._changes = Changes(system.name, lifecycle, record, values, world)
         self._rows = self._changes.rows
+        self._telling = Telling(lifecycle, metrics)
         self._news = News()
+        self._log: Log | None = None
         metrics.watch(self)
 
-    def prepare(self, connection: sqlite3.Connection) -> None:
-        """Brings the file up to date. To be called once, before anything else."""
-        migrate(connection, self._system.name)
-
-    async def open(self, log: events.Log) -> None:
+    async def open(self, log: Log) -> None:
+        """Says that the file is there."""
+        self._log = log
+        self._changes.open()
         log.write(STORE_READY, f"{self._file.path} has the schema", fields={"entity": self._lifecycle.entity})
 
     # Creating.
@@ -77,33 +76,29 @@ class SqliteStore(Generic[Record]):
     async def create_or_find_all(
         self, records: Sequence[Record], call: Call, *, compare: Compare[Record] | None = None
     ) -> list[tuple[Record, bool]]:
-        if call.caller not in self._lifecycle.creators:
-            allowed = ", ".join(sorted(self._lifecycle.creators))
-            raise self._denied(call, f"only {allowed} may create a {self._lifecycle.entity}")
+        lifecycle = self._lifecycle
+        if call.caller not in lifecycle.creators:
+            raise self._denied(call, f"only {_some(lifecycle.creators)} may create a {lifecycle.entity}")
         given = [self._rows.write(each) for each in records]
-        now = self._now()
 
         def create(connection: sqlite3.Connection) -> list[tuple[Record, bool]]:
+            now = self._changes.now()
             found = [self._changes.create(connection, each, now, call.caller) for each in given]
-            if compare is not None:
-                for wanted, (record, is_new) in zip(records, found, strict=True):
-                    if not is_new:
-                        compare(wanted, record)
+            for wanted, (record, is_new) in zip(records, found, strict=True):
+                if compare is not None and not is_new:
+                    compare(wanted, record)
             return found
 
         found = await self._write(create)
         for record, is_new in found:
             if is_new:
-                key = getattr(record, self._lifecycle.key)
-                self._applied(call, "create", key, None, self._lifecycle.initial)
-        self._news.told(self._changes.is_acquirable(self._lifecycle.initial))
+                self._told(call, "create", getattr(record, lifecycle.key), None, lifecycle.initial)
         return found
 
     # Reading.
 
     async def get(self, key: str) -> Record | None:
-        now = self._now()
-        if self._changes.has_access_edges and self._changes.overdue(self._file.read, key, now):
+        if self._changes.overdue(self._read, key):
             return await self._accessed(key, lambda connection: self._changes.get(connection, key))
         rows = self._read("get", key=key)
         return self._rows.read(rows[0]) if rows else None
@@ -112,7 +107,7 @@ class SqliteStore(Generic[Record]):
         self, states: Collection[int], offset: int, size: int, *, newest_first: bool
     ) -> tuple[list[Record], bool]:
         name = "page_newest" if newest_first else "page_oldest"
-        rows = self._read(name, states=self._names(states), offset=offset, size=size + 1)
+        rows = self._read(name, states=self._words(states), offset=offset, size=size + 1)
         return [self._rows.read(row) for row in rows[:size]], len(rows) > size
 
     async def find(
@@ -129,7 +124,7 @@ class SqliteStore(Generic[Record]):
         if unknown := sorted(equal.keys() - given.keys()):
             raise ValueError(f"a listing cannot be narrowed by {', '.join(unknown)}")
         given.update(equal)
-        given.update(states=self._names(states), size=size, after=after[1] if after else None)
+        given.update(states=self._words(states), size=size, after=after[1] if after else None)
         rows = self._read("find", since=stored(since), until=stored(until), **given)
         return [self._rows.read(row) for row in rows]
 
@@ -137,13 +132,16 @@ class SqliteStore(Generic[Record]):
         rows = self._read("history", key=key) if "history" in self._changes.statements else []
         return [Change(row[0] or "", row[1], row[2], row[3], moment(row[4])) for row in rows]
 
+    async def counts(self) -> dict[int, int]:
+        return {self._rows.number[row[0]]: row[1] for row in self._read("census")}
+
     def census(self) -> Iterator[tuple[str, str, int, float]]:
         """How many there are in each state, and how old the oldest is."""
         with suppress(Unavailable):
-            now = self._now()
-            for name, count, since in self._read("census"):
-                age = 0.0 if since is None else self._changes.age_s(since, now)
-                yield self._lifecycle.entity, name, count, age
+            rows = self._file.read(self._changes.statements["census"], {})
+            for word, count, since in rows:
+                state = self._lifecycle.states[self._rows.number[word]]
+                yield self._lifecycle.entity, state, count, self._changes.age_s(since)
 
     # Moving.
 
@@ -151,49 +149,42 @@ class SqliteStore(Generic[Record]):
         self, key: str, source: int, target: int, call: Call, *, held: Held | None = None, **given: str | None
     ) -> Moved:
         edge = self._edge(source, target, call)
-
-        def move(connection: sqlite3.Connection) -> Moved:
-            return self._changes.move(connection, edge, key, self._now(), call.caller, held, given)
-
-        moved = await self._accessed(key, move)
+        moved = await self._accessed(
+            key, lambda connection: self._changes.move(connection, edge, key, call.caller, held, given)
+        )
         if moved.applied:
-            self._applied(call, edge.name, key, source, target)
-            self._news.told(self._changes.is_acquirable(target))
+            self._told(call, edge.name, key, source, target)
         else:
-            self._tell_ignored(call, key, edge, moved.state)
+            self._telling.ignored(call, key, source, target, moved.state)
         return moved
 
     async def move_all(self, keys: Sequence[str], source: int, target: int, call: Call) -> int:
         edge = self._edge(source, target, call)
 
         def move(connection: sqlite3.Connection) -> list[str]:
-            now = self._now()
-            return [key for key in keys if self._moved(connection, edge, key, now, call.caller)]
+            return [key for key in keys if self._changes.try_move(connection, edge, key, call.caller)]
 
         moved = await self._write(move)
         for key in moved:
-            self._applied(call, edge.name, key, source, target)
-        self._news.told(bool(moved) and self._changes.is_acquirable(target))
+            self._told(call, edge.name, key, source, target)
         return len(moved)
 
     async def follow(self, key: str, path: Sequence[int], call: Call, **given: str | None) -> Moved:
-        """Moves an entity along several edges in one step: all of them, or none."""
         edges = [self._edge(source, target, call) for source, target in zip(path, path[1:], strict=False)]
 
         def follow(connection: sqlite3.Connection) -> Moved:
-            moved = Moved(False, path[0])
             for edge in edges:
-                moved = self._changes.move(connection, edge, key, self._now(), call.caller, None, given)
+                moved = self._changes.move(connection, edge, key, call.caller, None, given)
                 if not moved.applied:
                     raise Refused(moved)
-            return moved
+            return Moved(True, path[-1])
 
         try:
             moved = await self._accessed(key, follow)
         except Refused as refused:
             return refused.moved
         for edge in edges:
-            self._applied(call, edge.name, key, edge.source, edge.target)
+            self._told(call, edge.name, key, edge.source, edge.target)
         return moved
 
     async def update(self, key: str, **changes: Any) -> Record:
@@ -204,46 +195,33 @@ class SqliteStore(Generic[Record]):
             )
 
         def update(connection: sqlite3.Connection) -> Record:
-            row = None
             for name, value in changes.items():
-                given = {"key": key, "value": stored(value)}
-                row = connection.execute(known[f"change_{name}"], given).fetchone()
-            if row is None:
+                connection.execute(known[f"change_{name}"], {"key": key, "value": stored(value)}).fetchone()
+            record = self._changes.get(connection, key)
+            if record is None:
                 raise NoSuchEntity(key)
-            return self._rows.read(row)
+            return record
 
         return await self._write(update)
 
     async def delete(self, key: str, expected: int, call: Call) -> Moved:
         self._require_deleter(call)
-        name = self._lifecycle.states[expected]
-
-        def delete(connection: sqlite3.Connection) -> Moved:
-            if expected in self._lifecycle.deletable:
-                given = {"key": key, "expected": name}
-                if connection.execute(self._changes.statements["delete"], given).fetchone():
-                    return Moved(True, expected)
-            return Moved(False, self._changes.state(connection, key))
-
-        moved = await self._write(delete)
+        moved = await self._write(lambda connection: self._changes.delete(connection, key, expected))
         if moved.applied:
-            self._applied(call, "delete", key, expected, None)
+            self._told(call, "delete", key, expected, None)
         return moved
 
     async def purge(self, older_than_s: float, call: Call) -> int:
         self._require_deleter(call)
         purged = 0
         while True:
-            given = {"now": self._now(), "older_than_s": older_than_s, "most": PURGED_AT_ONCE}
-            rows = await self._write(
-                lambda connection, given=given: connection.execute(
-                    self._changes.statements["purge"], given
-                ).fetchall()
+            keys = await self._write(
+                lambda connection: self._changes.purge(connection, older_than_s, PURGED_AT_ONCE)
             )
-            for row in rows:
-                self._applied(call, "delete", row[0], None, None)
-            purged += len(rows)
-            if len(rows) < PURGED_AT_ONCE:
+            for key in keys:
+                self._told(call, "delete", key, None, None)
+            purged += len(keys)
+            if len(keys) < PURGED_AT_ONCE:
                 return purged
 
     # Leases.
@@ -251,18 +229,19 @@ class SqliteStore(Generic[Record]):
     async def acquire(self, owner: str, call: Call) -> Record | None:
         edge = self._changes.entering
         require_edge(self._roles, self._lifecycle, call.caller, call.method, edge.source, edge.target)
-        self._news.looked()
+        position = self._news.position
 
-        def acquire(connection: sqlite3.Connection) -> tuple[Record | None, list[tuple[Transition, str]]]:
-            now = self._now()
-            swept = self._changes.sweep_on_access(connection, now)
-            return self._changes.acquire(connection, owner, now, call.caller), swept
+        def acquire(connection: sqlite3.Connection) -> tuple[Swept, Record | None]:
+            swept = self._changes.sweep_on_access(connection)
+            return swept, self._changes.acquire(connection, owner, call.caller)
 
-        record, swept = await self._write(acquire)
+        swept, record = await self._write(acquire)
         self._tell_swept(swept, call)
-        if record is not None:
-            key = getattr(record, self._lifecycle.key)
-            self._applied(call, edge.name, key, edge.source, edge.target, **self._changes.lease_of(record))
+        if record is None:
+            self._news.found_nothing(position)
+            return None
+        key = getattr(record, self._lifecycle.key)
+        self._told(call, edge.name, key, edge.source, edge.target, **self._changes.lease_of(record))
         return record
 
     async def renew(self, key: str, held: Held) -> bool:
@@ -272,27 +251,22 @@ class SqliteStore(Generic[Record]):
             return False
 
     async def extend(self, key: str, held: Held) -> Record | None:
-        """Makes a lease longer; None where nobody has it. What of the lease is given must be so."""
-        return await self._accessed(
-            key, lambda connection: self._changes.renew(connection, key, held, self._now())
-        )
+        return await self._accessed(key, lambda connection: self._changes.renew(connection, key, held))
 
     async def settle(
         self, key: str, target: int, held: Held, call: Call, *, final: bool = False, **given: str | None
     ) -> int:
-        lease = self._changes.lease
-        edge = self._edge(lease.state, target, call)
-
-        def settle(connection: sqlite3.Connection) -> list[Transition]:
-            now = self._now()
-            return self._changes.settle(connection, edge, key, now, call.caller, held, given, final=final)
-
-        taken = await self._accessed(key, settle)
+        edge = self._edge(self._changes.lease.state, target, call)
+        taken = await self._accessed(
+            key,
+            lambda connection: self._changes.settle(
+                connection, edge, key, call.caller, held, given, final=final
+            ),
+        )
         if not taken:
-            raise self._roles["lease_lost"](holder=held.owner, key=key)  # type: ignore[call-arg]
+            raise self._lost(key, held.owner)
         for each in taken:
-            self._applied(call, each.name, key, each.source, each.target)
-        self._news.told(self._changes.is_acquirable(taken[-1].target))
+            self._told(call, each.name, key, each.source, each.target)
         return taken[-1].target
 
     async def sweep(self, transition: Transition, call: Call) -> int:
@@ -301,88 +275,106 @@ class SqliteStore(Generic[Record]):
         require_edge(
             self._roles, self._lifecycle, call.caller, call.method, transition.source, transition.target
         )
-
-        def sweep(connection: sqlite3.Connection) -> list[tuple[Transition, str]]:
-            return self._changes.sweep(connection, transition, self._now(), SWEPT_AT_ONCE)
-
-        if not self._read(f"due_{transition.name}", now=self._now(), most=1):
+        if not self._changes.is_any_due(self._read, transition):
             return 0
-        swept = await self._write(sweep)
+        swept = await self._write(
+            lambda connection: self._changes.sweep(connection, transition, SWEPT_AT_ONCE)
+        )
         self._tell_swept(swept, call)
         return len({key for _, key in swept})
 
     async def awaited(self, timeout_s: float) -> bool:
         return await self._news.awaited(timeout_s)
 
+    async def changed(self, timeout_s: float) -> bool:
+        return await self._news.changed(timeout_s)
+
     async def problem(self) -> str | None:
         try:
-            await self._file.write(_nothing)
+            await self._file.write(lambda connection: None)
         except Unavailable as error:
             return f"the database file cannot be written: {error}"
         return None
 
-    # All of them.
+    # What all of them share.
 
     async def _accessed(self, key: str, work: Work[Answer]) -> Answer:
         """Does something to one entity, after whatever was due to happen to it has happened."""
-        if not self._changes.has_access_edges:
-            return await self._write(work)
+        swept: Swept = []
 
-        def after(connection: sqlite3.Connection) -> tuple[list[tuple[Transition, str]], Any, Exception | None]:
-            swept = self._changes.sweep_one(connection, key, self._now())
+        def after(connection: sqlite3.Connection) -> tuple[Any, Exception | None]:
+            swept[:] = self._changes.sweep_one(connection, key)
+            if not swept:
+                return work(connection), None
+            connection.execute("SAVEPOINT accessed")
             try:
-                connection.execute("SAVEPOINT accessed")
-                answer, error = work(connection), None
-            except (sqlite3.OperationalError, MemoryError):
+                return work(connection), None
+            except sqlite3.OperationalError:
                 raise
-            except Exception as raised:
-                # What was due happens all the same.
+            except Exception as error:
+                # What was due has happened all the same.
                 connection.execute("ROLLBACK TO accessed")
-                answer, error = None, raised
-            connection.execute("RELEASE accessed")
-            return swept, answer, error
+                return None, error
 
-        swept, answer, error = await self._write(after)
+        answer, error = await self._write(after)
         self._tell_swept(swept, None)
         if error is not None:
-            raise error
+            raise self._refusal(error) from None
         return answer  # type: ignore[no-any-return]
 
     async def _write(self, work: Work[Answer]) -> Answer:
         try:
             return await self._file.write(work)
-        except Unavailable:
-            raise self._unavailable() from None
-        except sqlite3.IntegrityError as error:
-            raise GuardBreach(f"the file refused a change of a {self._lifecycle.entity}: {error}") from None
-        except (sqlite3.DataError, OverflowError) as error:
-            raise Unstorable(f"{self._lifecycle.entity}: {error}") from None
+        except (Unavailable, WrongHolder, sqlite3.Error, OverflowError) as error:
+            raise self._refusal(error) from None
 
     def _read(self, name: str, **given: Any) -> list[Any]:
         try:
             return self._file.read(self._changes.statements[name], {**self._changes.values, **given})
-        except Unavailable:
-            raise self._unavailable() from None
+        except Unavailable as error:
+            raise self._refusal(error) from None
 
-    def _moved(self, connection: sqlite3.Connection, edge: Transition, key: str, now: int, actor: str) -> bool:
-        try:
-            return self._changes.move(connection, edge, key, now, actor, None, {}).applied
-        except NoSuchEntity:
-            return False
+    def _refusal(self, error: Exception) -> Exception:
+        """What the file refused, as the caller is told it."""
+        entity = self._lifecycle.entity
+        if isinstance(error, Unavailable):
+            make: Callable[..., Condition] = self._roles["store_unavailable"]
+            return make()
+        if isinstance(error, WrongHolder):
+            return self._lost(error.key, error.holder, stale=error.stale)
+        if isinstance(error, sqlite3.IntegrityError):
+            return GuardBreach(f"the file refused a change of a {entity}: {error}")
+        if isinstance(error, (sqlite3.Error, OverflowError)):
+            return Unstorable(f"{entity}: {error}")
+        return error
+
+    def _lost(self, key: str, holder: str, *, stale: bool = False) -> Condition:
+        role = "lease_stale" if stale and "lease_stale" in self._roles else "lease_lost"
+        make: Callable[..., Condition] = self._roles[role]
+        return make(key=key) if role == "lease_stale" else make(holder=holder, key=key)
+
+    def _told(
+        self, call: Call, name: str, key: str, source: int | None, target: int | None, **known: object
+    ) -> None:
+        self._telling.applied(call, name, key, source, target, **known)
+        self._news.tell(acquirable=target is not None and self._changes.is_acquirable(target))
+
+    def _tell_swept(self, swept: Swept, call: Call | None) -> None:
+        for edge, key in swept:
+            if edge.due is not None or call is not None or self._log is not None:
+                driver = self._changes.driver(edge)
+                log = call.log if call is not None else self._log
+                if log is not None:
+                    quiet = call or Call(world=self._world, log=log, caller=driver)
+                    self._telling.applied(quiet, edge.name, key, edge.source, edge.target, actor=driver)
+            self._news.tell(acquirable=self._changes.is_acquirable(edge.target))
 
     def _edge(self, source: int, target: int, call: Call) -> Transition:
         require_edge(self._roles, self._lifecycle, call.caller, call.method, source, target)
         return self._lifecycle.edges[source, target]
 
-    def _now(self) -> int:
-        return self._world.now_ms() * 1000
-
-    def _names(self, states: Collection[int]) -> str:
-        return json.dumps([self._lifecycle.states[state] for state in states or self._lifecycle.states])
-
-    def _unavailable(self) -> Condition:
-        make: Callable[..., Condition] = self._roles["store_unavailable"]
-        return make()
+    def _words(self, states: Collection[int]) -> str:
+        return json.dumps([self._rows.word[state] for state in states or self._lifecycle.states])
 
     def _denied(self, call: Call, problem: str) -> Condition:
         make: Callable[..., Condition] = self._roles["permission_denied"]
@@ -390,5 +382,9 @@ class SqliteStore(Generic[Record]):
 
     def _require_deleter(self, call: Call) -> None:
         if call.caller not in self._lifecycle.deleters:
-            allowed = ", ".join(sorted(self._lifecycle.deleters)) or "nobody"
+            allowed = _some(self._lifecycle.deleters) or "nobody"
             raise self._denied(call, f"only {allowed} may delete a {self._lifecycle.entity}")
+
+
+def _some(names: Collection[str]) -> str:
+    return ", ".join(sorted(names))
