@@ -330,7 +330,9 @@ class KeptInSqlite:
 
     path: str
     table: str
-    unique: tuple[str, ...] = ()
+    unique: tuple[str, ...]
+    words: Mapping[int, str]
+    """What each state is called there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,6 +380,8 @@ class Lifecycle:
     deletable: frozenset[int]
     deleters: frozenset[str]
     edges: Mapping[tuple[int, int], Transition]
+    given_up: tuple[Transition, ...] = ()
+    """Edges that lead where another leads and are only taken in the place of one that failed too often."""
     holders: frozenset[str] = frozenset()
     """Every component that applies its transitions."""
     record: type[Any] | None = None
@@ -398,7 +402,7 @@ class Lifecycle:
 
     def transition(self, name: str) -> Transition:
         """The edge of a name."""
-        return next(each for each in self.edges.values() if each.name == name)
+        return next(each for each in (*self.edges.values(), *self.given_up) if each.name == name)
 
 
 @dataclass(frozen=True, slots=True)

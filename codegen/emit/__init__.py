@@ -29,6 +29,7 @@ from codegen.emit import (
     services,
     settings,
     sql,
+    sqlite,
     system,
 )
 from codegen.emit.artefact import Artefact
@@ -49,6 +50,7 @@ CODE: Sequence[Emitter] = (
     settings.emit,
     deployments.emit,
     sql.emit,
+    sqlite.emit,
     system.emit,
 )
 PAGES_AND_MANIFESTS: Sequence[Emitter] = (
@@ -73,6 +75,7 @@ def emit_rest(specs: Sequence[Spec], root: Path) -> list[Artefact]:
     return [
         *(artefact for spec in specs for emit in PAGES_AND_MANIFESTS for artefact in emit(spec)),
         *(artefact for spec in specs for artefact in sql.emit_migrations(spec, root)),
+        *(artefact for spec in specs for artefact in sqlite.emit_migrations(spec, root)),
         *schema.emit(),
         *language_page.emit(),
         *readme.emit(specs, root),

@@ -208,6 +208,16 @@ class Entity(Part):
     )
 
     @property
+    def given_up(self) -> list[str]:
+        """Edges that lead where another leads and are only taken in the place of one that failed too often."""
+        ends = {edge.gives_up.with_ for edge in self.transitions.values() if edge.gives_up}
+        pairs = [(edge.from_, edge.to) for name, edge in self.transitions.items() if name not in ends]
+        return [name for name in self.transitions if name in ends and self._pair(name) in pairs]
+
+    def _pair(self, name: str) -> tuple[str, str]:
+        return self.transitions[name].from_, self.transitions[name].to
+
+    @property
     def in_postgres(self) -> Kept | None:
         """How PostgreSQL keeps it, if it does."""
         return self.kept_in if isinstance(self.kept_in, Kept) else None

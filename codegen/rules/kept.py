@@ -77,12 +77,14 @@ def actor_without_store(spec: Spec) -> Iterator[Finding]:
 
 
 def _has_store(spec: Spec, entity: Entity, actor: str) -> bool:
-    """Whether an actor holds an entity, or calls a component that does, which acts for it in Redis."""
+    """Whether an actor holds an entity, or calls a component that does, which acts for it in its store."""
     called = {
         spec.methods[ref].component for who, ref in spec.permissions if who == actor and ref in spec.methods
     }
     return actor in holders(entity) or (
-        entity.in_redis is not None and not called.isdisjoint(holders(entity))
+        entity.kept_in is not None
+        and entity.in_postgres is None
+        and not called.isdisjoint(holders(entity))
     )
 
 
@@ -96,24 +98,27 @@ def _has_store(spec: Spec, entity: Entity, actor: str) -> bool:
 )
 def bad_server(spec: Spec) -> Iterator[Finding]:
     variables = spec.environment.variables
-    urls = [name for name, row in variables.items() if row.type == "url"]
     for name, entity in spec.lifecycle.entities.items():
         if (kept := entity.kept_in) is None:
             continue
-        place, row = spec.place("lifecycle", "entities", name, "kept_in", "url"), variables.get(kept.url)
+        # A server is found by its URL, a file by its path.
+        word, what = ("path", "file") if entity.in_sqlite else ("url", "server")
+        variable = str(getattr(kept, word))
+        place, row = spec.place("lifecycle", "entities", name, "kept_in", word), variables.get(variable)
         if row is None:
-            yield from unknown(spec, place, f"The server of a {name} is at", kept.url, urls)
+            known = [other for other, found in variables.items() if found.type == word]
+            yield from unknown(spec, place, f"The {what} of a {name} is at", variable, known)
             continue
         deaf = [each for each in holders(entity) if row.read_by != "everyone" and each not in row.read_by]
-        if row.type != "url":
-            message = f"The server of a {name} is at {kept.url}, which is of type {row.type}."
-            yield Finding(place, message, "Name a variable of type url.")
+        if row.type != word:
+            message = f"The {what} of a {name} is at {variable}, which is of type {row.type}."
+            yield Finding(place, message, f"Name a variable of type {word}.")
         elif deaf:
-            message = f"The server of a {name} is at {kept.url}, which {listed(deaf)} does not read."
-            yield Finding(place, message, f"Add it to 'read_by' of {kept.url} in environment.yaml.")
+            message = f"The {what} of a {name} is at {variable}, which {listed(deaf)} does not read."
+            yield Finding(place, message, f"Add it to 'read_by' of {variable} in environment.yaml.")
         elif not row.required and row.default is None:
-            message = f"The server of a {name} is at {kept.url}, which may be left unset."
-            yield Finding(place, message, f"Say 'required: true' of {kept.url} in environment.yaml.")
+            message = f"The {what} of a {name} is at {variable}, which may be left unset."
+            yield Finding(place, message, f"Say 'required: true' of {variable} in environment.yaml.")
 
 
 @rule(

@@ -9,12 +9,14 @@ from typing import Any, Generic
 from runtime.sqlite.rows import Rows, stored
 from runtime.sqlite.statements import statements
 from runtime.store import GuardBreach, Held, Moved, NoSuchEntity, Record
-from runtime.tables import Lease, Lifecycle, Transition
+from runtime.tables import Due, Lease, Lifecycle, Transition
+from runtime.world import World
 
 _ANYBODY = Held("", 0)
 Swept = list[tuple[Transition, str]]
 """Edges that were taken because they were due, and the key of each entity."""
-Read = Callable[[str, dict[str, Any]], list[Any]]
+Read = Callable[..., list[Any]]
+"""Runs a statement by its name outside of any transaction."""
 
 
 class Refused(Exception):
@@ -28,9 +30,10 @@ class Refused(Exception):
 class WrongHolder(Exception):
     """What somebody claims of a lease is not so: it is another's, or from an earlier time."""
 
-    def __init__(self, key: str, *, stale: bool) -> None:
+    def __init__(self, key: str, holder: str, *, stale: bool) -> None:
         super().__init__(key)
         self.key = key
+        self.holder = holder
         self.stale = stale
 
 
@@ -38,18 +41,28 @@ class Changes(Generic[Record]):
     """The changes of one kind of entity, each a guarded statement or two."""
 
     def __init__(
-        self, system: str, lifecycle: Lifecycle, record: type[Record], values: Mapping[str, Any]
+        self, system: str, lifecycle: Lifecycle, record: type[Record], values: Mapping[str, Any], world: World
     ) -> None:
         self.statements = statements(system, lifecycle.entity)
         self.rows = Rows(lifecycle, record)
         self.values = {name: value for name, value in values.items() if isinstance(value, (int, float))}
         self._lifecycle = lifecycle
-        self._status = self.rows.names.index(lifecycle.status)
-        self._entering = [
-            edge for edge in lifecycle.edges.values() if lifecycle.lease and edge.target == lifecycle.lease.state
-        ]
-        self._on_access = [edge for edge in lifecycle.edges.values() if edge.due and edge.due.on_access]
-        self._fence = self.rows.names.index(lifecycle.lease.fence) if lifecycle.lease else None
+        self._world = world
+        lease = lifecycle.lease
+        edges = [*lifecycle.edges.values()]
+        self._entering = [edge for edge in edges if lease and edge.target == lease.state]
+        self._on_access = [edge for edge in edges if edge.due and edge.due.on_access]
+        self._key = self.rows.names.index(lifecycle.key)
+        self._fence = self.rows.names.index(lease.fence) if lease else None
+        self._opened = 0
+
+    def open(self) -> None:
+        """Begins the time in which nothing is due yet."""
+        self._opened = self.now()
+
+    def now(self) -> int:
+        """This moment, in microseconds since the epoch."""
+        return self._world.now_ms() * 1000
 
     @property
     def lease(self) -> Lease:
@@ -61,24 +74,30 @@ class Changes(Generic[Record]):
     @property
     def entering(self) -> Transition:
         """The edge by which the lease is taken."""
-        return self._entering[0] if self.lease else self._entering[0]
-
-    @property
-    def has_access_edges(self) -> bool:
-        """Whether something may be due whenever an entity is touched."""
-        return bool(self._on_access)
+        return next(edge for edge in self._entering if edge.target == self.lease.state)
 
     def is_acquirable(self, state: int) -> bool:
         """Whether entities in a state are there to be taken."""
         return any(edge.source == state for edge in self._entering)
 
+    def driver(self, edge: Transition) -> str:
+        """Who takes an edge by the clock, or the one that ends what was tried too often."""
+        for each in self._lifecycle.edges.values():
+            if each.due and (each is edge or (each.gives_up and each.gives_up.transition == edge.name)):
+                return each.due.by
+        return ""
+
     def lease_of(self, record: Record) -> dict[str, object]:
         """A lease for the log, by the names that the record has for it."""
         return {name: getattr(record, name) for name in (self.lease.owner, self.lease.fence)}
 
-    def age_s(self, since: int, now: int) -> float:
-        """Seconds since a time of the listing, whatever its unit is."""
-        return max(0.0, (now - since if since > 10**14 else now / 1000 - since) / (1e6 if since > 10**14 else 1e3))
+    def age_s(self, since: int | None) -> float:
+        """Seconds since a time of the listing."""
+        listed = self._lifecycle.listed_by
+        if since is None or listed is None:
+            return 0.0
+        now = self.now()
+        return max(0.0, (now - since) / 1e6 if self.rows.is_instant(listed) else (now / 1e3 - since) / 1e3)
 
     def create(
         self, connection: sqlite3.Connection, given: Mapping[str, Any], now: int, actor: str
@@ -108,23 +127,36 @@ class Changes(Generic[Record]):
         connection: sqlite3.Connection,
         edge: Transition,
         key: str,
-        now: int,
         actor: str,
         held: Held | None,
         given: Mapping[str, str | None],
     ) -> Moved:
         """Takes an edge by name, whatever a limit says; what of the lease is given must be so."""
-        row = self._take(connection, edge, key, now, actor, held, given, final=None)
+        row = self._take(connection, edge, key, actor, held, given, final=None)
         if row is not None:
             return Moved(True, edge.target)
         return Moved(False, self._why(connection, edge, key, held))
+
+    def try_move(self, connection: sqlite3.Connection, edge: Transition, key: str, actor: str) -> bool:
+        """Whether an edge was taken by an entity, if there is one."""
+        return self._take(connection, edge, key, actor, None, {}, final=None) is not None
+
+    def delete(self, connection: sqlite3.Connection, key: str, expected: int) -> Moved:
+        if expected in self._lifecycle.deletable:
+            given = {"key": key, "expected": self.rows.word[expected]}
+            if connection.execute(self.statements["delete"], given).fetchone():
+                return Moved(True, expected)
+        return Moved(False, self.state(connection, key))
+
+    def purge(self, connection: sqlite3.Connection, older_than_s: float, most: int) -> list[str]:
+        given = {"now": self.now(), "older_than_s": older_than_s, "most": most}
+        return [row[0] for row in connection.execute(self.statements["purge"], given).fetchall()]
 
     def settle(
         self,
         connection: sqlite3.Connection,
         edge: Transition,
         key: str,
-        now: int,
         actor: str,
         held: Held | None,
         given: Mapping[str, str | None],
@@ -135,30 +167,32 @@ class Changes(Generic[Record]):
         end = self._lifecycle.transition(edge.gives_up.transition) if edge.gives_up else None
         if final and end is None:
             raise GuardBreach(f"{edge.name} is never the last try of a {self._lifecycle.entity}")
-        row = self._take(connection, edge, key, now, actor, held, given, final=final)
+        row = self._take(connection, edge, key, actor, held, given, final=final)
         if row is None:
             if end is not None and end.source == edge.source:
-                row = self._take(connection, end, key, now, actor, held, given, final=final)
+                row = self._take(connection, end, key, actor, held, given, final=final)
                 if row is not None:
                     return [end]
             self._why(connection, edge, key, held)
             return []
         if end is not None and end.source == edge.target:
+            now = self.now()
             ended = self._one(connection, f"give_up_{edge.name}", now, key=key, final=final, **_texts(end, given))
             if ended is not None:
                 self._remember(connection, ended, end.source, end.target, actor, now)
                 return [edge, end]
         return [edge]
 
-    def acquire(self, connection: sqlite3.Connection, owner: str, now: int, actor: str) -> Record | None:
+    def acquire(self, connection: sqlite3.Connection, owner: str, actor: str) -> Record | None:
+        now = self.now()
         row = self._one(connection, "acquire", now, owner=stored(owner))
         if row is None:
             return None
         self._remember(connection, row, self.entering.source, self.entering.target, actor, now)
         return self.rows.read(row)
 
-    def renew(self, connection: sqlite3.Connection, key: str, held: Held | None, now: int) -> Record | None:
-        row = self._one(connection, "renew", now, key=key, **_claimed(held))
+    def renew(self, connection: sqlite3.Connection, key: str, held: Held | None) -> Record | None:
+        row = self._one(connection, "renew", self.now(), key=key, **_claimed(held))
         if row is not None:
             return self.rows.read(row)
         self._check_holder(connection, key, held)
@@ -166,35 +200,51 @@ class Changes(Generic[Record]):
 
     # What is due.
 
-    def overdue(self, read: Read, key: str, now: int) -> bool:
-        """Whether something is due for an entity, as far as a reader sees."""
-        given = {**self.values, "key": key, "now": now}
-        return any(read(self.statements[f"is_due_{edge.name}"], given) for edge in self._on_access)
+    def overdue(self, read: Read, key: str) -> bool:
+        """Whether something is due for an entity whenever it is touched, as far as a reader sees."""
+        due = self._in_force(self._on_access)
+        return any(read(f"is_due_{edge.name}", key=key, now=self.now()) for edge in due)
 
-    def sweep(self, connection: sqlite3.Connection, edge: Transition, now: int, most: int) -> Swept:
+    def is_any_due(self, read: Read, edge: Transition) -> bool:
+        """Whether an edge is due for any entity, as far as a reader sees."""
+        return bool(self._in_force([edge]) and read(f"due_{edge.name}", now=self.now(), most=1))
+
+    def sweep(self, connection: sqlite3.Connection, edge: Transition, most: int) -> Swept:
         """Takes an edge for some of the entities for which it is due."""
-        given = {**self.values, "now": now, "most": most}
+        given = {**self.values, "now": self.now(), "most": most}
         keys = [row[0] for row in connection.execute(self.statements[f"due_{edge.name}"], given).fetchall()]
-        return [taken for key in keys for taken in self._drive(connection, edge, key, now)]
+        return [taken for key in keys for taken in self._drive(connection, edge, key)]
 
-    def sweep_on_access(self, connection: sqlite3.Connection, now: int, most: int = 100) -> Swept:
+    def sweep_on_access(self, connection: sqlite3.Connection, most: int = 100) -> Swept:
         """The same for all edges that whoever looks takes first."""
-        return [taken for edge in self._on_access for taken in self.sweep(connection, edge, now, most)]
+        due = self._in_force(self._on_access)
+        return [taken for edge in due for taken in self.sweep(connection, edge, most)]
 
-    def sweep_one(self, connection: sqlite3.Connection, key: str, now: int) -> Swept:
+    def sweep_one(self, connection: sqlite3.Connection, key: str) -> Swept:
         """The same for one entity."""
-        given = {**self.values, "key": key, "now": now}
+        given = {**self.values, "key": key, "now": self.now()}
         due = [
             edge
-            for edge in self._on_access
+            for edge in self._in_force(self._on_access)
             if connection.execute(self.statements[f"is_due_{edge.name}"], given).fetchone()
         ]
-        return [taken for edge in due for taken in self._drive(connection, edge, key, now)]
+        return [taken for edge in due for taken in self._drive(connection, edge, key)]
 
-    def _drive(self, connection: sqlite3.Connection, edge: Transition, key: str, now: int) -> Swept:
-        assert edge.due is not None
-        taken = self.settle(connection, edge, key, now, edge.due.by, None, edge.due.gives)
+    def _drive(self, connection: sqlite3.Connection, edge: Transition, key: str) -> Swept:
+        due: Due | None = edge.due
+        if due is None:
+            return []
+        taken = self.settle(connection, edge, key, due.by, None, due.gives)
         return [(each, key) for each in taken]
+
+    def _in_force(self, edges: list[Transition]) -> list[Transition]:
+        """Those whose grace after the start is over."""
+        since = (self.now() - self._opened) / 1e6
+        return [
+            edge
+            for edge in edges
+            if edge.due and (edge.due.grace is None or since >= self.values[edge.due.grace])
+        ]
 
     # Statements.
 
@@ -203,15 +253,21 @@ class Changes(Generic[Record]):
         connection: sqlite3.Connection,
         edge: Transition,
         key: str,
-        now: int,
         actor: str,
         held: Held | None,
         given: Mapping[str, str | None],
         *,
         final: bool | None,
     ) -> Any:
+        now = self.now()
         row = self._one(
-            connection, f"move_{edge.name}", now, key=key, final=final, **_claimed(held), **_texts(edge, given)
+            connection,
+            f"move_{edge.name}",
+            now,
+            key=key,
+            final=final,
+            **self._claimed(edge, held, given),
+            **_texts(edge, given),
         )
         if row is not None:
             self._remember(connection, row, edge.source, edge.target, actor, now)
@@ -231,9 +287,17 @@ class Changes(Generic[Record]):
         if held is None or getattr(record, self._lifecycle.status) != self.lease.state:
             return
         if held.owner and getattr(record, self.lease.owner) != held.owner:
-            raise WrongHolder(key, stale=False)
+            raise WrongHolder(key, held.owner, stale=False)
         if held.fence and getattr(record, self.lease.fence) != held.fence:
-            raise WrongHolder(key, stale=True)
+            raise WrongHolder(key, held.owner, stale=True)
+
+    def _claimed(
+        self, edge: Transition, held: Held | None, given: Mapping[str, str | None]
+    ) -> dict[str, Any]:
+        """Who is to have the lease where an edge takes it; else what is claimed of it."""
+        if edge in self._entering:
+            return {"owner": stored(given.get("owner")), "fence": None}
+        return _claimed(held)
 
     def _one(self, connection: sqlite3.Connection, name: str, now: int, **given: Any) -> Any:
         return connection.execute(self.statements[name], {**self.values, "now": now, **given}).fetchone()
@@ -252,7 +316,7 @@ class Changes(Generic[Record]):
             connection.execute(
                 self.statements["remember"],
                 {
-                    "key": row[self.rows.names.index(self._lifecycle.key)],
+                    "key": row[self._key],
                     "source": None if source is None else states[source],
                     "target": states[target],
                     "actor": actor,

@@ -23,11 +23,17 @@ class Rows(Generic[Record]):
         self.names = tuple(each.name for each in fields(record))  # type: ignore[arg-type]
         hints = get_type_hints(record)
         self._key = lifecycle.key
-        self.number = {name: number for number, name in lifecycle.states.items()}
+        self.word = lifecycle.in_sqlite.words if lifecycle.in_sqlite else lifecycle.states
+        self.number = {word: number for number, word in self.word.items()}
+        self._hints = hints
         self._reading: list[tuple[int, Convert]] = []
         for place, name in enumerate(self.names):
             if (convert := self._convert(name, hints[name], lifecycle.status)) is not None:
                 self._reading.append((place, convert))
+
+    def is_instant(self, name: str) -> bool:
+        """Whether a field is a time of type timestamp; other times are whole milliseconds."""
+        return datetime in (get_args(self._hints[name]) or (self._hints[name],))
 
     def read(self, row: Sequence[Any]) -> Record:
         """The record of a row."""
@@ -44,10 +50,9 @@ class Rows(Generic[Record]):
     def _convert(self, name: str, hint: Any, status: str) -> Convert | None:
         if name == status:
             return self.number.__getitem__
-        kinds = get_args(hint) or (hint,)
-        if datetime in kinds:
+        if self.is_instant(name):
             return moment
-        return bool if bool in kinds else None
+        return bool if bool in (get_args(hint) or (hint,)) else None
 
 
 def moment(microseconds: int) -> datetime:
