@@ -11,7 +11,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from runtime.call import Channel
 from runtime.metrics import Metrics
-from runtime.store import KeptStore, Store
+from runtime.store import FileStore, KeptStore, Store
 from runtime.tables import Lifecycle, System
 from runtime.world import World
 
@@ -53,7 +53,7 @@ class Wiring:
             return self._world
         if hint is self._system.settings[component]:
             return self._system.settings[component].of(self._values)
-        if get_origin(hint) in (Store, KeptStore):
+        if get_origin(hint) in (Store, KeptStore, FileStore):
             return self._store(component, get_origin(hint), get_args(hint)[0])
         if (service := getattr(hint, "__name__", "")) in self._system.services:
             return self._client(component, service)
@@ -72,7 +72,9 @@ class Wiring:
 
     def _store(self, component: str, kind: Any, record: type[Any]) -> Any:
         lifecycle = self._lifecycle(component)
-        if kind is KeptStore and lifecycle.kept is None:
+        if kind is FileStore and lifecycle.in_sqlite is None:
+            raise WiringError(f"{component} asks for a FileStore of what no file keeps; ask for a Store.")
+        if kind is KeptStore and lifecycle.kept is None and lifecycle.in_sqlite is None:
             raise WiringError(f"{component} asks for a KeptStore of what no server keeps; ask for a Store.")
         return self._store_factory(lifecycle, record)
 

@@ -111,9 +111,7 @@ def _create(entity: RedisEntity) -> Script:
     return Script("create", ".create", row.create.trigger, "create", layout, data)
 
 
-def _change(
-    entity: RedisEntity, script: str, where: str, name: str, edge: Transition | Shift
-) -> Script:
+def _change(entity: RedisEntity, script: str, where: str, name: str, edge: Transition | Shift) -> Script:
     layout, was = Layout(), Reading(entity)
     layout.each_key("hash", entity.kept.hash)
     layout.argument("actor")
@@ -215,7 +213,9 @@ def _claim(entity: RedisEntity, name: str, edge: Transition) -> Script:
         "enum": index.enum,
         "source": edge.from_,
         "part": f"part_{lease.index}" if entity.parted else None,
-        "index": layout.key_table(index.name, index.by_word) if index.enum else layout.key(index.name, index.pattern),
+        "index": layout.key_table(index.name, index.by_word)
+        if index.enum
+        else layout.key(index.name, index.pattern),
         **_holder(entity, layout),
     }
     return Script("claim", f".transitions.{name}", edge.trigger, "claim", layout, data)
@@ -229,7 +229,9 @@ def _holder(entity: RedisEntity, layout: Layout) -> dict[str, Any]:
     if lease.paused:
         found["paused"] = layout.key("paused", lease.paused)
     if lease.holder:
-        other = RedisEntity(entity.spec, lease.holder.entity, entity.spec.lifecycle.entities[lease.holder.entity])
+        other = RedisEntity(
+            entity.spec, lease.holder.entity, entity.spec.lifecycle.entities[lease.holder.entity]
+        )
         layout.key("holder", other.kept.hash)
         booked = entity.kept.indexes[lease.holder.booked].key
         layout.key(f"index_{lease.holder.booked}", booked)
@@ -271,7 +273,9 @@ def _renew(entity: RedisEntity) -> Script:
     for name in ("key", f"believed.{lease.owner}", "fence", "seconds"):
         layout.each_argument(name)
     inside = {name: index for name, index in entity.kept.indexes.items() if index.score == lease.expires}
-    keys = [layout.key(f"index_{name}", index.key) for name, index in inside.items() if lease.state in index.in_]
+    keys = [
+        layout.key(f"index_{name}", index.key) for name, index in inside.items() if lease.state in index.in_
+    ]
     data = {"lease": lease, "keys": keys, "owner": layout.each_arguments[f"believed.{lease.owner}"]}
     return Script("renew", ".lease", "Lets a lease end later; its holder alone may.", "renew", layout, data)
 
@@ -303,9 +307,7 @@ def _trim(entity: RedisEntity) -> Script:
         ended = [state for state in index.in_ if state in entity.row.terminal]
         if key.enum == entity.status:
             words = [entity.word(entity.status, state) for state in ended]
-            expired += [
-                layout.key(f"index_{name}_{word}", key.by_word[word]) for word in words
-            ]
+            expired += [layout.key(f"index_{name}_{word}", key.by_word[word]) for word in words]
         elif key.enum is None and key.text is None and len(ended) == len(index.in_):
             expired.append(layout.key(f"index_{name}", index.key))
     parted = next((name for name, index in kept.indexes.items() if index.parts), None)

@@ -344,7 +344,9 @@ class Change:
     def _takes_away(self) -> Iterator[str]:
         """Whatever somebody else takes from a holder, the holder is told when it asks."""
         lease = self.entity.lease
-        if not (lease and lease.holder and lease.holder.taken and lease.state in self.sources and self.target):
+        if not (
+            lease and lease.holder and lease.holder.taken and lease.state in self.sources and self.target
+        ):
             return
         self.believed(lease.owner)
         taken = self.layout.each_key("taken", lease.holder.taken)

@@ -39,7 +39,11 @@ class Creation(Change):
         index, key = self.entity.kept.indexes[name], self.entity.key_of_index(name)
         inside = self._condition(index, (self.entity.row.initial,), self.now)
         table = self._table(key)
-        return {"table": table, "word": self.now(key.enum).text if key.enum else "1", "inside": inside or "true"}
+        return {
+            "table": table,
+            "word": self.now(key.enum).text if key.enum else "1",
+            "inside": inside or "true",
+        }
 
     def _table(self, key: IndexKey) -> str:
         if key.enum:

@@ -137,7 +137,9 @@ class IndexKey:
     @cached_property
     def enum(self) -> str | None:
         """The enum field in the key."""
-        return next((each for each in self._fields if each in self.entity.fields and self._is_enum(each)), None)
+        return next(
+            (each for each in self._fields if each in self.entity.fields and self._is_enum(each)), None
+        )
 
     @cached_property
     def text(self) -> str | None:

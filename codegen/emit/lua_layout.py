@@ -8,7 +8,29 @@ from dataclasses import dataclass, field
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED = frozenset(
-    "and break do else elseif end false for function if in local nil not or repeat return then true until while".split()
+    [
+        "and",
+        "break",
+        "do",
+        "else",
+        "elseif",
+        "end",
+        "false",
+        "for",
+        "function",
+        "if",
+        "in",
+        "local",
+        "nil",
+        "not",
+        "or",
+        "repeat",
+        "return",
+        "then",
+        "true",
+        "until",
+        "while",
+    ]
 )
 
 
@@ -103,9 +125,7 @@ class Layout:
 
     def each_names(self) -> Iterator[str]:
         """Names for all that comes again for each entity."""
-        singles = {
-            name: f"KEYS[k + {n}]" for n, name in enumerate(self.each_keys, 1) if "." not in name
-        }
+        singles = {name: f"KEYS[k + {n}]" for n, name in enumerate(self.each_keys, 1) if "." not in name}
         arguments = {local: f"ARGV[a + {n}]" for n, local in enumerate(self.each_arguments.values(), 1)}
         found = {**singles, **arguments}
         for names in _chunks([*found], 6):

@@ -91,10 +91,13 @@ def _not_due(entity: RedisEntity, layout: Layout, was: Reading, due: Due) -> Ite
         yield f"way == 'due' and not ({at} and tonumber({at}){after} <= now)", f"EARLY, {status}"
     lease = entity.lease
     if due.holder_in is not None and lease and lease.holder:
-        other = RedisEntity(entity.spec, lease.holder.entity, entity.spec.lifecycle.entities[lease.holder.entity])
+        other = RedisEntity(
+            entity.spec, lease.holder.entity, entity.spec.lifecycle.entities[lease.holder.entity]
+        )
         layout.each_argument(f"believed.{lease.owner}")
         key = layout.each_key("holder", other.kept.hash.replace(f"{{{other.key}}}", f"{{{lease.owner}}}"))
         state = f"redis.call('HGET', {key}, {quoted(other.status)})"
-        yield f"way == 'holder' and ({state} or {other.state(due.holder_in)}) ~= {other.state(due.holder_in)}", (
-            f"EARLY, {status}"
+        yield (
+            f"way == 'holder' and ({state} or {other.state(due.holder_in)}) ~= {other.state(due.holder_in)}",
+            (f"EARLY, {status}"),
         )

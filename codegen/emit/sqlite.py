@@ -16,9 +16,7 @@ MIGRATIONS = "spec/migrations/{system}/sqlite"
 def entities(spec: Spec) -> dict[str, SqliteEntity]:
     """The entities that a file keeps."""
     return {
-        name: SqliteEntity(spec, name, row)
-        for name, row in spec.lifecycle.entities.items()
-        if row.in_sqlite
+        name: SqliteEntity(spec, name, row) for name, row in spec.lifecycle.entities.items() if row.in_sqlite
     }
 
 

@@ -90,7 +90,8 @@ class SqliteEntity:
         """Where edges lead, by the state that they leave."""
         found: dict[str, list[str]] = {}
         for edge in self.transitions.values():
-            found.setdefault(edge.from_, []).append(edge.to)
+            if edge.to not in found.setdefault(edge.from_, []):
+                found[edge.from_].append(edge.to)
         return found
 
     @cached_property
@@ -137,7 +138,9 @@ class SqliteEntity:
     def filters(self) -> list[Column]:
         """Columns that a listing may ask to be equal to something."""
         ruled_out = {self.key, self.status}
-        return [each for each in self.columns if each.type in ("TEXT", "INTEGER") and each.name not in ruled_out]
+        return [
+            each for each in self.columns if each.type in ("TEXT", "INTEGER") and each.name not in ruled_out
+        ]
 
     @cached_property
     def indexes(self) -> dict[str, tuple[str, str]]:
@@ -295,7 +298,10 @@ class SqliteEntity:
         check = f"{name} >= 0" if row.type.startswith("uint") else None
         default = None
         if name == self.status:
-            default, check = self.word(self.row.initial), f"{name} IN ({', '.join(map(self.word, self.states))})"
+            default, check = (
+                self.word(self.row.initial),
+                f"{name} IN ({', '.join(map(self.word, self.states))})",
+            )
         elif not row.optional and name in self.guarded:
             default = EMPTY[self.type_of(name)]
         return Column(name, self.type_of(name), row.optional, default, check)

@@ -99,7 +99,9 @@ class KeptInSqlite(Part):
     store: Literal["sqlite"]
     path: UpperName = Field(description="The variable that says where the file is.")
     table: LowerName
-    history: LowerName | None = Field(default=None, description="The table of all transitions, if one is kept.")
+    history: LowerName | None = Field(
+        default=None, description="The table of all transitions, if one is kept."
+    )
     unique: tuple[LowerName, ...] = Field(default=(), description="Record fields that no two entities share.")
 
 

@@ -101,7 +101,9 @@ def _out_of_bounds(row: Variable, value: float) -> tuple[str, str] | None:
     if row.clamp:
         bounds.append(("clamp.min", row.clamp.min, "clamp.max", row.clamp.max))
     if row.type == "port":
-        bounds.append(("the lowest port", 1 if row.min is None else row.min, "the highest port", _HIGHEST_PORT))
+        bounds.append(
+            ("the lowest port", 1 if row.min is None else row.min, "the highest port", _HIGHEST_PORT)
+        )
     for low_name, low, high_name, high in bounds:
         if low is not None and high is not None and low > high:
             continue

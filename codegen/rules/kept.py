@@ -82,9 +82,7 @@ def _has_store(spec: Spec, entity: Entity, actor: str) -> bool:
         spec.methods[ref].component for who, ref in spec.permissions if who == actor and ref in spec.methods
     }
     return actor in holders(entity) or (
-        entity.kept_in is not None
-        and entity.in_postgres is None
-        and not called.isdisjoint(holders(entity))
+        entity.kept_in is not None and entity.in_postgres is None and not called.isdisjoint(holders(entity))
     )
 
 

@@ -177,7 +177,9 @@ class Changes(Generic[Record]):
             return []
         if end is not None and end.source == edge.target:
             now = self.now()
-            ended = self._one(connection, f"give_up_{edge.name}", now, key=key, final=final, **_texts(end, given))
+            ended = self._one(
+                connection, f"give_up_{edge.name}", now, key=key, final=final, **_texts(end, given)
+            )
             if ended is not None:
                 self._remember(connection, ended, end.source, end.target, actor, now)
                 return [edge, end]

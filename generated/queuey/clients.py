@@ -1,0 +1,95 @@
+"""Typed clients of the services of queuey. A client and a handler have the same protocol.
+
+Generated from spec/queuey (sha256:8abba291741fe4d4). Do not edit; run `nox -s generate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from generated.queuey import methods
+from generated.queuey.messages import (
+    CancelJobRequest,
+    ClaimJobRequest,
+    CompleteJobRequest,
+    CountJobsRequest,
+    CountJobsResponse,
+    CreateJobRequest,
+    GetJobRequest,
+    GetReportRequest,
+    Job,
+    ListJobsRequest,
+    ListJobsResponse,
+    ReleaseJobRequest,
+    Report,
+    RetryJobRequest,
+    TickleJobRequest,
+)
+from runtime.call import Call, Channel
+
+
+class QueueServiceClient:
+    """Hands out jobs and keeps what became of them. It never runs one and never reads an address."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._create_job = channel.bind(methods.QUEUE_SERVICE_CREATE_JOB, CreateJobRequest, Job)
+        self._get_job = channel.bind(methods.QUEUE_SERVICE_GET_JOB, GetJobRequest, Job)
+        self._list_jobs = channel.bind(methods.QUEUE_SERVICE_LIST_JOBS, ListJobsRequest, ListJobsResponse)
+        self._count_jobs = channel.bind(methods.QUEUE_SERVICE_COUNT_JOBS, CountJobsRequest, CountJobsResponse)
+        self._claim_job = channel.bind(methods.QUEUE_SERVICE_CLAIM_JOB, ClaimJobRequest, Job)
+        self._tickle_job = channel.bind(methods.QUEUE_SERVICE_TICKLE_JOB, TickleJobRequest, Job)
+        self._complete_job = channel.bind(methods.QUEUE_SERVICE_COMPLETE_JOB, CompleteJobRequest, Job)
+        self._release_job = channel.bind(methods.QUEUE_SERVICE_RELEASE_JOB, ReleaseJobRequest, Job)
+        self._cancel_job = channel.bind(methods.QUEUE_SERVICE_CANCEL_JOB, CancelJobRequest, Job)
+        self._retry_job = channel.bind(methods.QUEUE_SERVICE_RETRY_JOB, RetryJobRequest, Job)
+        self._get_report = channel.bind(methods.QUEUE_SERVICE_GET_REPORT, GetReportRequest, Report)
+
+    async def create_job(self, request: CreateJobRequest, call: Call) -> Job:
+        """Wants a binary to be run."""
+        return await self._create_job(request, call)
+
+    async def get_job(self, request: GetJobRequest, call: Call) -> Job:
+        """Shows one job, at once or when it has ended."""
+        return await self._get_job(request, call)
+
+    async def list_jobs(self, request: ListJobsRequest, call: Call) -> ListJobsResponse:
+        """Shows jobs, newest first."""
+        return await self._list_jobs(request, call)
+
+    async def count_jobs(self, request: CountJobsRequest, call: Call) -> CountJobsResponse:
+        """Says how many jobs there are in each status."""
+        return await self._count_jobs(request, call)
+
+    async def claim_job(self, request: ClaimJobRequest, call: Call) -> Job:
+        """Takes the oldest job that waits. An empty answer means that there is none."""
+        return await self._claim_job(request, call)
+
+    async def tickle_job(self, request: TickleJobRequest, call: Call) -> Job:
+        """Says that a job is still being worked on."""
+        return await self._tickle_job(request, call)
+
+    async def complete_job(self, request: CompleteJobRequest, call: Call) -> Job:
+        """Says how a job ended."""
+        return await self._complete_job(request, call)
+
+    async def release_job(self, request: ReleaseJobRequest, call: Call) -> Job:
+        """Gives a job back that its runner cannot finish. It counts as abandoned."""
+        return await self._release_job(request, call)
+
+    async def cancel_job(self, request: CancelJobRequest, call: Call) -> Job:
+        """Ends a job that nobody wants any more. It counts as failed."""
+        return await self._cancel_job(request, call)
+
+    async def retry_job(self, request: RetryJobRequest, call: Call) -> Job:
+        """Wants what a failed job wanted once more, as a new job."""
+        return await self._retry_job(request, call)
+
+    async def get_report(self, request: GetReportRequest, call: Call) -> Report:
+        """Shows what is known of a run beside its output."""
+        return await self._get_report(request, call)
+
+
+CLIENTS: Final[Mapping[str, type[Any]]] = {
+    "QueueService": QueueServiceClient,
+}

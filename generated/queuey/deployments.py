@@ -1,0 +1,54 @@
+"""The deployments of queuey: which node hosts what, and how it is started, found and checked.
+
+Generated from spec/queuey (sha256:8abba291741fe4d4). Do not edit; run `nox -s generate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from runtime.tables import Deployment, Healthcheck, Listener, Node
+
+LOCAL: Final = Deployment(
+    name="local",
+    in_process=False,
+    ingress=("queue",),
+    nodes={
+        "queue": Node(
+            name="queue",
+            hosts=("queue",),
+            serves=("QueueService",),
+            variables=(
+                "LOG_LEVEL",
+                "HOST",
+                "PORT",
+                "GRPC_PORT",
+                "DB_PATH",
+                "ABANDONED_AGE",
+                "MAX_ATTEMPTS",
+                "SWEEP_INTERVAL",
+                "STARTUP_GRACE",
+                "MAX_BODY_BYTES",
+                "REQUIRE_RUNNER_ID",
+                "MDNS_ENABLED",
+                "TLS_CERT_FILE",
+                "TLS_KEY_FILE",
+                "TLS_CA_FILE",
+                "ACCEPTED_TOKENS",
+            ),
+            command="python -m runtime.serve queuey.local.queue",
+            healthcheck=Healthcheck("http", "127.0.0.1:${PORT}/readyz", 1000),
+            bind_host="127.0.0.1",
+            port_variable="GRPC_PORT",
+            anonymous="anyone",
+            http=Listener("127.0.0.1", "PORT", anonymous="anyone"),
+        ),
+    },
+)
+"""A queue, a store and a runner that finds both by itself. Whoever can reach them may call them, unless
+there are tokens."""
+
+DEPLOYMENTS: Final[Mapping[str, Deployment]] = {
+    "local": LOCAL,
+}
