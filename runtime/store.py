@@ -169,10 +169,8 @@ class KeptStore(Store[Record], Protocol[Record]):
 class FileStore(KeptStore[Record], Protocol[Record]):
     """Entities in a file that one process owns. What is not said of a lease is not compared."""
 
-    async def move(
-        self, key: str, source: int, target: int, call: Call, *, held: Held | None = None, **given: str | None
-    ) -> Moved:
-        """Moves an entity if it is in `source`.
+    async def leave(self, key: str, target: int, held: Held, call: Call, **given: str | None) -> Moved:
+        """Leaves the leased state.
 
         Raises the condition of role lease_lost where the lease is another's, and lease_stale where it is from
         an earlier time.
@@ -184,7 +182,7 @@ class FileStore(KeptStore[Record], Protocol[Record]):
         ...
 
     async def extend(self, key: str, held: Held) -> Record | None:
-        """Makes a lease longer; None where nobody has it. Raises as `move` does."""
+        """Makes a lease longer; None where nobody has it. Raises as `leave` does."""
         ...
 
     async def counts(self) -> dict[int, int]:

@@ -67,7 +67,8 @@ class Stores:
 
     async def problem(self) -> str | None:
         """The first thing that is wrong with any of them."""
-        for store in (*self._kept.values(), *self._in_files.values()):
+        kept: list[PostgresStore[Any] | SqliteStore[Any]] = [*self._kept.values(), *self._in_files.values()]
+        for store in kept:
             if (problem := await store.problem()) is not None:
                 return problem
         return None

@@ -248,7 +248,8 @@ class Lease:
 
     state: int
     owner: str
-    expires: str | None
+    expires: str
+    """Empty where the lease goes by `renewed`."""
     fence: str
     seconds: str
     """A variable, or a field of the record where it is in lower case."""
@@ -381,7 +382,7 @@ class Lifecycle:
     deleters: frozenset[str]
     edges: Mapping[tuple[int, int], Transition]
     given_up: tuple[Transition, ...] = ()
-    """Edges that lead where another leads and are only taken in the place of one that failed too often."""
+    """Edges that lead where another leads; they are taken in the place of one that failed too often."""
     holders: frozenset[str] = frozenset()
     """Every component that applies its transitions."""
     record: type[Any] | None = None

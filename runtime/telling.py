@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from runtime import log as events
 from runtime.call import Call
 from runtime.metrics import Metrics
@@ -9,7 +12,7 @@ from runtime.tables import Lifecycle
 
 
 class Telling:
-    """What the world outside learns of changes. What an entity carries, or failed with, is not for the log."""
+    """What the world outside learns of changes. What an entity carries or failed with is not for the log."""
 
     def __init__(self, lifecycle: Lifecycle, metrics: Metrics) -> None:
         self._lifecycle = lifecycle
@@ -23,8 +26,8 @@ class Telling:
         source: int | None,
         target: int | None,
         *,
-        actor: str | None = None,
-        **known: object,
+        actor: str = "",
+        known: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
         """A change that was made; the actor is the caller unless another is named."""
         lifecycle = self._lifecycle
@@ -38,7 +41,7 @@ class Telling:
                 "to_status": None if target is None else lifecycle.states[target],
                 **known,
             }
-            if actor is not None:
+            if actor:
                 told["actor"] = actor
             call.tell(events.TRANSITION, f"{lifecycle.entity} {name}", **told)
 

@@ -158,7 +158,11 @@ def _field_checks(spec: Spec, name: str, row: MessageField) -> FieldChecks:
     for other, wanted in row.rules.required_when.items():
         when = f'message.{other} == {wanted} and not message.HasField("{name}")'
         found.tests.append(Test(when, f"must be given where {other} is {wanted}"))
-    found.settles += _settles(spec, row, value)
+    settles = [*_settles(spec, row, value)]
+    if row.optional and settles:
+        lines = "\n".join(settles).replace("\n", "\n    ")
+        settles = [f'if message.HasField("{name}"):\n    {lines}']
+    found.settles += settles
     if inner in spec.messages:
         found.nested, found.nested_kind = inner, kind
     return found

@@ -236,11 +236,11 @@ class SqliteEntity:
             raise ValueError(f"{self.name} has no lease")
         if lease.renewed:
             return lease.renewed, self.moment(lease.renewed)
-        return lease.expires or "", self._lease_end()
+        return lease.expires, self._lease_end()
 
     def _lease_end(self) -> str:
         lease = self.row.lease
-        expires, seconds = (lease.expires or "", lease.seconds) if lease else ("", "")
+        expires, seconds = (lease.expires, lease.seconds) if lease else ("", "")
         length = self.variable(seconds) if seconds.isupper() else seconds
         return f"{self.moment(expires)} + CAST({length} * {self.unit(expires)} AS INTEGER)"
 

@@ -142,7 +142,7 @@ class Lease(Part):
 
     state: UpperName
     owner: LowerName = Field(description="Record field with the holder's name.")
-    expires: LowerName | None = Field(default=None, description="Record time at which it ends.")
+    expires: LowerName = Field(default="", description="Record time at which it ends.")
     renewed: LowerName | None = Field(
         default=None,
         description="Record time that the holder moves on instead; the lease ends so many seconds after it.",

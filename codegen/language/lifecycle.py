@@ -209,7 +209,7 @@ class Entity(Part):
 
     @property
     def given_up(self) -> list[str]:
-        """Edges that lead where another leads and are only taken in the place of one that failed too often."""
+        """Edges that lead where another leads; they are taken in the place of one that failed too often."""
         ends = {edge.gives_up.with_ for edge in self.transitions.values() if edge.gives_up}
         pairs = [(edge.from_, edge.to) for name, edge in self.transitions.items() if name not in ends]
         return [name for name in self.transitions if name in ends and self._pair(name) in pairs]

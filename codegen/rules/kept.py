@@ -101,16 +101,17 @@ def bad_server(spec: Spec) -> Iterator[Finding]:
             continue
         # A server is found by its URL, a file by its path.
         word, what = ("path", "file") if entity.in_sqlite else ("url", "server")
+        kind = "data_path" if entity.in_sqlite else "url"
         variable = str(getattr(kept, word))
         place, row = spec.place("lifecycle", "entities", name, "kept_in", word), variables.get(variable)
         if row is None:
-            known = [other for other, found in variables.items() if found.type == word]
+            known = [other for other, found in variables.items() if found.type == kind]
             yield from unknown(spec, place, f"The {what} of a {name} is at", variable, known)
             continue
         deaf = [each for each in holders(entity) if row.read_by != "everyone" and each not in row.read_by]
-        if row.type != word:
+        if row.type != kind:
             message = f"The {what} of a {name} is at {variable}, which is of type {row.type}."
-            yield Finding(place, message, f"Name a variable of type {word}.")
+            yield Finding(place, message, f"Name a variable of type {kind}.")
         elif deaf:
             message = f"The {what} of a {name} is at {variable}, which {listed(deaf)} does not read."
             yield Finding(place, message, f"Add it to 'read_by' of {variable} in environment.yaml.")

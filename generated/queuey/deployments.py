@@ -1,6 +1,6 @@
 """The deployments of queuey: which node hosts what, and how it is started, found and checked.
 
-Generated from spec/queuey (sha256:8abba291741fe4d4). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:36b13013be841f35). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

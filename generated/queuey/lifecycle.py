@@ -1,6 +1,6 @@
 """The lifecycle of queuey: which edges there are and who may drive each.
 
-Generated from spec/queuey (sha256:8abba291741fe4d4). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:36b13013be841f35). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ JOB: Final = Lifecycle(
     lease=Lease(
         state=ACTIVE,
         owner="runner_id",
-        expires=None,
+        expires="",
         fence="run_attempts",
         seconds="ABANDONED_AGE",
         oldest_by="created_at",

@@ -1,6 +1,6 @@
 """What requests are refused, and how the others are put in order before a handler sees them.
 
-Generated from spec/queuey (sha256:8abba291741fe4d4). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:36b13013be841f35). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -165,7 +165,8 @@ def check_complete_job_request(message: CompleteJobRequest, at: str = "") -> lis
 def settle_complete_job_request(message: CompleteJobRequest) -> None:
     """Defaults, clamps and cuts of CompleteJobRequest in types.yaml."""
     message.job_id = message.job_id.upper()
-    message.reason = cut(message.reason, 2000)
+    if message.HasField("reason"):
+        message.reason = cut(message.reason, 2000)
 
 
 def check_release_job_request(message: ReleaseJobRequest, at: str = "") -> list[Violation]:

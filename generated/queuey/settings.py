@@ -1,6 +1,6 @@
 """The environment of queuey: its variables, and the settings that each component takes from them.
 
-Generated from spec/queuey (sha256:8abba291741fe4d4). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:36b13013be841f35). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ VARIABLES: Final[Mapping[str, Variable]] = {
     ),
     "DB_PATH": Variable(
         name="DB_PATH",
-        type="path",
+        type="data_path",
         meaning="The database file.",
         default="queuey.db",
     ),

@@ -1,6 +1,6 @@
 """Everything the engine has to know of queuey.
 
-Generated from spec/queuey (sha256:8abba291741fe4d4). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:36b13013be841f35). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tables import JsonStyle, System
 
 SYSTEM: Final = System(
     name="queuey",
-    digest="8abba291741fe4d4abe6de1528e77a93d9d0cfa39561405e26153022e2da3112",
+    digest="36b13013be841f353c7b4219284c01e131c410d416af4b0a0f31931b1af2abc7",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

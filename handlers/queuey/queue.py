@@ -112,7 +112,7 @@ class Queue:
             "reason": _given(request, "reason"),
         }
         try:
-            moved = await self._jobs.move(request.job_id, ACTIVE, request.status, call, held=held, **outcome)
+            moved = await self._jobs.leave(request.job_id, request.status, held, call, **outcome)
         except NoSuchEntity:
             raise errors.JobNotFound(job_id=request.job_id) from None
         record = await self._existing(request.job_id)

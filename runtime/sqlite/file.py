@@ -1,7 +1,7 @@
 """A database in one file, which one process owns: a thread that writes, and a connection that reads.
 
-Whoever wants to write hands over what is to be done. What waits at the same moment is done in one transaction,
-and nobody is answered before that is on the disk.
+Whoever wants to write hands over what is to be done. What waits at the same moment is done in one
+transaction, and nobody is answered before that is on the disk.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 def _locked(path: Path) -> BinaryIO:
     """Holds a lock file as long as it is open; the system gives it back even if the process is killed."""
-    lock = open(path, "a+b")
+    lock = path.open("a+b")
     try:
         if os.name == "nt":
             import msvcrt

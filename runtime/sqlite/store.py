@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
@@ -145,17 +146,23 @@ class SqliteStore(Generic[Record]):
 
     # Moving.
 
-    async def move(
-        self, key: str, source: int, target: int, call: Call, *, held: Held | None = None, **given: str | None
+    async def move(self, key: str, source: int, target: int, call: Call, **given: str) -> Moved:
+        return await self._move(key, self._edge(source, target, call), None, call, given)
+
+    async def leave(self, key: str, target: int, held: Held, call: Call, **given: str | None) -> Moved:
+        edge = self._edge(self._changes.lease.state, target, call)
+        return await self._move(key, edge, held, call, given)
+
+    async def _move(
+        self, key: str, edge: Transition, held: Held | None, call: Call, given: Mapping[str, str | None]
     ) -> Moved:
-        edge = self._edge(source, target, call)
         moved = await self._accessed(
             key, lambda connection: self._changes.move(connection, edge, key, call.caller, held, given)
         )
         if moved.applied:
-            self._told(call, edge.name, key, source, target)
+            self._told(call, edge.name, key, edge.source, edge.target)
         else:
-            self._telling.ignored(call, key, source, target, moved.state)
+            self._telling.ignored(call, key, edge.source, edge.target, moved.state)
         return moved
 
     async def move_all(self, keys: Sequence[str], source: int, target: int, call: Call) -> int:
@@ -170,7 +177,7 @@ class SqliteStore(Generic[Record]):
         return len(moved)
 
     async def follow(self, key: str, path: Sequence[int], call: Call, **given: str | None) -> Moved:
-        edges = [self._edge(source, target, call) for source, target in zip(path, path[1:], strict=False)]
+        edges = [self._edge(source, target, call) for source, target in pairwise(path)]
 
         def follow(connection: sqlite3.Connection) -> Moved:
             for edge in edges:
@@ -291,7 +298,7 @@ class SqliteStore(Generic[Record]):
 
     async def problem(self) -> str | None:
         try:
-            await self._file.write(lambda connection: None)
+            await self._file.write(lambda _: None)
         except Unavailable as error:
             return f"the database file cannot be written: {error}"
         return None
@@ -356,17 +363,15 @@ class SqliteStore(Generic[Record]):
     def _told(
         self, call: Call, name: str, key: str, source: int | None, target: int | None, **known: object
     ) -> None:
-        self._telling.applied(call, name, key, source, target, **known)
+        self._telling.applied(call, name, key, source, target, known=known)
         self._news.tell(acquirable=target is not None and self._changes.is_acquirable(target))
 
     def _tell_swept(self, swept: Swept, call: Call | None) -> None:
         for edge, key in swept:
-            if edge.due is not None or call is not None or self._log is not None:
-                driver = self._changes.driver(edge)
-                log = call.log if call is not None else self._log
-                if log is not None:
-                    quiet = call or Call(world=self._world, log=log, caller=driver)
-                    self._telling.applied(quiet, edge.name, key, edge.source, edge.target, actor=driver)
+            driver = self._changes.driver(edge)
+            if (log := call.log if call is not None else self._log) is not None:
+                acting = call or Call(world=self._world, log=log, caller=driver)
+                self._telling.applied(acting, edge.name, key, edge.source, edge.target, actor=driver)
             self._news.tell(acquirable=self._changes.is_acquirable(edge.target))
 
     def _edge(self, source: int, target: int, call: Call) -> Transition:
