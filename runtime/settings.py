@@ -93,6 +93,11 @@ def _breaches(rule: VariableRule, values: Mapping[str, Any]) -> Iterable[str]:
         )
 
 
+def host_in(host: str, values: Mapping[str, Any]) -> str:
+    """An address to listen on; `${NAME}` is what a variable says."""
+    return str(values[host[2:-1]]) if host.startswith("${") else host
+
+
 def _text(_variable: Variable, text: str) -> str:
     return text
 

@@ -412,6 +412,8 @@ class Principal:
 
     name: str
     proofs: frozenset[str]
+    without_tokens: bool = False
+    """Whether it is let in without proof only where no tokens are accepted."""
 
     @property
     def anonymous(self) -> bool:
@@ -466,10 +468,20 @@ class Healthcheck:
 
 
 @dataclass(frozen=True, slots=True)
+class Announced:
+    """How a node is found on its network, and the variable that says whether it is."""
+
+    service: str
+    alias: str | None
+    variable: str
+
+
+@dataclass(frozen=True, slots=True)
 class Listener:
     """Where a node takes HTTP requests, and who calls there without proof."""
 
     host: str
+    """An address, or `${NAME}` for the variable that has it."""
     port_variable: str
     anonymous: str | None = None
 
@@ -490,6 +502,7 @@ class Node:
     anonymous: str | None = None
     """Who calls over gRPC without proof."""
     http: Listener | None = None
+    announced: Announced | None = None
     upstreams: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, str] = field(default_factory=dict)
 

@@ -1,6 +1,6 @@
 """Who may call what in queuey. What is not here is denied.
 
-Generated from spec/queuey (sha256:36b13013be841f35). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:aae65c91f93c4e6a). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ PRINCIPALS: Final[Mapping[str, Principal]] = Frozen(
     {
         "client": Principal("client", frozenset(("token", "certificate"))),
         "runner": Principal("runner", frozenset(("token", "certificate"))),
-        "anyone": Principal("anyone", frozenset(("anonymous",))),
+        "anyone": Principal("anyone", frozenset(("anonymous",)), without_tokens=True),
         "queue": Principal("queue", frozenset(("token", "certificate"))),
     }
 )

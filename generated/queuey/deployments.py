@@ -1,6 +1,6 @@
 """The deployments of queuey: which node hosts what, and how it is started, found and checked.
 
-Generated from spec/queuey (sha256:36b13013be841f35). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:aae65c91f93c4e6a). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from runtime.tables import Deployment, Healthcheck, Listener, Node
+from runtime.tables import Announced, Deployment, Healthcheck, Listener, Node
 
 LOCAL: Final = Deployment(
     name="local",
@@ -39,10 +39,10 @@ LOCAL: Final = Deployment(
             ),
             command="python -m runtime.serve queuey.local.queue",
             healthcheck=Healthcheck("http", "127.0.0.1:${PORT}/readyz", 1000),
-            bind_host="127.0.0.1",
+            bind_host="${HOST}",
             port_variable="GRPC_PORT",
-            anonymous="anyone",
-            http=Listener("127.0.0.1", "PORT", anonymous="anyone"),
+            http=Listener("${HOST}", "PORT"),
+            announced=Announced("_serval:queue._tcp.local.", "_serval-queue._tcp.local.", "MDNS_ENABLED"),
         ),
     },
 )

@@ -1,6 +1,6 @@
 """Messages and enums of queuey, whichever proto file defines them.
 
-Generated from spec/queuey (sha256:36b13013be841f35). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:aae65c91f93c4e6a). Do not edit; run `nox -s generate`.
 """
 
 from generated.queuey_internal_pb2 import (

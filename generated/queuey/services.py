@@ -1,6 +1,6 @@
 """The services of queuey as protocols: a handler implements one, a typed client has its shape.
 
-Generated from spec/queuey (sha256:36b13013be841f35). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:aae65c91f93c4e6a). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Everything the engine has to know of queuey.
 
-Generated from spec/queuey (sha256:36b13013be841f35). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:aae65c91f93c4e6a). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tables import JsonStyle, System
 
 SYSTEM: Final = System(
     name="queuey",
-    digest="36b13013be841f353c7b4219284c01e131c410d416af4b0a0f31931b1af2abc7",
+    digest="aae65c91f93c4e6a59c9cc81e494719ca9388bd8ff64849419927db7785d56c8",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

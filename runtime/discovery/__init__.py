@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from runtime.discovery.announcer import Announcer
+from runtime.discovery.announcer import Announcer, offers_of
 from runtime.discovery.browser import find, find_one
 from runtime.discovery.records import Offer
 
-__all__ = ["Announcer", "Offer", "find", "find_one"]
+__all__ = ["Announcer", "Offer", "find", "find_one", "offers_of"]

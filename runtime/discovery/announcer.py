@@ -6,12 +6,13 @@ Nothing that goes wrong here stops a node: it can be reached without having been
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from zeroconf import DNSIncoming
+from zeroconf._protocol.incoming import DNSIncoming
 
 from runtime.discovery.records import Offer, response
 from runtime.discovery.sockets import GROUP, PORT, is_loopback, joined, local_addresses
@@ -98,7 +99,19 @@ class _Responder(asyncio.DatagramProtocol):
                 self._transport.sendto(packet, addr if directly else (GROUP, PORT))
 
 
-def instance_name(pid: int) -> str:
-    """A name that no other process on the network has: the host's and the number of the process."""
-    host = socket.gethostname().partition(".")[0] or "host"
-    return f"{host[:40]}-{pid}"
+def offers_of(service: str, alias: str | None, host: str, ports: Mapping[str, int | None]) -> list[Offer]:
+    """What a node offers at a host, under one name or two; the instance is named by host and process."""
+    instance = f"{(socket.gethostname().partition('.')[0] or 'host')[:40]}-{os.getpid()}"
+    known = {name: str(port) for name, port in ports.items() if port is not None}
+    address = _reachable(host)
+    port = int(known.get("http_port") or known.get("grpc_port") or 0)
+    return [Offer(each, instance, address, port, known) for each in (service, alias) if each]
+
+
+def _reachable(host: str) -> str:
+    """The address that others use: one of the network where the node listens everywhere."""
+    if host == "localhost":
+        return "127.0.0.1"
+    if host != "0.0.0.0":
+        return host
+    return next((each for each in local_addresses() if not is_loopback(each)), "127.0.0.1")

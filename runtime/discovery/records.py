@@ -10,16 +10,9 @@ import socket
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from zeroconf import (
-    DNSAddress,
-    DNSIncoming,
-    DNSOutgoing,
-    DNSPointer,
-    DNSQuestion,
-    DNSRecord,
-    DNSService,
-    DNSText,
-)
+from zeroconf._dns import DNSAddress, DNSPointer, DNSQuestion, DNSRecord, DNSService, DNSText
+from zeroconf._protocol.incoming import DNSIncoming
+from zeroconf._protocol.outgoing import DNSOutgoing
 
 PTR, TXT, A, SRV, ANY = 12, 16, 1, 33, 255
 _IN, _UNIQUE = 1, 0x8001
