@@ -18,6 +18,7 @@ _SECTIONS = {
     "E6": "`environment.yaml`",
     "E7": "`deployments.yaml`",
     "E8": "`system.yaml`, and several specs together",
+    "E85": "`metrics.yaml`",
     "E9": "Change records and accepted forms",
 }
 _INTRODUCTION = """\
@@ -33,11 +34,16 @@ and, where there is one, a way out. The examples below are shortened: `…` stan
 def catalogue() -> str:
     """The text of docs/errors.md: every code, what it means, and both sides of it."""
     parts = [_INTRODUCTION]
+    every: list[Rule | Complaint] = sorted([*RULES, *ACROSS, *COMPLAINTS], key=lambda rule: rule.code)
     for prefix, title in _SECTIONS.items():
-        every: list[Rule | Complaint] = [*RULES, *ACROSS, *COMPLAINTS]
-        rules = sorted((rule for rule in every if rule.code.startswith(prefix)), key=lambda rule: rule.code)
+        rules = [rule for rule in every if _section(rule.code) == prefix]
         parts += [f"## {title}\n", *(_entry(rule) for rule in rules)]
     return "\n".join(parts)
+
+
+def _section(code: str) -> str:
+    """The section of a code: that of the longest beginning."""
+    return max((prefix for prefix in _SECTIONS if code.startswith(prefix)), key=len)
 
 
 def _entry(rule: Rule | Complaint) -> str:

@@ -7,9 +7,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from codegen.emit.history import histories, history_schema
+from codegen.emit.history import steps as history_steps
 from codegen.emit.kept_entity import Column, KeptEntity
 from codegen.emit.records import in_postgres
-from codegen.emit.sql import MIGRATIONS, entity_schema, guards
+from codegen.emit.sql import MIGRATIONS, entity_schema, guards, table_schema, with_tables
 from codegen.spec import Spec
 
 _LEADS_TO = re.compile(r"^-- Leads to the schema sha256:([0-9a-f]{16})\b", re.MULTILINE)
@@ -32,14 +34,14 @@ def write_next(root: Path, old: Spec | None, new: Spec, title: str) -> Path | No
     """Writes the next migration of a system if it needs one; raises NotDerivable if a person must."""
     folder = root / MIGRATIONS / new.name
     known = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
-    if not in_postgres(new) and not (old and in_postgres(old)):
+    if not with_tables(new) and not (old and with_tables(old)):
         return None
     digest = schema_digest(new)
     if known and digest in _LEADS_TO.findall(known[-1].read_text(encoding="utf-8")):
         return None
     if not known or old is None:
         path = folder / "0001_initial.sql"
-        steps = [entity_schema(new, name) for name in in_postgres(new)]
+        steps = [table_schema(new, name) for name in with_tables(new)]
     else:
         slug = _SLUG.sub("_", title.lower()).strip("_") or "change"
         path = folder / f"{int(known[-1].name[:4]) + 1:04}_{slug}.sql"
@@ -56,7 +58,7 @@ def write_next(root: Path, old: Spec | None, new: Spec, title: str) -> Path | No
 
 def schema_digest(spec: Spec) -> str:
     """Tells schemas apart; a change of the spec that the database does not see leaves it as it is."""
-    lines = "\n".join(entity_schema(spec, name) for name in sorted(in_postgres(spec))).splitlines()
+    lines = "\n".join(table_schema(spec, name) for name in sorted(with_tables(spec))).splitlines()
     text = "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("--"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -65,6 +67,9 @@ def difference(old: Spec, new: Spec) -> tuple[list[str], list[str]]:
     """The steps from one schema to another, and what no rule can decide."""
     steps: list[str] = []
     problems: list[str] = []
+    found, undecided = _histories(old, new)
+    steps += found
+    problems += undecided
     before, after = in_postgres(old), in_postgres(new)
     for name in before.keys() - after.keys():
         problems.append(f"{name} is kept no longer: say what becomes of its rows.")
@@ -77,6 +82,22 @@ def difference(old: Spec, new: Spec) -> tuple[list[str], list[str]]:
         problems += found or [*_undecidable(was, will_be)]
         if not found:
             steps += _steps(was, will_be, old, new)
+    return steps, problems
+
+
+def _histories(old: Spec, new: Spec) -> tuple[list[str], list[str]]:
+    steps: list[str] = []
+    before, after = histories(old), histories(new)
+    problems = [
+        f"{name} has no history any more: say what becomes of its rows."
+        for name in before.keys() - after.keys()
+    ]
+    for name, will_be in after.items():
+        found, undecided = (
+            history_steps(before[name], will_be) if name in before else ([history_schema(new, name)], [])
+        )
+        steps += found
+        problems += undecided
     return steps, problems
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from runtime.log import Log
@@ -132,6 +132,17 @@ class Call:
                 known.update(self.fields)
             known.update(fields)
             self.log.write(event, message, self.method, known)
+
+    def tell_all(
+        self, event: Event, message: str, shared: Mapping[str, object], each: Sequence[Mapping[str, object]]
+    ) -> None:
+        """Writes an event of many at once: what they share, and what is known of each, which names itself."""
+        if (count := self.log.counts.get(event.name)) is not None:
+            for _ in each:
+                count()
+        if self.log.wants(event):
+            known = {"caller": self.caller or None, **(self.fields or {}), **shared}
+            self.log.write_all(event, message, self.method, known, each)
 
 
 class Channel(Protocol):

@@ -48,6 +48,30 @@ def detached(work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result] | Result
     return carried.task
 
 
+async def limited(work: Coroutine[Any, Any, Result], seconds: float) -> Result:
+    """Awaits a coroutine for so long at most; the clock is set only if it has to wait.
+
+    Raises `TimedOut` where the time was over, and whatever the coroutine raises, be it a TimeoutError.
+    """
+    try:
+        waits_for = work.send(None)
+    except StopIteration as done:
+        result: Result = done.value
+        return result
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            return await resumed(work, waits_for)
+    except TimeoutError:
+        if limit.expired():
+            raise TimedOut from None
+        raise
+
+
+class TimedOut(Exception):
+    """Something took longer than it may."""
+
+
 @types.coroutine
 def resumed(begun: Coroutine[Any, Any, Result], waits_for: Any) -> Generator[Any, Any, Result]:
     """Goes on with a coroutine that has already run until it had to wait for something."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 import orjson
@@ -28,8 +28,13 @@ CALL_DENIED = Event("call_denied", "WARNING", always=True)
 CALL_RETRIED = Event("call_retried", "INFO")
 TRANSITION = Event("transition", "INFO")
 INVALID_TRANSITION = Event("invalid_transition", "WARNING", always=True)
+SHIFT = Event("shift", "INFO")
+SWEPT = Event("sweep", "DEBUG")
 SWEEP_FAILED = Event("sweep_failed", "WARNING")
+FORGOTTEN = Event("forgotten", "WARNING")
 ACQUIRE_FAILED = Event("acquire_failed", "WARNING")
+HISTORY_WAITS = Event("history_waits", "WARNING")
+HISTORY_REFUSED = Event("history_refused", "ERROR", always=True)
 TERMINAL_WRITE_IGNORED = Event("terminal_write_ignored", "INFO")
 START_FAILED = Event("start_failed", "ERROR", always=True)
 BACKGROUND_FAULT = Event("background_fault", "ERROR", always=True)
@@ -49,10 +54,10 @@ _escaping = json.JSONEncoder(default=str, separators=(",", ":")).encode
 def _encode(line: Mapping[str, Any]) -> str:
     """The line in ASCII, so that no reader takes a part of it for the end of a line."""
     try:
-        text = orjson.dumps(line, default=str).decode()
+        text = orjson.dumps(line, default=str, option=orjson.OPT_APPEND_NEWLINE).decode()
     except TypeError:  # half a surrogate pair, or a number of more than 64 bits
-        return _escaping(line)
-    return text if text.isascii() else _escaping(line)
+        return f"{_escaping(line)}\n"
+    return text if text.isascii() else f"{_escaping(line)}\n"
 
 
 class _Output:
@@ -110,8 +115,18 @@ class Log:
         self, event: Event, message: str, method: str = "", fields: Mapping[str, Any] | None = None
     ) -> None:
         """Writes a line, unless the level is too low for it. Fields that are None are left out."""
-        if not self.wants(event):
-            return
+        if self.wants(event):
+            self.write_all(event, message, method, fields or {}, ({},))
+
+    def write_all(
+        self,
+        event: Event,
+        message: str,
+        method: str,
+        shared: Mapping[str, Any],
+        each: Iterable[Mapping[str, Any]],
+    ) -> None:
+        """Writes a line for each of some, which share all but a few of their fields, whatever the level."""
         self._seen.add(event.name)
         line: dict[str, Any] = {
             "ts_ms": self._world.now_ms(),
@@ -120,9 +135,7 @@ class Log:
             "method": method,
             "event": event.name,
             "message": message,
+            **{name: value for name, value in shared.items() if value is not None},
         }
-        if fields:
-            for name, value in fields.items():
-                if value is not None:
-                    line[name] = value
-        self._output.write(_encode(line) + "\n", urgent=event.always or LEVELS[event.level] >= _URGENT)
+        text = "".join(_encode({**line, **fields}) for fields in each)
+        self._output.write(text, urgent=event.always or LEVELS[event.level] >= _URGENT)

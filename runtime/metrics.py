@@ -47,7 +47,7 @@ class Metrics:
         self._transitions = Counter(
             "charter_transitions", "State changes.", ("entity", "transition", "actor"), registry=self.registry
         )
-        self._moves: dict[tuple[str, str, str], Callable[[], None]] = {}
+        self._moves: dict[tuple[str, str, str], Callable[[float], None]] = {}
 
     @property
     def served(self) -> int:
@@ -66,12 +66,12 @@ class Metrics:
 
         return count
 
-    def transition(self, entity: str, name: str, actor: str) -> None:
-        """Counts a state change."""
+    def transition(self, entity: str, name: str, actor: str, count: int = 1) -> None:
+        """Counts a state change, or several of a kind."""
         series = self._moves.get((entity, name, actor))
         if series is None:
             series = self._moves[entity, name, actor] = self._transitions.labels(entity, name, actor).inc
-        series()
+        series(count)
 
     def events(self, names: Iterable[str]) -> dict[str, Callable[[], None]]:
         """What counts each of some events. They are there from the start, so that a rate can be taken."""

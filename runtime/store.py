@@ -30,6 +30,26 @@ class Held(NamedTuple):
     fence: int
 
 
+class Settling(NamedTuple):
+    """An entity that leaves the leased state: by which lease, where to, and what it takes along.
+
+    `final` says that trying again is no use.
+    """
+
+    key: str
+    held: Held
+    target: int
+    given: Mapping[str, str | None] = MappingProxyType({})
+    final: bool = False
+
+
+class Exchanged(NamedTuple, Generic[Record]):
+    """What was taken, and for each that was to be settled the state it ended in, or why it did not."""
+
+    taken: Sequence[Record]
+    outcomes: Sequence[int | Exception]
+
+
 class Change(NamedTuple):
     """One state change of an entity; the source is empty where it was created."""
 
@@ -38,6 +58,11 @@ class Change(NamedTuple):
     actor: str
     fence: int
     at: datetime
+    sequence: int = 0
+    owner: str = ""
+    """Who held the lease, or held it until then."""
+    reason: str = ""
+    trace: str = ""
 
 
 class NoSuchEntity(Exception):
@@ -54,6 +79,10 @@ class GuardBreach(Exception):
 
 class Unstorable(ValueError):
     """A value that the store cannot hold, such as text with a NUL in it."""
+
+
+class Busy(Exception):
+    """Somebody else has the entity for a moment, which takes its lease from nobody."""
 
 
 class StoreUnusable(Exception):
@@ -90,7 +119,44 @@ class Store(Protocol[Record]):
         ...
 
 
-class KeptStore(Store[Record], Protocol[Record]):
+class LeaseStore(Protocol[Record]):
+    """What a worker needs of a store that leases entities out, whatever the store is made of."""
+
+    async def exchange(
+        self, owner: str, settling: Sequence[Settling], free: int, call: Call
+    ) -> Exchanged[Record]:
+        """Settles, then takes the leases of the oldest that are free: one for each settled and `free` more.
+
+        All of it takes one step where the store can. An entity that was not settled has an exception instead
+        of a state: `Busy`, `Unstorable`, the condition of role lease_lost, or a failure of the store. Raises
+        such a failure itself only where nothing was to be settled.
+        """
+        ...
+
+    async def settle_all(self, settling: Sequence[Settling], call: Call) -> Sequence[int | Exception]:
+        """Settles and takes nothing."""
+        ...
+
+    async def settle(
+        self, key: str, target: int, held: Held, call: Call, *, final: bool = False, **given: str | None
+    ) -> int:
+        """Leaves the leased state and gives the lease back; the state it ended in.
+
+        Waits for whoever else has the entity. Raises the condition of role lease_lost when the lease has
+        ended or is another's.
+        """
+        ...
+
+    async def renew_all(self, held: Sequence[tuple[str, Held]]) -> Sequence[bool | Exception]:
+        """Makes leases longer; False for one that has ended or is another's. That is no transition."""
+        ...
+
+    async def awaited(self, timeout_s: float) -> bool:
+        """Waits; True as soon as something may be there to be acquired."""
+        ...
+
+
+class KeptStore(Store[Record], LeaseStore[Record], Protocol[Record]):
     """The entities of one kind where a server keeps them for many processes, any of which may die."""
 
     async def create_or_find(self, record: Record, call: Call) -> tuple[Record, bool]:
@@ -112,24 +178,11 @@ class KeptStore(Store[Record], Protocol[Record]):
         ...
 
     async def acquire(self, owner: str, call: Call) -> Record | None:
-        """Takes the lease of the oldest entity that is free; None when there is none.
-
-        Calls that wait at the same moment share a statement, and each gets one entity at most.
-        """
+        """Takes the lease of the oldest entity that is free; None when there is none."""
         ...
 
     async def renew(self, key: str, held: Held) -> bool:
-        """Makes a lease longer; False when it has ended or is another's. That is no transition."""
-        ...
-
-    async def settle(
-        self, key: str, target: int, held: Held, call: Call, *, final: bool = False, **given: str | None
-    ) -> int:
-        """Leaves the leased state and gives the lease back; the state it ended in.
-
-        Raises the condition of role lease_lost when the lease has ended or is another's. `final` says that
-        trying again is no use.
-        """
+        """Makes a lease longer; False when it has ended or is another's."""
         ...
 
     async def sweep(self, transition: Transition, call: Call) -> int:
@@ -155,10 +208,6 @@ class KeptStore(Store[Record], Protocol[Record]):
 
     async def purge(self, older_than_s: float, call: Call) -> int:
         """Deletes what may be deleted and has not changed for so long; how many."""
-        ...
-
-    async def awaited(self, timeout_s: float) -> bool:
-        """Waits; True as soon as something may be there to be acquired."""
         ...
 
     async def problem(self) -> str | None:
@@ -241,11 +290,19 @@ class IndexedStore(Store[Record], Protocol[Record]):
         ...
 
     async def claim(
-        self, holder: str, most: int, call: Call, *, offers: Collection[str] | None = None
+        self,
+        holder: str,
+        most: int,
+        call: Call,
+        *,
+        offers: Collection[str] | None = None,
+        wait_s: float = 0.0,
     ) -> list[Record]:
         """Leases the next entities that the holder is able to take, in the order of the spec.
 
-        `offers` narrows what the holder is able to do; it never widens it.
+        `offers` narrows what the holder is able to do; it never widens it. Where there is nothing, it waits for
+        so many seconds that there is. A holder that is unknown, is given no more, or has no room gets nothing
+        at once.
         """
         ...
 
@@ -261,8 +318,12 @@ class IndexedStore(Store[Record], Protocol[Record]):
         call: Call,
         *,
         offers: Collection[str] | None = None,
+        wait_s: float = 0.0,
     ) -> tuple[list[int | Failure], list[Record]]:
-        """Leaves leases and takes new ones, in as few exchanges with the server as there can be."""
+        """Leaves leases and takes new ones, in as few exchanges with the server as there can be.
+
+        What was settled is known at once where nothing can be had; nobody waits with that.
+        """
         ...
 
     async def renew(self, key: str, held: Held, seconds: float) -> datetime | None:
@@ -271,6 +332,10 @@ class IndexedStore(Store[Record], Protocol[Record]):
 
     async def held_by(self, holder: str) -> set[str]:
         """What is leased to a holder now."""
+        ...
+
+    async def taken_from(self, holder: str) -> set[str]:
+        """What somebody else took from a holder since it last asked."""
         ...
 
     async def sweep(self, change: Transition | Shift | None, due: Due, call: Call) -> int:
@@ -290,6 +355,10 @@ class IndexedStore(Store[Record], Protocol[Record]):
 
     async def history(self, key: str) -> list[Change]:
         """Every state change of an entity that has been written to the history, oldest first."""
+        ...
+
+    async def ended(self, key: str) -> Record | None:
+        """An entity that the store does not keep any more, as it was when it ended, from the history."""
         ...
 
     async def sizes(self, index: str) -> dict[int, Size]:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Coroutine, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runtime.call import Call
 from runtime.log import Log
 from runtime.metrics import Metrics
-from runtime.sqlite.migrations import migrate
-from runtime.sweeper import sweep_regularly
-from runtime.tables import Lifecycle, System
+from runtime.sweeper import Sweep, SweepMeasures, sweep_regularly
+from runtime.tables import Due, Lifecycle, System
 from runtime.wiring import memory_stores
 from runtime.world import World
 
 if TYPE_CHECKING:
     from runtime.postgres import Database, PostgresStore
+    from runtime.redis import RedisStore, Server
     from runtime.sqlite import File, SqliteStore
+
+    KeptStores = PostgresStore[Any] | RedisStore[Any] | SqliteStore[Any]
 
 
 class Stores:
@@ -30,45 +33,45 @@ class Stores:
         self._system = system
         self._metrics = metrics
         self._values = values
-        self._node = node
+        self._name = f"{system.name} {node}"
+        self._world = world
         self._in_memory = memory_stores(system, world, metrics, values)
         self._databases: dict[str, Database] = {}
-        self._kept: dict[str, PostgresStore[Any]] = {}
-        self._world = world
+        self._servers: dict[str, Server] = {}
         self._files: dict[str, File] = {}
-        self._in_files: dict[str, SqliteStore[Any]] = {}
+        self._shared: dict[str, KeptStores] = {}
 
     def of(self, lifecycle: Lifecycle, record: type[Any]) -> Any:
         """The store of one kind of entity."""
-        if lifecycle.in_sqlite is not None:
-            return self._in_file(lifecycle)
-        return self._in_memory(lifecycle, record) if lifecycle.kept is None else self._shared(lifecycle)
+        if _is_kept(lifecycle):
+            return self._kept(lifecycle)
+        return self._in_memory(lifecycle, record)
 
     async def open(self, log: Log, components: Collection[str]) -> None:
-        """Brings the databases of some components up to date and begins to listen there."""
+        """Brings the servers of some components up to date and begins to listen there."""
         for lifecycle in self._system.lifecycles.values():
-            if lifecycle.kept is not None and not lifecycle.holders.isdisjoint(components):
-                self._shared(lifecycle)
-        for store in self._kept.values():
-            await store.open(log)
+            if _is_kept(lifecycle) and not lifecycle.holders.isdisjoint(components):
+                self._kept(lifecycle)
         for file in self._files.values():
-            file.open(lambda connection: migrate(connection, self._system.name))
-        for held in self._in_files.values():
-            await held.open(log)
+            file.open(self._system.name)
+        for store in self._shared.values():
+            await store.open(log)
+        self._export(components)
 
     async def close(self) -> None:
         """Gives all connections back."""
-        for store in self._kept.values():
+        for store in self._shared.values():
             await store.close()
         for database in self._databases.values():
             await database.close()
+        for server in self._servers.values():
+            await server.close()
         for file in self._files.values():
             await file.close()
 
     async def problem(self) -> str | None:
         """The first thing that is wrong with any of them."""
-        kept: list[PostgresStore[Any] | SqliteStore[Any]] = [*self._kept.values(), *self._in_files.values()]
-        for store in kept:
+        for store in self._shared.values():
             if (problem := await store.problem()) is not None:
                 return problem
         return None
@@ -76,40 +79,132 @@ class Stores:
     def sweepers(
         self, component: str, call: Call, stopping: asyncio.Event
     ) -> Iterator[Coroutine[Any, Any, None]]:
-        """What a component drives by the clock, a loop for each edge."""
+        """What a component drives by the clock, a loop for each clock; and the histories that it writes."""
+        clocks: dict[str, list[tuple[bool, Sweep]]] = {}
         for lifecycle in self._system.lifecycles.values():
-            for edge in lifecycle.edges.values():
-                if lifecycle.record is not None and edge.due is not None and edge.due.by == component:
-                    every = float(self._values[edge.due.every])
-                    store = self.of(lifecycle, lifecycle.record)
-                    yield sweep_regularly(store, edge, every, call, stopping)
+            for due, sweep in self._sweeps(lifecycle, component):
+                clocks.setdefault(due.every, []).append((due.holder_in is not None, sweep))
+        measures = SweepMeasures(self._metrics.registry) if clocks else None
+        for every, found in clocks.items():
+            # What follows from the state of a holder comes after what changes that state.
+            ordered = [sweep for late in (False, True) for is_late, sweep in found if is_late is late]
+            yield sweep_regularly(ordered, float(self._values[every]), call, stopping, measures)
+        for lifecycle in self._system.lifecycles.values():
+            kept = lifecycle.in_redis
+            if kept is not None and kept.outbox is not None and kept.outbox.by == component:
+                yield self._writer(lifecycle, call, stopping)
 
-    def _in_file(self, lifecycle: Lifecycle) -> SqliteStore[Any]:
+    def _sweeps(self, lifecycle: Lifecycle, component: str) -> Iterator[tuple[Due, Sweep]]:
+        """Everything of an entity that a component drives by the clock."""
+        entity = lifecycle.entity
+        if lifecycle.kept is not None or lifecycle.in_sqlite is not None:
+            for edge in lifecycle.edges.values():
+                if edge.due is not None and edge.due.by == component:
+                    plain = self._sqlite(lifecycle) if lifecycle.in_sqlite else self._postgres(lifecycle)
+                    yield edge.due, Sweep(entity, edge.name, partial(plain.sweep, edge))
+        elif lifecycle.in_redis is not None:
+            changes = [
+                *((due, edge) for edge in lifecycle.edges.values() for due in (edge.due, edge.also_due)),
+                *((shift.due, shift) for shift in lifecycle.shifts.values()),
+                (lifecycle.deletion_due, None),
+            ]
+            for due, change in changes:
+                if due is not None and due.by == component:
+                    name = "delete" if change is None else change.name
+                    step = partial(self._redis(lifecycle).sweep, change, due)
+                    yield due, Sweep(entity, f"{name}_of_holder" if due.holder_in is not None else name, step)
+
+    def _kept(self, lifecycle: Lifecycle) -> KeptStores:
+        if lifecycle.in_sqlite is not None:
+            return self._sqlite(lifecycle)
+        return self._postgres(lifecycle) if lifecycle.kept is not None else self._redis(lifecycle)
+
+    def _sqlite(self, lifecycle: Lifecycle) -> SqliteStore[Any]:
         from runtime.sqlite import File, SqliteStore
 
         kept, record = lifecycle.in_sqlite, lifecycle.record
         if kept is None or record is None:
             raise ValueError(f"{lifecycle.entity} is not kept in a file")
-        if lifecycle.entity not in self._in_files:
+        store = self._shared.get(lifecycle.entity)
+        if not isinstance(store, SqliteStore):
             path = str(self._values[kept.path])
-            if path not in self._files:
-                self._files[path] = File(Path(path))
-            self._in_files[lifecycle.entity] = SqliteStore(
-                self._system, lifecycle, record, self._files[path], self._world, self._metrics, self._values
+            file = self._files.setdefault(path, File(Path(path)))
+            store = self._shared[lifecycle.entity] = SqliteStore(
+                self._system, lifecycle, record, file, self._world, self._metrics, self._values
             )
-        return self._in_files[lifecycle.entity]
+        return store
 
-    def _shared(self, lifecycle: Lifecycle) -> PostgresStore[Any]:
-        from runtime.postgres import Database, PostgresStore
+    def _postgres(self, lifecycle: Lifecycle) -> PostgresStore[Any]:
+        from runtime.postgres import PostgresStore
 
         kept, record = lifecycle.kept, lifecycle.record
         if kept is None or record is None:
-            raise ValueError(f"{lifecycle.entity} is not kept by a server")
-        if lifecycle.entity not in self._kept:
-            url = str(self._values[kept.url])
-            if url not in self._databases:
-                self._databases[url] = Database(url, name=f"{self._system.name} {self._node}")
-            self._kept[lifecycle.entity] = PostgresStore(
-                self._system, lifecycle, record, self._databases[url], self._metrics, self._values
+            raise ValueError(f"{lifecycle.entity} is not kept by PostgreSQL")
+        store = self._shared.get(lifecycle.entity)
+        if not isinstance(store, PostgresStore):
+            store = self._shared[lifecycle.entity] = PostgresStore(
+                self._system, lifecycle, record, self._database(kept.url), self._metrics, self._values
             )
-        return self._kept[lifecycle.entity]
+        return store
+
+    def _redis(self, lifecycle: Lifecycle) -> RedisStore[Any]:
+        from runtime.redis import RedisStore
+
+        kept, record = lifecycle.in_redis, lifecycle.record
+        if kept is None or record is None:
+            raise ValueError(f"{lifecycle.entity} is not kept by Redis")
+        store = self._shared.get(lifecycle.entity)
+        if not isinstance(store, RedisStore):
+            past = None
+            if kept.outbox is not None and self._values.get(kept.outbox.url):
+                from runtime.history import HistoryReader
+
+                database = self._database(kept.outbox.url)
+                past = HistoryReader(self._system.name, lifecycle, record, database)
+            store = self._shared[lifecycle.entity] = RedisStore(
+                self._system, lifecycle, record, self._server(kept.url), self._metrics, self._values, past
+            )
+        return store
+
+    def _database(self, variable: str) -> Database:
+        from runtime.postgres import Database
+
+        url = str(self._values[variable])
+        if url not in self._databases:
+            self._databases[url] = Database(url, name=self._name)
+        return self._databases[url]
+
+    def _server(self, variable: str) -> Server:
+        from runtime.redis import Server
+
+        url = str(self._values[variable])
+        if url not in self._servers:
+            self._servers[url] = Server(url, name=self._name)
+        return self._servers[url]
+
+    def _export(self, components: Collection[str]) -> None:
+        """Adds what the servers count for all processes to the metrics of this one."""
+        if not any(each.in_redis is not None for each in self._system.lifecycles.values()):
+            return
+        from runtime.redis.exporter import exporters
+
+        for each in exporters(self._system, components, self._client_of, self._values):
+            self._metrics.add(each, each.refresh)
+
+    def _client_of(self, lifecycle: Lifecycle) -> Any:
+        assert lifecycle.in_redis is not None
+        return self._server(lifecycle.in_redis.url).client()
+
+    async def _writer(self, lifecycle: Lifecycle, call: Call, stopping: asyncio.Event) -> None:
+        from runtime.history import HistoryWriter
+
+        kept = lifecycle.in_redis
+        assert kept is not None and kept.outbox is not None
+        database, client = self._database(kept.outbox.url), self._client_of(lifecycle)
+        writer = HistoryWriter(self._system, lifecycle, client, database, self._metrics, self._values)
+        await writer.run(call, stopping)
+
+
+def _is_kept(lifecycle: Lifecycle) -> bool:
+    """Whether an entity outlives the process."""
+    return any(each is not None for each in (lifecycle.kept, lifecycle.in_redis, lifecycle.in_sqlite))

@@ -301,6 +301,8 @@ class Outbox:
     table: str
     ended: str
     by: str
+    expires: str | None = None
+    """The variable with the seconds for which the history of what has ended is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,6 +320,8 @@ class KeptInRedis:
     """What the values of each enum field are in the hash."""
     trace: str | None = None
     expires: str | None = None
+    replicas: str | None = None
+    """The variable with how many replicas must have what was created before anybody is told so."""
     unique: Mapping[str, Remembered] = field(default_factory=dict)
     indexes: Mapping[str, Index] = field(default_factory=dict)
     wakes: str | None = None

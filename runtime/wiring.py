@@ -11,7 +11,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from runtime.call import Channel
 from runtime.metrics import Metrics
-from runtime.store import FileStore, KeptStore, Store
+from runtime.store import FileStore, IndexedStore, KeptStore, Store
 from runtime.tables import Lifecycle, System
 from runtime.world import World
 
@@ -53,12 +53,13 @@ class Wiring:
             return self._world
         if hint is self._system.settings[component]:
             return self._system.settings[component].of(self._values)
-        if get_origin(hint) in (Store, KeptStore, FileStore):
+        if get_origin(hint) in (Store, KeptStore, IndexedStore, FileStore):
             return self._store(component, get_origin(hint), get_args(hint)[0])
         if (service := getattr(hint, "__name__", "")) in self._system.services:
             return self._client(component, service)
         raise WiringError(
             f"{component} asks for {name}: {hint}. A handler can have World, Store[…], KeptStore[…], "
+            f"IndexedStore[…], FileStore[…], "
             f"{self._system.settings[component].__name__} and the services that it may call."
         )
 
@@ -71,19 +72,25 @@ class Wiring:
         return self._system.clients[service](self._channel_for(component, service))
 
     def _store(self, component: str, kind: Any, record: type[Any]) -> Any:
-        lifecycle = self._lifecycle(component)
+        lifecycle = self._lifecycle(component, record)
         if kind is FileStore and lifecycle.in_sqlite is None:
-            raise WiringError(f"{component} asks for a FileStore of what no file keeps; ask for a Store.")
+            raise WiringError(f"{component} asks for a FileStore of what no file keeps.")
         if kind is KeptStore and lifecycle.kept is None and lifecycle.in_sqlite is None:
             raise WiringError(f"{component} asks for a KeptStore of what no server keeps; ask for a Store.")
+        if kind is IndexedStore and lifecycle.in_redis is None:
+            raise WiringError(f"{component} asks for an IndexedStore of what Redis does not keep.")
         return self._store_factory(lifecycle, record)
 
-    def _lifecycle(self, component: str) -> Lifecycle:
+    def _lifecycle(self, component: str, record: type[Any]) -> Lifecycle:
+        """The entity that a store is asked for: told apart by its record where a component holds several."""
         held = [
             each
             for each in self._system.lifecycles.values()
             if component == each.holder or component in each.holders
         ]
+        named = [each for each in held if each.record is record]
+        if len(named) == 1:
+            return named[0]
         if len(held) != 1:
             raise WiringError(
                 f"{component} asks for a store and holds {len(held)} kinds of entity; it must be one."
@@ -104,17 +111,23 @@ def handler_class(system: str, component: str) -> type[Any]:
 
 def needs_no_handler(system: System, component: str) -> bool:
     """Whether the engine does all that a component does: it serves nothing and the clock drives it."""
-    drives = any(
-        edge.due is not None and edge.due.by == component
-        for lifecycle in system.lifecycles.values()
-        for edge in lifecycle.edges.values()
-    )
+    drives = any(component in clocked(lifecycle) for lifecycle in system.lifecycles.values())
     serves = any(service.component == component for service in system.services.values())
     try:
         found = importlib.util.find_spec(f"handlers.{system.name}.{component}")
     except ModuleNotFoundError:
         found = None
     return drives and not serves and found is None
+
+
+def clocked(lifecycle: Lifecycle) -> set[str]:
+    """The components that change an entity by the clock, or write its history."""
+    changes = [*lifecycle.edges.values(), *lifecycle.shifts.values()]
+    dues = [*(each.due for each in changes), *(edge.also_due for edge in lifecycle.edges.values())]
+    found = {due.by for due in (*dues, lifecycle.deletion_due) if due is not None}
+    if lifecycle.in_redis is not None and lifecycle.in_redis.outbox is not None:
+        found.add(lifecycle.in_redis.outbox.by)
+    return found
 
 
 def memory_stores(system: System, world: World, metrics: Metrics, values: Mapping[str, Any]) -> StoreFactory:

@@ -2,24 +2,36 @@
 
 A worker holds an entity only as long as the store would agree: it counts the lease from before it asked for
 it, stops a run whose lease it could not keep, and drops what that run would have written.
+
+One loop serves all slots. What ended meanwhile is written, and as many are taken for it, in one exchange with
+the store; while that is under way, what the last one brought is run. So worker and store work at the same
+time, and the more there is to do, the more of it goes together.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic
 
 from runtime import log as events
 from runtime.call import Call
 from runtime.conditions import Failure
 from runtime.eager import detached
-from runtime.store import Held, KeptStore, Record, Unstorable
+from runtime.holdings import Holding, Holdings
+from runtime.store import Busy, Held, LeaseStore, Record, Settling, Unstorable
 from runtime.tables import Event, Lease, Transition
 
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
+_SLICE_S = 0.005
+"""How long runs are begun one after the other before the rest of the process has its turn."""
+_MANY = 20
+"""With so many slots a half of them is run while the other half is exchanged; with fewer, exchanges would
+become so small that they cost more than the waiting does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +62,8 @@ class Told:
     lease_lost: Event
 
 
-@dataclass(slots=True)
-class _Holding:
-    held: Held
-    ends: float
-    """When the lease is over at the latest, on the monotonic clock."""
-    task: asyncio.Task[Outcome] | None = None
-    lost: bool = False
-
-
 class LeaseWorker(Generic[Record]):
-    """One worker: independent slots, each of which holds at most one entity.
+    """One worker: as many slots as its pace says, each of which holds at most one entity.
 
     `perform` runs one and says how it ended; it raises nothing but a cancel. `given_back` is how it ends when
     the worker is stopped, and `unstorable` when the store cannot hold what came of it.
@@ -68,7 +71,7 @@ class LeaseWorker(Generic[Record]):
 
     def __init__(
         self,
-        store: KeptStore[Record],
+        store: LeaseStore[Record],
         lease: Lease,
         key: str,
         owner: str,
@@ -87,150 +90,202 @@ class LeaseWorker(Generic[Record]):
         self._given_back = given_back
         self._unstorable = unstorable
         self._told = told
-        # A run that does not let itself be stopped may still be there when the same key is taken again.
-        self._holdings: dict[tuple[str, int], _Holding] = {}
-        self._next_look = 0.0
-        self._is_over = False
-        self._is_cut_off = False
+        self._group = pace.slots if pace.slots < _MANY else -(-pace.slots // 2)
+        self._holdings: Holdings[Record] = Holdings(store, pace.lease_s, pace.renew_s)
+        self._ready: deque[Holding[Record]] = deque()
+        self._waited: list[Holding[Record]] = []
+        self._ended: list[Holding[Record]] = []
+        self._stirred = asyncio.Event()
+        self._is_exchanging = self._is_over = self._is_cut_off = False
+        self._may_find = True
+        self._pause = _FIRST_PAUSE_S
+        self._news: asyncio.Task[bool] | None = None
+        self._rest: asyncio.Task[None] | None = None
 
     async def work(self, call: Call, stopping: asyncio.Event) -> None:
         """Works until it is told to stop; then lets runs go on for the grace, and gives the others back."""
-        call.tell(self._told.started, f"{self._pace.slots} slots", worker_id=self._owner)
+        told = Call(world=call.world, log=call.log, caller=call.caller, method=call.method)
+        told.note(worker_id=self._owner)
+        told.tell(self._told.started, f"{self._pace.slots} slots")
         async with asyncio.TaskGroup() as tasks:
-            renewing = tasks.create_task(self._keep_leases(call))
-            draining = tasks.create_task(self._drain(stopping))
-            stopped = tasks.create_task(stopping.wait())
-            async with asyncio.TaskGroup() as slots:
-                for _ in range(self._pace.slots):
-                    slots.create_task(self._slot(call, stopped))
-            for task in (renewing, draining, stopped):
-                task.cancel()
-
-    async def _slot(self, call: Call, stopped: asyncio.Task[Any]) -> None:
-        pause = _FIRST_PAUSE_S
-        while not stopped.done():
-            asked = call.world.monotonic()
+            keeping = tasks.create_task(self._holdings.keep(told))
+            ending = tasks.create_task(self._end(stopping))
             try:
-                record = await self._store.acquire(self._owner, call)
-            except Failure as failure:
-                self._tell_once(failure, call)
-                # Slots and workers must not all come back at the same moment.
-                await call.world.sleep(call.world.uniform(pause / 2, pause))
-                pause = min(2 * pause, _LONGEST_PAUSE_S)
-                continue
-            pause, self._is_cut_off = _FIRST_PAUSE_S, False
-            if record is None:
-                news = asyncio.ensure_future(self._store.awaited(self._until_next_look(call)))
-                await asyncio.wait({news, stopped}, return_when=asyncio.FIRST_COMPLETED)
-                news.cancel()
+                await self._pump(tasks, told, stopping)
+            finally:
+                self._holdings.cancel_all()
+                for task in (keeping, ending, self._news, self._rest):
+                    if task is not None:
+                        task.cancel()
+
+    async def _pump(self, tasks: asyncio.TaskGroup, call: Call, stopping: asyncio.Event) -> None:
+        while len(self._holdings) or self._is_exchanging or not stopping.is_set():
+            self._stirred.clear()
+            self._collect(call)
+            if not self._is_exchanging and self._rest is None:
+                self._exchange_if_due(tasks, call, stopping)
+            if self._ready:
+                # Only after two turns of the loop has an exchange been sent; then there is time for runs.
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                self._begin(call)
             else:
-                await self._hold(record, asked + self._pace.lease_s, call)
+                await self._stirred.wait()
 
-    def _tell_once(self, failure: Failure, call: Call) -> None:
-        """Tells of an outage when the first slot meets it; the others would only say the same."""
-        if not self._is_cut_off:
-            self._is_cut_off = True
-            call.tell(events.ACQUIRE_FAILED, failure.message, worker_id=self._owner, grpc_code=failure.grpc)
-
-    def _until_next_look(self, call: Call) -> float:
-        """Seconds to wait. Slots that are idle look together, so that many of them ask no more than one."""
-        now = call.world.monotonic()
-        if self._next_look <= now:
-            self._next_look = now + self._pace.poll_s
-        return self._next_look - now
-
-    async def _hold(self, record: Record, ends: float, call: Call) -> None:
-        """Runs what was acquired and writes its outcome, unless its lease was lost meanwhile."""
-        key: str = getattr(record, self._key)
-        fence: int = getattr(record, self._lease.fence)
-        holding = self._holdings[key, fence] = _Holding(Held(self._owner, fence), ends)
-        noted = Call(world=call.world, log=call.log, caller=call.caller, method=call.method, request_id=key)
-        noted.fields = {self._key: key, self._lease.fence: fence, "worker_id": self._owner}
-        try:
-            outcome = await self._outcome(record, holding)
-            if outcome is None:
-                noted.tell(self._told.lease_lost, "its lease could not be kept; the run was stopped")
-            else:
-                await self._settle(key, holding, outcome, noted)
-        finally:
-            del self._holdings[key, fence]
-
-    async def _outcome(self, record: Record, holding: _Holding) -> Outcome | None:
-        """How the run ended; None if its lease was lost."""
-        if self._is_over:
-            return self._given_back  # It was on its way while the grace ended.
-        begun = detached(self._perform(record, holding.held))
-        if not isinstance(begun, asyncio.Task):
-            return begun
-        holding.task = begun
-        try:
-            await asyncio.wait({begun})
-        except asyncio.CancelledError:
-            begun.cancel()
-            raise
-        if not begun.cancelled():
-            return begun.result()
-        return None if holding.lost else self._given_back
-
-    async def _settle(self, key: str, holding: _Holding, outcome: Outcome, call: Call) -> None:
-        """Writes an outcome, again and again through an outage, until the lease is over."""
-        pause = _FIRST_PAUSE_S
-        while True:
-            try:
-                await self._store.settle(
-                    key,
-                    outcome.transition.target,
-                    holding.held,
-                    call,
-                    final=outcome.final,
-                    **outcome.given,
-                )
-                return
-            except Unstorable:
-                if outcome is self._unstorable:
-                    raise
-                outcome = self._unstorable
-                continue
-            except Failure as failure:
-                if failure.grpc != "UNAVAILABLE" or call.world.monotonic() + pause >= holding.ends:
-                    call.tell(self._told.lease_lost, f"its outcome is dropped: {failure.message}")
-                    return
-            await call.world.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE_S)
-
-    async def _keep_leases(self, call: Call) -> None:
-        """Renews all leases in time, and stops the runs whose leases are gone."""
-        while True:
-            await call.world.sleep(min(self._pace.renew_s, self._soonest_end(call) or self._pace.renew_s))
-            await asyncio.gather(
-                *(self._keep(key, holding, call) for (key, _), holding in list(self._holdings.items()))
-            )
-
-    def _soonest_end(self, call: Call) -> float:
-        """Seconds until the first lease is over; 0 if there is none."""
-        ends = [each.ends for each in self._holdings.values()]
-        return max(0.01, min(ends) - call.world.monotonic()) if ends else 0.0
-
-    async def _keep(self, key: str, holding: _Holding, call: Call) -> None:
-        asked = call.world.monotonic()
-        if asked < holding.ends:
-            try:
-                async with asyncio.timeout(holding.ends - asked):
-                    if await self._store.renew(key, holding.held):
-                        holding.ends = asked + self._pace.lease_s
-                        return
-            except (Failure, TimeoutError):
-                if call.world.monotonic() < holding.ends:
-                    return  # The next round tries again; the lease still holds.
-        if holding.task is not None:
-            holding.lost = True
-            holding.task.cancel()
-
-    async def _drain(self, stopping: asyncio.Event) -> None:
+    async def _end(self, stopping: asyncio.Event) -> None:
         """After the grace, ends what still runs, so that it is given back."""
         await stopping.wait()
+        self._stirred.set()
         await asyncio.sleep(self._pace.grace_s)
         self._is_over = True
-        for holding in self._holdings.values():
-            if holding.task is not None:
-                holding.task.cancel()
+        self._holdings.cancel_all()
+
+    # Running.
+
+    def _begin(self, call: Call) -> None:
+        """Begins runs; those that wait for nothing have ended when it returns."""
+        began = now = call.world.monotonic()
+        for _ in range(min(len(self._ready), self._group)):
+            holding = self._ready.popleft()
+            if holding.is_lost or now >= holding.ends:
+                self._lose(holding, "its lease was over before its run began", call)
+            elif self._is_over:
+                self._finish(holding, self._given_back)  # It was on its way while the grace ended.
+            else:
+                begun = detached(self._perform(holding.record, holding.held))
+                if isinstance(begun, asyncio.Task):
+                    holding.task = begun
+                    begun.add_done_callback(partial(self._wake, holding))
+                else:
+                    self._finish(holding, begun)
+            now = call.world.monotonic()
+            if now - began > _SLICE_S:
+                break
+
+    def _wake(self, holding: Holding[Record], _task: object) -> None:
+        self._waited.append(holding)
+        self._stirred.set()
+
+    def _collect(self, call: Call) -> None:
+        """Sees how those runs ended that had to wait."""
+        waited, self._waited = self._waited, []
+        for holding in waited:
+            assert holding.task is not None
+            if not holding.task.cancelled():
+                self._finish(holding, holding.task.result())
+            elif holding.is_lost:
+                self._lose(holding, "its lease could not be kept; the run was stopped", call)
+            else:
+                self._finish(holding, self._given_back)
+
+    def _finish(self, holding: Holding[Record], outcome: Outcome) -> None:
+        holding.outcome = outcome
+        self._ended.append(holding)
+
+    def _lose(self, holding: Holding[Record], why: str, call: Call) -> None:
+        self._holdings.drop(holding)
+        known = {self._key: holding.key, self._lease.fence: holding.held.fence, "request_id": holding.key}
+        call.tell(self._told.lease_lost, why, **known)
+
+    # Exchanging.
+
+    def _exchange_if_due(self, tasks: asyncio.TaskGroup, call: Call, stopping: asyncio.Event) -> None:
+        free = 0 if stopping.is_set() else self._pace.slots - len(self._holdings)
+        if self._ended or (free > 0 and self._may_find):
+            sent, self._ended = self._ended, []
+            self._is_exchanging = True
+            tasks.create_task(self._exchange(sent, None if stopping.is_set() else max(free, 0), tasks, call))
+        elif free > 0 and self._news is None:
+            self._news = tasks.create_task(self._store.awaited(self._pace.poll_s))
+            self._news.add_done_callback(self._look)
+
+    def _look(self, _task: object) -> None:
+        self._news, self._may_find = None, True
+        self._stirred.set()
+
+    async def _exchange(
+        self, sent: Sequence[Holding[Record]], free: int | None, tasks: asyncio.TaskGroup, call: Call
+    ) -> None:
+        """Writes outcomes, and takes others unless `free` is None."""
+        asked = call.world.monotonic()
+        settling = [_settling(holding) for holding in sent]
+        taken: Sequence[Record] = ()
+        outcomes: Sequence[int | Exception] = ()
+        failure: Exception | None = None
+        try:
+            if free is None:
+                outcomes = await self._store.settle_all(settling, call)
+            else:
+                taken, outcomes = await self._store.exchange(self._owner, settling, free, call)
+        except Failure as error:
+            failure = error
+            outcomes = [error] * len(sent)
+        settled = 0
+        for holding, outcome in zip(sent, outcomes, strict=True):
+            if isinstance(outcome, Exception):
+                holding.is_sent = False
+                failure = self._unsettled(holding, outcome, tasks, call) or failure
+            else:
+                self._holdings.drop(holding)
+                settled += 1
+        for record in taken:
+            held = Held(self._owner, getattr(record, self._lease.fence))
+            self._ready.append(self._holdings.add(getattr(record, self._key), held, record, asked))
+        self._may_find = free is not None and len(taken) >= free + settled
+        self._is_exchanging = False
+        if failure is None:
+            self._pause, self._is_cut_off = _FIRST_PAUSE_S, False
+        else:
+            self._rest_after(failure, tasks, call)
+        self._stirred.set()
+
+    def _unsettled(
+        self, holding: Holding[Record], why: Exception, tasks: asyncio.TaskGroup, call: Call
+    ) -> Exception | None:
+        """What becomes of an outcome that was not written; the failure, if the store cannot be reached."""
+        if isinstance(why, Busy):
+            tasks.create_task(self._write_alone(holding, tasks, call))
+        elif isinstance(why, Unstorable) and holding.outcome is not self._unstorable:
+            self._finish(holding, self._unstorable)
+        elif not isinstance(why, Failure):
+            raise why
+        elif why.grpc == "UNAVAILABLE" and call.world.monotonic() + self._pause < holding.ends:
+            self._ended.append(holding)
+            return why
+        else:
+            self._lose(holding, f"its outcome is dropped: {why.message}", call)
+            return why if why.grpc == "UNAVAILABLE" else None
+        return None
+
+    async def _write_alone(self, holding: Holding[Record], tasks: asyncio.TaskGroup, call: Call) -> None:
+        """Waits for whoever else has the entity, and holds up nobody meanwhile."""
+        key, held, target, given, final = _settling(holding)
+        holding.is_sent = False
+        try:
+            await self._store.settle(key, target, held, call, final=final, **given)
+        except (Failure, Unstorable) as error:
+            self._unsettled(holding, error, tasks, call)
+        else:
+            self._holdings.drop(holding)
+        self._stirred.set()
+
+    def _rest_after(self, failure: Exception, tasks: asyncio.TaskGroup, call: Call) -> None:
+        """Pauses, longer each time. An outage is told of when it begins."""
+        if not self._is_cut_off and isinstance(failure, Failure):
+            self._is_cut_off = True
+            call.tell(events.ACQUIRE_FAILED, failure.message, grpc_code=failure.grpc)
+        # Workers must not all come back at the same moment.
+        seconds = call.world.uniform(self._pause / 2, self._pause)
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE_S)
+        self._rest = tasks.create_task(call.world.sleep(seconds))
+        self._rest.add_done_callback(self._rested)
+
+    def _rested(self, _task: object) -> None:
+        self._rest = None
+        self._stirred.set()
+
+
+def _settling(holding: Holding[Any]) -> Settling:
+    outcome: Outcome = holding.outcome
+    holding.is_sent = True
+    return Settling(holding.key, holding.held, outcome.transition.target, outcome.given, outcome.final)

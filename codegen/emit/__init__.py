@@ -15,6 +15,8 @@ from codegen.emit import (
     kubernetes,
     language_page,
     lifecycle,
+    lua,
+    measured,
     messages,
     openapi,
     policy,
@@ -49,8 +51,10 @@ CODE: Sequence[Emitter] = (
     services.emit,
     settings.emit,
     deployments.emit,
+    measured.emit,
     sql.emit,
     sqlite.emit,
+    lua.emit,
     system.emit,
 )
 PAGES_AND_MANIFESTS: Sequence[Emitter] = (

@@ -157,11 +157,16 @@ class KeptEntity:
         return [name for name in self.fields if name in common]
 
     @cached_property
+    def entering(self) -> Transition | None:
+        """The edge that takes the lease."""
+        lease = self.row.lease
+        found = (edge for edge in self.transitions.values() if lease and edge.to == lease.state)
+        return next(found, None)
+
+    @cached_property
     def acquirable(self) -> str | None:
         """The state from which the lease is taken."""
-        lease = self.row.lease
-        entering = [edge.from_ for edge in self.transitions.values() if lease and edge.to == lease.state]
-        return entering[0] if entering else None
+        return self.entering.from_ if self.entering else None
 
     @cached_property
     def due_edges(self) -> dict[str, Transition]:

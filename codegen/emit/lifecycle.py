@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from codegen.emit.artefact import Artefact, camel, fill
 from codegen.emit.records import kept_entities
 from codegen.language.lifecycle import Entity
 from codegen.spec import Spec, field_enum
+
+_IMPORT = "from runtime.tables import"
+_TABLES = (
+    *(
+        "Backoff",
+        "Ceiling",
+        "Due",
+        "Fill",
+        "GiveUp",
+        "Growth",
+        "Holder",
+        "Index",
+        "Kept",
+        "KeptInRedis",
+        "KeptInSqlite",
+    ),
+    *("Lease", "Lifecycle", "Outbox", "Parts", "Remembered", "Shift", "Take", "Transition"),
+)
 
 
 class Fields(NamedTuple):
@@ -20,18 +39,18 @@ class Fields(NamedTuple):
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:
-    entities = {name: (row, states_of(spec, row)) for name, row in spec.lifecycle.entities.items()}
+    data: dict[str, Any] = {
+        "entities": {name: (row, states_of(spec, row)) for name, row in spec.lifecycle.entities.items()},
+        "imported": sorted(_enum_values(spec)),
+        "records": sorted(f"{camel(name)}Record" for name in kept_entities(spec)),
+        "values_of": lambda entity, values: _literals(spec, entity, values),
+        "fields_of": lambda entity: fields_of(spec, entity),
+    }
+    # What the text turns out to use is imported on one line, as a person would.
+    text = fill("python/lifecycle.py.j2", spec, tables="tables", **data)
+    used = ", ".join(name for name in _TABLES if re.search(rf"\b{name}\b[\](]", text))
     yield Artefact(
-        f"generated/{spec.name}/lifecycle.py",
-        fill(
-            "python/lifecycle.py.j2",
-            spec,
-            entities=entities,
-            imported=sorted(_enum_values(spec)),
-            records=sorted(f"{camel(name)}Record" for name in kept_entities(spec)),
-            values_of=lambda entity, values: _literals(spec, entity, values),
-            fields_of=lambda entity: fields_of(spec, entity),
-        ),
+        f"generated/{spec.name}/lifecycle.py", text.replace(f"{_IMPORT} tables\n", f"{_IMPORT} {used}\n", 1)
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from codegen.emit.artefact import Artefact, fill, oneline
 from codegen.emit.lua_change import Change, Reading
 from codegen.emit.lua_creation import Creation
-from codegen.emit.lua_entity import RedisEntity
+from codegen.emit.lua_entity import RedisEntity, owned
 from codegen.emit.lua_layout import Layout, listed, quoted
 from codegen.emit.lua_ways import checks, ways
 from codegen.emit.records import in_redis
@@ -100,7 +100,7 @@ def _create(entity: RedisEntity) -> Script:
     counted = ceiling.index if ceiling else entity.lease.index if entity.lease and key else None
     if counted is not None:
         place = made.counted_in(counted)
-    lines = [*made.lines(answer=["place or false", "stamp"])]
+    lines = [*made.lines(answer=["place or false" if place else "false", "stamp"])]
     data = {
         "lines": lines,
         "unique": unique,
@@ -183,7 +183,7 @@ def _booked_by(entity: RedisEntity, other: str, layout: Layout) -> str | None:
     if lease is None or lease.holder is None:
         return None
     pattern = leased.kept.indexes[lease.holder.booked].key
-    return layout.each_key("booked", pattern.replace(f"{{{lease.owner}}}", f"{{{entity.key}}}"))
+    return layout.each_key("booked", owned(pattern, entity.key))
 
 
 def _claim(entity: RedisEntity, name: str, edge: Transition) -> Script:
@@ -232,8 +232,8 @@ def _holder(entity: RedisEntity, layout: Layout) -> dict[str, Any]:
         other = RedisEntity(
             entity.spec, lease.holder.entity, entity.spec.lifecycle.entities[lease.holder.entity]
         )
-        layout.key("holder", other.kept.hash)
-        booked = entity.kept.indexes[lease.holder.booked].key
+        layout.key("holder", owned(other.kept.hash))
+        booked = owned(entity.kept.indexes[lease.holder.booked].key)
         layout.key(f"index_{lease.holder.booked}", booked)
         found |= {
             "holder": lease.holder,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from codegen.emit.counting import Counting, Label, counted
-from codegen.emit.lua_entity import SETTLED, IndexKey, RedisEntity, member
+from codegen.emit.lua_entity import SETTLED, IndexKey, RedisEntity, member, owned
 from codegen.emit.lua_layout import Layout, identifier, quoted
 from codegen.language.keeping import Index
 from codegen.language.lifecycle import Shift, Take, Transition
@@ -278,7 +278,7 @@ class Change:
             if key.text is None:
                 return layout.key(name, key.pattern)
             if self.one_owner:
-                return layout.key(name, key.pattern)
+                return layout.key(name, owned(key.pattern))
             self.believed(key.text)
             return layout.each_key(name, key.pattern)
         chosen = get(key.enum)
@@ -349,7 +349,7 @@ class Change:
         ):
             return
         self.believed(lease.owner)
-        taken = self.layout.each_key("taken", lease.holder.taken)
+        taken = self.layout.each_key("taken", owned(lease.holder.taken, lease.owner))
         if self._is_held:
             yield "if way ~= 'held' then"
         yield f"redis.call('SADD', {taken}, {self.key})"

@@ -167,6 +167,11 @@ def placeholders(pattern: str) -> list[str]:
     return re.findall(r"\{(\w+)\}", pattern)
 
 
+def owned(pattern: str, name: str = "owner") -> str:
+    """A key that belongs to a holder, under the name that the caller has for the holder."""
+    return re.sub(r"\{\w+\}", f"{{{name}}}", pattern)
+
+
 def member(table: str, value: str) -> str:
     """An entry of a table of Lua by an expression; one that is a literal reads as a name where it can."""
     if value.startswith("'") and not (word := entry(value[1:-1])).startswith("["):

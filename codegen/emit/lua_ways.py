@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen.emit.lua_change import Reading
-from codegen.emit.lua_entity import SETTLED, RedisEntity
+from codegen.emit.lua_entity import SETTLED, RedisEntity, owned
 from codegen.emit.lua_layout import Layout, quoted
 from codegen.language.lifecycle import Due, Shift, Transition
 
@@ -95,7 +95,7 @@ def _not_due(entity: RedisEntity, layout: Layout, was: Reading, due: Due) -> Ite
             entity.spec, lease.holder.entity, entity.spec.lifecycle.entities[lease.holder.entity]
         )
         layout.each_argument(f"believed.{lease.owner}")
-        key = layout.each_key("holder", other.kept.hash.replace(f"{{{other.key}}}", f"{{{lease.owner}}}"))
+        key = layout.each_key("holder", owned(other.kept.hash, lease.owner))
         state = f"redis.call('HGET', {key}, {quoted(other.status)})"
         yield (
             f"way == 'holder' and ({state} or {other.state(due.holder_in)}) ~= {other.state(due.holder_in)}",

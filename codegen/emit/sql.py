@@ -1,4 +1,4 @@
-"""Entities that PostgreSQL keeps: its schema with all guards, and every statement that the engine sends."""
+"""What is in PostgreSQL: its schema with all guards, and every statement that the engine sends."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 
 from codegen.emit.artefact import Artefact, fill
 from codegen.emit.artefact import quoted_sql as quoted
+from codegen.emit.history import emit as emit_histories
+from codegen.emit.history import histories, history_schema
 from codegen.emit.kept_entity import KeptEntity
 from codegen.emit.records import in_postgres
 from codegen.language.lifecycle import Transition
@@ -20,10 +22,11 @@ MIGRATIONS = "spec/migrations"
 
 def emit(spec: Spec) -> Iterator[Artefact]:
     kept = {name: KeptEntity(spec, name, row) for name, row in in_postgres(spec).items()}
-    if not kept:
+    if not kept and not histories(spec):
         return
     folder = f"generated/{spec.name}/sql"
     yield Artefact(f"{folder}/schema.sql", schema(spec))
+    yield from emit_histories(spec)
     for name, entity in kept.items():
         text = "\n".join(statements(spec, entity))
         header = fill("sql/header.sql.j2", spec, entity=entity)
@@ -39,8 +42,18 @@ def emit_migrations(spec: Spec, root: Path) -> Iterator[Artefact]:
 def schema(spec: Spec) -> str:
     """Everything that a fresh database needs."""
     return "\n".join(
-        (fill("sql/schema.sql.j2", spec), *(entity_schema(spec, name) for name in in_postgres(spec)))
+        (fill("sql/schema.sql.j2", spec), *(table_schema(spec, name) for name in with_tables(spec)))
     )
+
+
+def with_tables(spec: Spec) -> list[str]:
+    """The entities that have tables: those that are kept there, and those whose history is."""
+    return [*in_postgres(spec), *histories(spec)]
+
+
+def table_schema(spec: Spec, name: str) -> str:
+    """The tables of one entity."""
+    return entity_schema(spec, name) if name in in_postgres(spec) else history_schema(spec, name)
 
 
 def entity_schema(spec: Spec, name: str) -> str:
@@ -109,12 +122,16 @@ def _edge(entity: KeptEntity, name: str, edge: Transition) -> Iterator[tuple[str
     lease, where = entity.row.lease, f"({entity.spec.folder}/lifecycle.yaml: {entity.name}.{name})"
     data = {"edge": edge, "edge_name": name}
     if lease and edge.to == lease.state:
-        yield "acquire", f"Takes the oldest that are free, one for each who asks. {where}", "acquire", data
+        yield "acquire", f"Takes the oldest that are free, as many as are asked for. {where}", "acquire", data
     elif lease and edge.from_ == lease.state:
         note = f"{edge.trigger} Its holder alone may. {where}"
         yield f"settle_{name}", note, "settle", {**data, "shared": True}
         note = "The same for one that somebody else had locked, in its latest version."
         yield f"settle_{name}_alone", note, "settle", {**data, "shared": False}
+        entering = entity.entering
+        if entering and not edge.gives_up:
+            note = "The same, and takes one for each that it settled and some more, all in one commit."
+            yield f"exchange_{name}", note, "exchange", {**data, "entering": entering}
     else:
         relaxed, own = entity.repaired(edge), {**data, "shared": False}
         yield f"move_{name}", f"{edge.trigger} {where}", "move", {**own, "relaxed": False}

@@ -66,6 +66,11 @@ class Outbox(Part):
     table: LowerName = Field(description="The table of all changes.")
     ended: LowerName = Field(description="The table of the records of entities that ended.")
     by: LowerName = Field(description="The component whose node writes them.")
+    expires: UpperName | None = Field(
+        default=None,
+        description="The variable with the seconds for which the history of what has ended is kept; 0, and "
+        "none, is for ever.",
+    )
 
 
 class KeptInRedis(Part):

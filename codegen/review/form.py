@@ -14,7 +14,8 @@ from codegen.language.callers import CallersFile, Permission, Principal
 from codegen.language.deployments import Deployment, Node, Routing
 from codegen.language.environment import EnvironmentFile, Variable, VariableRule
 from codegen.language.errors import ErrorsFile, Upstream
-from codegen.language.lifecycle import Creation, Deletion, Entity, Kept, Transition
+from codegen.language.keeping import Holder, Index, Kept
+from codegen.language.lifecycle import Creation, Deletion, Entity, Shift, Transition
 from codegen.language.services import Component, Idempotency, Method
 from codegen.language.system import Freeze, Policies, Proto, RetryProfile
 from codegen.language.types import FieldRules, ItemRules, MessageField, Reserved, TypesFile
@@ -35,8 +36,10 @@ UNORDERED: dict[type[BaseModel], frozenset[str]] = {
     Entity: frozenset({"shared_with", "terminal"}),
     FieldRules: frozenset({"one_of"}),
     Freeze: frozenset({"decisions", "gate", "out_of_scope"}),
+    Holder: frozenset({"in_"}),
     Idempotency: frozenset({"key"}),
     ItemRules: frozenset({"one_of"}),
+    Index: frozenset({"in_"}),
     Kept: frozenset({"unique"}),
     Method: frozenset({"calls", "raises"}),
     Node: frozenset({"hosts"}),
@@ -46,7 +49,8 @@ UNORDERED: dict[type[BaseModel], frozenset[str]] = {
     Reserved: frozenset({"numbers", "names"}),
     RetryProfile: frozenset({"codes"}),
     Routing: frozenset({"per_node"}),
-    Transition: frozenset({"by", "when", "stamps"}),
+    Shift: frozenset({"by", "clears", "in_", "stamps"}),
+    Transition: frozenset({"by", "clears", "when", "stamps"}),
     Upstream: frozenset({"pass_through", "unavailable"}),
     Variable: frozenset({"choices", "read_by"}),
     VariableRule: frozenset({"together"}),

@@ -1,7 +1,7 @@
 """What no schema can say: references, reachability, who can drive what. A rule is a record and a function.
 
 Codes: E0xx the text and shape of a file, E1xx types, E2xx lifecycle, E3xx services, E4xx callers,
-E5xx errors, E6xx environment, E7xx deployments, E8xx system.
+E5xx errors, E6xx environment, E7xx deployments, E8xx system, E85x metrics.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 
 from codegen.diagnostics import Diagnostic
 from codegen.rules import (
+    alerts,
     callers,
     calls,
     clocks,
@@ -18,18 +19,25 @@ from codegen.rules import (
     environment,
     errors,
     fields,
+    gauges,
+    holding,
+    indexes,
     kept,
+    keys,
     leases,
     lifecycle,
     listeners,
     methods,
+    metrics,
     names,
     numbers,
     records,
     routes,
     routing,
     services,
+    shifts,
     states,
+    stores,
     system,
     text,
     types,
@@ -41,7 +49,8 @@ from codegen.spec import Spec
 
 MODULES = (
     *(text, names, system, types, numbers, fields, services, methods, routes, callers, errors),
-    *(records, lifecycle, states, kept, leases, clocks, calls),
+    *(records, lifecycle, states, stores, kept, leases, clocks, calls),
+    *(keys, indexes, holding, shifts, metrics, gauges, alerts),
     *(deployments, wiring, routing, listeners, environment, variables),
 )
 """In the order in which one fault makes the next: what the later ones build on comes first."""

@@ -39,7 +39,9 @@ def clocked(entity: Entity) -> Iterator[Clocked]:
 
 
 def appliers(entity: Entity, actors: tuple[str, ...]) -> tuple[str, ...]:
-    """The components that apply what some do: themselves, or the holder for those without the store."""
+    """The components that apply what some do: themselves, or in Redis the holder for those without it."""
+    if entity.in_redis is None:
+        return actors
     holders = (entity.held_by, *entity.shared_with)
     return tuple(dict.fromkeys(each if each in holders else entity.held_by for each in actors))
 

@@ -54,6 +54,31 @@ def bad_number(spec: Spec) -> Iterator[Finding]:
 
 
 @rule(
+    "E236",
+    "An edge is driven by the clock through someone who may not do it, or who does not hold the entity.",
+    wrong="serve_again: {by: [porter], due: {by: baker, …}}",
+    right="serve_again: {by: [porter], due: {by: porter, …}}",
+    needs=("lifecycle", "services", "callers"),
+    spreads=True,
+)
+def bad_sweeper(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        for path, edge, by, _, due in clocked(entity):
+            place = spec.place("lifecycle", "entities", name, *path, "by")
+            who, row = due.by, entity.transitions.get(edge)
+            by_method = row is not None and (row.via or entity.driven_by)
+            if who not in spec.services.components:
+                known = spec.services.components
+                yield from unknown(spec, place, f"'{edge}' is driven by", who, known, "which is no component")
+            elif who not in by:
+                message = f"'{edge}' is driven by {who}, who may not do it."
+                yield Finding(place, message, f"Add {who} to 'by', or name one of {', '.join(by)}.")
+            elif who not in holders(entity) and (by_method or entity.in_redis):
+                message = f"'{edge}' is driven by {who}, which does not hold a {name}."
+                yield Finding(place, message, f"Add {who} to 'shared_with'.")
+
+
+@rule(
     "E235",
     "A component needs a variable of the lifecycle that it does not read.",
     wrong="OVEN_SECONDS: {type: number, read_by: [counter]}  # and the baker takes the lease",
@@ -82,7 +107,7 @@ def unread_number(spec: Spec) -> Iterator[Finding]:
 def _readings(entity: Entity) -> Iterator[Reading]:
     if entity.kept_in is None:
         return
-    if (lease := entity.lease) and is_variable(lease.seconds):
+    if (lease := entity.lease) and (is_variable(lease.seconds) or entity.in_postgres):
         takers = [
             actor for edge in entity.transitions.values() if edge.to == lease.state for actor in edge.by
         ]
@@ -94,18 +119,19 @@ def _readings(entity: Entity) -> Iterator[Reading]:
         if edge.waits:
             for word, variable in (("base", edge.waits.base), ("max", edge.waits.max)):
                 yield Reading((*path, "waits", word), f"The wait of '{name}'", variable, "number", by)
-        if edge.gives_up and is_variable(edge.gives_up.limit):
+        if edge.gives_up and (is_variable(edge.gives_up.limit) or entity.in_postgres):
             limit = edge.gives_up.limit
             yield Reading((*path, "gives_up", "limit"), f"The limit of '{name}'", limit, "int", by)
         for field, growth in edge.grows.items():
             here = (*path, "grows", field, "most")
             yield Reading(here, f"The most of '{field}'", growth.most, "int", by)
-    for path, name, _, _, due in clocked(entity):
-        yield Reading((*path, "every"), f"The pace of '{name}'", due.every, "number", (due.by,))
+    for each in clocked(entity):
+        due, name = each.due, each.name
+        yield Reading((*each.path, "every"), f"The pace of '{name}'", due.every, "number", (due.by,))
         if due.after:
-            yield Reading((*path, "after"), f"The delay of '{name}'", due.after, "number", (due.by,))
+            yield Reading((*each.path, "after"), f"The delay of '{name}'", due.after, "number", (due.by,))
         if due.batch:
-            yield Reading((*path, "batch"), f"The batch of '{name}'", due.batch, "int", (due.by,))
+            yield Reading((*each.path, "batch"), f"The batch of '{name}'", due.batch, "int", (due.by,))
     yield from _readings_of_redis(entity)
 
 
@@ -116,6 +142,9 @@ def _readings_of_redis(entity: Entity) -> Iterator[Reading]:
     if kept.expires:
         path: Path = ("kept_in", "expires")
         yield Reading(path, "How long ended ones are kept", kept.expires, "number", holders(entity))
+    if kept.outbox and kept.outbox.expires:
+        path = ("kept_in", "outbox", "expires")
+        yield Reading(path, "How long history is kept", kept.outbox.expires, "number", (kept.outbox.by,))
     for field, row in kept.unique.items():
         path = ("kept_in", "unique", field, "seconds")
         yield Reading(path, f"The memory of '{field}'", row.seconds, "number", creators)
@@ -129,35 +158,12 @@ def _readings_of_redis(entity: Entity) -> Iterator[Reading]:
 
 
 @rule(
-    "E236",
-    "An edge is driven by the clock through someone who may not do it, or who does not hold the entity.",
-    wrong="serve_again: {by: [porter], due: {by: baker, …}}",
-    right="serve_again: {by: [porter], due: {by: porter, …}}",
-    needs=("lifecycle", "services", "callers"),
-)
-def bad_sweeper(spec: Spec) -> Iterator[Finding]:
-    for name, entity in spec.lifecycle.entities.items():
-        for path, edge, by, _, due in clocked(entity):
-            place = spec.place("lifecycle", "entities", name, *path, "by")
-            who, row = due.by, entity.transitions.get(edge)
-            by_method = row is not None and (row.via or entity.driven_by)
-            if who not in spec.services.components:
-                known = spec.services.components
-                yield from unknown(spec, place, f"'{edge}' is driven by", who, known, "which is no component")
-            elif who not in by:
-                message = f"'{edge}' is driven by {who}, who may not do it."
-                yield Finding(place, message, f"Add {who} to 'by', or name one of {', '.join(by)}.")
-            elif who not in holders(entity) and (by_method or entity.in_redis):
-                message = f"'{edge}' is driven by {who}, which does not hold a {name}."
-                yield Finding(place, message, f"Add {who} to 'shared_with'.")
-
-
-@rule(
     "E237",
     "An edge is due at something that is no time, or that is not set while entities are in its source state.",
     wrong="serve_again: {from: COOLING, due: {at: oven_until, …}}  # which is only set in BAKING",
     right="serve_again: {from: COOLING, due: {at: again_at, …}}  # until when it waits in COOLING",
     needs=("lifecycle", "types"),
+    spreads=True,
 )
 def never_due(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in records_of(spec):

@@ -70,7 +70,7 @@ def needed_for(spec: Spec, role: Role) -> str | None:
     if role == "store_unavailable":
         return " where a server keeps entities" if kept else None
     if role == "store_full":
-        return " where redis keeps entities" if any(entity.in_redis for entity in kept) else None
+        return " where Redis keeps entities" if any(entity.in_redis for entity in kept) else None
     if role == "lease_stale":
         return None
     if role == "still_held":

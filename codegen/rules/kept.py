@@ -4,45 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from codegen.diagnostics import Place
 from codegen.language.lifecycle import Entity
 from codegen.rules.lifecycle import holders, status_type
 from codegen.rules.lookup import is_other_type, listed
-from codegen.rules.records import records_of, unknown_field
+from codegen.rules.records import records_of
 from codegen.rules.rule import Finding, rule, unknown
 from codegen.source import Path
 from codegen.spec import SCALARS, Spec
 
-_OF_SERVERS = ("shared_with", "lease")
-_EDGES_OF_SERVERS = ("counts", "waits", "gives_up", "due")
-
-
-@rule(
-    "E224",
-    "An entity uses a word that the store it is kept in does not know.",
-    wrong="parcel: {lease: {state: BAKING, …}}  # and no kept_in",
-    right="order: {kept_in: {store: postgres, …}, lease: {state: BAKING, …}}",
-    needs=("lifecycle",),
-    spreads=True,
-)
-def word_of_another_store(spec: Spec) -> Iterator[Finding]:
-    for name, entity in spec.lifecycle.entities.items():
-        if entity.kept_in is not None:
-            if entity.retention:
-                place = spec.place("lifecycle", "entities", name, "retention", key=True)
-                message = f"A server keeps every {name}, so no policy bounds how many."
-                yield Finding(place, message, "Remove 'retention'; a method may delete what is old.")
-            continue
-        words: list[Path] = [(word,) for word in _OF_SERVERS if getattr(entity, word)]
-        words += [
-            ("transitions", edge, word)
-            for edge, row in entity.transitions.items()
-            for word in _EDGES_OF_SERVERS
-            if getattr(row, word)
-        ]
-        for path in words[:1]:
-            place = spec.place("lifecycle", "entities", name, *path, key=True)
-            message = f"A {name} lives in the memory of {entity.held_by}, where '{path[-1]}' means nothing."
-            yield Finding(place, message, "Say by 'kept_in' which server keeps it, or remove the word.")
+_TABLES = {"table": "table", "history": "history", "ended": "archive"}
 
 
 @rule(
@@ -82,7 +53,7 @@ def _has_store(spec: Spec, entity: Entity, actor: str) -> bool:
         spec.methods[ref].component for who, ref in spec.permissions if who == actor and ref in spec.methods
     }
     return actor in holders(entity) or (
-        entity.kept_in is not None and entity.in_postgres is None and not called.isdisjoint(holders(entity))
+        bool(entity.in_redis or entity.in_sqlite) and not called.isdisjoint(holders(entity))
     )
 
 
@@ -95,29 +66,47 @@ def _has_store(spec: Spec, entity: Entity, actor: str) -> bool:
     spreads=True,
 )
 def bad_server(spec: Spec) -> Iterator[Finding]:
-    variables = spec.environment.variables
     for name, entity in spec.lifecycle.entities.items():
-        if (kept := entity.kept_in) is None:
-            continue
-        # A server is found by its URL, a file by its path.
-        word, what = ("path", "file") if entity.in_sqlite else ("url", "server")
-        kind = "data_path" if entity.in_sqlite else "url"
-        variable = str(getattr(kept, word))
-        place, row = spec.place("lifecycle", "entities", name, "kept_in", word), variables.get(variable)
-        if row is None:
-            known = [other for other, found in variables.items() if found.type == kind]
-            yield from unknown(spec, place, f"The {what} of a {name} is at", variable, known)
-            continue
-        deaf = [each for each in holders(entity) if row.read_by != "everyone" and each not in row.read_by]
-        if row.type != kind:
-            message = f"The {what} of a {name} is at {variable}, which is of type {row.type}."
-            yield Finding(place, message, f"Name a variable of type {kind}.")
-        elif deaf:
-            message = f"The {what} of a {name} is at {variable}, which {listed(deaf)} does not read."
-            yield Finding(place, message, f"Add it to 'read_by' of {variable} in environment.yaml.")
-        elif not row.required and row.default is None:
-            message = f"The {what} of a {name} is at {variable}, which may be left unset."
-            yield Finding(place, message, f"Say 'required: true' of {variable} in environment.yaml.")
+        for path, what, variable, kind, readers in _servers(name, entity):
+            place, row = (
+                spec.place("lifecycle", "entities", name, *path),
+                spec.environment.variables.get(variable),
+            )
+            if row is None:
+                known = [each for each, other in spec.environment.variables.items() if other.type == kind]
+                yield from unknown(spec, place, what, variable, known)
+                continue
+            known = [each for each in readers if each in spec.services.components]
+            deaf = [each for each in known if row.read_by != "everyone" and each not in row.read_by]
+            if row.type != kind:
+                message = f"{what} {variable}, which is of type {row.type}."
+                yield Finding(place, message, f"Name a variable of type {kind}.")
+            elif deaf:
+                message = f"{what} {variable}, which {listed(deaf)} does not read."
+                yield Finding(place, message, f"Add it to 'read_by' of {variable} in environment.yaml.")
+            elif not row.required and row.default is None:
+                hint = "Say 'required: true' of" if kind == "url" else "Give a default to"
+                message = f"{what} {variable}, which may be left unset."
+                yield Finding(place, message, f"{hint} {variable} in environment.yaml.")
+
+
+def _servers(name: str, entity: Entity) -> Iterator[tuple[Path, str, str, str, tuple[str, ...]]]:
+    """The variables that say where an entity is kept: path, purpose, name, type, and who must read it."""
+    if server := entity.in_postgres or entity.in_redis:
+        yield ("kept_in", "url"), f"The server of a {name} is at", server.url, "url", holders(entity)
+    if file := entity.in_sqlite:
+        yield ("kept_in", "path"), f"The file of a {name} is at", file.path, "data_path", holders(entity)
+    if (kept := entity.in_redis) and kept.prefix:
+        yield (
+            ("kept_in", "prefix"),
+            f"The keys of a {name} begin with",
+            kept.prefix,
+            "string",
+            holders(entity),
+        )
+    if kept and (box := kept.outbox):
+        readers = tuple(dict.fromkeys((entity.held_by, box.by)))
+        yield ("kept_in", "outbox", "url"), f"The history of a {name} is at", box.url, "url", readers
 
 
 @rule(
@@ -129,13 +118,22 @@ def bad_server(spec: Spec) -> Iterator[Finding]:
 def table_twice(spec: Spec) -> Iterator[Finding]:
     first: dict[str, str] = {}
     for name, entity in spec.lifecycle.entities.items():
-        for word in ("table", "history") if entity.in_postgres else ():
-            table, what = getattr(entity.in_postgres, word), f"the {word} of a {name}"
+        for path, table in _tables(entity):
+            what = f"the {_TABLES[path[-1]]} of a {name}"
             if (other := first.setdefault(table, what)) != what:
-                place = spec.place("lifecycle", "entities", name, "kept_in", word)
+                place = spec.place("lifecycle", "entities", name, *path)
                 yield Finding(
                     place, f"'{table}' is {what}, and it is {other} already.", "Choose another name."
                 )
+
+
+def _tables(entity: Entity) -> Iterator[tuple[tuple[str, ...], str]]:
+    if kept := entity.in_postgres:
+        yield ("kept_in", "table"), kept.table
+        yield ("kept_in", "history"), kept.history
+    if entity.in_redis and (box := entity.in_redis.outbox):
+        yield ("kept_in", "outbox", "table"), box.table
+        yield ("kept_in", "outbox", "ended"), box.ended
 
 
 @rule(
@@ -146,17 +144,31 @@ def table_twice(spec: Spec) -> Iterator[Finding]:
 )
 def bad_unique(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in records_of(spec):
-        for index, field in enumerate(entity.in_postgres.unique if entity.in_postgres else ()):
-            path = (name, "kept_in", "unique", index)
-            place = spec.place("lifecycle", "entities", *path)
+        for field, place in _unique(spec, name, entity):
             if field not in record:
-                yield from unknown_field(spec, path, entity, field, record, f"No two {name}s share")
+                lack = f"which {entity.record} does not have"
+                yield from unknown(spec, place, f"No two {name}s share", field, record, lack)
+            elif entity.in_redis and is_other_type(spec, record[field], "string"):
+                message = f"No two {name}s share '{field}', which is of type {record[field].type}."
+                yield Finding(place, message, "Name a string.")
+            elif entity.in_redis:
+                continue
             elif is_other_type(spec, record[field], *(set(SCALARS) - {"json", "bytes"})):
                 message = f"No two {name}s share '{field}', which is of type {record[field].type}."
                 yield Finding(place, message, "Name a text, a number or a time.")
             elif record[field].optional:
                 message = f"No two {name}s share '{field}', which may be absent."
                 yield Finding(place, message, f"Remove 'optional' from '{field}' in types.yaml.")
+
+
+def _unique(spec: Spec, name: str, entity: Entity) -> Iterator[tuple[str, Place]]:
+    path = ("entities", name, "kept_in", "unique")
+    if entity.in_postgres:
+        for index, field in enumerate(entity.in_postgres.unique):
+            yield field, spec.place("lifecycle", *path, index)
+    if entity.in_redis:
+        for field in entity.in_redis.unique:
+            yield field, spec.place("lifecycle", *path, field, key=True)
 
 
 @rule(

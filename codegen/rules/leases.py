@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from codegen.language.lifecycle import Entity
+from codegen.language.lifecycle import Entity, Transition
 from codegen.language.types import MessageField
-from codegen.rules.changes import changes
-from codegen.rules.lookup import is_other_type
+from codegen.rules.changes import changes, is_variable
+from codegen.rules.lookup import RANGES, is_other_type
 from codegen.rules.records import records_of, unknown_field
 from codegen.rules.rule import Finding, rule
 from codegen.source import Path
@@ -42,7 +42,7 @@ def bad_leased_state(spec: Spec) -> Iterator[Finding]:
 
 @rule(
     "E232",
-    "A lease or a wait is kept in a field that does not exist, or that is of the wrong type.",
+    "A lease, a wait or a count is kept in a field that does not exist, or that is of the wrong type.",
     wrong="lease: {owner: baker, expires: noted_at, …}  # noted_at is always set",
     right="lease: {owner: baker, expires: oven_until, …}  # oven_until is an optional timestamp",
     spreads=True,
@@ -57,10 +57,16 @@ def bad_lease_field(spec: Spec) -> Iterator[Finding]:
             yield from _misfit(spec, here, f"{what} of a {name} is '{field}'", record[field], types, optional)
 
 
-def _wanted(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], bool]]:
-    """The fields that hold a lease or a wait: where, what, which, of what type and whether it is optional."""
+def _wanted(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], bool | None]]:
+    """The fields that hold a lease, a wait or a count: where, what, which, of what type, and if optional.
+
+    None says that it does not matter whether one is optional.
+    """
     if entity.kept_in is None:
         return
+    if kept := entity.in_redis:
+        yield ("kept_in", "sequence"), "The number of changes", kept.sequence, COUNTERS, False
+        yield from _read_in_redis(entity)
     if lease := entity.lease:
         yield ("lease", "owner"), "The owner", lease.owner, ("string",), True
         if lease.expires:
@@ -81,13 +87,29 @@ def _wanted(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], b
             yield (*path, "gives_up", "count"), "The count of failures", row.gives_up.count, COUNTERS, False
 
 
+def _read_in_redis(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], bool | None]]:
+    """Fields that scripts read, and that others write."""
+    if entity.in_redis and entity.in_redis.trace:
+        yield ("kept_in", "trace"), "The trace", entity.in_redis.trace, ("string",), None
+    if entity.lease and not is_variable(seconds := entity.lease.seconds):
+        # What was not given is filled in when the entity is created.
+        filled = None if seconds in entity.create.fills else False
+        yield ("lease", "seconds"), "The length of the lease", seconds, tuple(RANGES), filled
+    for edge, row in entity.transitions.items():
+        if row.gives_up and not is_variable(limit := row.gives_up.limit):
+            filled = None if limit in entity.create.fills else False
+            path = ("transitions", edge, "gives_up", "limit")
+            yield path, "The most failures", limit, tuple(RANGES), filled
+
+
 def _misfit(
-    spec: Spec, here: Path, subject: str, row: MessageField, types: tuple[str, ...], optional: bool
+    spec: Spec, here: Path, subject: str, row: MessageField, types: tuple[str, ...], optional: bool | None
 ) -> Iterator[Finding]:
     place = spec.place("lifecycle", "entities", *here)
     if is_other_type(spec, row, *types):
-        yield Finding(place, f"{subject}, which is of type {row.type}.", f"Name a {' or '.join(types)}.")
-    elif row.optional and not optional:
+        kind = "whole number" if len(types) > len(COUNTERS) else " or ".join(types)
+        yield Finding(place, f"{subject}, which is of type {row.type}.", f"Name a {kind}.")
+    elif row.optional and optional is False:
         yield Finding(place, f"{subject}, which may be absent.", "Name a field that is always there.")
     elif optional and not row.optional:
         yield Finding(
@@ -106,8 +128,11 @@ def written_twice(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in records_of(spec):
         owned: dict[str, str] = {entity.key: "its key", entity.status: "its state"}
         for path, what, field, _, _ in _wanted(entity):
-            # The count that a wait and an end look at is what a transition counts.
-            if path[-1] in ("count", "oldest_by", "renewed") or field not in record:
+            # The count that a wait and an end look at is what a transition counts; others are read only.
+            if (
+                path[-1] in ("count", "oldest_by", "renewed", "trace", "seconds", "limit")
+                or field not in record
+            ):
                 continue
             purpose = f"{what[:1].lower()}{what[1:]}"
             if {owned.get(field), purpose} == {"the fence", _COUNTER}:
@@ -128,6 +153,9 @@ def _also_written(spec: Spec, name: str, entity: Entity, owned: Mapping[str, str
         written += [((*path, "stamps", index), field) for index, field in enumerate(row.stamps)]
         written += [((*path, "sets", field), field) for field in row.sets]
         written += [((*path, "takes", field), field) for field in row.takes]
+        if isinstance(row, Transition):
+            written += [((*path, "copies", field), field) for field in row.copies]
+            written += [((*path, "grows", field), field) for field in row.grows]
     for where, field in written:
         # In Redis a count may begin anew.
         resets = entity.in_redis is not None and where[-2] == "sets" and owned.get(field) == _COUNTER

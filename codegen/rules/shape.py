@@ -132,7 +132,7 @@ def _complaints(
         if errors[0]["type"] == "extra_forbidden":
             name = str(path[-1])
             present = {str(key[-1]) for key in source.keys if key[:-1] == path[:-1]}
-            known = _keys_at(model, path[:-1])
+            known = _keys_at(model, path[:-1], source.data)
             meant = closest(name, [key for key in known if key not in present])
             # A misspelt key is missing under its right name, too; that is no complaint of its own.
             missing.discard((*path[:-1], meant))
@@ -177,21 +177,22 @@ def _subject(path: Path) -> str:
     return ".".join(map(str, path)) or "The file"
 
 
-def _keys_at(model: type[BaseModel], path: Path) -> list[str]:
+def _keys_at(model: type[BaseModel], path: Path, data: Any) -> list[str]:
     """The keys that the language knows at a path."""
     here: Any = model
     for step in path:
-        here = _step_into(here, step)
-    here = _bare(here)
+        here = _step_into(here, step, data)
+        data = data[step]
+    here = _bare(here, data)
     if isinstance(here, type) and issubclass(here, BaseModel):
         return [field.alias or name for name, field in here.model_fields.items()]
     return []
 
 
-def _step_into(annotation: Any, step: str | int) -> Any:
-    here = _bare(annotation)
+def _step_into(annotation: Any, step: str | int, data: Any) -> Any:
+    here = _bare(annotation, data)
     if isinstance(here, type) and issubclass(here, RootModel):
-        return _step_into(here.model_fields["root"].annotation, step)
+        return _step_into(here.model_fields["root"].annotation, step, data)
     if isinstance(here, type) and issubclass(here, BaseModel):
         for name, field in here.model_fields.items():
             if step in (name, field.alias):
@@ -202,16 +203,27 @@ def _step_into(annotation: Any, step: str | int) -> Any:
     return get_args(here)[0] if get_origin(here) is tuple else None
 
 
-def _bare(annotation: Any) -> Any:
-    """An annotation without Annotated and None; of a union, the member that has keys."""
+def _bare(annotation: Any, data: Any) -> Any:
+    """An annotation without Annotated and None; of a union, the member that has keys and fits the data."""
     if get_origin(annotation) is Annotated:
-        return _bare(get_args(annotation)[0])
+        return _bare(get_args(annotation)[0], data)
     if get_origin(annotation) in (typing.Union, python_types.UnionType):
-        members = [_bare(each) for each in get_args(annotation)]
-        with_keys = (
+        members = [_bare(each, data) for each in get_args(annotation)]
+        with_keys = [
             each
             for each in members
             if get_origin(each) is dict or (isinstance(each, type) and issubclass(each, BaseModel))
-        )
-        return next(with_keys, members[0])
+        ]
+        return next((each for each in with_keys if _is_told(each, data)), [*with_keys, *members][0])
     return annotation
+
+
+def _is_told(model: Any, data: Any) -> bool:
+    """Whether a member of a union has a word that tells it from the others, and the data says that word."""
+    fields = getattr(model, "model_fields", {})
+    told = {name: field for name, field in fields.items() if get_origin(field.annotation) is typing.Literal}
+    return any(
+        isinstance(data, dict) and data.get(name) in get_args(field.annotation)
+        for name, field in told.items()
+        if len(get_args(field.annotation)) == 1
+    )

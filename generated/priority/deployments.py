@@ -1,6 +1,6 @@
 """The deployments of priority: which node hosts what, and how it is started, found and checked.
 
-Generated from spec/priority (sha256:87080dc2d6791b10). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:b7ddec6b3ec845c4). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ LOCAL: Final = Deployment(
                 "RETRY_BACKOFF_MAX_SECONDS",
                 "IDEMPOTENCY_TTL_SECONDS",
                 "TASK_RETENTION_SECONDS",
+                "HISTORY_RETENTION_SECONDS",
                 "STATS_WINDOW_SECONDS",
                 "LOW_TO_MEDIUM_SECONDS",
                 "MEDIUM_TO_HIGH_SECONDS",
@@ -173,6 +174,7 @@ COMPOSE: Final = Deployment(
                 "RETRY_BACKOFF_SECONDS",
                 "RETRY_BACKOFF_MAX_SECONDS",
                 "TASK_RETENTION_SECONDS",
+                "HISTORY_RETENTION_SECONDS",
                 "LOW_TO_MEDIUM_SECONDS",
                 "MEDIUM_TO_HIGH_SECONDS",
                 "PROMOTION_INTERVAL_SECONDS",

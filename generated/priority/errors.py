@@ -1,6 +1,6 @@
 """The conditions of priority: what handlers raise, and what the engine makes of it.
 
-Generated from spec/priority (sha256:87080dc2d6791b10). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:b7ddec6b3ec845c4). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -353,6 +353,9 @@ GIVEN_BACK: Final = "GIVEN_BACK"
 
 RESULT_NOT_JSON: Final = "RESULT_NOT_JSON"
 """The function returned something that JSON cannot hold."""
+
+RESULT_TOO_LARGE: Final = "RESULT_TOO_LARGE"
+"""The function returned more than is kept."""
 
 UPSTREAM: Final = Upstream(
     pass_through=frozenset(()),

@@ -1,6 +1,6 @@
 """The lifecycle of priority: which edges there are and who may drive each.
 
-Generated from spec/priority (sha256:87080dc2d6791b10). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:b7ddec6b3ec845c4). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -410,6 +410,7 @@ TASK: Final = Lifecycle(
             table="task_changes",
             ended="ended_tasks",
             by="historian",
+            expires="HISTORY_RETENTION_SECONDS",
         ),
     ),
     copies=Frozen({"effective_priority": "priority", "base_timeout_seconds": "timeout_seconds"}),
@@ -457,11 +458,7 @@ TASK: Final = Lifecycle(
         seconds="timeout_seconds",
         oldest_by="queued_at",
         index="waiting",
-        first=(
-            HIGH,
-            MEDIUM,
-            LOW,
-        ),
+        first=(HIGH, MEDIUM, LOW),
         paused="queue:paused",
         holder=Holder(
             entity="worker",

@@ -1,6 +1,6 @@
 """Messages and enums of priority, whichever proto file defines them.
 
-Generated from spec/priority (sha256:87080dc2d6791b10). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:b7ddec6b3ec845c4). Do not edit; run `nox -s generate`.
 """
 
 from generated.priority_internal_pb2 import (

@@ -1,6 +1,6 @@
 """How calls of priority are made: deadlines, retries, idempotency, call modes and connection settings.
 
-Generated from spec/priority (sha256:87080dc2d6791b10). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:b7ddec6b3ec845c4). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -134,6 +134,9 @@ IDEMPOTENCY_KEY: Final = 255
 
 BATCH: Final = 1000
 """Most tasks or results of one request."""
+
+RESULT_BYTES: Final = 1048576
+"""Largest result of a task."""
 
 ERROR_TEXT: Final = 2000
 """Longest error text kept; longer text is cut at a character."""

@@ -1,6 +1,6 @@
 """What requests are refused, and how the others are put in order before a handler sees them.
 
-Generated from spec/priority (sha256:87080dc2d6791b10). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:b7ddec6b3ec845c4). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -235,6 +235,8 @@ def check_report_result_request(message: ReportResultRequest, at: str = "") -> l
         found.append(Violation(f"{at}attempt", "must be at least 1"))
     if message.status not in (COMPLETED, FAILED):
         found.append(Violation(f"{at}status", "must be one of COMPLETED, FAILED"))
+    if message.HasField("result") and len(message.result.encode()) > 1048576:
+        found.append(Violation(f"{at}result", "must have at most 1048576 bytes"))
     if message.HasField("result") and (problem := json_problem(message.result, storable=True)):
         found.append(Violation(f"{at}result", problem))
     if message.HasField("error"):
@@ -307,6 +309,8 @@ def check_task_result(message: TaskResult, at: str = "") -> list[Violation]:
         found.append(Violation(f"{at}attempt", "must be at least 1"))
     if message.status not in (COMPLETED, FAILED):
         found.append(Violation(f"{at}status", "must be one of COMPLETED, FAILED"))
+    if message.HasField("result") and len(message.result.encode()) > 1048576:
+        found.append(Violation(f"{at}result", "must have at most 1048576 bytes"))
     if message.HasField("result") and (problem := json_problem(message.result, storable=True)):
         found.append(Violation(f"{at}result", problem))
     if message.HasField("error"):

@@ -1,6 +1,6 @@
 """The environment of priority: its variables, and the settings that each component takes from them.
 
-Generated from spec/priority (sha256:87080dc2d6791b10). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:b7ddec6b3ec845c4). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -167,6 +167,13 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         meaning="For how long a task that ended stays in Redis. Its history remains.",
         default="86400",
         minimum=1,
+    ),
+    "HISTORY_RETENTION_SECONDS": Variable(
+        name="HISTORY_RETENTION_SECONDS",
+        type="int",
+        meaning="For how long the history of a task is kept after its end; 0 is for ever.",
+        default="0",
+        minimum=0,
     ),
     "STATS_WINDOW_SECONDS": Variable(
         name="STATS_WINDOW_SECONDS",
@@ -731,6 +738,9 @@ class HistorianSettings:
     task_retention_seconds: int
     """For how long a task that ended stays in Redis. Its history remains."""
 
+    history_retention_seconds: int
+    """For how long the history of a task is kept after its end; 0 is for ever."""
+
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> HistorianSettings:
         """Reads the environment; raises SettingsError with everything that is wrong."""
@@ -741,6 +751,7 @@ class HistorianSettings:
                     VARIABLES["REDIS_KEY_PREFIX"],
                     VARIABLES["DATABASE_URL"],
                     VARIABLES["TASK_RETENTION_SECONDS"],
+                    VARIABLES["HISTORY_RETENTION_SECONDS"],
                 ],
                 RULES,
                 environ,
@@ -755,6 +766,7 @@ class HistorianSettings:
             redis_key_prefix=values["REDIS_KEY_PREFIX"],
             database_url=values["DATABASE_URL"],
             task_retention_seconds=values["TASK_RETENTION_SECONDS"],
+            history_retention_seconds=values["HISTORY_RETENTION_SECONDS"],
         )
 
 

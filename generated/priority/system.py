@@ -1,6 +1,6 @@
 """Everything the engine has to know of priority.
 
-Generated from spec/priority (sha256:87080dc2d6791b10). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:b7ddec6b3ec845c4). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.tables import JsonStyle, System
 
 SYSTEM: Final = System(
     name="priority",
-    digest="87080dc2d6791b10d704e07bc73e7daccdcb463d60684b7875011f00c978492f",
+    digest="b7ddec6b3ec845c44ebb3132ef9439ddbb64c833587517213cb83f36dde7b89c",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

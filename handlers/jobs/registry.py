@@ -15,6 +15,10 @@ from typing import Any
 from runtime.world import World
 
 
+async def _unheard(_progress: Mapping[str, Any]) -> None:
+    """Where nobody asks how far a run is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """What a job function is told: the job as it was submitted, and the world it runs in."""
@@ -33,6 +37,8 @@ class Job:
     payload_size_bytes: int = 0
     max_output_bytes: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
+    report: Callable[[Mapping[str, Any]], Awaitable[None]] = _unheard
+    """Tells how far the run is, where the system shows it to those who ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +75,18 @@ class Registered:
     job_type: str
     function: JobFunction
     timeout_s: float | None = None
+    is_async: bool = False
 
     async def __call__(self, given: Job) -> Output:
         """Runs it; a plain function in a thread, so that it cannot hold up the others."""
-        made: Any
-        if inspect.iscoroutinefunction(self.function):
-            made = await self.function(given)
-        else:
-            made = await _in_thread(self.function, given)
+        made: Any = await (self.function(given) if self.is_async else _in_thread(self.function, given))
         return self._output(made)
 
     def _output(self, made: Any) -> Output:
         if isinstance(made, Output) and isinstance(made.content, bytes):
             return made
         try:
-            text = json.dumps(made, allow_nan=False)
+            text = _json(made)
             return Output(text.encode(), value=made, json=text)
         except (TypeError, ValueError, RecursionError):
             raise TypeError(
@@ -92,6 +95,7 @@ class Registered:
             ) from None
 
 
+_json = json.JSONEncoder(allow_nan=False).encode
 _FUNCTIONS: dict[str, Registered] = {}
 ANY = "*"
 
@@ -104,7 +108,8 @@ def job(job_type: str, *, timeout_s: float | None = None) -> Callable[[JobFuncti
             raise ValueError(
                 f"job type {job_type!r} is registered already, by {_FUNCTIONS[job_type].function}"
             )
-        _FUNCTIONS[job_type] = Registered(job_type, function, timeout_s)
+        is_async = inspect.iscoroutinefunction(function)
+        _FUNCTIONS[job_type] = Registered(job_type, function, timeout_s, is_async)
         return function
 
     return register

@@ -13,6 +13,7 @@ from generated.orchestrator.records import JobRecord
 from generated.orchestrator.settings import WorkerSettings
 from handlers.jobs import Job, JobFailed, JobFatal, find, is_being_canceled
 from runtime.call import Call
+from runtime.eager import TimedOut, limited
 from runtime.store import Held, KeptStore
 from runtime.text import cut
 from runtime.work import LeaseWorker, Outcome, Pace, Told
@@ -65,17 +66,16 @@ class Worker:
             token=record.job_id,
         )
         try:
-            async with asyncio.timeout(seconds) as limit:
-                output = await function(given)
+            output = await limited(function(given), seconds)
         except JobFailed as failed:
             return _failed(failed.summary, final=isinstance(failed, JobFatal))
+        except TimedOut:
+            return _failed(f"{TIMED_OUT}: it took longer than {seconds:g} s")
         except BaseException as error:
             if isinstance(error, GeneratorExit):
                 raise
             if isinstance(error, asyncio.CancelledError) and is_being_canceled():
                 raise
-            if isinstance(error, TimeoutError) and limit.expired():
-                return _failed(f"{TIMED_OUT}: it took longer than {seconds:g} s")
             return _failed(f"{type(error).__name__}: {error}")
         try:
             return Outcome(JOB_COMPLETE, {"result": output.json or json.dumps(output.value, allow_nan=False)})

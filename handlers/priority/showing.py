@@ -100,6 +100,10 @@ def shown_change(change: Change) -> TaskChange:
         actor=change.actor,
         attempt=change.fence,
         at=stamp(change.at),
+        sequence=change.sequence,
+        worker_id=change.owner or None,
+        reason=change.reason or None,
+        trace_id=change.trace or None,
     )
 
 

@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
-from functools import partial
-from typing import Any, Generic, NamedTuple
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, Generic
 
-from runtime.bounded import BoundedMap
 from runtime.call import Call
 from runtime.conditions import Condition
 from runtime.guard import require_edge
-from runtime.postgres.batch import Batch
-from runtime.postgres.database import Locked, Unavailable
-from runtime.postgres.rows import as_key, is_key
+from runtime.postgres.database import Unavailable
+from runtime.postgres.looking import EVER, Looking
+from runtime.postgres.rows import is_key
+from runtime.postgres.settling import Lost, Settlement, columns
 from runtime.postgres.table import Table
-from runtime.store import GuardBreach, Held, Record, Unstorable
+from runtime.store import Busy, Exchanged, GuardBreach, Held, Record, Settling
 from runtime.tables import Lease, Transition
 
-_EVER = datetime(1, 1, 1, tzinfo=UTC)
-_LOOK_BACK_S = 1.0
-"""How often at least those are looked for that are older than the last one taken."""
-_REMEMBERED = 10_000
 _PATIENT = 3
 """How many results wait for another transaction at a time: the connections are for the others too."""
-
-
-class _Settling(NamedTuple):
-    key: str
-    held: Held
-    final: bool
-    given: Mapping[str, str | None]
+_Outcomes = list[int | Exception]
 
 
 class Leases(Generic[Record]):
@@ -42,255 +31,203 @@ class Leases(Generic[Record]):
         self._lease = lease
         self._entering = next(edge for edge in table.lifecycle.edges.values() if edge.target == lease.state)
         self._holder = sorted(self._entering.actors)[0]
-        self._acquiring: dict[str, Batch[str, Record | None]] = {}
-        self._settling: dict[tuple[int, str], tuple[Batch[_Settling, int], Batch[_Settling, int]]] = {}
-        self._renewing: Batch[tuple[str, Held], bool] = Batch(self._renew)
-        self._spare: list[tuple[float, Record]] = []
-        self._unsure: BoundedMap[bool] = BoundedMap(_REMEMBERED)
-        self._oldest, self._looked_back, self._found = _EVER, 0.0, False
-        self.looked: Callable[[], bool] = lambda: True
-        """Called whenever a look for something to acquire begins; whether there was news since the last."""
+        self._settlement = Settlement(table, lease.fence)
+        self._patience = asyncio.Semaphore(_PATIENT)
+        self.looking = Looking(lease.oldest_by)
 
     async def acquire(self, owner: str, call: Call) -> Record | None:
-        edge = self._entering
-        require_edge(
-            self._table.roles, self._table.lifecycle, call.caller, call.method, edge.source, edge.target
-        )
-        record = self._spared(owner)
-        if record is None:
-            batch = self._acquiring.get(call.caller)
-            if batch is None:
-                batch = self._acquiring[call.caller] = self._acquirer(call.caller)
-            record = await self._table.answer(batch(owner))
-        if record is not None:
-            key, fence = self._key(record), getattr(record, self._lease.fence)
-            self._table.applied(call, edge, key, **self._named(Held(owner, fence)))
-        return record
+        taken, _ = await self.exchange(owner, (), 1, call)
+        return taken[0] if taken else None
 
-    async def renew(self, key: str, held: Held) -> bool:
-        renewed = await self._table.answer(self._renewing((key, held)))
-        if not renewed:
-            self._table.measures.lease_lost()
-        return renewed
+    async def exchange(
+        self, owner: str, settling: Sequence[Settling], free: int, call: Call
+    ) -> Exchanged[Record]:
+        self._require(self._entering.source, self._entering.target, call)
+        outcomes: _Outcomes = [Lost()] * len(settling)
+        groups = self._groups(settling, call)
+        along = self._goes_along(groups)
+        for target, places in groups.items():
+            if target != along:
+                await self._write(target, settling, places, outcomes, call)
+        start = self.looking.start()
+        rows: Sequence[Any] | None = None
+        if along is not None:
+            taking = {"owner": owner, "free": free + _settled(outcomes), "from": start}
+            asked = [settling[place] for place in groups[along]]
+            written = await self._settlement.trade(self._edge(along), call.caller, asked, **taking)
+            rows = written.taken
+            for place, outcome in zip(groups[along], written.outcomes, strict=True):
+                outcomes[place] = outcome
+        if not any(isinstance(each, Unavailable) for each in outcomes):
+            wanted = free + _settled(outcomes)
+            try:
+                rows = await self._look_on(rows, owner, wanted, start, call)
+            except Unavailable:
+                if not settling:
+                    raise self._table.unavailable() from None
+        answers = self._answers(settling, outcomes, call)
+        return Exchanged(self._taken(rows or (), call), answers)
+
+    async def settle_all(self, settling: Sequence[Settling], call: Call) -> Sequence[int | Exception]:
+        outcomes: _Outcomes = [Lost()] * len(settling)
+        for target, places in self._groups(settling, call).items():
+            await self._write(target, settling, places, outcomes, call)
+        return self._answers(settling, outcomes, call)
 
     async def settle(
         self, key: str, target: int, held: Held, call: Call, *, final: bool = False, **given: str | None
     ) -> int:
-        table, source = self._table, self._lease.state
-        require_edge(table.roles, table.lifecycle, call.caller, call.method, source, target)
-        edge = table.lifecycle.edges[source, target]
-        if final and edge.gives_up is None:
-            raise GuardBreach(f"{edge.name} is never the last try of a {table.lifecycle.entity}")
-        if not is_key(key):
-            raise self._lost(key, held)
-        try:
-            ended = await table.answer(self._settled(edge, _Settling(key, held, final, given), call.caller))
-        except _LeaseLost:
-            table.measures.lease_lost()
-            raise self._lost(key, held) from None
-        table.applied(call, edge, key, **self._named(held))
-        if ended != target and edge.gives_up is not None:
-            end = table.lifecycle.transition(edge.gives_up.transition)
-            table.applied(call, end, key, **self._named(held))
-        return ended
+        """Together with nobody; where somebody else has the row, it is waited for."""
+        asked = [Settling(key, held, target, given, final)]
+        (answer,) = await self.settle_all(asked, call)
+        if isinstance(answer, Busy):
+            outcomes: _Outcomes = [answer]
+            async with self._patience:
+                await self._write(target, asked, [0], outcomes, call, alone=True)
+            (answer,) = self._answers(asked, outcomes, call)
+        if isinstance(answer, Busy):
+            raise self._table.unavailable()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
-    def _named(self, held: Held) -> dict[str, object]:
-        """A lease for the log, by the names that the record has for it."""
-        return {self._lease.owner: held.owner, self._lease.fence: held.fence}
+    async def renew(self, key: str, held: Held) -> bool:
+        (renewed,) = await self.renew_all([(key, held)])
+        if isinstance(renewed, Exception):
+            raise self._table.unavailable()
+        return renewed
 
-    def _lost(self, key: str, held: Held) -> Condition:
-        make: Callable[..., Condition] = self._table.roles["lease_lost"]
-        return make(holder=held.owner, key=key)
-
-    def _key(self, record: Any) -> str:
-        key: str = getattr(record, self._table.lifecycle.key)
-        return key
-
-    # Acquiring.
-
-    def _acquirer(self, actor: str) -> Batch[str, Record | None]:
-        async def acquire(owners: Sequence[str]) -> Sequence[Record | None]:
-            return await self._acquire(actor, owners)
-
-        return Batch(acquire, unclaimed=self._keep)
-
-    async def _acquire(self, actor: str, owners: Sequence[str]) -> list[Record | None]:
-        found = await self._look(actor, owners, self.looked())
-        by_owner: dict[str, list[Record]] = {}
-        for row in found:
-            record = self._table.rows.read(row)
-            self._table.measures.waited(row["waited"])
-            by_owner.setdefault(getattr(record, self._lease.owner), []).append(record)
-        return [by_owner[owner].pop(0) if by_owner.get(owner) else None for owner in owners]
-
-    async def _look(self, actor: str, owners: Sequence[str], is_news: bool) -> Sequence[Any]:
-        """Takes the next ones from where the last were taken, and every so often from the very beginning.
-
-        What was taken leaves its traces in the index until it is vacuumed, which a forgotten transaction can
-        hold up for hours. Passing all of them on every look would take longer and longer. Where nothing is
-        expected, one look at all of it is enough.
-        """
-        now = asyncio.get_running_loop().time()
-        start = self._oldest
-        if now - self._looked_back > _LOOK_BACK_S or not (is_news or self._found):
-            start, self._looked_back = _EVER, now
-        found = await self._take(actor, owners, start)
-        if len(found) < len(owners) and start is not _EVER:
-            self._looked_back = now
-            try:
-                found = [*found, *await self._take(actor, owners[len(found) :], _EVER)]
-            except Unavailable:
-                if not found:
-                    raise  # What has been taken is not to be forgotten for that.
-        self._found = bool(found)
-        if found:
-            self._oldest = max(row[self._lease.oldest_by] for row in found)
-        return found
-
-    async def _take(self, actor: str, owners: Sequence[str], start: datetime) -> Sequence[Any]:
-        return await self._table.run("acquire", actor=actor, owners=list(owners), skip=[], **{"from": start})
-
-    def _keep(self, _owner: str, record: Record | None) -> None:
-        """Whoever asked has gone: the next who asks in this name gets it."""
-        if record is not None:
-            seconds = float(self._table.variables[self._lease.seconds])
-            self._spare.append((asyncio.get_running_loop().time() + seconds, record))
-
-    def _spared(self, owner: str) -> Record | None:
-        """One that nobody came for. How long it is held goes by a clock that nobody sets."""
-        now = asyncio.get_running_loop().time()
-        self._spare = [(until, record) for until, record in self._spare if until > now]
-        for kept in self._spare:
-            if getattr(kept[1], self._lease.owner) == owner:
-                self._spare.remove(kept)
-                return kept[1]
-        return None
-
-    # Renewing.
-
-    async def _renew(self, asked: Sequence[tuple[str, Held]]) -> list[bool | Exception]:
-        known = [(as_key(key), held) for key, held in asked if is_key(key)]
-        found = await self._table.run("renew", actor=self._holder, **_columns(known))
+    async def renew_all(self, held: Sequence[tuple[str, Held]]) -> Sequence[bool | Exception]:
+        known = {(key.lower(), each.fence): each for key, each in held if is_key(key)}
+        given = columns((key, each) for (key, _), each in known.items())
+        run = self._table.run
+        found = await self._table.answer(run("renew", actor=self._holder, **given))
         renewed = {(str(row[0]), row[1]) for row in found}
-        left = [key for key, held in known if (str(key), held.fence) not in renewed]
         goes_on: set[tuple[str, str, int]] = set()
-        if left:
-            rows = await self._table.run("holds", keys=left)
+        if left := [key for key, fence in known if (key, fence) not in renewed]:
+            rows = await self._table.answer(run("holds", keys=left))
             goes_on = {(str(row[0]), row[2], row[3]) for row in rows if row[4]}
         outcomes: list[bool | Exception] = []
-        for key, held in asked:
-            if (key.lower(), held.fence) not in renewed and (key.lower(), *held) in goes_on:
-                # Somebody else has locked it for a moment, which takes the lease from nobody.
-                outcomes.append(Unavailable("it is locked"))
+        for key, each in held:
+            if (key.lower(), each.fence) in renewed:
+                outcomes.append(True)
+            elif (key.lower(), *each) in goes_on:
+                outcomes.append(Busy("it is locked"))
             else:
-                outcomes.append((key.lower(), held.fence) in renewed)
+                self._table.measures.lease_lost()
+                outcomes.append(False)
         return outcomes
 
     # Settling.
 
-    async def _settled(self, edge: Transition, asked: _Settling, actor: str) -> int:
-        """With others first; alone where somebody else has the row, so that nobody else waits for that."""
-        batches = self._settling.get((edge.target, actor))
-        if batches is None:
-            together = partial(self._settle, f"settle_{edge.name}", edge, actor)
-            alone = partial(self._settle, f"settle_{edge.name}_alone", edge, actor)
-            batches = Batch(together, lanes=2), Batch(alone, most=1, lanes=_PATIENT)
-            self._settling[edge.target, actor] = batches
-        try:
-            return await batches[0](asked)
-        except Locked:
-            return await batches[1](asked)
+    def _groups(self, settling: Sequence[Settling], call: Call) -> dict[int, list[int]]:
+        """The places of those that can be settled at all, by their targets."""
+        groups: dict[int, list[int]] = {}
+        for place, each in enumerate(settling):
+            places = groups.get(each.target)
+            if places is None:
+                self._require(self._lease.state, each.target, call)
+                places = groups[each.target] = []
+            if each.final and self._edge(each.target).gives_up is None:
+                name, entity = self._edge(each.target).name, self._table.lifecycle.entity
+                raise GuardBreach(f"{name} is never the last try of a {entity}")
+            if is_key(each.key):
+                places.append(place)
+        return {target: places for target, places in groups.items() if places}
 
-    async def _settle(
-        self, statement: str, edge: Transition, actor: str, asked: Sequence[_Settling]
-    ) -> Sequence[int | Exception]:
-        told: dict[str, int | Exception] = {}
-        try:
-            told.update(await self._send(statement, edge, actor, asked))
-        except Unavailable as error:
-            if error.unknown:
-                for each in asked:
-                    if self._unsure.get(_mark(each)) is None:
-                        self._unsure.add(_mark(each), True)
-            raise
-        except Unstorable as error:
-            if len(asked) == 1:
-                return [error]
-            # One of them has a value that the database refuses; the others are not to suffer for it.
-            return [(await self._settle(statement, edge, actor, [each]))[0] for each in asked]
-        if left := [each for each in asked if _mark(each) not in told]:
+    def _goes_along(self, groups: dict[int, list[int]]) -> int | None:
+        """Where most go that can be settled in one statement with the taking of others."""
+        plain = [target for target in groups if self._edge(target).gives_up is None]
+        return max(plain, key=lambda target: len(groups[target]), default=None)
+
+    async def _write(
+        self,
+        target: int,
+        settling: Sequence[Settling],
+        places: Sequence[int],
+        outcomes: _Outcomes,
+        call: Call,
+        *,
+        alone: bool = False,
+    ) -> None:
+        asked = [settling[place] for place in places]
+        written = await self._settlement.write(self._edge(target), call.caller, asked, alone=alone)
+        for place, outcome in zip(places, written, strict=True):
+            outcomes[place] = outcome
+
+    def _answers(self, settling: Sequence[Settling], outcomes: _Outcomes, call: Call) -> _Outcomes:
+        """What whoever asked is told; the log and the metrics are told too."""
+        table, applied = self._table, dict[str, tuple[Transition, list[tuple[str, Held]]]]()
+        for place, (each, outcome) in enumerate(zip(settling, outcomes, strict=True)):
+            if isinstance(outcome, Lost):
+                table.measures.lease_lost()
+                outcomes[place] = self._lost(each)
+            elif isinstance(outcome, Unavailable):
+                outcomes[place] = table.unavailable()
+            elif not isinstance(outcome, Exception):
+                for edge in self._way(each.target, outcome):
+                    applied.setdefault(edge.name, (edge, []))[1].append((each.key, each.held))
+        for edge, held in applied.values():
+            self._tell(edge, held, call)
+        return outcomes
+
+    def _way(self, target: int, end: int) -> tuple[Transition, ...]:
+        """The edges that led out of the lease: one, or two where it was the last try."""
+        edge = self._edge(target)
+        if end == target or edge.gives_up is None:
+            return (edge,)
+        return edge, self._table.lifecycle.transition(edge.gives_up.transition)
+
+    # Taking.
+
+    async def _look_on(
+        self, rows: Sequence[Any] | None, owner: str, wanted: int, start: datetime, call: Call
+    ) -> Sequence[Any]:
+        """Takes what a look did not get, at last from the very beginning."""
+        found = rows if rows is not None else await self._take(owner, wanted, start, call)
+        if len(found) < wanted and start is not EVER:
             try:
-                told.update(await self._explain(edge, left))
-            except Unavailable as error:
-                told.update((_mark(each), error) for each in left)
-        for each in asked:
-            if not isinstance(told.get(_mark(each)), Unavailable):
-                self._unsure.remove(_mark(each))
-        return [told.get(_mark(each)) or _LeaseLost() for each in asked]
+                back = self.looking.back()
+                found = [*found, *await self._take(owner, wanted - len(found), back, call)]
+            except Unavailable:
+                if not found:
+                    raise  # What has been taken is not to be forgotten for that.
+        self.looking.ended(found)
+        return found
 
-    async def _send(
-        self, statement: str, edge: Transition, actor: str, asked: Sequence[_Settling]
-    ) -> dict[str, int]:
-        """Sends one statement, or two where the failure may be the last one; the states by key and fence."""
-        table = self._table
-        given: dict[str, Any] = {
-            "actor": actor,
-            **_columns([(as_key(each.key), each.held) for each in asked]),
-            **table.taken(statement, edge, [each.given for each in asked]),
-        }
-        if edge.gives_up is None:
-            rows = await table.run(statement, **given)
-            return {f"{row[0]} {row[1]}": edge.target for row in rows}
-        async with table.database.transaction() as connection:
-            rows = await table.run_in(connection, statement, **given)
-            moved = {str(row[0]): row[1] for row in rows}
-            final = {as_key(each.key) for each in asked if each.final}
-            over = await table.run_in(
-                connection,
-                f"give_up_{edge.name}",
-                actor=actor,
-                keys=[*moved],
-                final=[key in final for key in moved],
-            )
-        given_up = {str(row[0]) for row in over}
-        for _ in given_up:
-            table.measures.given_up()
-        end = table.lifecycle.transition(edge.gives_up.transition).target
-        return {f"{key} {fence}": end if key in given_up else edge.target for key, fence in moved.items()}
+    async def _take(self, owner: str, free: int, start: datetime, call: Call) -> Sequence[Any]:
+        if not free:
+            return ()
+        return await self._table.run("acquire", actor=call.caller, owner=owner, free=free, **{"from": start})
 
-    async def _explain(self, edge: Transition, left: Sequence[_Settling]) -> dict[str, int | Exception]:
-        """Looks again at those that nothing was written for: locked by somebody, written before, or lost."""
-        table, told = self._table, dict[str, int | Exception]()
-        rows = {
-            str(row[0]): row for row in await table.run("holds", keys=[as_key(each.key) for each in left])
-        }
-        possible = {edge.target}
-        if edge.gives_up is not None:
-            possible.add(table.lifecycle.transition(edge.gives_up.transition).target)
-        for each in left:
-            row = rows.get(each.key.lower())
-            if row is None or row[3] != each.held.fence:
-                continue
-            state = table.rows.number[row[1]]
-            if row[4] and row[2] == each.held.owner:
-                told[_mark(each)] = Locked("somebody else has it")
-            elif state in possible and self._unsure.get(_mark(each)):
-                # The answer to an earlier attempt was lost, and that attempt had been carried out.
-                told[_mark(each)] = state
-        return told
+    def _taken(self, rows: Sequence[Any], call: Call) -> list[Record]:
+        taken, held = list[Record](), list[tuple[str, Held]]()
+        for row in rows:
+            record = self._table.rows.read(row)
+            self._table.measures.waited(row[-1])
+            key: str = getattr(record, self._table.lifecycle.key)
+            held.append((key, Held(getattr(record, self._lease.owner), getattr(record, self._lease.fence))))
+            taken.append(record)
+        if taken:
+            self._tell(self._entering, held, call)
+        return taken
+
+    def _tell(self, edge: Transition, held: Sequence[tuple[str, Held]], call: Call) -> None:
+        """Counts and tells transitions, with their leases by the names that the record has for them."""
+        owner, fence = self._lease.owner, self._lease.fence
+        known = [(key, {owner: each.owner, fence: each.fence}) for key, each in held]
+        self._table.applied_all(call, edge, known)
+
+    def _edge(self, target: int) -> Transition:
+        return self._table.lifecycle.edges[self._lease.state, target]
+
+    def _require(self, source: int, target: int, call: Call) -> None:
+        require_edge(self._table.roles, self._table.lifecycle, call.caller, call.method, source, target)
+
+    def _lost(self, asked: Settling) -> Condition:
+        make: Callable[..., Condition] = self._table.roles["lease_lost"]
+        return make(holder=asked.held.owner, key=asked.key)
 
 
-class _LeaseLost(Exception):
-    """Nothing was written, because the lease had ended or is another's."""
-
-
-def _mark(asked: _Settling) -> str:
-    return f"{asked.key.lower()} {asked.held.fence}"
-
-
-def _columns(asked: Sequence[tuple[Any, Held]]) -> dict[str, list[Any]]:
-    return {
-        "keys": [key for key, _ in asked],
-        "owners": [held.owner for _, held in asked],
-        "fences": [held.fence for _, held in asked],
-    }
+def _settled(outcomes: _Outcomes) -> int:
+    return sum(not isinstance(each, Exception) for each in outcomes)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic
 
-from runtime.postgres.batch import Batch
+from runtime.batch import Batch
 from runtime.postgres.table import Table
 from runtime.store import Moved, Record
 from runtime.tables import Transition

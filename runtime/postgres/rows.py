@@ -24,6 +24,10 @@ class Rows(Generic[Record]):
         self.number = {name: number for number, name in lifecycle.states.items()}
         self.types: Mapping[str, Any] = get_type_hints(record)
 
+    def place(self, field: str) -> int:
+        """Where a row has a field."""
+        return self._names.index(field)
+
     def read(self, row: Sequence[Any]) -> Record:
         """The record of a row; columns that come after those of the record are left alone."""
         values = dict(zip(self._names, row, strict=False))

@@ -19,7 +19,17 @@ from runtime.postgres.rows import as_key, is_key
 from runtime.postgres.sweeping import Sweeping
 from runtime.postgres.table import Table
 from runtime.postgres.upkeep import Upkeep
-from runtime.store import Change, Compare, GuardBreach, Held, Moved, NoSuchEntity, Record
+from runtime.store import (
+    Change,
+    Compare,
+    Exchanged,
+    GuardBreach,
+    Held,
+    Moved,
+    NoSuchEntity,
+    Record,
+    Settling,
+)
 from runtime.tables import Lifecycle, System, Transition
 
 PURGED_AT_ONCE = 5000
@@ -46,7 +56,7 @@ class PostgresStore(Generic[Record]):
         self._moving = Moving(self._table)
         self._upkeep = Upkeep(self._table, system.name)
         if self._leases is not None:
-            self._leases.looked = self._upkeep.looked
+            self._leases.looking.looked = self._upkeep.looked
         metrics.watch(self._upkeep)
 
     async def open(self, log: events.Log) -> None:
@@ -101,13 +111,24 @@ class PostgresStore(Generic[Record]):
     async def acquire(self, owner: str, call: Call) -> Record | None:
         return await self._leased().acquire(owner, call)
 
-    async def renew(self, key: str, held: Held) -> bool:
-        return is_key(key) and await self._leased().renew(key, held)
+    async def exchange(
+        self, owner: str, settling: Sequence[Settling], free: int, call: Call
+    ) -> Exchanged[Record]:
+        return await self._leased().exchange(owner, settling, free, call)
+
+    async def settle_all(self, settling: Sequence[Settling], call: Call) -> Sequence[int | Exception]:
+        return await self._leased().settle_all(settling, call)
 
     async def settle(
         self, key: str, target: int, held: Held, call: Call, *, final: bool = False, **given: str | None
     ) -> int:
         return await self._leased().settle(key, target, held, call, final=final, **given)
+
+    async def renew(self, key: str, held: Held) -> bool:
+        return await self._leased().renew(key, held)
+
+    async def renew_all(self, held: Sequence[tuple[str, Held]]) -> Sequence[bool | Exception]:
+        return await self._leased().renew_all(held)
 
     async def sweep(self, transition: Transition, call: Call) -> int:
         return await self._sweeping.sweep(transition, call)

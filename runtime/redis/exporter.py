@@ -7,7 +7,7 @@ While Redis is away the last values stand for a while; a scrape never fails for 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from itertools import accumulate
 from math import ceil
 from time import monotonic
@@ -19,6 +19,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from runtime.measuring import Ages, Counts, Measured, Sizes, States, Used
+from runtime.tables import Lifecycle, System
 
 FRESH_S = 1.0
 """For how long what was read is told again without a look at Redis."""
@@ -31,13 +32,45 @@ Asking = Generator[list[Command], dict[Command, Any], Metric]
 """Yields commands and is sent the answers; what it returns is told."""
 
 
+def exporters(
+    system: System,
+    components: Collection[str],
+    client_of: Callable[[Lifecycle], Redis],
+    values: Mapping[str, Any],
+) -> Iterator[Exporter]:
+    """One for each server and prefix, with what concerns the entities that some components hold."""
+    found: dict[tuple[str, str | None], list[Lifecycle]] = {}
+    for lifecycle in system.lifecycles.values():
+        if lifecycle.in_redis is not None and lifecycle.holder in components:
+            found.setdefault((lifecycle.in_redis.url, lifecycle.in_redis.prefix), []).append(lifecycle)
+    for (_, prefix), lifecycles in found.items():
+        names = {each.entity for each in lifecycles}
+        yield Exporter(
+            [each for each in system.measured if each.entity in names],
+            client_of(lifecycles[0]),
+            str(values[prefix]) if prefix else "",
+            values,
+            {
+                each.entity: each.in_redis.outbox.stream
+                for each in lifecycles
+                if each.in_redis and each.in_redis.outbox
+            },
+        )
+
+
 class Exporter(Collector):
     """What one Redis knows of the metrics of a system."""
 
     def __init__(
-        self, measured: Sequence[Measured], client: Redis, prefix: str, values: Mapping[str, Any]
+        self,
+        measured: Sequence[Measured],
+        client: Redis,
+        prefix: str,
+        values: Mapping[str, Any],
+        outboxes: Mapping[str, str] | None = None,
     ) -> None:
         self._measured = [each for each in measured if each.type != "window"]
+        self._outboxes = outboxes or {}
         self._client = client
         self._prefix = prefix
         self._values = values
@@ -59,7 +92,13 @@ class Exporter(Collector):
 
     async def _read(self) -> None:
         try:
-            self._told = await exchange(self._client, [self._asking(each) for each in self._measured])
+            asking = [self._asking(each) for each in self._measured]
+            if self._outboxes:
+                asking += [
+                    _unwritten(self._outboxes, self._prefix),
+                    _unwritten_for(self._outboxes, self._prefix),
+                ]
+            self._told = await exchange(self._client, asking)
             self._read_at = monotonic()
         except (RedisError, OSError, TimeoutError):
             pass  # the readiness of the node says so already, and the age of the values shows it
@@ -183,6 +222,33 @@ def _used(measured: Measured, source: Used, prefix: str) -> Asking:
     total = sum(int(capacities[each] or 0) for each in dict.fromkeys(asked))
     family = GaugeMetricFamily(measured.name, measured.doc)
     family.add_metric((), int(answers[leased]) / total if total else 0.0)
+    return family
+
+
+def _unwritten(outboxes: Mapping[str, str], prefix: str) -> Asking:
+    commands: dict[str, Command] = {entity: ("XLEN", prefix + key) for entity, key in outboxes.items()}
+    answers = yield [*commands.values()]
+    family = GaugeMetricFamily(
+        "charter_outbox_entries", "Changes that are not in the history yet.", labels=("entity",)
+    )
+    for entity, command in commands.items():
+        family.add_metric((entity,), float(answers[command]))
+    return family
+
+
+def _unwritten_for(outboxes: Mapping[str, str], prefix: str) -> Asking:
+    now: Command = ("TIME",)
+    commands: dict[str, Command] = {
+        entity: ("XRANGE", prefix + key, "-", "+", "COUNT", 1) for entity, key in outboxes.items()
+    }
+    answers = yield [now, *commands.values()]
+    family = GaugeMetricFamily(
+        "charter_outbox_oldest_seconds", "Age of the oldest of them.", labels=("entity",)
+    )
+    for entity, command in commands.items():
+        rows = answers[command]
+        since = int(_text(rows[0][0]).partition("-")[0]) / 1000 if rows else int(answers[now][0])
+        family.add_metric((entity,), max(int(answers[now][0]) - since, 0.0))
     return family
 
 

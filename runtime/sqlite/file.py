@@ -16,6 +16,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
+from runtime.sqlite.migrations import migrate
 from runtime.store import StoreUnusable
 
 Answer = TypeVar("Answer")
@@ -55,14 +56,14 @@ class File:
         self.transactions = 0
         """How many transactions there were, for whoever wants to know how many shared one."""
 
-    def open(self, prepare: Work[None]) -> None:
+    def open(self, system: str) -> None:
         """Takes the file for this process and brings it up to date; raises StoreUnusable where it cannot."""
         self._loop = asyncio.get_running_loop()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._lock = _locked(self.path.with_name(f"{self.path.name}.lock"))
             writer = _connected(self.path)
-            prepare(writer)
+            migrate(writer, system)
             self._reader = _connected(self.path)
             self._reader.execute("PRAGMA query_only = ON")
         except (sqlite3.Error, OSError) as error:

@@ -62,6 +62,9 @@ class SqliteStore(Generic[Record]):
         self._changes.open()
         log.write(STORE_READY, f"{self._file.path} has the schema", fields={"entity": self._lifecycle.entity})
 
+    async def close(self) -> None:
+        """Nothing to do: the file is closed by whoever opened it."""
+
     # Creating.
 
     async def create(self, record: Record, call: Call) -> Record:

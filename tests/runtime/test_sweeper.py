@@ -11,12 +11,23 @@ from generated.orchestrator.lifecycle import JOB_ACCEPT, JOB_FAIL
 from generated.orchestrator.messages import CREATED, QUEUED, RETRY, RUNNING
 from runtime.call import Call
 from runtime.postgres import sweeping
-from runtime.sweeper import sweep_all, sweep_regularly
+from runtime.sweeper import Sweep, sweep_all, sweep_regularly
+from runtime.tables import Transition
 from runtime.world import RealWorld
 from tests.runtime.postgres.conftest import folder, kit, make_kit, server, url
 from tests.runtime.postgres.kit import Kit
 
 __all__ = ["folder", "kit", "make_kit", "server", "url"]
+
+
+def due(kit: Kit, edge: Transition) -> Sweep:
+    """What drives an edge by the clock."""
+
+    async def step(call: Call) -> int:
+        return await kit.store.sweep(edge, call)
+
+    return Sweep("job", edge.name, step)
+
 
 DUE = "UPDATE jobs SET created_at = clock_timestamp() - interval '61 s'"
 
@@ -46,22 +57,22 @@ async def test_all_that_is_due_is_moved_in_bounded_batches(kit: Kit, monkeypatch
         return asked[-1]
 
     monkeypatch.setattr(kit.store, "sweep", sweep)
-    assert await sweep_all(kit.store, JOB_ACCEPT, kit.call("api"), asyncio.Event()) == 7
+    assert await sweep_all(due(kit, JOB_ACCEPT), kit.call("api"), asyncio.Event()) == 7
     assert asked == [2, 2, 2, 1, 0]
     assert {(await kit.job(job)).state for job in jobs} == {QUEUED}
-    assert await sweep_all(kit.store, JOB_ACCEPT, kit.call("api"), asyncio.Event()) == 0
+    assert await sweep_all(due(kit, JOB_ACCEPT), kit.call("api"), asyncio.Event()) == 0
 
 
 @pytest.mark.req("ORC-X06")
 async def test_a_loop_that_is_told_to_stop_begins_no_further_batch(kit: Kit) -> None:
     """What is due stays for the others, and the loop ends although its next look would be in an hour."""
     job, stopping = (await kit.add(CREATED)).job_id, asyncio.Event()
-    loop = asyncio.create_task(sweep_regularly(kit.store, JOB_ACCEPT, 3600, kit.call("api"), stopping))
+    loop = asyncio.create_task(sweep_regularly([due(kit, JOB_ACCEPT)], 3600, kit.call("api"), stopping))
     await asyncio.sleep(0.05)
     await kit.sql.execute(DUE)
     stopping.set()
     await loop
-    assert await sweep_all(kit.store, JOB_ACCEPT, kit.call("api"), stopping) == 0
+    assert await sweep_all(due(kit, JOB_ACCEPT), kit.call("api"), stopping) == 0
     assert (await kit.job(job)).state == CREATED
 
 
@@ -70,7 +81,7 @@ async def test_loops_look_again_and_not_all_at_the_same_moment(kit: Kit) -> None
     """What becomes due later is moved by a later look; the time between two looks is left to chance."""
     world, stopping = Drawn(), asyncio.Event()
     call = Call(world=world, log=kit.log, caller="reaper")
-    loop = asyncio.create_task(sweep_regularly(kit.store, JOB_FAIL, 0.05, call, stopping))
+    loop = asyncio.create_task(sweep_regularly([due(kit, JOB_FAIL)], 0.05, call, stopping))
     for _ in range(2):
         job = (await kit.add(RUNNING)).job_id
         await kit.sql.execute(
@@ -89,7 +100,7 @@ async def test_a_store_that_is_away_is_told_of_and_waited_for(kit: Kit) -> None:
     job, stopping = (await kit.add(CREATED)).job_id, asyncio.Event()
     await kit.sql.execute(DUE)
     await kit.sql.execute("ALTER TABLE jobs RENAME TO away")
-    loop = asyncio.create_task(sweep_regularly(kit.store, JOB_ACCEPT, 0.02, kit.call("api"), stopping))
+    loop = asyncio.create_task(sweep_regularly([due(kit, JOB_ACCEPT)], 0.02, kit.call("api"), stopping))
     try:
         while not (lines := kit.lines.read_back("sweep_failed")):
             await asyncio.sleep(0.01)

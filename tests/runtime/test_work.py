@@ -127,7 +127,7 @@ async def test_a_run_that_cannot_be_stopped_is_in_nobodys_way(make_kit: MakeKit)
 async def test_a_worker_that_waits_stops_at_once(kit: Kit) -> None:
     """Its next look would be in an hour, and it is told to stop now."""
     async with working(kit, at_once, Pace(3, 3600, 30, 10, 5)) as works:
-        while works.store.tried < 3:
+        while not works.store.tried:
             await asyncio.sleep(0.01)
         works.stopping.set()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -11,7 +11,7 @@ from generated.orchestrator.errors import ServiceUnavailable
 from generated.orchestrator.lifecycle import JOB, JOB_COMPLETE, JOB_FAIL
 from generated.orchestrator.records import JobRecord
 from runtime.postgres import PostgresStore
-from runtime.store import Held
+from runtime.store import Exchanged, Held
 from runtime.tables import Event
 from runtime.work import LeaseWorker, Outcome, Pace, Told
 from tests.runtime.postgres.kit import Kit
@@ -40,16 +40,16 @@ class Store:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
 
-    async def acquire(self, *given: Any) -> JobRecord | None:
+    async def exchange(self, *given: Any) -> Exchanged[JobRecord]:
         self._fail()
-        record = await self._real.acquire(*given)
-        if record is not None:
+        exchanged = await self._real.exchange(*given)
+        if exchanged.taken:
             await self.arrives.wait()
-        return record
+        return exchanged
 
-    async def settle(self, *given: Any, **more: Any) -> int:
+    async def settle_all(self, *given: Any) -> Sequence[int | Exception]:
         self._fail()
-        return await self._real.settle(*given, **more)
+        return await self._real.settle_all(*given)
 
     def _fail(self) -> None:
         self.tried += 1

@@ -212,8 +212,8 @@ SELECT job_id
 ORDER BY created_at
 LIMIT $3::integer;
 
--- acquire(actor text, from timestamptz, skip uuid[], owners text[], LEASE_SECONDS double precision)
--- Takes the oldest that are free, one for each who asks. (spec/orchestrator/lifecycle.yaml: job.acquire)
+-- acquire(actor text, free integer, from timestamptz, owner text, LEASE_SECONDS double precision)
+-- Takes the oldest that are free, as many as are asked for. (spec/orchestrator/lifecycle.yaml: job.acquire)
 WITH actor AS MATERIALIZED (
     SELECT set_config('app.actor', $1::text, true)
 ),
@@ -222,14 +222,13 @@ next AS MATERIALIZED (
     FROM jobs
     WHERE state = 'QUEUED'
         AND (lease_expiry IS NULL OR lease_expiry < clock_timestamp())
-        AND created_at >= $2::timestamptz
-        AND job_id <> ALL($3::uuid[])
+        AND created_at >= $3::timestamptz
     ORDER BY created_at
-    LIMIT cardinality($4::text[])
+    LIMIT $2::integer
     FOR UPDATE SKIP LOCKED
 ),
 taken AS MATERIALIZED (
-    SELECT place, since, clock_timestamp() AS moment, ($4::text[])[row_number() OVER ()] AS owner FROM next
+    SELECT place, since, clock_timestamp() AS moment, $4::text AS owner FROM next
 )
 UPDATE jobs
 SET
@@ -312,6 +311,99 @@ WHERE jobs.job_id = given.key
         AND jobs.attempt = given.fence
         AND jobs.lease_expiry > clock_timestamp()
 RETURNING jobs.job_id, jobs.attempt;
+
+-- exchange_complete(actor text, keys uuid[], owners text[], fences integer[], result jsonb[], free integer, from timestamptz, owner text, LEASE_SECONDS double precision)
+-- The same, and takes one for each that it settled and some more, all in one commit.
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true)
+),
+given AS MATERIALIZED (
+    SELECT *, 'RUNNING' AS state, clock_timestamp() AS moment
+    FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::jsonb[]) AS given (key, owner, fence, result)
+),
+held AS MATERIALIZED (
+    SELECT jobs.ctid AS place, given.moment, given.result
+    FROM given JOIN jobs ON jobs.job_id = given.key
+    WHERE (jobs.state = given.state) IS TRUE
+        AND jobs.lease_owner = given.owner
+        AND jobs.attempt = given.fence
+        AND jobs.lease_expiry > clock_timestamp()
+    FOR NO KEY UPDATE OF jobs SKIP LOCKED
+),
+settled AS (
+    UPDATE jobs
+    SET
+        state = 'SUCCESS',
+        lease_owner = NULL,
+        lease_expiry = NULL,
+        next_attempt_at = NULL,
+        updated_at = held.moment,
+        result = held.result
+    FROM held, actor
+    WHERE jobs.ctid = held.place
+    RETURNING jobs.job_id, jobs.attempt
+),
+-- How many are taken depends on how many were settled, so these are written first.
+next AS MATERIALIZED (
+    SELECT ctid AS place, updated_at AS since
+    FROM jobs
+    WHERE state = 'QUEUED'
+        AND (lease_expiry IS NULL OR lease_expiry < clock_timestamp())
+        AND created_at >= $7::timestamptz
+    ORDER BY created_at
+    LIMIT $6::integer + (SELECT count(*) FROM settled)
+    FOR UPDATE SKIP LOCKED
+),
+taken AS MATERIALIZED (
+    SELECT place, since, clock_timestamp() AS moment, $8::text AS owner FROM next
+),
+acquired AS (
+    UPDATE jobs
+    SET
+        state = 'RUNNING',
+        lease_owner = taken.owner,
+        lease_expiry = taken.moment + $9::double precision * interval '1 second',
+        attempt = jobs.attempt + 1,
+        next_attempt_at = NULL,
+        updated_at = taken.moment
+    FROM taken, actor
+    WHERE jobs.ctid = taken.place
+    RETURNING
+        jobs.job_id,
+        jobs.job_type,
+        jobs.payload,
+        jobs.idempotency_key,
+        jobs.state,
+        jobs.retry_count,
+        jobs.attempt,
+        jobs.lease_owner,
+        jobs.lease_expiry,
+        jobs.next_attempt_at,
+        jobs.created_at,
+        jobs.updated_at,
+        jobs.result,
+        jobs.last_error,
+        extract(epoch FROM taken.moment - taken.since)::double precision AS waited
+)
+SELECT * FROM acquired
+UNION ALL
+SELECT
+    settled.job_id,
+    NULL::text,
+    NULL::jsonb,
+    NULL::text,
+    NULL::text,
+    NULL::integer,
+    settled.attempt,
+    NULL::text,
+    NULL::timestamptz,
+    NULL::timestamptz,
+    NULL::timestamptz,
+    NULL::timestamptz,
+    NULL::jsonb,
+    NULL::text,
+    NULL::double precision
+FROM settled;
 
 -- settle_fail(actor text, keys uuid[], owners text[], fences integer[], error text[], BACKOFF_MAX_SECONDS double precision, BACKOFF_BASE_SECONDS double precision)
 -- The run failed, or its worker was not heard of until its lease ended. Its holder alone may. (spec/orchestrator/lifecycle.yaml: job.fail)

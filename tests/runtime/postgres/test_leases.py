@@ -203,21 +203,6 @@ async def test_a_locked_row_keeps_no_other_result_waiting(kit: Kit) -> None:
     assert await asyncio.gather(*writing) == [SUCCESS] * 3
 
 
-async def test_an_acquisition_whose_asker_has_gone_goes_to_the_next(kit: Kit) -> None:
-    """What was taken for somebody who was cancelled meanwhile is not left to its lease."""
-    made = await kit.add(QUEUED)
-    asking = asyncio.create_task(kit.store.acquire("w", kit.call("worker")))
-    for _ in range(4):
-        await asyncio.sleep(0)
-    asking.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await asking
-    while (await kit.row(made.job_id))["state"] == "QUEUED":
-        await asyncio.sleep(0.01)
-    taken = await take(kit)
-    assert (taken.job_id, taken.attempt) == (made.job_id, 1)
-
-
 async def test_only_holders_of_the_edge_take_and_settle(kit: Kit) -> None:
     await kit.add(QUEUED)
     for actor in ("api", "reaper", "scheduler"):

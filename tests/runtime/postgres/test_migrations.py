@@ -259,7 +259,7 @@ async def test_the_old_release_works_on_the_new_schema(fresh_url: str, spec: Spe
         )
         assert len(await run("move_accept", actor="api", keys=keys)) == 2
         start = await connection.fetchval("SELECT min(created_at) FROM jobs")
-        taken = await run("acquire", actor="worker", owners=["w"] * 2, skip=[], **{"from": start})
+        taken = await run("acquire", actor="worker", owner="w", free=2, **{"from": start})
         assert len(taken) == 2
         fenced = {"owners": ["w"], "fences": [1]}
         assert await run("settle_complete", actor="worker", keys=keys[:1], **fenced, result=[None])

@@ -20,6 +20,8 @@ NOBODY = "00000000-0000-4000-8000-000000000000"
 EVER = datetime(1, 1, 1, tzinfo=UTC)
 GIVEN: dict[str, Any] = {
     "actor": "worker",
+    "owner": "w",
+    "free": 1,
     "owners": ["w"],
     "fences": [1],
     "keys": [NOBODY],
@@ -48,6 +50,7 @@ WANTED = {
     "move_accept": "jobs_pkey",
     "settle_complete": "jobs_pkey",
     "settle_fail": "jobs_pkey",
+    "exchange_complete": "jobs_pkey",
     "give_up_fail": "jobs_pkey",
     "find_unique": "jobs_unique",
     "find": "jobs_listed",

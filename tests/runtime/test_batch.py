@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from runtime.postgres.batch import Batch
+from runtime.batch import Batch
 
 
 class Recorder:

@@ -1,0 +1,262 @@
+"""What a worker holds of the manager's: the store that its pump works on is the service it speaks to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from generated.priority import errors
+from generated.priority.events import WORKER_LOST
+from generated.priority.messages import (
+    ACTIVE,
+    COMPLETED,
+    DRAINING,
+    FAILED,
+    QUEUED,
+    AssignedTask,
+    DeregisterWorkerRequest,
+    ExchangeTasksRequest,
+    ExchangeTasksResponse,
+    ExtendTaskRequest,
+    HeartbeatRequest,
+    RegisterWorkerRequest,
+    ReportProgressRequest,
+    TaskError,
+    TaskResult,
+)
+from generated.priority.services import WorkersService
+from runtime.call import Call
+from runtime.conditions import Failure
+from runtime.store import Exchanged, Held, Settling
+
+_GIVEN_UP = (errors.WorkerDead, errors.WorkerNotFound)
+_MOST_RESULTS = 500
+_MOST_BYTES = 2_000_000
+"""What one request carries of results; its limit is twice as much."""
+_LAST_POLL_S = 1.0
+
+
+class Registration:
+    """A worker as the manager knows it. Where the manager has given it up, it registers anew."""
+
+    def __init__(self, manager: WorkersService, request: RegisterWorkerRequest, call: Call) -> None:
+        self._manager = manager
+        self._request = request
+        self._call = call
+        self._anew = asyncio.Lock()
+        self.worker_id = ""
+        self.heartbeat_s = 30.0
+        self.is_draining = False
+        self._last_beat = call.world.monotonic()
+
+    @property
+    def quiet_until(self) -> float:
+        """When it should be heard of again, on the monotonic clock."""
+        return self._last_beat + self.heartbeat_s
+
+    async def register(self, instead_of: str = "") -> None:
+        """Registers, unless another part of the worker has already done so."""
+        async with self._anew:
+            if self.worker_id != instead_of:
+                return
+            given = await self._manager.register_worker(self._request, self._call)
+            self.worker_id, self.heartbeat_s = given.worker_id, given.heartbeat_interval_seconds
+            self._last_beat = self._call.world.monotonic()
+        if instead_of:
+            self._call.tell(WORKER_LOST, f"{instead_of} was given up", worker_id=self.worker_id)
+
+    async def beat(self, running: Sequence[str] = ()) -> set[str]:
+        """Lets itself be heard of; what it should stop of what it runs."""
+        worker_id = self.worker_id
+        request = HeartbeatRequest(
+            worker_id=worker_id,
+            current_load=len(running),
+            status=DRAINING if self.is_draining else ACTIVE,
+            running=running,
+        )
+        try:
+            answer = await self._manager.heartbeat(request, self._call)
+        except _GIVEN_UP:
+            await self.register(instead_of=worker_id)
+            return set()
+        self._last_beat = self._call.world.monotonic()
+        return set(answer.stop)
+
+    async def leave(self) -> None:
+        """Says goodbye, so that nobody takes the worker for dead."""
+        await self._manager.deregister_worker(DeregisterWorkerRequest(worker_id=self.worker_id), self._call)
+
+
+class Borrowed:
+    """The tasks that the manager hands to one worker, as the store that a pump takes them from."""
+
+    def __init__(
+        self, manager: WorkersService, registration: Registration, call: Call, wait_s: float
+    ) -> None:
+        self._manager = manager
+        self._worker = registration
+        self._call = call
+        self._wait_ms = int(wait_s * 1000)
+        self._free = 0
+        self._owners: dict[tuple[str, int], str] = {}
+        """As whom each task was taken; the worker may have registered anew since."""
+        self._poll: asyncio.Task[None] | None = None
+        self._brought: list[AssignedTask] = []
+
+    async def exchange(
+        self, _owner: str, settling: Sequence[Settling], free: int, call: Call
+    ) -> Exchanged[AssignedTask]:
+        """Reports what ended and takes as many anew, and what a poll has brought meanwhile."""
+        self._free = free + len(settling)
+        brought, self._brought = self._brought, []
+        try:
+            taken, outcomes = await self._told(settling, max(self._free - len(brought), 0), call)
+        except Failure:
+            if not settling and not brought:
+                raise
+            taken, outcomes = [], [errors.UpstreamUnavailable(service="manager")] * len(settling)
+        return Exchanged([*brought, *taken], outcomes)
+
+    async def settle_all(self, settling: Sequence[Settling], call: Call) -> Sequence[int | Exception]:
+        """Reports and takes nothing."""
+        _, outcomes = await self._told(settling, 0, call)
+        return outcomes
+
+    async def settle(
+        self, key: str, target: int, held: Held, call: Call, *, final: bool = False, **given: str | None
+    ) -> int:
+        """Reports one run."""
+        (outcome,) = await self.settle_all([Settling(key, held, target, given, final)], call)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    async def renew_all(self, held: Sequence[tuple[str, Held]]) -> Sequence[bool | Exception]:
+        """Lets the worker be heard of; a task that it should stop is not its own any more."""
+        await self.beat()
+        return [(key, each.fence) in self._owners for key, each in held]
+
+    async def beat(self) -> None:
+        """Lets the worker be heard of, and forgets what is not its own any more."""
+        worker_id = self._worker.worker_id
+        stop = await self._worker.beat([key for key, _ in self._owners])
+        if worker_id != self._worker.worker_id:
+            stop = {key for (key, _), owner in self._owners.items() if owner == worker_id}
+        self._owners = {each: owner for each, owner in self._owners.items() if each[0] not in stop}
+
+    async def awaited(self, timeout_s: float) -> bool:
+        """Waits for a task; the next exchange has what came."""
+        if self._poll is None:
+            self._poll = asyncio.create_task(self._wait_for_tasks())
+        # A poll that is stopped half way could leave tasks that nobody knows of. It is let end by itself.
+        await asyncio.wait({self._poll}, timeout=timeout_s)
+        if self._poll.done():
+            poll, self._poll = self._poll, None
+            await poll
+        return bool(self._brought)
+
+    async def give_back(self, error: str, call: Call) -> None:
+        """Gives back what was handed out and never begun. Nothing comes after that."""
+        if self._poll is not None:
+            await asyncio.wait({self._poll}, timeout=_LAST_POLL_S)
+            self._poll.cancel()
+        brought, self._brought = self._brought, []
+        given = {"error": error}
+        await self.settle_all(
+            [Settling(each.task_id, Held("", each.attempt), QUEUED, given) for each in brought], call
+        )
+
+    async def extend(self, task: AssignedTask, seconds: float) -> None:
+        """Asks for more time for a run."""
+        await self._manager.extend_task(
+            ExtendTaskRequest(
+                worker_id=self._owner_of(task),
+                task_id=task.task_id,
+                attempt=task.attempt,
+                seconds=int(seconds),
+            ),
+            self._call,
+        )
+
+    async def report(self, task: AssignedTask, progress: str) -> None:
+        """Tells how far a run is."""
+        await self._manager.report_progress(
+            ReportProgressRequest(
+                worker_id=self._owner_of(task), task_id=task.task_id, attempt=task.attempt, progress=progress
+            ),
+            self._call,
+        )
+
+    async def _wait_for_tasks(self) -> None:
+        request = ExchangeTasksRequest(available_capacity=self._free, wait_ms=self._wait_ms)
+        with suppress(Failure):  # The next exchange meets the same, and tells of it.
+            self._brought += (await self._exchanged(request, self._call)).tasks
+
+    async def _told(
+        self, settling: Sequence[Settling], most: int, call: Call
+    ) -> tuple[list[AssignedTask], list[int | Exception]]:
+        now = self._worker.worker_id
+        outcomes: list[int | Exception] = []
+        own: list[tuple[int, TaskResult]] = []
+        for place, each in enumerate(settling):
+            owner = self._owners.get((each.key, each.held.fence), "")
+            outcomes.append(errors.StaleAttempt(holder=owner, key=each.key))
+            if owner == now:
+                own.append((place, _result(each)))
+        chunks = list(_chunks(own)) or [[]]
+        taken: list[AssignedTask] = []
+        for chunk in chunks:
+            request = ExchangeTasksRequest(
+                results=[each for _, each in chunk], available_capacity=most if chunk is chunks[-1] else 0
+            )
+            answer = await self._exchanged(request, call)
+            taken += answer.tasks
+            for (place, _), told in zip(chunk, answer.results, strict=True):
+                outcomes[place] = (
+                    told.status
+                    if told.HasField("status")
+                    else errors.StaleAttempt(holder=now, key=told.task_id)
+                )
+        for each in settling:
+            self._owners.pop((each.key, each.held.fence), None)
+        return taken, outcomes
+
+    async def _exchanged(self, request: ExchangeTasksRequest, call: Call) -> ExchangeTasksResponse:
+        worker_id = request.worker_id = self._worker.worker_id
+        try:
+            answer = await self._manager.exchange_tasks(request, call)
+        except _GIVEN_UP:
+            await self._worker.register(instead_of=worker_id)
+            raise errors.UpstreamUnavailable(service="manager") from None
+        for task in answer.tasks:
+            self._owners[task.task_id, task.attempt] = worker_id
+        return answer
+
+    def _owner_of(self, task: AssignedTask) -> str:
+        return self._owners.get((task.task_id, task.attempt), self._worker.worker_id)
+
+
+def _result(each: Settling) -> TaskResult:
+    """How a run ended, in the words of the service."""
+    if each.target == COMPLETED:
+        return TaskResult(
+            task_id=each.key, attempt=each.held.fence, status=COMPLETED, result=each.given["result"]
+        )
+    error = TaskError(message=each.given.get("error") or "", retriable=each.target == QUEUED)
+    return TaskResult(task_id=each.key, attempt=each.held.fence, status=FAILED, error=error)
+
+
+def _chunks(results: Sequence[tuple[int, TaskResult]]) -> Iterator[list[tuple[int, TaskResult]]]:
+    """Results in parts that requests can carry."""
+    part: list[tuple[int, TaskResult]] = []
+    size = 0
+    for each in results:
+        more = len(each[1].result)
+        if part and (len(part) == _MOST_RESULTS or size + more > _MOST_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(each)
+        size += more
+    if part:
+        yield part

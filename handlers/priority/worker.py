@@ -1,0 +1,187 @@
+"""The worker: registers, takes tasks, runs their functions, and says of each run how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from generated.priority.errors import (
+    GIVEN_BACK,
+    RESULT_NOT_JSON,
+    RESULT_TOO_LARGE,
+    TIMED_OUT,
+    UNKNOWN_TASK_TYPE,
+)
+from generated.priority.events import LEASE_LOST, WORKER_LEFT, WORKER_STARTED
+from generated.priority.lifecycle import TASK, TASK_COMPLETE, TASK_FAIL, TASK_RETRY
+from generated.priority.messages import AssignedTask, RegisterWorkerRequest
+from generated.priority.policy import ERROR_TEXT, RESULT_BYTES
+from generated.priority.services import WorkersService
+from generated.priority.settings import WorkerSettings
+from handlers.jobs import Job, JobFailed, JobFatal, find, is_being_canceled
+from handlers.priority.borrowing import Borrowed, Registration
+from runtime import log as events
+from runtime.call import Call
+from runtime.conditions import Failure
+from runtime.eager import TimedOut, limited
+from runtime.json_text import json_problem
+from runtime.store import Held
+from runtime.text import cut
+from runtime.work import LeaseWorker, Outcome, Pace, Told
+from runtime.world import World
+
+_MISSED_BEATS = 3
+"""After so many the manager gives a worker up, and so does the worker itself what it holds."""
+_PAUSE_S = 1.0
+
+
+class Worker:
+    """Knows the functions of tasks and the manager, and no store."""
+
+    def __init__(self, manager: WorkersService, settings: WorkerSettings, world: World) -> None:
+        self._manager = manager
+        self._settings = settings
+        self._world = world
+
+    async def run(self, call: Call, stopping: asyncio.Event) -> None:
+        """Takes tasks and runs them until it is told to stop; then it ends what it has, and leaves."""
+        settings = self._settings
+        capabilities = [each.strip() for each in settings.worker_capabilities.split(",")]
+        request = RegisterWorkerRequest(
+            capabilities=filter(None, capabilities),
+            capacity=settings.worker_capacity,
+            version=settings.worker_version or None,
+        )
+        registration = Registration(self._manager, request, call)
+        if not await self._registered(registration, call, stopping):
+            return
+        call.note(worker_id=registration.worker_id)
+        borrowed = Borrowed(self._manager, registration, call, settings.poll_wait_ms / 1000)
+        assert TASK.lease is not None
+        worker = LeaseWorker(
+            borrowed,
+            TASK.lease,
+            TASK.key,
+            registration.worker_id,
+            Pace(
+                slots=settings.worker_capacity,
+                poll_s=settings.poll_wait_ms / 1000 + _PAUSE_S,
+                lease_s=_MISSED_BEATS * registration.heartbeat_s,
+                renew_s=registration.heartbeat_s,
+                grace_s=settings.shutdown_grace_seconds,
+            ),
+            partial(self._perform, borrowed),
+            Outcome(TASK_RETRY, {"error": GIVEN_BACK}),
+            _failed(RESULT_NOT_JSON, final=True),
+            Told(WORKER_STARTED, LEASE_LOST),
+        )
+        beating = [
+            asyncio.create_task(self._beat(registration, borrowed)),
+            asyncio.create_task(self._drain(registration, borrowed, stopping)),
+        ]
+        try:
+            await worker.work(call, stopping)
+        finally:
+            for each in beating:
+                each.cancel()
+        await self._leave(registration, borrowed, call)
+
+    async def _registered(self, registration: Registration, call: Call, stopping: asyncio.Event) -> bool:
+        """Registers as soon as the manager can be reached; False if the worker is stopped before."""
+        is_told = False
+        while not stopping.is_set():
+            try:
+                await registration.register()
+            except Failure as failure:
+                if not is_told:
+                    call.tell(events.ACQUIRE_FAILED, failure.message, grpc_code=failure.grpc)
+                is_told = True
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._world.uniform(_PAUSE_S / 2, _PAUSE_S)):
+                        await stopping.wait()
+            else:
+                return True
+        return False
+
+    async def _beat(self, registration: Registration, borrowed: Borrowed) -> None:
+        """Lets the worker be heard of while it holds nothing, and so has nothing to keep."""
+        while True:
+            least = registration.heartbeat_s / 10
+            await self._world.sleep(max(registration.quiet_until - self._world.monotonic(), least))
+            if registration.quiet_until <= self._world.monotonic():
+                with suppress(Failure):  # An outage; the next beat is not far.
+                    await borrowed.beat()
+
+    async def _drain(self, registration: Registration, borrowed: Borrowed, stopping: asyncio.Event) -> None:
+        """Tells the manager at once when the worker wants no more tasks."""
+        await stopping.wait()
+        registration.is_draining = True
+        with suppress(Failure):
+            await borrowed.beat()
+
+    async def _leave(self, registration: Registration, borrowed: Borrowed, call: Call) -> None:
+        """Gives back what was handed out and never begun, and says goodbye."""
+        try:
+            await borrowed.give_back(GIVEN_BACK, call)
+            await registration.leave()
+        except Failure as failure:
+            call.tell(WORKER_LEFT, f"without a goodbye: {failure.message}")
+        else:
+            call.tell(WORKER_LEFT, "it holds nothing any more")
+
+    async def _perform(self, borrowed: Borrowed, task: AssignedTask, held: Held) -> Outcome:
+        """Runs the function of a task. Whatever it raises is a failed run, and no more than that."""
+        function = find(task.task_type)
+        if function is None:
+            return _failed(f"{UNKNOWN_TASK_TYPE}: {task.task_type}")
+        seconds = function.timeout_s or task.timeout_seconds
+        given = Job(
+            task.task_id,
+            task.task_type,
+            self._world,
+            payload=json.loads(task.parameters),
+            attempt=held.fence,
+            token=task.task_id,
+            report=partial(_report, borrowed, task),
+        )
+        try:
+            if seconds > task.timeout_seconds:
+                await borrowed.extend(task, seconds)
+            output = await limited(function(given), seconds)
+        except JobFailed as failed:
+            return _failed(failed.summary, final=isinstance(failed, JobFatal))
+        except TimedOut:
+            return _failed(f"{TIMED_OUT}: it took longer than {seconds:g} s")
+        except BaseException as error:
+            if isinstance(error, GeneratorExit):
+                raise
+            if isinstance(error, asyncio.CancelledError) and is_being_canceled():
+                raise
+            return _failed(f"{type(error).__name__}: {error}")
+        try:
+            return _completed(output.json or json.dumps(output.value, allow_nan=False))
+        except (TypeError, ValueError):
+            return _failed(RESULT_NOT_JSON, final=True)
+
+
+def _completed(result: str) -> Outcome:
+    """A run with its result, unless that cannot be kept."""
+    if len(result) > RESULT_BYTES:
+        return _failed(f"{RESULT_TOO_LARGE}: {len(result)} bytes", final=True)
+    if "\\u" in result and json_problem(result, must_be_object=False, storable=True):
+        return _failed(RESULT_NOT_JSON, final=True)
+    return Outcome(TASK_COMPLETE, {"result": result})
+
+
+def _failed(error: str, *, final: bool = False) -> Outcome:
+    """A failed run with its error, as text that a store takes."""
+    text = error.encode(errors="replace").decode().replace("\0", "")
+    return Outcome(TASK_FAIL if final else TASK_RETRY, {"error": cut(text, ERROR_TEXT)})
+
+
+async def _report(borrowed: Borrowed, task: AssignedTask, progress: Mapping[str, Any]) -> None:
+    await borrowed.report(task, json.dumps(progress, allow_nan=False))

@@ -1,0 +1,8 @@
+"""The history of entities that Redis keeps: written to PostgreSQL from a stream, and read back from there."""
+
+from __future__ import annotations
+
+from runtime.history.reader import HistoryReader
+from runtime.history.writer import HistoryWriter
+
+__all__ = ["HistoryReader", "HistoryWriter"]

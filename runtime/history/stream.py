@@ -1,0 +1,134 @@
+"""The stream of changes, shared by all copies of the writer through one consumer group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from redis.asyncio import Redis
+from redis.exceptions import ResponseError
+
+GROUP = "history"
+AT_ONCE = 500
+"""The most entries that are taken in one go."""
+BLOCK_MS = 1000
+"""How long a copy waits for the next entry."""
+ABANDONED_MS = 30_000
+"""After how long what a copy has taken is taken from it."""
+DEAD_MS = 3_600_000
+"""After how long a copy that has taken nothing and not been heard of is forgotten."""
+SET_ASIDE = 10_000
+"""How many entries that cannot be written are kept for a person to look at."""
+
+
+class Raw(NamedTuple):
+    """One entry as it is in the stream."""
+
+    id: str
+    fields: Mapping[str, str]
+
+
+class Stream:
+    """What one copy does with the stream. An entry is there until it is done."""
+
+    def __init__(self, client: Redis, key: str, name: str) -> None:
+        self._client = client
+        self._key = key
+        self._name = name
+        self._next = "0-0"
+
+    async def take(self, *, unfinished: bool) -> list[Raw]:
+        """Waits a moment for entries that nobody has taken; or gives again, at once, what was not done."""
+        command: list[Any] = ["XREADGROUP", "GROUP", GROUP, self._name, "COUNT", AT_ONCE]
+        if not unfinished:
+            command += ["BLOCK", BLOCK_MS]
+        try:
+            answer = await self._send(*command, "STREAMS", self._key, "0" if unfinished else ">")
+        except ResponseError as error:
+            if not str(error).startswith("NOGROUP"):
+                raise
+            await self._make_group()
+            return []
+        return _entries(_of_one_stream(answer))
+
+    async def take_over(self) -> list[Raw]:
+        """What other copies took long ago and have not done."""
+        whose = (self._key, GROUP, self._name)
+        answer = await self._send("XAUTOCLAIM", *whose, ABANDONED_MS, self._next, "COUNT", AT_ONCE)
+        self._next = _text(answer[0])
+        return _entries(answer[1])
+
+    async def done(self, ids: Sequence[str], refused: Sequence[tuple[Raw, str]]) -> None:
+        """Takes entries out of the stream; those that cannot be written are set aside in the same step."""
+        pipeline = self._client.pipeline(transaction=True)
+        for raw, why in refused:
+            fields: dict[Any, Any] = {**raw.fields, "refused": why, "id": raw.id}
+            pipeline.xadd(f"{self._key}:refused", fields, maxlen=SET_ASIDE, approximate=True)
+        pipeline.xack(self._key, GROUP, *ids)
+        pipeline.xdel(self._key, *ids)
+        await pipeline.execute()
+
+    async def heal(self) -> None:
+        """Sees to it that every entry will be taken, and forgets copies that died."""
+        await self._forget_dead()
+        first = _entries(await self._client.xrange(self._key, count=1) or ())
+        if not first:
+            return
+        number = first[0].id
+        groups = await self._client.xinfo_groups(self._key)
+        taken_to = next(_text(each["last-delivered-id"]) for each in groups if _text(each["name"]) == GROUP)
+        if _order(number) > _order(taken_to):
+            return
+        pending = await self._client.xpending_range(self._key, GROUP, number, number, 1)
+        if not pending and await self._client.xrange(self._key, number, number):
+            # Taken once, done never, and with nobody: whoever had it was forgotten, or a failover lost that.
+            await self._client.xgroup_setid(self._key, GROUP, "0")
+
+    async def leave(self) -> None:
+        """Forgets this copy, which has done all that it has taken."""
+        if not await self._client.xpending_range(self._key, GROUP, "-", "+", 1, consumername=self._name):
+            await self._client.xgroup_delconsumer(self._key, GROUP, self._name)
+
+    async def _send(self, *command: Any) -> Any:
+        return await self._client.execute_command(*command)  # type: ignore[no-untyped-call]
+
+    async def _forget_dead(self) -> None:
+        for each in await self._client.xinfo_consumers(self._key, GROUP):
+            if not each["pending"] and each["idle"] > DEAD_MS:
+                await self._client.xgroup_delconsumer(self._key, GROUP, each["name"])
+
+    async def _make_group(self) -> None:
+        try:
+            await self._client.xgroup_create(self._key, GROUP, id="0", mkstream=True)
+        except ResponseError as error:
+            if not str(error).startswith("BUSYGROUP"):  # another copy was faster
+                raise
+
+
+def _of_one_stream(answer: Any) -> Sequence[Any]:
+    """The entries of an answer about one stream, in either version of the protocol."""
+    if not answer:
+        return ()
+    found: Sequence[Any] = next(iter(answer.values()))[0] if isinstance(answer, dict) else answer[0][1]
+    return found
+
+
+def _entries(rows: Sequence[Any]) -> list[Raw]:
+    """Entries that somebody deleted have no fields, or are nothing at all."""
+    return [Raw(_text(row[0]), _fields(row[1])) for row in rows if row is not None and row[0] is not None]
+
+
+def _fields(found: Any) -> dict[str, str]:
+    if isinstance(found, Mapping):
+        return {_text(name): _text(value) for name, value in found.items()}
+    flat = [_text(each) for each in found or ()]
+    return dict(zip(flat[::2], flat[1::2], strict=True))
+
+
+def _order(number: str) -> tuple[int, int]:
+    first, _, second = number.partition("-")
+    return int(first), int(second)
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

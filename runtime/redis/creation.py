@@ -1,0 +1,199 @@
+"""New entities: many in one script, each by itself; or found under what no two of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Generic
+
+from runtime.batch import Batch
+from runtime.call import Call
+from runtime.redis.entities import Entities
+from runtime.redis.line import ReplyError
+from runtime.redis.rows import moment_of, signature
+from runtime.redis.scripts import PAIRS
+from runtime.redis.server import Unavailable, refusal
+from runtime.store import Created, Record
+
+AT_ONCE = 500
+"""How many one script creates: enough to be fast, few enough that nobody else waits long for the server."""
+_ATTEMPTS = 3
+"""An entity that was found and then gone before it could be read is created after all."""
+_WAIT_MS = 1000
+"""How long replicas have to say that they have what was created."""
+
+Past = Callable[[str], Any]
+"""Looks an entity up in the history, where there is one."""
+
+
+class Creation(Generic[Record]):
+    """Creates the entities of one kind."""
+
+    def __init__(self, entities: Entities[Record]) -> None:
+        self._entities = entities
+        lifecycle, kept, rows = entities.lifecycle, entities.kept, entities.rows
+        script = entities.scripts["create"]
+        self._new = [name.removeprefix("new.") for name in script.each_arguments if name.startswith("new.")]
+        decided = {
+            each for index in kept.indexes.values() for each in (index.only_if, index.only_unless) if each
+        }
+        written = {lifecycle.status, kept.sequence, *lifecycle.creation_stamps, *decided}
+        self._given = [
+            (place, name, rows.writers[name]) for place, name in enumerate(rows.names) if name not in written
+        ]
+        self._place = {name: place for place, name in enumerate(rows.names)}
+        self._parted = next((index.parts.by for index in kept.indexes.values() if index.parts), None)
+        self._waiting: dict[str, Batch[Record, Created[Record]]] = {}
+        self.past: Past | None = None
+
+    async def one(self, record: Record, call: Call) -> Created[Record]:
+        """Creates one; those who ask at the same moment share a script."""
+        self._require_creator(call)
+        batch = self._waiting.get(call.caller)
+        if batch is None:
+            actor = call.caller
+            batch = self._waiting[actor] = Batch(
+                lambda records: self._create(records, actor), most=200, lanes=2
+            )
+        made = await self._entities.answer(batch(record))
+        self._tell(call, made)
+        return made
+
+    async def all(self, records: Sequence[Record], call: Call) -> list[Created[Record]]:
+        """Creates many, each by itself."""
+        self._require_creator(call)
+        if len(records) == 1:
+            return [await self.one(records[0], call)]
+        made: list[Created[Record]] = []
+        for start in range(0, len(records), AT_ONCE):
+            part = records[start : start + AT_ONCE]
+            made += await self._entities.answer(self._create(part, call.caller))
+        for each in made:
+            self._tell(call, each)
+        return made
+
+    async def _create(self, records: Sequence[Record], actor: str) -> list[Created[Record]]:
+        made: dict[int, Created[Record]] = {}
+        filled = [self._filled(each) for each in records]
+        left = list(range(len(records)))
+        for _ in range(_ATTEMPTS):
+            answers = await self._send([filled[place] for place in left], actor)
+            found: dict[int, list[Any]] = {}
+            for place, answer in zip(left, answers, strict=True):
+                if answer[0] == "found":
+                    found[place] = answer
+                else:
+                    made[place] = self._made(records[place], filled[place][0], answer)
+            if not found:
+                break
+            left = await self._find(found, records, made)
+            if not left:
+                break
+        if left := [place for place in range(len(records)) if place not in made]:
+            raise Unavailable(f"{len(left)} were neither created nor found")
+        owned = [place for place, each in made.items() if each.position == _OWN]
+        if owned:
+            # Our own, from an attempt whose answer was lost.
+            keys = [self._key(records[place]) for place in owned]
+            for place, record in zip(owned, await self._entities.read_all(keys), strict=True):
+                made[place] = Created(record or records[place], True)
+        return [made[place] for place in range(len(records))]
+
+    async def _send(self, filled: Sequence[tuple[Any, ...]], actor: str) -> list[list[Any]]:
+        entities = self._entities
+        call = entities.calling("create", {"actor": actor}, [each[1] for each in filled])
+        replicas = int(entities.variables.get(entities.kept.replicas or "", 0) or 0)
+        if not replicas:
+            (answers,) = await entities.server.evaluate([call], repeatable=True)
+            return list(answers)
+        wait = ("WAIT", replicas, _WAIT_MS)
+        answers, reached = await entities.server.evaluate([call], wait, repeatable=True, line="patient")
+        if isinstance(reached, ReplyError):
+            raise refusal(reached)
+        if reached < replicas:
+            # It is stored here; whether it outlives this server is not known. A repeat finds it.
+            raise Unavailable(f"{reached} of {replicas} replicas have it", unknown=True)
+        return list(answers)
+
+    async def _find(
+        self, found: Mapping[int, list[Any]], records: Sequence[Record], made: dict[int, Created[Record]]
+    ) -> list[int]:
+        """Reads those that were there already; the places of those that are gone meanwhile."""
+        entities, gone = self._entities, list[int]()
+        for (place, answer), record in zip(
+            found.items(), await entities.read_all([each[1] for each in found.values()]), strict=True
+        ):
+            if record is None and self.past is not None:
+                record = await self.past(answer[1])
+            if record is not None:
+                made[place] = Created(record, False)
+                continue
+            gone.append(place)
+            unique = entities.kept.unique[answer[2]].key
+            value = str(getattr(records[place], answer[2]))
+            key = entities.prefix + unique.replace(f"{{{answer[2]}}}", value)
+            await entities.run(
+                "forget_unique", {"unique": key.removeprefix(entities.prefix)}, [{"key": answer[1]}]
+            )
+        return gone
+
+    def _filled(self, record: Any) -> tuple[Any, dict[str, Any]]:
+        """A record with all that stands in for what was not given, and what the script is handed of it."""
+        lifecycle, rows, place = self._entities.lifecycle, self._entities.rows, self._place
+        values = list(rows.values_of(record))
+        for name, fill in lifecycle.fills.items():
+            if values[place[name]] is None:
+                values[place[name]] = self._entities.variables[fill.of[values[place[fill.by]]]]
+        for name, other in lifecycle.copies.items():
+            values[place[name]] = values[place[other]]
+        pairs: list[Any] = []
+        for at, name, write in self._given:
+            value = values[at]
+            if value is not None:
+                pairs.append(name)
+                pairs.append(value if write is None else write(value))
+        handed: dict[str, Any] = {"key": values[place[lifecycle.key]], PAIRS: pairs}
+        for name in self._new:
+            value = values[place[name]]
+            handed[f"new.{name}"] = "" if value is None else rows.written(name, value)
+        if self._parted is not None:
+            handed["believed.signature"] = signature(values[place[self._parted]])
+        return values, handed
+
+    def _made(self, record: Any, values: list[Any], answer: Sequence[Any]) -> Created[Record]:
+        code = answer[0]
+        if code == "full":
+            return Created(record, False, full=True)
+        if code == "own":
+            return Created(record, True, position=_OWN)
+        lifecycle, kept = self._entities.lifecycle, self._entities.kept
+        moment = moment_of(answer[3])
+        changed: dict[str, Any] = {
+            name: values[self._place[name]] for name in (*lifecycle.fills, *lifecycle.copies)
+        }
+        changed |= dict.fromkeys(lifecycle.creation_stamps, moment)
+        changed[lifecycle.status] = lifecycle.initial
+        changed[kept.sequence] = 1
+        return Created(replace(record, **changed), True, position=answer[2])
+
+    def _key(self, record: Any) -> str:
+        key: str = getattr(record, self._entities.lifecycle.key)
+        return key
+
+    def _require_creator(self, call: Call) -> None:
+        lifecycle = self._entities.lifecycle
+        if call.caller not in lifecycle.creators:
+            allowed = ", ".join(sorted(lifecycle.creators))
+            raise self._entities.denied(call, f"only {allowed} may create a {lifecycle.entity}")
+
+    def _tell(self, call: Call, made: Created[Record]) -> None:
+        if made.is_new and not made.full:
+            entities, record = self._entities, made.record
+            lifecycle, trace = entities.lifecycle, entities.kept.trace
+            entities.metrics.transition(lifecycle.entity, "create", call.caller)
+            known = {trace: getattr(record, trace)} if trace else {}
+            entities.tell(call, "create", self._key(record), None, lifecycle.initial, **known)
+
+
+_OWN = -1
+"""Stands for the place of an entity that an earlier attempt has created."""

@@ -1,0 +1,156 @@
+"""What all parts of the store need: the scripts of an entity, its keys and settings, how it tells and fails."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from runtime import log as events
+from runtime.call import Call
+from runtime.conditions import Condition
+from runtime.metrics import Metrics
+from runtime.redis.measures import Measures
+from runtime.redis.rows import Rows, refused
+from runtime.redis.scripts import Given, ScriptCall, scripts
+from runtime.redis.server import Full, Server, Unavailable
+from runtime.store import Record
+from runtime.tables import Index, Lifecycle, Shift, System, Transition
+
+Answer = TypeVar("Answer")
+
+
+class Entities(Generic[Record]):
+    """The entities of one kind."""
+
+    def __init__(
+        self,
+        system: System,
+        lifecycle: Lifecycle,
+        record: type[Record],
+        server: Server,
+        metrics: Metrics,
+        values: Mapping[str, Any],
+    ) -> None:
+        if lifecycle.in_redis is None:
+            raise ValueError(f"{lifecycle.entity} is not kept in Redis")
+        self.system = system
+        self.roles = system.roles
+        self.lifecycle = lifecycle
+        self.kept = lifecycle.in_redis
+        self.server = server
+        self.rows = Rows(self.kept, record)
+        self.metrics = metrics
+        self.measures = Measures(metrics.registry, lifecycle.entity)
+        self.variables = values
+        self.prefix = str(values.get(self.kept.prefix or "") or "")
+        self.scripts = scripts(system.name, lifecycle.entity, lifecycle.key, self.prefix)
+        self.state_words = self.kept.words[lifecycle.status]
+        self.state_numbers = self.rows.numbers[lifecycle.status]
+        self.hash_head, _, self.hash_tail = (self.prefix + self.kept.hash).partition(f"{{{lifecycle.key}}}")
+
+    def key(self, pattern: str, **places: str) -> str:
+        """A key under the prefix of the store."""
+        for name, value in places.items():
+            pattern = pattern.replace(f"{{{name}}}", value)
+        return self.prefix + pattern
+
+    def hash(self, key: str) -> str:
+        """The key of the hash of an entity."""
+        return f"{self.hash_head}{key}{self.hash_tail}"
+
+    def index_keys(self, index: Index) -> dict[int | None, str]:
+        """The keys of an index by the value of the enum in it; one without an enum is under None."""
+        field = self.enum_in(index)
+        if field is None:
+            return {None: self.key(index.key)}
+        words = self.kept.words[field]
+        return {number: self.key(index.key, **{field: word}) for number, word in words.items() if number}
+
+    def enum_in(self, index: Index) -> str | None:
+        """The enum field in the key of an index."""
+        return next((name for name in self.kept.words if f"{{{name}}}" in index.key), None)
+
+    def calling(self, script: str, once: Given, each: Sequence[Given]) -> ScriptCall:
+        """A call of a script."""
+        return self.scripts[script].call(self.variables, once, each)
+
+    async def run(
+        self, script: str, once: Given, each: Sequence[Given], *, repeatable: bool = False
+    ) -> list[list[Any]]:
+        """Runs a script for some entities; what it answers about each."""
+        (answers,) = await self.server.evaluate([self.calling(script, once, each)], repeatable=repeatable)
+        return list(answers)
+
+    async def read_all(self, keys: Sequence[str]) -> list[Record | None]:
+        """The records as they are now."""
+        if not keys:
+            return []
+        rows = await self.server.ask(*(("HMGET", self.hash(key), *self.rows.names) for key in keys))
+        place = self.rows.names.index(self.lifecycle.key)
+        return [self.rows.read(row) if row[place] is not None else None for row in rows]
+
+    async def answer(self, work: Awaitable[Answer]) -> Answer:
+        """What came of something; a caller learns no more than that the store is away, or full."""
+        try:
+            return await work
+        except Unavailable:
+            raise self.unavailable() from None
+        except Full:
+            raise self.full() from None
+        except UnicodeEncodeError:
+            raise refused(self.lifecycle.entity) from None
+
+    def unavailable(self) -> Condition:
+        """What a caller is told when the server cannot be reached."""
+        make: Callable[..., Condition] = self.roles["store_unavailable"]
+        return make()
+
+    def full(self, limit: int = 0) -> Condition:
+        """What a caller is told when there is no room for more."""
+        make: Callable[..., Condition] = self.roles["store_full"]
+        return make(entity=self.lifecycle.entity, limit=limit)
+
+    def lost(self, key: str, holder: str) -> Condition:
+        """What whoever has no lease any more is told."""
+        self.measures.lease_lost()
+        make: Callable[..., Condition] = self.roles["lease_lost"]
+        return make(holder=holder, key=key)
+
+    def denied(self, call: Call, problem: str) -> Condition:
+        """What an actor is told that the lifecycle does not let."""
+        make: Callable[..., Condition] = self.roles["permission_denied"]
+        return make(caller=call.caller, method=call.method, problem=problem)
+
+    def applied(self, call: Call, edge: Transition, key: str, **known: object) -> None:
+        """Counts and tells a transition that a script has made."""
+        self.metrics.transition(self.lifecycle.entity, edge.name, call.caller)
+        if call.log.wants(events.TRANSITION):
+            self.tell(call, edge.name, key, edge.source, edge.target, **known)
+
+    def shifted(self, call: Call, shift: Shift, key: str, **known: object) -> None:
+        """Counts and tells a change that left the state as it was."""
+        self.metrics.transition(self.lifecycle.entity, shift.name, call.caller)
+        if shift.due is not None and call.log.wants(events.TRANSITION):
+            told: dict[str, object] = {"entity": self.lifecycle.entity, "transition": shift.name}
+            for name, value in shift.where.items():
+                told["from"] = self.kept.words[name][value]
+                if isinstance(after := shift.sets.get(name), int):
+                    told["to"] = self.kept.words[name][after]
+            told |= {self.lifecycle.key: key, **known}
+            call.tell(events.SHIFT, f"{self.lifecycle.entity} {shift.name}", **told)
+
+    def tell(
+        self, call: Call, name: str, key: str, source: int | None, target: int | None, **known: object
+    ) -> None:
+        """Writes a transition to the log. What an entity carries, or failed with, is not for the log."""
+        if call.log.wants(events.TRANSITION):
+            states = self.lifecycle.states
+            told: dict[str, object] = {
+                "entity": self.lifecycle.entity,
+                "transition": name,
+                self.lifecycle.key: key,
+                "from_status": None if source is None else states[source],
+                "to_status": None if target is None else states[target],
+                **{name: value for name, value in known.items() if value},
+            }
+            call.tell(events.TRANSITION, f"{self.lifecycle.entity} {name}", **told)

@@ -1,0 +1,266 @@
+"""Transitions and shifts: one script for many entities, each checked against what its hash says at that moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, NamedTuple
+
+from runtime.batch import Batch
+from runtime.call import Call
+from runtime.conditions import Failure
+from runtime.guard import require_edge
+from runtime.redis.entities import Entities
+from runtime.redis.rows import signature, storable, texts_of
+from runtime.redis.scripts import Script, ScriptCall
+from runtime.redis.server import Unavailable
+from runtime.store import GuardBreach, Held, Moved, Record, Settlement
+from runtime.tables import Shift, Transition
+
+AT_ONCE = 500
+_LOOKS = 5
+"""How often an entity is looked at again that somebody else changed between the look and the change."""
+_SIGNATURE = "believed.signature"
+
+
+class Asked(NamedTuple):
+    """A change of one entity."""
+
+    key: str
+    given: Mapping[str, str | None]
+    held: Held | None = None
+    final: bool = False
+
+
+class Moving(Generic[Record]):
+    """Changes the entities of one kind."""
+
+    def __init__(self, entities: Entities[Record]) -> None:
+        self._entities = entities
+        self._batches: dict[tuple[str, str, str], Batch[Asked, list[Any]]] = {}
+        parted = next((index.parts.by for index in entities.kept.indexes.values() if index.parts), None)
+        self._parted = parted
+        lease = entities.lifecycle.lease
+        self._owner = lease.owner if lease else None
+
+    async def one(self, script: str, asked: Asked, way: str, actor: str) -> list[Any]:
+        """What a script answers about one entity; those who ask at the same moment share it."""
+        batch = self._batches.get((script, way, actor))
+        if batch is None:
+
+            async def send(all_asked: Sequence[Asked]) -> list[list[Any]]:
+                return await self.all(script, all_asked, way, actor)
+
+            batch = self._batches[script, way, actor] = Batch(send, lanes=2)
+        return await batch(asked)
+
+    async def all(self, script: str, asked: Sequence[Asked], way: str, actor: str) -> list[list[Any]]:
+        """The same for many; whatever somebody else has changed meanwhile is looked at again."""
+        answers: dict[int, list[Any]] = {}
+        left = list(range(len(asked)))
+        for _ in range(_LOOKS):
+            believed = await self.believed(script, [asked[place] for place in left], way)
+            calls = [
+                self.calling(
+                    script, [asked[at] for at in left[start : start + AT_ONCE]], believed[start:], way, actor
+                )
+                for start in range(0, len(left), AT_ONCE)
+            ]
+            # A holder's change that was made already is known by its mark, so that it may be sent again.
+            sent = await self._entities.server.evaluate(calls, repeatable=way == "held")
+            for place, answer in zip(left, [each for part in sent for each in part], strict=True):
+                answers[place] = answer
+            left = [place for place in left if answers[place][0] == "again"]
+            if not left:
+                return [answers[place] for place in range(len(asked))]
+        raise Unavailable("others change it all the time")
+
+    def calling(
+        self,
+        name: str,
+        asked: Sequence[Asked],
+        believed: Sequence[Mapping[str, str]],
+        way: str,
+        actor: str,
+    ) -> ScriptCall:
+        """A call of a script for some entities."""
+        script = self._entities.scripts[name]
+        each = [self._handed(script, ask, belief) for ask, belief in zip(asked, believed, strict=False)]
+        return self._entities.calling(name, {"actor": actor, "way": way}, each)
+
+    async def believed(self, name: str, asked: Sequence[Asked], way: str) -> list[dict[str, str]]:
+        """What the keys of a script go by, read from the hashes unless the caller knows it."""
+        script = self._entities.scripts[name]
+        wanted = [each for each in script.each_arguments if each.startswith("believed.")]
+        if way == "held":
+            wanted = [each for each in wanted if each != f"believed.{self._owner}"]
+        if not wanted:
+            return [{} for _ in asked]
+        fields = [self._parted if each == _SIGNATURE else each.removeprefix("believed.") for each in wanted]
+        rows = await self._entities.server.ask(
+            *(("HMGET", self._entities.hash(each.key), *fields) for each in asked)
+        )
+        return [
+            {
+                name: signature(texts_of(text or "[]")) if name == _SIGNATURE else text or ""
+                for name, text in zip(wanted, row, strict=True)
+            }
+            for row in rows
+        ]
+
+    def _handed(self, script: Script, asked: Asked, believed: Mapping[str, str]) -> dict[str, Any]:
+        handed: dict[str, Any] = {
+            "key": asked.key,
+            "fence": "",
+            "final": "1" if asked.final else "",
+            **believed,
+        }
+        if asked.held is not None:
+            handed[f"believed.{self._owner}"] = asked.held.owner
+            handed["fence"] = asked.held.fence
+        for name in script.each_arguments:
+            if name.startswith("take."):
+                text = asked.given.get(name[5:])
+                handed[name] = "" if text is None else storable(text, script.cuts.get(name))
+        return handed
+
+    # Moves that a caller asks for.
+
+    def require(self, edge: Transition, call: Call) -> None:
+        """Raises unless the caller may take an edge of its own accord."""
+        lifecycle, entities = self._entities.lifecycle, self._entities
+        require_edge(entities.roles, lifecycle, call.caller, call.method, edge.source, edge.target)
+        if self.way_of(edge, call) != "plain":
+            raise GuardBreach(
+                f"{edge.name} goes with the lease or the clock of a {lifecycle.entity}, not by itself"
+            )
+
+    def way_of(self, edge: Transition, call: Call) -> str:
+        """How a caller would drive an edge: of its own accord, by the clock, or as the holder of a lease."""
+        lifecycle = self._entities.lifecycle
+        lease = lifecycle.lease
+        if lease is not None and lease.state in (edge.source, edge.target) and call.caller in self.holders():
+            return "held"
+        clocks = {due.by for due in (edge.due, edge.also_due) if due is not None}
+        return "due" if call.caller in clocks else "plain"
+
+    def holders(self) -> frozenset[str]:
+        """Who takes leases."""
+        lifecycle = self._entities.lifecycle
+        lease = lifecycle.lease
+        entering = [edge for edge in lifecycle.edges.values() if lease and edge.target == lease.state]
+        return entering[0].actors if entering else frozenset()
+
+    async def move(self, edge: Transition, key: str, call: Call, given: Mapping[str, str]) -> Moved | None:
+        """Takes an edge; None if there is no such entity."""
+        work = self.one(f"move_{edge.name}", Asked(key, given), "plain", call.caller)
+        answer = await self._entities.answer(work)
+        if answer[0] == "none":
+            return None
+        if answer[0] == "way":
+            raise GuardBreach(f"{edge.name} of a {self._entities.lifecycle.entity} is not driven so")
+        state = self._entities.state_numbers[answer[1]]
+        if answer[0] != "done":
+            return Moved(False, state)
+        self.tell_moved(call, edge, key, answer)
+        return Moved(True, state)
+
+    def tell_moved(self, call: Call, edge: Transition, key: str, answer: Sequence[Any]) -> None:
+        """Counts and tells what a script has done, which may be the edge that ends it instead."""
+        entities = self._entities
+        state = entities.state_numbers[answer[1]]
+        if state != edge.target and edge.gives_up is not None:
+            edge = entities.lifecycle.transition(edge.gives_up.transition)
+            entities.measures.given_up()
+        entities.applied(call, edge, key, **self.known(answer[2:]))
+
+    def known(self, told: Sequence[Any]) -> dict[str, object]:
+        """What a script tells of an entity for the log, by the names that the record has for it."""
+        lease, trace = self._entities.lifecycle.lease, self._entities.kept.trace
+        names = [*([lease.owner, lease.fence] if lease else []), trace or ""]
+        known: dict[str, object] = {
+            name: text for name, text in zip(names, told, strict=False) if name and text
+        }
+        if lease is not None and lease.fence in known:
+            known[lease.fence] = int(str(known[lease.fence]))
+        return known
+
+    # Leases that are given back.
+
+    async def settlements(
+        self, asked: Sequence[Settlement], call: Call
+    ) -> tuple[list[ScriptCall], list[list[int]], list[Failure | None]]:
+        """The calls that give leases back, which of those asked for each is about, and what is refused at once."""
+        entities = self._entities
+        lease = entities.lifecycle.lease
+        if lease is None:
+            raise GuardBreach(f"a {entities.lifecycle.entity} has no lease")
+        groups: dict[int, list[int]] = {}
+        refused: list[Failure | None] = [None] * len(asked)
+        for place, each in enumerate(asked):
+            if each.target not in groups:
+                try:
+                    require_edge(
+                        entities.roles, entities.lifecycle, call.caller, call.method, lease.state, each.target
+                    )
+                except Failure as failure:
+                    refused[place] = failure
+                    continue
+            groups.setdefault(each.target, []).append(place)
+        calls: list[ScriptCall] = []
+        for target, places in groups.items():
+            edge = entities.lifecycle.edges[lease.state, target]
+            changes = [
+                Asked(asked[at].key, asked[at].given, asked[at].held, asked[at].final) for at in places
+            ]
+            if edge.gives_up is None and any(each.final for each in changes):
+                raise GuardBreach(f"{edge.name} is never the last try of a {entities.lifecycle.entity}")
+            script = f"move_{edge.name}"
+            believed = await self.believed(script, changes, "held")
+            calls.append(self.calling(script, changes, believed, "held", call.caller))
+        return calls, [*groups.values()], refused
+
+    def settled(
+        self,
+        asked: Sequence[Settlement],
+        places: Sequence[Sequence[int]],
+        answers: Sequence[Sequence[list[Any]]],
+        refused: Sequence[Failure | None],
+        call: Call,
+    ) -> list[int | Failure]:
+        """What came of each."""
+        entities = self._entities
+        lease = entities.lifecycle.lease
+        assert lease is not None
+        told: list[int | Failure | None] = list(refused)
+        for group, part in zip(places, answers, strict=True):
+            for place, answer in zip(group, part, strict=True):
+                each = asked[place]
+                if answer[0] in ("done", "same"):
+                    told[place] = entities.state_numbers[answer[1]]
+                    if answer[0] == "done":
+                        edge = entities.lifecycle.edges[lease.state, each.target]
+                        self.tell_moved(call, edge, each.key, answer)
+                else:
+                    told[place] = entities.lost(each.key, each.held.owner)
+        return [each if each is not None else entities.unavailable() for each in told]
+
+    # Changes that leave the state.
+
+    async def shift(
+        self, shift: Shift, key: str, call: Call, held: Held | None, given: Mapping[str, str]
+    ) -> list[Any]:
+        """What the script of a shift answers about one entity."""
+        entities = self._entities
+        if call.caller not in shift.actors:
+            allowed = " or ".join(sorted(shift.actors))
+            raise entities.denied(call, f"only {allowed} may {shift.name} a {entities.lifecycle.entity}")
+        if shift.fenced and held is None:
+            raise GuardBreach(f"{shift.name} of a {entities.lifecycle.entity} needs the proof of its lease")
+        way = "held" if shift.fenced else "plain"
+        work = self.one(f"shift_{shift.name}", Asked(key, given, held), way, call.caller)
+        answer = await entities.answer(work)
+        if answer[0] == "way":
+            raise GuardBreach(f"{shift.name} of a {entities.lifecycle.entity} is driven by the clock")
+        if answer[0] == "done":
+            entities.shifted(call, shift, key)
+        return answer

@@ -1,0 +1,141 @@
+"""The generated scripts of an entity, and how a call of one is laid out: its header says what it takes."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
+
+_LINE = re.compile(r"^-- (once|each) (key|argument) (\S+)(?: +(\S+))?$")
+_CUT = re.compile(r"^-- cut (\S+) (\d+)$")
+_PLACE = re.compile(r"\{(\w+)\}")
+PAIRS = "pairs"
+"""Under this name an entity has the arguments that its own come before."""
+
+Given = Mapping[str, Any]
+_Key = Callable[[Given], str]
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptCall:
+    """One call: the script, how many keys it has, and the keys and arguments."""
+
+    text: str
+    digest: str
+    keys: int
+    handed: list[Any]
+
+    def by_digest(self) -> tuple[Any, ...]:
+        """The command that takes the script from the cache of the server."""
+        return ("EVALSHA", self.digest, self.keys, *self.handed)
+
+    def in_full(self) -> tuple[Any, ...]:
+        """The command that brings the script along."""
+        return ("EVAL", self.text, self.keys, *self.handed)
+
+
+@dataclass
+class Script:
+    """One script, ready to be called under a prefix."""
+
+    name: str
+    text: str
+    prefix: str
+    key_field: str
+    once_keys: list[tuple[str, str]] = field(default_factory=list)
+    each_keys: list[tuple[str, str]] = field(default_factory=list)
+    once_arguments: list[str] = field(default_factory=list)
+    each_arguments: list[str] = field(default_factory=list)
+    has_pairs: bool = False
+    cuts: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.digest = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
+        self._read_header()
+        self._once = [self._key(pattern) for _, pattern in self.once_keys]
+        self._fixed = (
+            [self.prefix + pattern for _, pattern in self.once_keys]
+            if not any("{" in pattern for _, pattern in self.once_keys)
+            else None
+        )
+        self._each = [self._key(pattern) for _, pattern in self.each_keys]
+
+    def call(self, variables: Given, once: Given, each: Sequence[Given]) -> ScriptCall:
+        """A call for some entities. Names in capitals are variables of the environment."""
+        handed: list[Any] = (
+            list(self._fixed) if self._fixed is not None else [key(once) for key in self._once]
+        )
+        for entity in each:
+            for key in self._each:
+                handed.append(key(entity))
+        keys = len(handed)
+        for name in self.once_arguments:
+            handed.append(variables[name] if name.isupper() else once[name])
+        names = self.each_arguments
+        for entity in each:
+            handed += [entity[name] for name in names]
+            if self.has_pairs:
+                pairs = entity[PAIRS]
+                handed.append(len(pairs))
+                handed += pairs
+        return ScriptCall(self.text, self.digest, keys, handed)
+
+    def _read_header(self) -> None:
+        for line in self.text.splitlines():
+            if not line.startswith("--"):
+                return
+            if match := _LINE.match(line):
+                times, kind, name, pattern = match.groups()
+                if kind == "key":
+                    (self.once_keys if times == "once" else self.each_keys).append((name, pattern))
+                else:
+                    (self.once_arguments if times == "once" else self.each_arguments).append(name)
+            elif match := _CUT.match(line):
+                self.cuts[match[1]] = int(match[2])
+            elif line == "-- each pairs":
+                self.has_pairs = True
+
+    def _key(self, pattern: str) -> _Key:
+        """A key as a function of what an entity has under the names of its placeholders."""
+        pieces = _PLACE.split(pattern)
+        if len(pieces) == 1:
+            whole = self.prefix + pattern
+            return lambda _: whole
+        names = [self._place(name) for name in pieces[1::2]]
+        if len(names) == 1:
+            head, name, tail = self.prefix + pieces[0], names[0], pieces[2]
+            if not tail:
+                return lambda given: f"{head}{given[name]}"
+            return lambda given: f"{head}{given[name]}{tail}"
+        prefix, texts = self.prefix, pieces[0::2]
+
+        def make(given: Given) -> str:
+            filled = [prefix + texts[0]]
+            for name, text in zip(names, texts[1:], strict=True):
+                filled += (given[name], text)
+            return "".join(filled)
+
+        return make
+
+    def _place(self, name: str) -> str:
+        """The name under which an entity has what stands in a placeholder."""
+        if name == self.key_field:
+            return "key"
+        for argument in (f"believed.{name}", f"new.{name}"):
+            if argument in self.each_arguments:
+                return argument
+        return name
+
+
+def scripts(system: str, entity: str, key_field: str, prefix: str) -> dict[str, Script]:
+    """Every script of an entity by its name."""
+    folder = files(f"generated.{system}").joinpath("lua", entity)
+    found = {}
+    for path in folder.iterdir():
+        name, _, kind = path.name.rpartition(".")
+        if kind == "lua":
+            found[name] = Script(name, path.read_text(encoding="utf-8"), prefix, key_field)
+    return found

@@ -1,0 +1,341 @@
+"""The store in Redis: every change is one generated script, with all indexes in the same step."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Collection, Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Generic, Protocol, TypeVar
+
+from runtime.call import Call
+from runtime.conditions import Condition, Failure
+from runtime.guard import require_edge
+from runtime.log import Log
+from runtime.metrics import Metrics
+from runtime.redis.bell import Bell
+from runtime.redis.creation import Creation
+from runtime.redis.entities import Entities
+from runtime.redis.leases import Leases
+from runtime.redis.listing import Listing
+from runtime.redis.moving import Asked, Moving
+from runtime.redis.scripts import PAIRS
+from runtime.redis.server import Server
+from runtime.redis.sweeping import Sweeping
+from runtime.redis.upkeep import Upkeep
+from runtime.store import (
+    Change,
+    Created,
+    GuardBreach,
+    Held,
+    Moved,
+    NoSuchEntity,
+    Record,
+    Settlement,
+    Size,
+)
+from runtime.tables import Due, Lifecycle, Shift, System, Transition
+
+
+Told = TypeVar("Told")
+
+
+class Past(Protocol):
+    """The history of entities, in another store."""
+
+    async def get(self, key: str) -> Any:
+        """The record of an entity that ended, as it was."""
+        ...
+
+    async def history(self, key: str) -> list[Change]:
+        """Every state change that has been written, oldest first."""
+        ...
+
+
+class RedisStore(Generic[Record]):
+    """The entities of one kind. Any number of processes may have one over the same server."""
+
+    def __init__(
+        self,
+        system: System,
+        lifecycle: Lifecycle,
+        record: type[Record],
+        server: Server,
+        metrics: Metrics,
+        values: Mapping[str, Any],
+        past: Past | None = None,
+    ) -> None:
+        self._entities = entities = Entities(system, lifecycle, record, server, metrics, values)
+        self._lifecycle = lifecycle
+        self._past = past
+        self._bell = Bell(server, entities.key(entities.kept.wakes) if entities.kept.wakes else None)
+        self._creation = Creation(entities)
+        self._creation.past = self.ended if past is not None else None
+        self._moving = Moving(entities)
+        self._leases = (
+            Leases(entities, lifecycle.lease, self._moving, self._bell)
+            if lifecycle.lease and lifecycle.lease.index
+            else None
+        )
+        self._sweeping = Sweeping(entities, self._moving)
+        self._listing = Listing(entities)
+        self._upkeep = Upkeep(entities)
+
+    async def open(self, log: Log) -> None:
+        """Begins to listen. A server that is away is waited for in the background."""
+        await self._upkeep.open(log)
+        await self._bell.open()
+
+    async def close(self) -> None:
+        """Stops listening; the connections are closed by whoever opened the server."""
+        await self._bell.close()
+        await self._upkeep.close()
+
+    # One at a time.
+
+    async def create(self, record: Record, call: Call) -> Record:
+        made = await self._creation.one(record, call)
+        if made.full:
+            raise self._full()
+        if not made.is_new:
+            key = getattr(record, self._lifecycle.key)
+            raise GuardBreach(f"{self._lifecycle.entity} {key} shares what no two may share")
+        return made.record
+
+    async def create_or_find_all(self, records: Sequence[Record], call: Call) -> list[Created[Record]]:
+        return await self._creation.all(records, call)
+
+    async def get(self, key: str) -> Record | None:
+        (found,) = await self._entities.answer(self._entities.read_all([key]))
+        return found
+
+    async def move(self, key: str, source: int, target: int, call: Call, **given: str) -> Moved:
+        edge = self._edge(source, target, call)
+        moved = await self._moving.move(edge, key, call, given)
+        if moved is None:
+            raise NoSuchEntity(key)
+        return moved
+
+    async def move_to(self, key: str, target: int, call: Call, **given: str) -> Moved:
+        while True:
+            work = self._entities.server.ask(("HGET", self._entities.hash(key), self._lifecycle.status))
+            (word,) = await self._entities.answer(work)
+            if word is None:
+                raise NoSuchEntity(key)
+            state = self._entities.state_numbers[word]
+            edge = self._lifecycle.edges.get((state, target))
+            if edge is None:
+                return Moved(False, state)
+            self._moving.require(edge, call)
+            moved = await self._moving.move(edge, key, call, given)
+            if moved is None:
+                raise NoSuchEntity(key)
+            if moved.applied or moved.state == state:
+                return moved
+
+    async def update(self, key: str, **changes: Any) -> Record:
+        guarded = self._guarded()
+        if wrong := sorted(guarded.intersection(changes)):
+            raise GuardBreach(
+                f"{', '.join(wrong)} of a {self._lifecycle.entity} changes by a transition alone"
+            )
+        pairs: list[Any] = []
+        for name, value in changes.items():
+            is_set = value is not None
+            pairs += [name, "1" if is_set else "", self._entities.rows.written(name, value) if is_set else ""]
+        (answer,) = await self._entities.answer(
+            self._entities.run("update", {}, [{"key": key, PAIRS: pairs}])
+        )
+        found = await self.get(key) if answer[0] == "done" else None
+        if found is None:
+            raise NoSuchEntity(key)
+        return found
+
+    async def delete(self, key: str, expected: int, call: Call) -> Moved:
+        lifecycle, entities = self._lifecycle, self._entities
+        if call.caller not in lifecycle.deleters:
+            allowed = ", ".join(sorted(lifecycle.deleters)) or "nobody"
+            raise entities.denied(call, f"only {allowed} may delete a {lifecycle.entity}")
+        if expected not in lifecycle.deletable:
+            raise GuardBreach(f"no {lifecycle.entity} is deleted that is {lifecycle.states[expected]}")
+        answer = await entities.answer(self._moving.one("delete", Asked(key, {}), "plain", call.caller))
+        if answer[0] == "none":
+            raise NoSuchEntity(key)
+        if answer[0] == "holds":
+            make: Any = entities.roles["still_held"]
+            held: Condition = make(entity=lifecycle.entity, key=key, held=answer[2])
+            raise held
+        if answer[0] != "done":
+            return Moved(False, entities.state_numbers[answer[1]])
+        entities.metrics.transition(lifecycle.entity, "delete", call.caller)
+        known = {entities.kept.trace: answer[2]} if entities.kept.trace else {}
+        entities.tell(call, "delete", key, expected, None, **known)
+        return Moved(True, expected)
+
+    async def shift(
+        self, key: str, shift: Shift, call: Call, *, held: Held | None = None, **given: str
+    ) -> bool:
+        answer = await self._moving.shift(shift, key, call, held, given)
+        if answer[0] == "none":
+            raise NoSuchEntity(key)
+        return bool(answer[0] == "done")
+
+    # Leases.
+
+    async def claim(
+        self,
+        holder: str,
+        most: int,
+        call: Call,
+        *,
+        offers: Collection[str] | None = None,
+        wait_s: float = 0.0,
+    ) -> list[Record]:
+        return await self._leased().claim(holder, most, call, offers, wait_s)
+
+    async def exchange(
+        self,
+        asked: Sequence[Settlement],
+        holder: str,
+        most: int,
+        call: Call,
+        *,
+        offers: Collection[str] | None = None,
+        wait_s: float = 0.0,
+    ) -> tuple[list[int | Failure], list[Record]]:
+        return await self._leased().exchange(asked, holder, most, call, offers, wait_s)
+
+    async def settle_all(self, asked: Sequence[Settlement], call: Call) -> list[int | Failure]:
+        return await self._leased().settle_all(asked, call)
+
+    async def renew(self, key: str, held: Held, seconds: float) -> datetime | None:
+        renewed: datetime | None = await self._leased().renew(key, held, seconds)
+        return renewed
+
+    async def held_by(self, holder: str) -> set[str]:
+        entities, lease = self._entities, self._lifecycle.lease
+        if lease is None or lease.holder is None:
+            raise GuardBreach(f"a {self._lifecycle.entity} is leased to nobody")
+        booked = entities.kept.indexes[lease.holder.booked].key
+        work = entities.server.ask(("SMEMBERS", entities.key(booked, **{lease.owner: holder})))
+        (found,) = await entities.answer(work)
+        return set(found)
+
+    async def taken_from(self, holder: str) -> set[str]:
+        entities, lease = self._entities, self._lifecycle.lease
+        if lease is None or lease.holder is None or lease.holder.taken is None:
+            raise GuardBreach(f"nobody is told what was taken of the {self._lifecycle.entity}s")
+        other = entities.system.lifecycles[lease.holder.entity]
+        key = entities.key(lease.holder.taken, **{other.key: holder})
+        (found,) = await entities.answer(entities.server.ask(("SPOP", key, 1000)))
+        return set(found)
+
+    # The clock, and what is told of many.
+
+    async def sweep(self, change: Transition | Shift | None, due: Due, call: Call) -> int:
+        return await self._sweeping.sweep(change, due, call)
+
+    async def trim(self) -> int:
+        """Forgets what has expired, and sets of needs that nobody has any more; how much."""
+        return await self._entities.answer(self._upkeep.trim())
+
+    async def find(
+        self,
+        *,
+        states: Collection[int] = (),
+        equal: Mapping[str, object] = MappingProxyType({}),
+        after: tuple[datetime, str] | None = None,
+        size: int = 50,
+    ) -> tuple[list[Record], tuple[datetime, str] | None]:
+        return await self._entities.answer(self._listing.find(states, equal, after, size))
+
+    async def page(
+        self, states: Collection[int], offset: int, size: int, *, newest_first: bool
+    ) -> tuple[list[Record], bool]:
+        work = self._listing.page(states, offset, size, newest_first=newest_first)
+        return await self._entities.answer(work)
+
+    async def history(self, key: str) -> list[Change]:
+        if self._past is None:
+            return []
+        return await self._remembered(self._past.history(key))
+
+    async def ended(self, key: str) -> Record | None:
+        found: Record | None = None
+        if self._past is not None:
+            found = await self._remembered(self._past.get(key))
+        return found
+
+    async def sizes(self, index: str) -> dict[int, Size]:
+        return await self._entities.answer(self._listing.sizes(index))
+
+    async def census(self) -> dict[int, int]:
+        return await self._entities.answer(self._listing.census())
+
+    async def recent(self, metric: str) -> dict[tuple[str, ...], int]:
+        return await self._entities.answer(self._listing.recent(metric))
+
+    async def pause(self, value: int, *, paused: bool) -> None:
+        entities, key, words = self._entities, *self._paused()
+        commands: list[tuple[Any, ...]] = [("SADD" if paused else "SREM", key, words[value])]
+        if not paused and entities.kept.wakes:
+            commands.append(("PUBLISH", entities.key(entities.kept.wakes), "1"))
+        await entities.answer(entities.server.ask(*commands))
+
+    async def paused(self) -> set[int]:
+        key, words = self._paused()
+        (found,) = await self._entities.answer(self._entities.server.ask(("SMEMBERS", key)))
+        return {number for number, word in words.items() if word in found}
+
+    async def awaited(self, timeout_s: float) -> bool:
+        return await self._bell.heard_since(self._bell.rings, timeout_s)
+
+    async def problem(self) -> str | None:
+        return await self._upkeep.problem()
+
+    def _edge(self, source: int, target: int, call: Call) -> Transition:
+        require_edge(self._entities.roles, self._lifecycle, call.caller, call.method, source, target)
+        edge = self._lifecycle.edges[source, target]
+        self._moving.require(edge, call)
+        return edge
+
+    def _leased(self) -> Leases[Record]:
+        if self._leases is None:
+            raise GuardBreach(f"a {self._lifecycle.entity} has no lease")
+        return self._leases
+
+    def _full(self) -> Condition:
+        ceiling = self._lifecycle.refuses
+        return self._entities.full(int(self._entities.variables[ceiling.most]) if ceiling else 0)
+
+    def _paused(self) -> tuple[str, Mapping[int, str]]:
+        entities, lease = self._entities, self._lifecycle.lease
+        index = entities.kept.indexes[lease.index or ""] if lease else None
+        enum = entities.enum_in(index) if index else None
+        if lease is None or lease.paused is None or enum is None:
+            raise GuardBreach(f"no {self._lifecycle.entity} can be paused")
+        return entities.key(lease.paused), entities.kept.words[enum]
+
+    async def _remembered(self, work: Awaitable[Told]) -> Told:
+        """What the history says; that its server is away is all that a caller learns of it."""
+        from runtime.postgres.database import Unavailable
+
+        try:
+            return await work
+        except Unavailable:
+            raise self._entities.unavailable() from None
+
+    def _guarded(self) -> set[str]:
+        """Fields that only creation, transitions and shifts write, or by which keys are named."""
+        lifecycle, kept = self._lifecycle, self._entities.kept
+        found = {lifecycle.key, lifecycle.status, kept.sequence, *lifecycle.creation_stamps, *kept.unique}
+        for change in (*lifecycle.edges.values(), *lifecycle.shifts.values()):
+            found |= {*change.stamps, *change.sets, *change.takes, *change.clears}
+            if isinstance(change, Transition):
+                found |= {*change.copies, *change.grows, *([change.counts] if change.counts else [])}
+        if lease := lifecycle.lease:
+            found |= {lease.owner, lease.expires, lease.fence}
+        for index in kept.indexes.values():
+            named = (index.score, index.only_if, index.only_unless, index.parts.by if index.parts else None)
+            found |= {name for name in named if name}
+            found |= {name for name in self._entities.rows.names if f"{{{name}}}" in index.key}
+        return found

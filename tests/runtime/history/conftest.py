@@ -1,0 +1,60 @@
+"""A real Redis and a real PostgreSQL; each test has a database of its own and an empty stream."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.embedded.redis import EmbeddedRedis
+from tests.runtime.history.kit import WORLD, Kit
+
+
+@pytest.fixture(scope="session")
+def folder() -> Iterator[Path]:
+    """A folder that another user can pass through, which pytest's own are not."""
+    made = Path(tempfile.mkdtemp(prefix="charter-test-"))
+    made.chmod(0o711)
+    yield made
+    shutil.rmtree(made, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def redis_server(folder: Path) -> Iterator[EmbeddedRedis]:
+    made = EmbeddedRedis(folder / "redis")
+    made.start()
+    yield made
+    made.remove()
+
+
+@pytest.fixture(scope="session")
+def postgres(folder: Path) -> Iterator[EmbeddedPostgres]:
+    made = EmbeddedPostgres(folder / "postgres", settings={"fsync": "off", "shared_buffers": "64MB"})
+    made.start()
+    yield made
+    made.remove()
+
+
+@pytest.fixture
+async def kit(redis_server: EmbeddedRedis, postgres: EmbeddedPostgres) -> AsyncIterator[Kit]:
+    made = Kit(redis_server.url, await new_database(postgres))
+    await made.redis.flushall()
+    yield made
+    await made.close()
+
+
+async def new_database(server: EmbeddedPostgres) -> str:
+    """Where a new, empty database is."""
+    name = f"t_{WORLD.new_id().replace('-', '')}"
+    connection: asyncpg.Connection[Any] = await asyncpg.connect(server.url)
+    try:
+        await connection.execute(f"CREATE DATABASE {name}")
+    finally:
+        await connection.close()
+    return server.url_of(name)
