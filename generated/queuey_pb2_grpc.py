@@ -539,3 +539,167 @@ class QueueService:
             timeout,
             metadata,
             _registered_method=True)
+
+
+class StoreServiceStub:
+    """Keeps content under an address that is made from it, so that nothing ever changes under an address.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.PutBlob = channel.unary_unary(
+                '/queuey.v1.StoreService/PutBlob',
+                request_serializer=queuey__pb2.PutBlobRequest.SerializeToString,
+                response_deserializer=queuey__pb2.PutBlobResponse.FromString,
+                _registered_method=True)
+        self.PutBlobAt = channel.unary_unary(
+                '/queuey.v1.StoreService/PutBlobAt',
+                request_serializer=queuey__pb2.PutBlobAtRequest.SerializeToString,
+                response_deserializer=queuey__pb2.PutBlobResponse.FromString,
+                _registered_method=True)
+        self.GetBlob = channel.unary_unary(
+                '/queuey.v1.StoreService/GetBlob',
+                request_serializer=queuey__pb2.GetBlobRequest.SerializeToString,
+                response_deserializer=queuey__pb2.GetBlobResponse.FromString,
+                _registered_method=True)
+
+
+class StoreServiceServicer:
+    """Keeps content under an address that is made from it, so that nothing ever changes under an address.
+    """
+
+    def PutBlob(self, request, context):
+        """Stores content and says under which address. Content that is there already is not stored twice.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PutBlobAt(self, request, context):
+        """Stores content under an address that the caller has worked out, if it is the right one.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetBlob(self, request, context):
+        """Gives content back, all of it or a part.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_StoreServiceServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'PutBlob': grpc.unary_unary_rpc_method_handler(
+                    servicer.PutBlob,
+                    request_deserializer=queuey__pb2.PutBlobRequest.FromString,
+                    response_serializer=queuey__pb2.PutBlobResponse.SerializeToString,
+            ),
+            'PutBlobAt': grpc.unary_unary_rpc_method_handler(
+                    servicer.PutBlobAt,
+                    request_deserializer=queuey__pb2.PutBlobAtRequest.FromString,
+                    response_serializer=queuey__pb2.PutBlobResponse.SerializeToString,
+            ),
+            'GetBlob': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetBlob,
+                    request_deserializer=queuey__pb2.GetBlobRequest.FromString,
+                    response_serializer=queuey__pb2.GetBlobResponse.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'queuey.v1.StoreService', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('queuey.v1.StoreService', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class StoreService:
+    """Keeps content under an address that is made from it, so that nothing ever changes under an address.
+    """
+
+    @staticmethod
+    def PutBlob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/queuey.v1.StoreService/PutBlob',
+            queuey__pb2.PutBlobRequest.SerializeToString,
+            queuey__pb2.PutBlobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PutBlobAt(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/queuey.v1.StoreService/PutBlobAt',
+            queuey__pb2.PutBlobAtRequest.SerializeToString,
+            queuey__pb2.PutBlobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetBlob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/queuey.v1.StoreService/GetBlob',
+            queuey__pb2.GetBlobRequest.SerializeToString,
+            queuey__pb2.GetBlobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)

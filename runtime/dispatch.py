@@ -18,6 +18,7 @@ from runtime.guard import Guard
 from runtime.identity import Unproven
 from runtime.log import Log
 from runtime.metrics import Metrics
+from runtime.streams import Stream
 from runtime.tables import Method, System
 from runtime.tracing import Span, Tracer, is_plain
 from runtime.world import World
@@ -60,6 +61,7 @@ class Endpoint:
         deadline: float | None,
         request_id: str | None = None,
         trace: str | None = None,
+        stream: Stream | None = None,
     ) -> Any:
         """Answers a call, or raises the failure that its caller is told."""
         started = self._world.monotonic()
@@ -77,6 +79,7 @@ class Endpoint:
             trace=trace,
             component=self._component,
         )
+        call.stream = stream
         span = None
         if self._tracer is not None:
             span = self._tracer.begin(self._name, call.caller, trace, fields)

@@ -81,6 +81,10 @@ class Route:
     method: str
     path: str
     status: int = 200
+    body: str | None = None
+    """The bytes field of the request that the body is."""
+    answer: str | None = None
+    """The bytes field of the answer that its body is."""
     instead: tuple[Instead, ...] = ()
 
 
@@ -507,6 +511,8 @@ class Node:
     """Who calls over gRPC without proof."""
     http: Listener | None = None
     announced: Announced | None = None
+    finds: Mapping[str, str] = field(default_factory=dict)
+    """Variables with the URL of another node, which is found on the network where they are unset."""
     upstreams: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, str] = field(default_factory=dict)
 

@@ -82,6 +82,10 @@ class Node(Part):
     defaults: dict[UpperName, str] = Field(
         default={}, description="Defaults that differ from environment.yaml."
     )
+    finds: dict[UpperName, LowerName] = Field(
+        default={},
+        description="Variables with the URL of another node, which is found on the network where they are unset.",
+    )
     announced: Announced | None = None
     healthcheck: Healthcheck
     doc: Doc | None = None

@@ -269,8 +269,13 @@ def may_be_unset(spec: Spec) -> Iterator[Finding]:
 def _relied_on(spec: Spec) -> dict[str, str]:
     """The variables without which something could not work, and what that is."""
     uses: dict[str, str] = {}
-    for _, _, node_name, node in spec.nodes():
-        uses |= {name: f"'{node_name}' finds '{target}' by it" for name, target in node.upstreams.items()}
+    for _, deployment, node_name, node in spec.nodes():
+        uses |= {
+            name: f"'{node_name}' finds '{target}' by it"
+            for name, target in node.upstreams.items()
+            # What is announced is found on the network where nothing says where it is.
+            if not (target in deployment.nodes and deployment.nodes[target].announced)
+        }
         uses |= {each.port: f"'{node_name}' listens on it" for each in node.listeners.values()}
     for deployment in spec.deployments.root.values():
         if routing := deployment.routing:

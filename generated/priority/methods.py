@@ -53,7 +53,7 @@ TASKS_SERVICE_SUBMIT_TASK: Final = Method(
     check=check_submit_task_request,
     settle=settle_submit_task_request,
     max_request_bytes=MESSAGE_BYTES,
-    route=Route("POST", "/api/v1/tasks", 201, (Instead(200, "repeated", is_set=True),)),
+    route=Route("POST", "/api/v1/tasks", 201, instead=(Instead(200, "repeated", is_set=True),)),
 )
 TASKS_SERVICE_SUBMIT_TASKS: Final = Method(
     service="priority.v1.TasksService",

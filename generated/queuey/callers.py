@@ -1,6 +1,6 @@
 """Who may call what in queuey. What is not here is denied.
 
-Generated from spec/queuey (sha256:aae65c91f93c4e6a). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:9061776454a5b353). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ PRINCIPALS: Final[Mapping[str, Principal]] = Frozen(
         "runner": Principal("runner", frozenset(("token", "certificate"))),
         "anyone": Principal("anyone", frozenset(("anonymous",)), without_tokens=True),
         "queue": Principal("queue", frozenset(("token", "certificate"))),
+        "store": Principal("store", frozenset(("token", "certificate"))),
     }
 )
 
@@ -35,5 +36,14 @@ MATRIX: Final[CallerMatrix] = Frozen(
         "/queuey.v1.QueueService/CancelJob": Frozen({"client": Permission(), "anyone": Permission()}),
         "/queuey.v1.QueueService/RetryJob": Frozen({"client": Permission(), "anyone": Permission()}),
         "/queuey.v1.QueueService/GetReport": Frozen({"client": Permission(), "anyone": Permission()}),
+        "/queuey.v1.StoreService/PutBlob": Frozen(
+            {"client": Permission(), "runner": Permission(), "anyone": Permission()}
+        ),
+        "/queuey.v1.StoreService/PutBlobAt": Frozen(
+            {"client": Permission(), "runner": Permission(), "anyone": Permission()}
+        ),
+        "/queuey.v1.StoreService/GetBlob": Frozen(
+            {"client": Permission(), "runner": Permission(), "anyone": Permission()}
+        ),
     }
 )

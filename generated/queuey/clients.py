@@ -1,6 +1,6 @@
 """Typed clients of the services of queuey. A client and a handler have the same protocol.
 
-Generated from spec/queuey (sha256:aae65c91f93c4e6a). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:9061776454a5b353). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,16 @@ from generated.queuey.messages import (
     CountJobsRequest,
     CountJobsResponse,
     CreateJobRequest,
+    GetBlobRequest,
+    GetBlobResponse,
     GetJobRequest,
     GetReportRequest,
     Job,
     ListJobsRequest,
     ListJobsResponse,
+    PutBlobAtRequest,
+    PutBlobRequest,
+    PutBlobResponse,
     ReleaseJobRequest,
     Report,
     RetryJobRequest,
@@ -90,6 +95,28 @@ class QueueServiceClient:
         return await self._get_report(request, call)
 
 
+class StoreServiceClient:
+    """Keeps content under an address that is made from it, so that nothing ever changes under an address."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._put_blob = channel.bind(methods.STORE_SERVICE_PUT_BLOB, PutBlobRequest, PutBlobResponse)
+        self._put_blob_at = channel.bind(methods.STORE_SERVICE_PUT_BLOB_AT, PutBlobAtRequest, PutBlobResponse)
+        self._get_blob = channel.bind(methods.STORE_SERVICE_GET_BLOB, GetBlobRequest, GetBlobResponse)
+
+    async def put_blob(self, request: PutBlobRequest, call: Call) -> PutBlobResponse:
+        """Stores content and says under which address. Content that is there already is not stored twice."""
+        return await self._put_blob(request, call)
+
+    async def put_blob_at(self, request: PutBlobAtRequest, call: Call) -> PutBlobResponse:
+        """Stores content under an address that the caller has worked out, if it is the right one."""
+        return await self._put_blob_at(request, call)
+
+    async def get_blob(self, request: GetBlobRequest, call: Call) -> GetBlobResponse:
+        """Gives content back, all of it or a part."""
+        return await self._get_blob(request, call)
+
+
 CLIENTS: Final[Mapping[str, type[Any]]] = {
     "QueueService": QueueServiceClient,
+    "StoreService": StoreServiceClient,
 }

@@ -1,6 +1,6 @@
 """The deployments of queuey: which node hosts what, and how it is started, found and checked.
 
-Generated from spec/queuey (sha256:aae65c91f93c4e6a). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:9061776454a5b353). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from runtime.tables import Announced, Deployment, Healthcheck, Listener, Node
 LOCAL: Final = Deployment(
     name="local",
     in_process=False,
-    ingress=("queue",),
+    ingress=("queue", "store"),
     nodes={
         "queue": Node(
             name="queue",
@@ -43,6 +43,59 @@ LOCAL: Final = Deployment(
             port_variable="GRPC_PORT",
             http=Listener("${HOST}", "PORT"),
             announced=Announced("_serval:queue._tcp.local.", "_serval-queue._tcp.local.", "MDNS_ENABLED"),
+        ),
+        "store": Node(
+            name="store",
+            hosts=("store",),
+            serves=("StoreService",),
+            variables=(
+                "LOG_LEVEL",
+                "HOST",
+                "MDNS_ENABLED",
+                "STORE_PORT",
+                "STORE_PATH",
+                "MAX_BLOB_BYTES",
+                "TLS_CERT_FILE",
+                "TLS_KEY_FILE",
+                "TLS_CA_FILE",
+                "ACCEPTED_TOKENS",
+            ),
+            command="python -m runtime.serve queuey.local.store",
+            healthcheck=Healthcheck("http", "127.0.0.1:${STORE_PORT}/readyz", 1000),
+            http=Listener("${HOST}", "STORE_PORT"),
+            announced=Announced("_serval:storage._tcp.local.", "_serval-storage._tcp.local.", "MDNS_ENABLED"),
+        ),
+        "runner": Node(
+            name="runner",
+            hosts=("runner",),
+            serves=(),
+            variables=(
+                "LOG_LEVEL",
+                "ABANDONED_AGE",
+                "MDNS_ENABLED",
+                "QUEUE_ADDR",
+                "STORE_URL",
+                "RUNNER_PORT",
+                "RUNNER_ID",
+                "RUNNER_CONCURRENCY",
+                "RUN_SECONDS",
+                "RUN_FUEL",
+                "RUN_MEMORY_BYTES",
+                "RUN_OUTPUT_BYTES",
+                "SHUTDOWN_GRACE_SECONDS",
+                "TLS_CERT_FILE",
+                "TLS_KEY_FILE",
+                "TLS_CA_FILE",
+                "CALLER_TOKEN",
+                "ACCEPTED_TOKENS",
+            ),
+            command="python -m runtime.serve queuey.local.runner",
+            healthcheck=Healthcheck("http", "127.0.0.1:${RUNNER_PORT}/readyz", 1000),
+            http=Listener("127.0.0.1", "RUNNER_PORT"),
+            finds={"STORE_URL": "store"},
+            upstreams={
+                "QUEUE_ADDR": "queue",
+            },
         ),
     },
 )

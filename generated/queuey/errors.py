@@ -1,6 +1,6 @@
 """The conditions of queuey: what handlers raise, and what the engine makes of it.
 
-Generated from spec/queuey (sha256:aae65c91f93c4e6a). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:9061776454a5b353). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -115,6 +115,20 @@ class JobNotFound(Condition):
 
     def __init__(self, *, job_id: str) -> None:
         super().__init__(f"no job {job_id}", job_id=job_id)
+
+
+class WrongAddress(Condition):
+    """The content has another SHA-256 than its address says."""
+
+    code = "wrong_address"
+    grpc = "INVALID_ARGUMENT"
+    http = 400
+    retry = "never"
+
+    def __init__(self, *, address: str, actual: str) -> None:
+        super().__init__(
+            f"the content is not that of {address}, but of {actual}", address=address, actual=actual
+        )
 
 
 class BlobNotFound(Condition):
@@ -289,6 +303,7 @@ CONDITIONS: Final[Mapping[str, type[Condition]]] = {
     "unauthenticated": Unauthenticated,
     "not_allowed": NotAllowed,
     "job_not_found": JobNotFound,
+    "wrong_address": WrongAddress,
     "blob_not_found": BlobNotFound,
     "route_not_found": RouteNotFound,
     "method_not_allowed": MethodNotAllowed,

@@ -1,6 +1,6 @@
 """Messages and enums of queuey, whichever proto file defines them.
 
-Generated from spec/queuey (sha256:aae65c91f93c4e6a). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:9061776454a5b353). Do not edit; run `nox -s generate`.
 """
 
 from generated.queuey_internal_pb2 import (
@@ -18,6 +18,8 @@ from generated.queuey_pb2 import (
     CountJobsRequest,
     CountJobsResponse,
     CreateJobRequest,
+    GetBlobRequest,
+    GetBlobResponse,
     GetJobRequest,
     GetReportRequest,
     Job,
@@ -25,6 +27,9 @@ from generated.queuey_pb2 import (
     JobStatus,
     ListJobsRequest,
     ListJobsResponse,
+    PutBlobAtRequest,
+    PutBlobRequest,
+    PutBlobResponse,
     ReleaseJobRequest,
     Report,
     RetryJobRequest,
@@ -43,6 +48,8 @@ __all__ = [
     "CountJobsRequest",
     "CountJobsResponse",
     "CreateJobRequest",
+    "GetBlobRequest",
+    "GetBlobResponse",
     "GetJobRequest",
     "GetReportRequest",
     "Job",
@@ -51,6 +58,9 @@ __all__ = [
     "JobStatus",
     "ListJobsRequest",
     "ListJobsResponse",
+    "PutBlobAtRequest",
+    "PutBlobRequest",
+    "PutBlobResponse",
     "ReleaseJobRequest",
     "Report",
     "RetryJobRequest",

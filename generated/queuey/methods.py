@@ -1,6 +1,6 @@
 """The method tables of queuey, from which the engine serves and calls.
 
-Generated from spec/queuey (sha256:aae65c91f93c4e6a). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:9061776454a5b353). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from generated.queuey.requests import (
     check_claim_job_request,
     check_complete_job_request,
     check_create_job_request,
+    check_get_blob_request,
     check_get_job_request,
     check_list_jobs_request,
+    check_put_blob_at_request,
     check_release_job_request,
     check_tickle_job_request,
     settle_cancel_job_request,
@@ -86,7 +88,7 @@ QUEUE_SERVICE_CLAIM_JOB: Final = Method(
     check=check_claim_job_request,
     max_request_bytes=MESSAGE_BYTES,
     log_fields=("runner_id",),
-    route=Route("POST", "/jobs/claim", 200, (Instead(204, "job_id", is_set=False),)),
+    route=Route("POST", "/jobs/claim", 200, instead=(Instead(204, "job_id", is_set=False),)),
 )
 QUEUE_SERVICE_TICKLE_JOB: Final = Method(
     service="queuey.v1.QueueService",
@@ -164,6 +166,41 @@ QUEUE_SERVICE_GET_REPORT: Final = Method(
     route=Route("GET", "/jobs/{job_id}/report", 200),
 )
 
+STORE_SERVICE_PUT_BLOB: Final = Method(
+    service="queuey.v1.StoreService",
+    name="PutBlob",
+    attribute="put_blob",
+    request=messages.PutBlobRequest,
+    response=messages.PutBlobResponse,
+    policy=CALLS["StoreService.PutBlob"],
+    max_request_bytes=MESSAGE_BYTES,
+    route=Route("POST", "/blobs", 201, body="content", instead=(Instead(200, "known", is_set=True),)),
+)
+STORE_SERVICE_PUT_BLOB_AT: Final = Method(
+    service="queuey.v1.StoreService",
+    name="PutBlobAt",
+    attribute="put_blob_at",
+    request=messages.PutBlobAtRequest,
+    response=messages.PutBlobResponse,
+    policy=CALLS["StoreService.PutBlobAt"],
+    check=check_put_blob_at_request,
+    max_request_bytes=MESSAGE_BYTES,
+    route=Route(
+        "PUT", "/blobs/{address}", 201, body="content", instead=(Instead(200, "known", is_set=True),)
+    ),
+)
+STORE_SERVICE_GET_BLOB: Final = Method(
+    service="queuey.v1.StoreService",
+    name="GetBlob",
+    attribute="get_blob",
+    request=messages.GetBlobRequest,
+    response=messages.GetBlobResponse,
+    policy=CALLS["StoreService.GetBlob"],
+    check=check_get_blob_request,
+    max_request_bytes=MESSAGE_BYTES,
+    route=Route("GET", "/blobs/{address}", 200, answer="content"),
+)
+
 SERVICES: Final[Mapping[str, Service]] = {
     "QueueService": Service(
         name="queuey.v1.QueueService",
@@ -180,6 +217,15 @@ SERVICES: Final[Mapping[str, Service]] = {
             QUEUE_SERVICE_CANCEL_JOB,
             QUEUE_SERVICE_RETRY_JOB,
             QUEUE_SERVICE_GET_REPORT,
+        ),
+    ),
+    "StoreService": Service(
+        name="queuey.v1.StoreService",
+        component="store",
+        methods=(
+            STORE_SERVICE_PUT_BLOB,
+            STORE_SERVICE_PUT_BLOB_AT,
+            STORE_SERVICE_GET_BLOB,
         ),
     ),
 }

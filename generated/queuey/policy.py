@@ -1,6 +1,6 @@
 """How calls of queuey are made: deadlines, retries, idempotency, call modes and connection settings.
 
-Generated from spec/queuey (sha256:aae65c91f93c4e6a). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:9061776454a5b353). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -60,6 +60,20 @@ CALLS: Final[Mapping[str, CallPolicy]] = {
         deadline_ms=5000,
         idempotency="always",
         key=("job_id",),
+    ),
+    "StoreService.PutBlob": CallPolicy(
+        deadline_ms=5000,
+        idempotency="always",
+    ),
+    "StoreService.PutBlobAt": CallPolicy(
+        deadline_ms=5000,
+        idempotency="always",
+        key=("address",),
+    ),
+    "StoreService.GetBlob": CallPolicy(
+        deadline_ms=5000,
+        idempotency="always",
+        key=("address",),
     ),
 }
 

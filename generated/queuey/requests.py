@@ -1,6 +1,6 @@
 """What requests are refused, and how the others are put in order before a handler sees them.
 
-Generated from spec/queuey (sha256:aae65c91f93c4e6a). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:9061776454a5b353). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from generated.queuey.messages import (
     ClaimJobRequest,
     CompleteJobRequest,
     CreateJobRequest,
+    GetBlobRequest,
     GetJobRequest,
     GetReportRequest,
     ListJobsRequest,
+    PutBlobAtRequest,
     ReleaseJobRequest,
     RetryJobRequest,
     TickleJobRequest,
@@ -28,6 +30,7 @@ from runtime.tables import Violation
 from runtime.text import cut
 
 PATTERNS: Final = {
+    "[0-9a-f]{64}": re.compile("[0-9a-f]{64}"),
     "[^\\x00-\\x1f\\x7f]+": re.compile("[^\\x00-\\x1f\\x7f]+"),
 }
 
@@ -199,3 +202,21 @@ def settle_retry_job_request(message: RetryJobRequest) -> None:
 def settle_get_report_request(message: GetReportRequest) -> None:
     """Defaults, clamps and cuts of GetReportRequest in types.yaml."""
     message.job_id = message.job_id.upper()
+
+
+def check_put_blob_at_request(message: PutBlobAtRequest, at: str = "") -> list[Violation]:
+    """Rules of PutBlobAtRequest in types.yaml."""
+    found: list[Violation] = []
+    if not PATTERNS["[0-9a-f]{64}"].fullmatch(message.address):
+        found.append(Violation(f"{at}address", "must match [0-9a-f]{64}"))
+    return found
+
+
+def check_get_blob_request(message: GetBlobRequest, at: str = "") -> list[Violation]:
+    """Rules of GetBlobRequest in types.yaml."""
+    found: list[Violation] = []
+    if not message.address:
+        found.append(Violation(f"{at}address", "must not be empty"))
+    if len(message.address) > 512:
+        found.append(Violation(f"{at}address", "must have at most 512 characters"))
+    return found

@@ -1,6 +1,6 @@
 """The services of queuey as protocols: a handler implements one, a typed client has its shape.
 
-Generated from spec/queuey (sha256:aae65c91f93c4e6a). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:9061776454a5b353). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,16 @@ from generated.queuey.messages import (
     CountJobsRequest,
     CountJobsResponse,
     CreateJobRequest,
+    GetBlobRequest,
+    GetBlobResponse,
     GetJobRequest,
     GetReportRequest,
     Job,
     ListJobsRequest,
     ListJobsResponse,
+    PutBlobAtRequest,
+    PutBlobRequest,
+    PutBlobResponse,
     ReleaseJobRequest,
     Report,
     RetryJobRequest,
@@ -92,5 +97,30 @@ class QueueService(Protocol):
         """Shows what is known of a run beside its output.
 
         Conditions: job_not_found.
+        """
+        ...
+
+
+class StoreService(Protocol):
+    """Keeps content under an address that is made from it, so that nothing ever changes under an address."""
+
+    async def put_blob(self, request: PutBlobRequest, call: Call) -> PutBlobResponse:
+        """Stores content and says under which address. Content that is there already is not stored twice.
+
+        Conditions: blob_too_large, blob_store_unavailable.
+        """
+        ...
+
+    async def put_blob_at(self, request: PutBlobAtRequest, call: Call) -> PutBlobResponse:
+        """Stores content under an address that the caller has worked out, if it is the right one.
+
+        Conditions: blob_too_large, blob_store_unavailable, wrong_address.
+        """
+        ...
+
+    async def get_blob(self, request: GetBlobRequest, call: Call) -> GetBlobResponse:
+        """Gives content back, all of it or a part.
+
+        Conditions: blob_not_found, blob_too_large, blob_store_unavailable.
         """
         ...

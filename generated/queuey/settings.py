@@ -1,6 +1,6 @@
 """The environment of queuey: its variables, and the settings that each component takes from them.
 
-Generated from spec/queuey (sha256:aae65c91f93c4e6a). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:9061776454a5b353). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -96,6 +96,93 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         meaning="Whether nodes announce themselves and look for each other on the network.",
         default="true",
     ),
+    "STORE_PORT": Variable(
+        name="STORE_PORT",
+        type="port",
+        meaning="Port of the store; 0 takes any that is free.",
+        default="0",
+        minimum=0,
+    ),
+    "STORE_PATH": Variable(
+        name="STORE_PATH",
+        type="data_path",
+        meaning="The folder of the store.",
+        default="blobs",
+    ),
+    "MAX_BLOB_BYTES": Variable(
+        name="MAX_BLOB_BYTES",
+        type="int",
+        meaning="Largest content that is stored.",
+        default="268435456",
+        minimum=1,
+    ),
+    "QUEUE_ADDR": Variable(
+        name="QUEUE_ADDR",
+        type="address",
+        meaning="gRPC address of the queue; without it the runner looks for one on the network.",
+    ),
+    "STORE_URL": Variable(
+        name="STORE_URL",
+        type="url",
+        meaning="Address of the store; without it the runner looks for one on the network.",
+    ),
+    "RUNNER_PORT": Variable(
+        name="RUNNER_PORT",
+        type="port",
+        meaning="Port for the health and metrics of a runner; 0 takes any that is free.",
+        default="0",
+        minimum=0,
+    ),
+    "RUNNER_ID": Variable(
+        name="RUNNER_ID",
+        type="string",
+        meaning="Name of the runner; no two that live have the same.",
+        default_from="process",
+    ),
+    "RUNNER_CONCURRENCY": Variable(
+        name="RUNNER_CONCURRENCY",
+        type="int",
+        meaning="Jobs a runner runs at a time.",
+        default="2",
+        minimum=1,
+        maximum=256,
+    ),
+    "RUN_SECONDS": Variable(
+        name="RUN_SECONDS",
+        type="number",
+        meaning="How long a binary may run.",
+        default="60",
+        minimum=0.01,
+    ),
+    "RUN_FUEL": Variable(
+        name="RUN_FUEL",
+        type="int",
+        meaning="How many instructions a binary may execute; 0 is no limit.",
+        default="0",
+        minimum=0,
+    ),
+    "RUN_MEMORY_BYTES": Variable(
+        name="RUN_MEMORY_BYTES",
+        type="int",
+        meaning="Most memory that a binary may have.",
+        default="268435456",
+        minimum=65536,
+    ),
+    "RUN_OUTPUT_BYTES": Variable(
+        name="RUN_OUTPUT_BYTES",
+        type="int",
+        meaning="Most that a binary may write.",
+        default="67108864",
+        minimum=1,
+    ),
+    "SHUTDOWN_GRACE_SECONDS": Variable(
+        name="SHUTDOWN_GRACE_SECONDS",
+        type="number",
+        meaning="How long a stopped runner lets its jobs go on before it gives them back.",
+        default="20",
+        minimum=0,
+        maximum=20,
+    ),
     "TLS_CERT_FILE": Variable(
         name="TLS_CERT_FILE",
         type="path",
@@ -113,6 +200,12 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         type="path",
         meaning="Authority that signed the certificates of all callers.",
         role="tls_authority",
+    ),
+    "CALLER_TOKEN": Variable(
+        name="CALLER_TOKEN",
+        type="secret",
+        meaning="What a runner proves itself with.",
+        role="caller_token",
     ),
     "ACCEPTED_TOKENS": Variable(
         name="ACCEPTED_TOKENS",
@@ -194,6 +287,119 @@ class QueueSettings:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """What store takes from its environment."""
+
+    host: str
+    """Where the queue and the store are reached; 0.0.0.0 is everywhere."""
+
+    store_path: str
+    """The folder of the store."""
+
+    max_blob_bytes: int
+    """Largest content that is stored."""
+
+    @classmethod
+    def load(cls, environ: Mapping[str, str]) -> StoreSettings:
+        """Reads the environment; raises SettingsError with everything that is wrong."""
+        return cls.of(
+            read(
+                [
+                    VARIABLES["HOST"],
+                    VARIABLES["STORE_PATH"],
+                    VARIABLES["MAX_BLOB_BYTES"],
+                ],
+                RULES,
+                environ,
+            )
+        )
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> StoreSettings:
+        """Takes what it needs from values that were read before."""
+        return cls(
+            host=values["HOST"],
+            store_path=values["STORE_PATH"],
+            max_blob_bytes=values["MAX_BLOB_BYTES"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerSettings:
+    """What runner takes from its environment."""
+
+    abandoned_age: float
+    """How long after a runner was last heard of its job counts as abandoned."""
+
+    store_url: str | None
+    """Address of the store; without it the runner looks for one on the network."""
+
+    runner_id: str
+    """Name of the runner; no two that live have the same."""
+
+    runner_concurrency: int
+    """Jobs a runner runs at a time."""
+
+    run_seconds: float
+    """How long a binary may run."""
+
+    run_fuel: int
+    """How many instructions a binary may execute; 0 is no limit."""
+
+    run_memory_bytes: int
+    """Most memory that a binary may have."""
+
+    run_output_bytes: int
+    """Most that a binary may write."""
+
+    shutdown_grace_seconds: float
+    """How long a stopped runner lets its jobs go on before it gives them back."""
+
+    caller_token: str | None
+    """What a runner proves itself with."""
+
+    @classmethod
+    def load(cls, environ: Mapping[str, str]) -> RunnerSettings:
+        """Reads the environment; raises SettingsError with everything that is wrong."""
+        return cls.of(
+            read(
+                [
+                    VARIABLES["ABANDONED_AGE"],
+                    VARIABLES["STORE_URL"],
+                    VARIABLES["RUNNER_ID"],
+                    VARIABLES["RUNNER_CONCURRENCY"],
+                    VARIABLES["RUN_SECONDS"],
+                    VARIABLES["RUN_FUEL"],
+                    VARIABLES["RUN_MEMORY_BYTES"],
+                    VARIABLES["RUN_OUTPUT_BYTES"],
+                    VARIABLES["SHUTDOWN_GRACE_SECONDS"],
+                    VARIABLES["CALLER_TOKEN"],
+                ],
+                RULES,
+                environ,
+            )
+        )
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> RunnerSettings:
+        """Takes what it needs from values that were read before."""
+        return cls(
+            abandoned_age=values["ABANDONED_AGE"],
+            store_url=values["STORE_URL"],
+            runner_id=values["RUNNER_ID"],
+            runner_concurrency=values["RUNNER_CONCURRENCY"],
+            run_seconds=values["RUN_SECONDS"],
+            run_fuel=values["RUN_FUEL"],
+            run_memory_bytes=values["RUN_MEMORY_BYTES"],
+            run_output_bytes=values["RUN_OUTPUT_BYTES"],
+            shutdown_grace_seconds=values["SHUTDOWN_GRACE_SECONDS"],
+            caller_token=values["CALLER_TOKEN"],
+        )
+
+
 SETTINGS: Final[Mapping[str, type[Any]]] = {
     "queue": QueueSettings,
+    "store": StoreSettings,
+    "runner": RunnerSettings,
 }

@@ -1,6 +1,6 @@
 """Everything the engine has to know of queuey.
 
-Generated from spec/queuey (sha256:aae65c91f93c4e6a). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:9061776454a5b353). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tables import JsonStyle, System
 
 SYSTEM: Final = System(
     name="queuey",
-    digest="aae65c91f93c4e6a59c9cc81e494719ca9388bd8ff64849419927db7785d56c8",
+    digest="9061776454a5b3539425821cabf40de06c836f66d645dd5033098a2061e91dea",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

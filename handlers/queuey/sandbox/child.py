@@ -1,4 +1,4 @@
-"""One process that runs binaries, one after the other. Each line that it reads is a run, each it writes an end.
+"""One process that runs binaries, one after the other: each line it reads is a run, each it writes an end.
 
 A binary sees its input and has two places to write to. There are no files, no variables, no arguments, no
 network and no clock that it could set. What it may use is bounded: instructions, memory, time and output.

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 _SLACK_S = 2.0
 """How much later than a binary should have ended its process is given up."""
@@ -119,7 +120,7 @@ class Sandboxes:
         )
 
 
-async def _exchange(process: asyncio.subprocess.Process, wanted: dict[str, object]) -> dict[str, object]:
+async def _exchange(process: asyncio.subprocess.Process, wanted: dict[str, Any]) -> dict[str, Any]:
     if process.stdin is None or process.stdout is None:
         raise EOFError
     process.stdin.write(f"{json.dumps(wanted)}\n".encode())
@@ -127,7 +128,7 @@ async def _exchange(process: asyncio.subprocess.Process, wanted: dict[str, objec
     line = await process.stdout.readline()
     if not line:
         raise EOFError
-    ended: dict[str, object] = json.loads(line)
+    ended: dict[str, Any] = json.loads(line)
     return ended
 
 
