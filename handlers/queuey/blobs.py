@@ -1,4 +1,4 @@
-"""A folder of content, each under its SHA-256: written beside its place, and moved there when it is on disk."""
+"""A folder of content by its SHA-256: written beside its place, and moved there when the disk has it."""
 
 from __future__ import annotations
 
