@@ -45,7 +45,7 @@ class App:
         await send({"type": "http.response.body", "body": found.body})
 
     async def _respond(self, scope: Scope, receive: Receive) -> Answer | None:
-        resource = self._routes.find(scope["raw_path"])
+        resource = self._routes.find(scope["raw_path"], scope["method"])
         if resource is None:
             return self._refusals.answer("route_not_found", path=_shown_path(scope))
         respond = resource.methods.get(scope["method"])
