@@ -80,7 +80,8 @@ async def test_how_many_runs_there_are(tmp_path: Path, most: int, runs: int) -> 
 
 @pytest.mark.req("QQ-026")
 @pytest.mark.parametrize(
-    "setting", [{"ABANDONED_AGE": "x"}, {"ABANDONED_AGE": "0"}, {"MAX_ATTEMPTS": "-1"}, {"MAX_ATTEMPTS": "1.5"}]
+    "setting",
+    [{"ABANDONED_AGE": "x"}, {"ABANDONED_AGE": "0"}, {"MAX_ATTEMPTS": "-1"}, {"MAX_ATTEMPTS": "1.5"}],
 )
 async def test_nonsense_ends_the_start(tmp_path: Path, setting: dict[str, str]) -> None:
     with pytest.raises(Exception, match=next(iter(setting))):
@@ -208,7 +209,8 @@ async def test_a_lost_answer_costs_an_age(house: House) -> None:
     await house.create()
     reader, writer = await asyncio.open_connection("127.0.0.1", house.port)
     body = b'{"runner_id": "gone"}'
-    head = f"POST /jobs/claim HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {len(body)}"
+    head = "POST /jobs/claim HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    head += f"content-length: {len(body)}"
     writer.write(head.encode() + b"\r\n\r\n" + body)
     await writer.drain()
     writer.close()

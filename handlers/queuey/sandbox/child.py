@@ -60,6 +60,7 @@ class Machine:
             store.set_fuel(wanted["fuel"])
         timer = threading.Timer(wanted["seconds"], self._engine.increment_epoch)
         timer.start()
+        _limit_files(wanted["output_bytes"])
         try:
             instance = self._linker.instantiate(store, module)
             start = instance.exports(store).get("_start")
@@ -78,6 +79,7 @@ class Machine:
             timer.cancel()
             # Closing writes what is still to be written.
             store.close()
+            _limit_files(resource.RLIM_INFINITY)
         return _exited(0)
 
     def _module(self, address: str, compiled: Path, binary: Path) -> wasmtime.Module:
@@ -122,6 +124,16 @@ def _first_line(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0][:300]
 
 
+def _limit_files(most: int) -> None:
+    """Bounds what this process writes to one file; what is compiled may be larger than any output."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+
+
+def _say(what: dict[str, Any]) -> None:
+    sys.stdout.write(f"{json.dumps(what)}\n")
+    sys.stdout.flush()
+
+
 def main() -> None:
     """Serves runs until there are no more."""
     # Whoever stops the runner decides when runs end; a signal to the whole group is none of ours.
@@ -130,15 +142,10 @@ def main() -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     settings = json.loads(sys.argv[1])
     machine = Machine(counts_fuel=settings["counts_fuel"])
-    most = settings["output_bytes"]
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _say({"ready": True})
     for line in sys.stdin:
-        wanted = json.loads(line)
-        # What is compiled may be larger than what a binary may write.
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
-        ended = machine.run(wanted)
-        sys.stdout.write(f"{json.dumps(ended)}\n")
-        sys.stdout.flush()
+        _say(machine.run(json.loads(line)))
 
 
 if __name__ == "__main__":

@@ -107,8 +107,8 @@ class Sandboxes:
         return Run(**ended, stdout=stdout, stderr=stderr)
 
     async def _start(self) -> asyncio.subprocess.Process:
-        settings = {"counts_fuel": self._limits.fuel > 0, "output_bytes": self._limits.output_bytes}
-        return await asyncio.create_subprocess_exec(
+        settings = {"counts_fuel": self._limits.fuel > 0}
+        process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             _MODULE,
@@ -118,6 +118,10 @@ class Sandboxes:
             # It has none of the secrets that the runner was started with.
             env={name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ},
         )
+        # The time of a run begins when somebody is there to run it.
+        if process.stdout is None or not await process.stdout.readline():
+            raise ChildProcessError(f"a sandbox ended at its start with {await process.wait()}")
+        return process
 
 
 async def _exchange(process: asyncio.subprocess.Process, wanted: dict[str, Any]) -> dict[str, Any]:
