@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from runtime.log import Log
+from runtime.streams import Content, Stream, whole
 from runtime.tables import CallMode, Event, Method
 from runtime.tracing import trace_id
 from runtime.world import World
@@ -35,6 +36,7 @@ class Call:
         "log",
         "method",
         "mode",
+        "stream",
         "trace",
         "world",
     )
@@ -69,6 +71,8 @@ class Call:
         self._named = named
         self.trace = trace
         self.mode = mode
+        self.stream: Stream | None = None
+        """Content that comes or goes beside the messages, where the transport can carry it."""
         self.gone = False
         """Whether whoever asked has stopped waiting; the answer will reach nobody."""
 
@@ -139,6 +143,19 @@ class Call:
             trace=self.trace,
             mode=self.mode,
         )
+
+    def incoming(self, given: bytes) -> AsyncIterator[bytes]:
+        """The content of the call piece by piece, or what came in the message where that has all of it."""
+        if self.stream is not None and self.stream.incoming is not None:
+            return self.stream.incoming
+        return whole(given)
+
+    def send(self, content: Content) -> bool:
+        """Answers with content; False where the transport cannot, and it has to be in the message."""
+        if self.stream is None:
+            return False
+        self.stream.outgoing = content
+        return True
 
     def note(self, **fields: object) -> None:
         """Adds what has become known of the call to its later log lines."""

@@ -19,6 +19,7 @@ from runtime.guard import Guard
 from runtime.identity import Unproven
 from runtime.log import Log
 from runtime.metrics import Metrics
+from runtime.streams import Stream
 from runtime.tables import Method, System
 from runtime.tracing import Span, Tracer, is_plain
 from runtime.world import World
@@ -63,6 +64,7 @@ class Endpoint:
         deadline: float | None,
         request_id: str | None = None,
         trace: str | None = None,
+        stream: Stream | None = None,
     ) -> Any:
         """Answers a call, or raises the failure that its caller is told."""
         answered = self.begin(caller, request, deadline, request_id, trace)
@@ -94,6 +96,7 @@ class Endpoint:
             request,
             self._log_fields,
         )
+        call.stream = stream
         span = None
         if self._tracer is not None:
             span = self._tracer.begin(self._name, proven, trace, call.fields or {})

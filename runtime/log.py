@@ -16,6 +16,7 @@ from runtime.world import World
 LEVELS = {"DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40}
 _URGENT = frozenset(("WARNING", "ERROR"))
 
+NOT_ANNOUNCED = Event("not_announced", "WARNING", always=True)
 SERVICE_READY = Event("service_ready", "INFO", always=True)
 SERVICE_STOPPING = Event("service_stopping", "INFO")
 SERVICE_STOPPED = Event("service_stopped", "INFO")

@@ -155,7 +155,14 @@ def _field_checks(spec: Spec, name: str, row: MessageField) -> FieldChecks:
         # What is absent is neither empty nor 0, and breaks no rule.
         for test in found.tests:
             test.when = f'message.HasField("{name}") and {test.when}'
-    found.settles += _settles(spec, row, value)
+    for other, wanted in row.rules.required_when.items():
+        when = f'message.{other} == {wanted} and not message.HasField("{name}")'
+        found.tests.append(Test(when, f"must be given where {other} is {wanted}"))
+    settles = [*_settles(spec, row, value)]
+    if row.optional and settles:
+        lines = "\n".join(settles).replace("\n", "\n    ")
+        settles = [f'if message.HasField("{name}"):\n    {lines}']
+    found.settles += settles
     if inner in spec.messages:
         found.nested, found.nested_kind = inner, kind
     return found
@@ -233,6 +240,8 @@ def _settles(spec: Spec, row: MessageField, value: str) -> Iterator[str]:
     if rules.clamp is not None:
         inner = value if rules.clamp.min is None else f"max({value}, {rules.clamp.min})"
         yield f"{value} = {inner if rules.clamp.max is None else f'min({inner}, {rules.clamp.max})'}"
+    if rules.upper:
+        yield f"{value} = {value}.upper()"
     if rules.cut is not None:
         yield f"{value} = cut({value}, {spec.limit(rules.cut)})"
 

@@ -1,0 +1,141 @@
+-- spec/priority/lifecycle.yaml entities.task.create
+-- A client submits a task under a key that is new, or under none.
+-- Generated from it (sha256:e7bc1a43195de3a4). Do not edit; run `nox -s generate`.
+--
+-- once key clock                  clock:task
+-- once key index_waiting.high     queue:high
+-- once key index_waiting.medium   queue:medium
+-- once key index_waiting.low      queue:low
+-- once key known                  queue:capabilities
+-- once key version                queue:capabilities:version
+-- once key bell                   queue:wake
+-- once key index_delayed          queue:delayed
+-- once key index_listed.queued    tasks:status:queued
+-- once key outbox                 history:outbox
+-- each key hash                   tasks:{task_id}
+-- each key unique_idempotency_key idempotent:{idempotency_key}
+-- each key part_waiting           queue:{effective_priority}:cap:{signature}
+-- once argument actor
+-- once argument IDEMPOTENCY_TTL_SECONDS
+-- once argument MAX_QUEUE_DEPTH
+-- each argument key
+-- each argument new.idempotency_key
+-- each argument new.available_at
+-- each argument new.effective_priority
+-- each argument believed.signature
+-- each argument new.required_capabilities
+-- each argument new.trace_id
+-- each pairs
+
+local KEYS_ONCE, KEYS_EACH = 10, 3
+local clock = KEYS[1]
+local known = KEYS[5]
+local version = KEYS[6]
+local bell = KEYS[7]
+local index_delayed = KEYS[8]
+local outbox = KEYS[10]
+local index_waiting = {high = KEYS[2], medium = KEYS[3], low = KEYS[4]}
+local index_listed = {queued = KEYS[9]}
+local actor = ARGV[1]
+local IDEMPOTENCY_TTL_SECONDS = tonumber(ARGV[2])
+local MAX_QUEUE_DEPTH = tonumber(ARGV[3])
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local stamp = string.format('%.0f', now)
+
+local DONE, OWN, FOUND, FULL = 'done', 'own', 'found', 'full'
+-- Indexes are written at the end, each in one command for all entities.
+local zrem, srem, zadd, sadd = {}, {}, {}, {}
+
+local function put(lists, key, first, second)
+  local list = lists[key]
+  if not list then
+    list = {}
+    lists[key] = list
+  end
+  list[#list + 1] = first
+  list[#list + 1] = second
+end
+
+-- Whatever of these is empty now is news for those who wait.
+local parts = {}
+
+-- No two are created at the same moment, so that whoever came first is first.
+local latest = tonumber(redis.call('GET', clock) or 0)
+local depth, total = {}, 0
+for word, index in pairs(index_waiting) do
+  depth[word] = redis.call('ZCARD', index)
+  total = total + depth[word]
+end
+local answers = {}
+local a = 3
+
+for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
+  local k = KEYS_ONCE + (n - 1) * KEYS_EACH
+  local hash = KEYS[k + 1]
+  local unique_idempotency_key = KEYS[k + 2]
+  local part_waiting = KEYS[k + 3]
+  local key = ARGV[a + 1]
+  local new_idempotency_key = ARGV[a + 2]
+  local new_available_at = ARGV[a + 3]
+  local new_effective_priority = ARGV[a + 4]
+  local believed_signature = ARGV[a + 5]
+  local new_required_capabilities = ARGV[a + 6]
+  local new_trace_id = ARGV[a + 7]
+  local first = a + 9
+  local last = first - 1 + ARGV[first - 1]
+  a = last
+  local found_idempotency_key = new_idempotency_key ~= '' and redis.call('GET', unique_idempotency_key)
+  if redis.call('EXISTS', hash) == 1 then
+    answers[n] = {OWN}
+  elseif found_idempotency_key then
+    answers[n] = {FOUND, found_idempotency_key, 'idempotency_key'}
+  elseif MAX_QUEUE_DEPTH > 0 and total >= MAX_QUEUE_DEPTH then
+    answers[n] = {FULL}
+  else
+    now = math.max(now, latest + 1)
+    latest = now
+    stamp = string.format('%.0f', now)
+    if new_idempotency_key ~= '' then redis.call('SET', unique_idempotency_key, key, 'PX',
+         math.ceil(IDEMPOTENCY_TTL_SECONDS * 1000)) end
+    local place
+    local available_at_if_set = new_available_at ~= '' and new_available_at or nil
+    if available_at_if_set and tonumber(available_at_if_set) <= now then available_at_if_set = nil end
+    if not available_at_if_set then put(zadd, index_waiting[new_effective_priority], stamp, key) end
+    if not available_at_if_set then put(zadd, part_waiting, stamp, key) end
+    if not available_at_if_set then parts[part_waiting] = {believed_signature, new_required_capabilities} end
+    if available_at_if_set then put(zadd, index_delayed, available_at_if_set, key) end
+    put(zadd, index_listed.queued, stamp, key)
+    local sequence = '1'
+    redis.call('HSET', hash, 'changes', '1', 'status', 'queued', 'created_at', stamp, 'queued_at', stamp,
+         'updated_at', stamp, '.signature', believed_signature, unpack(ARGV, first, last))
+    if available_at_if_set then redis.call('HSET', hash, 'available_at', available_at_if_set) end
+    redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'to', 'queued', 'at',
+         stamp, 'actor', actor, 'trace', new_trace_id)
+    if not available_at_if_set then
+      total = total + 1
+      place = depth[new_effective_priority] + 1
+      depth[new_effective_priority] = place
+    end
+    answers[n] = {DONE, 'queued', place or false, stamp}
+  end
+end
+
+redis.call('SET', clock, string.format('%.0f', latest))
+local news = false
+for key, texts in pairs(parts) do
+  if redis.call('EXISTS', key) == 0 then
+    news = true
+    if redis.call('HSETNX', known, texts[1], texts[2]) == 1 then
+      redis.call('INCR', version)
+    end
+  end
+end
+for key, members in pairs(zadd) do
+  redis.call('ZADD', key, unpack(members))
+end
+if news then
+  redis.call('PUBLISH', bell, '1')
+end
+
+return answers

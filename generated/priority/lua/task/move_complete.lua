@@ -1,0 +1,160 @@
+-- spec/priority/lifecycle.yaml entities.task.transitions.complete
+-- The worker reports that it is done.
+-- Generated from it (sha256:e7bc1a43195de3a4). Do not edit; run `nox -s generate`.
+--
+-- once key index_running          executing:deadlines
+-- once key index_listed.executing tasks:status:executing
+-- once key index_listed.completed tasks:status:completed
+-- once key outbox                 history:outbox
+-- once key metrics                metrics
+-- each key hash                   tasks:{task_id}
+-- each key index_booked           worker_tasks:{assigned_worker_id}
+-- once argument actor
+-- once argument way
+-- once argument TASK_RETENTION_SECONDS
+-- each argument key
+-- each argument take.result
+-- each argument believed.assigned_worker_id
+-- each argument fence
+
+local KEYS_ONCE, KEYS_EACH = 5, 2
+local ARGV_ONCE, ARGV_EACH = 3, 4
+local index_running = KEYS[1]
+local outbox = KEYS[4]
+local metrics = KEYS[5]
+local index_listed = {executing = KEYS[2], completed = KEYS[3]}
+local task_duration_seconds_bounds = {0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 21600, 86400}
+local actor = ARGV[1]
+local way = ARGV[2]
+local TASK_RETENTION_SECONDS = tonumber(ARGV[3])
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local stamp = string.format('%.0f', now)
+
+local DONE, SAME, NONE, STATE, LOST = 'done', 'same', 'none', 'state', 'lost'
+local EARLY, AGAIN, HOLDS, WAY = 'early', 'again', 'holds', 'way'
+
+-- Indexes are written at the end, each in one command for all entities.
+local zrem, srem, zadd, sadd = {}, {}, {}, {}
+
+local function put(lists, key, first, second)
+  local list = lists[key]
+  if not list then
+    list = {}
+    lists[key] = list
+  end
+  list[#list + 1] = first
+  list[#list + 1] = second
+end
+
+local function keep(fields, gone, name, value)
+  if value then
+    fields[#fields + 1] = name
+    fields[#fields + 1] = value
+  else
+    gone[#gone + 1] = name
+  end
+end
+
+local counts = {}
+
+local function count(name, by)
+  counts[name] = (counts[name] or 0) + by
+end
+
+local function observe(name, waited, bounds)
+  local bucket = '+Inf'
+  for _, bound in ipairs(bounds) do
+    if waited <= bound * 1000000 then
+      bucket = bound
+      break
+    end
+  end
+  count(name .. '|le|' .. bucket, 1)
+  count(name .. '|sum', waited)
+end
+
+local recent = {}
+
+local function recently(name)
+  recent[name] = (recent[name] or 0) + 1
+end
+
+local answers, seen = {}, {}
+-- A first write that only frees: past it, a Redis without memory lets the script finish.
+redis.call('HDEL', KEYS[KEYS_ONCE + 1], '')
+
+for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
+  local k, a = KEYS_ONCE + (n - 1) * KEYS_EACH, ARGV_ONCE + (n - 1) * ARGV_EACH
+  local hash = KEYS[k + 1]
+  local index_booked = KEYS[k + 2]
+  local key = ARGV[a + 1]
+  local take_result = ARGV[a + 2]
+  local believed_assigned_worker_id = ARGV[a + 3]
+  local fence = ARGV[a + 4]
+  local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_changes, was_priority,
+       was_created_at, was_settled = unpack(redis.call('HMGET', hash, 'status', 'assigned_worker_id',
+       'attempt', 'trace_id', 'changes', 'priority', 'created_at', '.settled'))
+  if way ~= 'held' then
+    answers[n] = {WAY}
+  elseif seen[hash] then
+    answers[n] = {AGAIN, was_status}
+  elseif not was_status then
+    answers[n] = {NONE}
+  elseif way == 'held' and was_attempt == fence and was_settled == 'complete ' .. believed_assigned_worker_id .. ' ' .. fence then
+    answers[n] = {SAME, was_status}
+  elseif way == 'held' and (was_status ~= 'executing' or was_assigned_worker_id ~= believed_assigned_worker_id or was_attempt ~= fence) then
+    answers[n] = {LOST, was_status}
+  elseif was_status ~= 'executing' then
+    answers[n] = {STATE, was_status}
+  elseif believed_assigned_worker_id ~= (was_assigned_worker_id or '') then
+    answers[n] = {AGAIN, was_status}
+  else
+    seen[hash] = true
+    local mark = way == 'held' and 'complete ' .. believed_assigned_worker_id .. ' ' .. fence or ''
+    local new_result = take_result ~= '' and take_result or nil
+    put(zrem, index_running, key)
+    put(srem, index_booked, key)
+    put(zrem, index_listed.executing, key)
+    put(zadd, index_listed.completed, stamp, key)
+    local sequence = string.format('%.0f', (was_changes or 0) + 1)
+    local fields, gone = {'changes', sequence, 'status', 'completed', 'completed_at', stamp, 'updated_at',
+         stamp, '.settled', mark}, {'deadline_at', 'error', 'retriable'}
+    keep(fields, gone, 'result', new_result)
+    if #gone > 0 then redis.call('HDEL', hash, unpack(gone)) end
+    if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
+    redis.call('PEXPIRE', hash, math.ceil(TASK_RETENTION_SECONDS * 1000))
+    redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'executing',
+         'to', 'completed', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
+         was_attempt or '0', 'reason', '', 'trace', was_trace_id or '', 'record',
+         cjson.encode(redis.call('HGETALL', hash)))
+    observe('task_duration_seconds|' .. was_priority .. '|completed', now - (was_created_at or now),
+         task_duration_seconds_bounds)
+    recently('tasks_ended_recently|completed')
+    answers[n] = {DONE, 'completed', was_assigned_worker_id or '', was_attempt or '', was_trace_id or ''}
+  end
+end
+
+for key, members in pairs(zrem) do
+  redis.call('ZREM', key, unpack(members))
+end
+for key, members in pairs(srem) do
+  redis.call('SREM', key, unpack(members))
+end
+for key, members in pairs(zadd) do
+  redis.call('ZADD', key, unpack(members))
+end
+for name, by in pairs(counts) do
+  redis.call('HINCRBY', metrics, name, by)
+end
+-- The last seconds of a count, in a ring: a slot of another second begins anew.
+for name, by in pairs(recent) do
+  local slot = name .. '|' .. (time[1] % 128)
+  local second, before = string.match(redis.call('HGET', metrics, slot) or '', '^(%d+):(%d+)$')
+  if second == time[1] then
+    by = by + before
+  end
+  redis.call('HSET', metrics, slot, time[1] .. ':' .. by)
+end
+
+return answers

@@ -1,0 +1,125 @@
+-- spec/priority/lifecycle.yaml entities.task.shifts.raise_low
+-- A task of low priority has waited for long.
+-- Generated from it (sha256:e7bc1a43195de3a4). Do not edit; run `nox -s generate`.
+--
+-- once key index_waiting.low    queue:low
+-- once key index_waiting.medium queue:medium
+-- once key known                queue:capabilities
+-- once key version              queue:capabilities:version
+-- once key bell                 queue:wake
+-- once key metrics              metrics
+-- each key hash                 tasks:{task_id}
+-- each key part_waiting.high    queue:high:cap:{signature}
+-- each key part_waiting.medium  queue:medium:cap:{signature}
+-- each key part_waiting.low     queue:low:cap:{signature}
+-- once argument actor
+-- once argument way
+-- once argument LOW_TO_MEDIUM_SECONDS
+-- each argument key
+-- each argument believed.signature
+
+local KEYS_ONCE, KEYS_EACH = 6, 4
+local ARGV_ONCE, ARGV_EACH = 3, 2
+local known = KEYS[3]
+local version = KEYS[4]
+local bell = KEYS[5]
+local metrics = KEYS[6]
+local index_waiting = {low = KEYS[1], medium = KEYS[2]}
+local part_waiting = {high = 2, medium = 3, low = 4}
+local actor = ARGV[1]
+local way = ARGV[2]
+local LOW_TO_MEDIUM_SECONDS = tonumber(ARGV[3])
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local stamp = string.format('%.0f', now)
+
+local DONE, SAME, NONE, STATE, LOST = 'done', 'same', 'none', 'state', 'lost'
+local EARLY, AGAIN, HOLDS, WAY = 'early', 'again', 'holds', 'way'
+
+-- Indexes are written at the end, each in one command for all entities.
+local zrem, srem, zadd, sadd = {}, {}, {}, {}
+
+local function put(lists, key, first, second)
+  local list = lists[key]
+  if not list then
+    list = {}
+    lists[key] = list
+  end
+  list[#list + 1] = first
+  list[#list + 1] = second
+end
+
+-- Whatever of these is empty now is news for those who wait.
+local parts = {}
+
+local counts = {}
+
+local function count(name, by)
+  counts[name] = (counts[name] or 0) + by
+end
+
+local answers, seen = {}, {}
+-- A first write that only frees: past it, a Redis without memory lets the script finish.
+redis.call('HDEL', KEYS[KEYS_ONCE + 1], '')
+
+for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
+  local k, a = KEYS_ONCE + (n - 1) * KEYS_EACH, ARGV_ONCE + (n - 1) * ARGV_EACH
+  local hash = KEYS[k + 1]
+  local key = ARGV[a + 1]
+  local believed_signature = ARGV[a + 2]
+  local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_queued_at, was_available_at,
+       was_signature, was_required_capabilities, was_effective_priority = unpack(redis.call('HMGET', hash,
+       'status', 'assigned_worker_id', 'attempt', 'trace_id', 'queued_at', 'available_at', '.signature',
+       'required_capabilities', 'effective_priority'))
+  if way ~= 'due' then
+    answers[n] = {WAY}
+  elseif seen[hash] then
+    answers[n] = {AGAIN, was_status}
+  elseif not was_status then
+    answers[n] = {NONE}
+  elseif was_status ~= 'queued' then
+    answers[n] = {STATE, was_status}
+  elseif was_effective_priority ~= 'low' then
+    answers[n] = {STATE, was_status}
+  elseif way == 'due' and not (was_queued_at and tonumber(was_queued_at) + LOW_TO_MEDIUM_SECONDS * 1000000 <= now) then
+    answers[n] = {EARLY, was_status}
+  elseif believed_signature ~= (was_signature or '') then
+    answers[n] = {AGAIN, was_status}
+  else
+    seen[hash] = true
+    if not was_available_at then put(zrem, index_waiting.low, key) end
+    if not was_available_at then put(zrem, KEYS[k + part_waiting.low], key) end
+    if not was_available_at then put(zadd, index_waiting.medium, was_queued_at, key) end
+    if not was_available_at then put(zadd, KEYS[k + part_waiting.medium], was_queued_at, key) end
+    if not was_available_at then parts[KEYS[k + part_waiting.medium]] = {was_signature,
+         was_required_capabilities} end
+    redis.call('HSET', hash, 'effective_priority', 'medium')
+    count('tasks_promoted_total|low|medium', 1)
+    answers[n] = {DONE, 'queued', was_assigned_worker_id or '', was_attempt or '', was_trace_id or '',
+         string.format('%.0f', now - (was_queued_at or now))}
+  end
+end
+
+for key, members in pairs(zrem) do
+  redis.call('ZREM', key, unpack(members))
+end
+local news = false
+for key, texts in pairs(parts) do
+  if redis.call('EXISTS', key) == 0 then
+    news = true
+    if redis.call('HSETNX', known, texts[1], texts[2]) == 1 then
+      redis.call('INCR', version)
+    end
+  end
+end
+for key, members in pairs(zadd) do
+  redis.call('ZADD', key, unpack(members))
+end
+for name, by in pairs(counts) do
+  redis.call('HINCRBY', metrics, name, by)
+end
+if news then
+  redis.call('PUBLISH', bell, '1')
+end
+
+return answers

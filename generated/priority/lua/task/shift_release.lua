@@ -1,0 +1,112 @@
+-- spec/priority/lifecycle.yaml entities.task.shifts.release
+-- The time of a delayed task has come.
+-- Generated from it (sha256:e7bc1a43195de3a4). Do not edit; run `nox -s generate`.
+--
+-- once key index_waiting.high   queue:high
+-- once key index_waiting.medium queue:medium
+-- once key index_waiting.low    queue:low
+-- once key known                queue:capabilities
+-- once key version              queue:capabilities:version
+-- once key bell                 queue:wake
+-- once key index_delayed        queue:delayed
+-- each key hash                 tasks:{task_id}
+-- each key part_waiting.high    queue:high:cap:{signature}
+-- each key part_waiting.medium  queue:medium:cap:{signature}
+-- each key part_waiting.low     queue:low:cap:{signature}
+-- once argument actor
+-- once argument way
+-- each argument key
+-- each argument believed.signature
+
+local KEYS_ONCE, KEYS_EACH = 7, 4
+local ARGV_ONCE, ARGV_EACH = 2, 2
+local known = KEYS[4]
+local version = KEYS[5]
+local bell = KEYS[6]
+local index_delayed = KEYS[7]
+local index_waiting = {high = KEYS[1], medium = KEYS[2], low = KEYS[3]}
+local part_waiting = {high = 2, medium = 3, low = 4}
+local actor = ARGV[1]
+local way = ARGV[2]
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local stamp = string.format('%.0f', now)
+
+local DONE, SAME, NONE, STATE, LOST = 'done', 'same', 'none', 'state', 'lost'
+local EARLY, AGAIN, HOLDS, WAY = 'early', 'again', 'holds', 'way'
+
+-- Indexes are written at the end, each in one command for all entities.
+local zrem, srem, zadd, sadd = {}, {}, {}, {}
+
+local function put(lists, key, first, second)
+  local list = lists[key]
+  if not list then
+    list = {}
+    lists[key] = list
+  end
+  list[#list + 1] = first
+  list[#list + 1] = second
+end
+
+-- Whatever of these is empty now is news for those who wait.
+local parts = {}
+
+local answers, seen = {}, {}
+-- A first write that only frees: past it, a Redis without memory lets the script finish.
+redis.call('HDEL', KEYS[KEYS_ONCE + 1], '')
+
+for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
+  local k, a = KEYS_ONCE + (n - 1) * KEYS_EACH, ARGV_ONCE + (n - 1) * ARGV_EACH
+  local hash = KEYS[k + 1]
+  local key = ARGV[a + 1]
+  local believed_signature = ARGV[a + 2]
+  local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_available_at,
+       was_effective_priority, was_queued_at, was_signature,
+       was_required_capabilities = unpack(redis.call('HMGET', hash, 'status', 'assigned_worker_id', 'attempt',
+       'trace_id', 'available_at', 'effective_priority', 'queued_at', '.signature', 'required_capabilities'))
+  if way ~= 'due' then
+    answers[n] = {WAY}
+  elseif seen[hash] then
+    answers[n] = {AGAIN, was_status}
+  elseif not was_status then
+    answers[n] = {NONE}
+  elseif was_status ~= 'queued' then
+    answers[n] = {STATE, was_status}
+  elseif way == 'due' and not (was_available_at and tonumber(was_available_at) <= now) then
+    answers[n] = {EARLY, was_status}
+  elseif believed_signature ~= (was_signature or '') then
+    answers[n] = {AGAIN, was_status}
+  else
+    seen[hash] = true
+    if not was_available_at then put(zrem, index_waiting[was_effective_priority], key) end
+    if not was_available_at then put(zrem, KEYS[k + part_waiting[was_effective_priority]], key) end
+    put(zadd, index_waiting[was_effective_priority], was_queued_at, key)
+    put(zadd, KEYS[k + part_waiting[was_effective_priority]], was_queued_at, key)
+    parts[KEYS[k + part_waiting[was_effective_priority]]] = {was_signature, was_required_capabilities}
+    if was_available_at then put(zrem, index_delayed, key) end
+    redis.call('HDEL', hash, 'available_at')
+    answers[n] = {DONE, 'queued', was_assigned_worker_id or '', was_attempt or '', was_trace_id or '',
+         string.format('%.0f', now - (was_available_at or now))}
+  end
+end
+
+for key, members in pairs(zrem) do
+  redis.call('ZREM', key, unpack(members))
+end
+local news = false
+for key, texts in pairs(parts) do
+  if redis.call('EXISTS', key) == 0 then
+    news = true
+    if redis.call('HSETNX', known, texts[1], texts[2]) == 1 then
+      redis.call('INCR', version)
+    end
+  end
+end
+for key, members in pairs(zadd) do
+  redis.call('ZADD', key, unpack(members))
+end
+if news then
+  redis.call('PUBLISH', bell, '1')
+end
+
+return answers

@@ -1,0 +1,68 @@
+-- spec/priority/lifecycle.yaml entities.worker.create
+-- A worker introduces itself.
+-- Generated from it (sha256:e7bc1a43195de3a4). Do not edit; run `nox -s generate`.
+--
+-- once key clock               clock:worker
+-- once key index_alive         workers:heartbeats
+-- once key index_listed.active workers:status:active
+-- each key hash                workers:{worker_id}
+-- once argument actor
+-- each argument key
+-- each pairs
+
+local KEYS_ONCE, KEYS_EACH = 3, 1
+local clock = KEYS[1]
+local index_alive = KEYS[2]
+local index_listed = {active = KEYS[3]}
+local actor = ARGV[1]
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local stamp = string.format('%.0f', now)
+
+local DONE, OWN, FOUND, FULL = 'done', 'own', 'found', 'full'
+-- Indexes are written at the end, each in one command for all entities.
+local zrem, srem, zadd, sadd = {}, {}, {}, {}
+
+local function put(lists, key, first, second)
+  local list = lists[key]
+  if not list then
+    list = {}
+    lists[key] = list
+  end
+  list[#list + 1] = first
+  list[#list + 1] = second
+end
+
+-- No two are created at the same moment, so that whoever came first is first.
+local latest = tonumber(redis.call('GET', clock) or 0)
+local answers = {}
+local a = 1
+
+for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
+  local k = KEYS_ONCE + (n - 1) * KEYS_EACH
+  local hash = KEYS[k + 1]
+  local key = ARGV[a + 1]
+  local first = a + 3
+  local last = first - 1 + ARGV[first - 1]
+  a = last
+  if redis.call('EXISTS', hash) == 1 then
+    answers[n] = {OWN}
+  else
+    now = math.max(now, latest + 1)
+    latest = now
+    stamp = string.format('%.0f', now)
+    put(zadd, index_alive, stamp, key)
+    put(zadd, index_listed.active, stamp, key)
+    local sequence = '1'
+    redis.call('HSET', hash, 'changes', '1', 'status', 'active', 'registered_at', stamp, 'last_heartbeat',
+         stamp, 'updated_at', stamp, unpack(ARGV, first, last))
+    answers[n] = {DONE, 'active', false, stamp}
+  end
+end
+
+redis.call('SET', clock, string.format('%.0f', latest))
+for key, members in pairs(zadd) do
+  redis.call('ZADD', key, unpack(members))
+end
+
+return answers

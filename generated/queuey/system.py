@@ -1,0 +1,45 @@
+"""Everything the engine has to know of queuey.
+
+Generated from spec/queuey (sha256:9061776454a5b353). Do not edit; run `nox -s generate`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from generated.queuey.callers import MATRIX, PRINCIPALS
+from generated.queuey.clients import CLIENTS
+from generated.queuey.deployments import DEPLOYMENTS
+from generated.queuey.errors import CONDITIONS, ROLES, UPSTREAM
+from generated.queuey.events import EVENTS
+from generated.queuey.lifecycle import LIFECYCLES
+from generated.queuey.methods import SERVICES
+from generated.queuey.policy import KEEPALIVE
+from generated.queuey.settings import RULES, SETTINGS, VARIABLES
+from runtime.tables import JsonStyle, System
+
+SYSTEM: Final = System(
+    name="queuey",
+    digest="9061776454a5b3539425821cabf40de06c836f66d645dd5033098a2061e91dea",
+    services=SERVICES,
+    matrix=MATRIX,
+    principals=PRINCIPALS,
+    lifecycles=LIFECYCLES,
+    conditions=CONDITIONS,
+    roles=ROLES,
+    upstream=UPSTREAM,
+    events=EVENTS,
+    variables=VARIABLES,
+    variable_rules=RULES,
+    deployments=DEPLOYMENTS,
+    keepalive=KEEPALIVE,
+    message_bytes=4194304,
+    concurrent_streams=1024,
+    connections=1024,
+    shutdown_grace_ms=25000,
+    log_fields=("job_id", "runner_id"),
+    settings=SETTINGS,
+    clients=CLIENTS,
+    json_style=JsonStyle(snake=True, shows_unset=True),
+    enum_spelling={"queuey.v1.JobStatus": "lower"},
+)
