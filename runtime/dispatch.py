@@ -67,7 +67,7 @@ class Endpoint:
         stream: Stream | None = None,
     ) -> Any:
         """Answers a call, or raises the failure that its caller is told."""
-        answered = self.begin(caller, request, deadline, request_id, trace)
+        answered = self.begin(caller, request, deadline, request_id, trace, stream)
         return await answered if type(answered) is CoroutineType else answered
 
     def begin(
@@ -77,6 +77,7 @@ class Endpoint:
         deadline: float | None,
         request_id: str | None = None,
         trace: str | None = None,
+        stream: Stream | None = None,
     ) -> Any:
         """The answer if nothing has to be waited for, otherwise a coroutine that has it.
 

@@ -84,7 +84,7 @@ class Node(Part):
     )
     finds: dict[UpperName, LowerName] = Field(
         default={},
-        description="Variables with the URL of another node, which is found on the network where they are unset.",
+        description="Variables with the URL of another node, found on the network where they are unset.",
     )
     announced: Announced | None = None
     healthcheck: Healthcheck

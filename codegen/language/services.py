@@ -66,7 +66,7 @@ class Route(Part):
     status: Success = Field(default=200, description="The status of an answer.")
     body: LowerName | None = Field(
         default=None,
-        description="The bytes field of the request that the body is, as it comes; the others are in the query.",
+        description="The bytes field of the request that the body is; the others are in the query.",
     )
     answer: LowerName | None = Field(
         default=None, description="The bytes field of the answer that its body is, as it goes."

@@ -1,6 +1,6 @@
 """The environment of queuey: its variables, and the settings that each component takes from them.
 
-Generated from spec/queuey (sha256:9061776454a5b353). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:cb83686dd6d4a4c6). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ VARIABLES: Final[Mapping[str, Variable]] = {
     "MAX_ATTEMPTS": Variable(
         name="MAX_ATTEMPTS",
         type="int",
-        meaning="Attempts after which an abandoned job is still handed out. Taking a job counts, and so does abandoning it: a job is run MAX_ATTEMPTS / 2 + 1 times, rounded down.",
+        meaning="Attempts, takings and abandonments together, after which an abandoned job still waits.",
         default="3",
         minimum=1,
     ),
@@ -210,7 +210,7 @@ VARIABLES: Final[Mapping[str, Variable]] = {
     "ACCEPTED_TOKENS": Variable(
         name="ACCEPTED_TOKENS",
         type="digests",
-        meaning="Principals and the SHA-256 of their tokens as name=hex, separated by commas. Without any, whoever can reach a node may call it.",
+        meaning="Principals and the SHA-256 of their tokens as name=hex, separated by commas.",
         role="accepted_tokens",
     ),
 }
@@ -237,8 +237,7 @@ class QueueSettings:
     """How long after a runner was last heard of its job counts as abandoned."""
 
     max_attempts: int
-    """Attempts after which an abandoned job is still handed out. Taking a job counts, and so does
-    abandoning it: a job is run MAX_ATTEMPTS / 2 + 1 times, rounded down."""
+    """Attempts, takings and abandonments together, after which an abandoned job still waits."""
 
     sweep_interval: float
     """Time between two looks for abandoned jobs."""

@@ -1,6 +1,6 @@
 """Everything the engine has to know of queuey.
 
-Generated from spec/queuey (sha256:9061776454a5b353). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:cb83686dd6d4a4c6). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tables import JsonStyle, System
 
 SYSTEM: Final = System(
     name="queuey",
-    digest="9061776454a5b3539425821cabf40de06c836f66d645dd5033098a2061e91dea",
+    digest="cb83686dd6d4a4c653fc1d7d1a6db6e817aceff00887891deffe1fa9fc304255",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,
