@@ -33,10 +33,12 @@ class Leases(Generic[Record]):
         self._holder = sorted(self._entering.actors)[0]
         self._settlement = Settlement(table, lease.fence)
         self._patience = asyncio.Semaphore(_PATIENT)
+        self._turn = asyncio.Lock()
         self.looking = Looking(lease.oldest_by)
 
     async def acquire(self, owner: str, call: Call) -> Record | None:
-        taken, _ = await self.exchange(owner, (), 1, call)
+        async with self._turn:  # Many who ask at once need no more than one connection.
+            taken, _ = await self.exchange(owner, (), 1, call)
         return taken[0] if taken else None
 
     async def exchange(
