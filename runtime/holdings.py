@@ -53,7 +53,10 @@ class Holdings(Generic[Record]):
 
     def drop(self, holding: Holding[Record]) -> None:
         """Holds it no longer."""
-        del self._all[holding.key, holding.held.fence]
+        place = holding.key, holding.held.fence
+        # A store that lost its last writes may hand out the same run a second time.
+        if self._all.get(place) is holding:
+            del self._all[place]
 
     def cancel_all(self) -> None:
         """Stops all runs."""

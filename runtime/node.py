@@ -204,8 +204,15 @@ class Node:
         try:
             await work
         except Exception as error:
-            self.log.of(component).write(events.BACKGROUND_FAULT, f"{type(error).__name__}: {error}")
+            self.log.of(component).write(events.BACKGROUND_FAULT, _named(error))
             raise
+
+
+def _named(error: BaseException) -> str:
+    """What went wrong; of several things each."""
+    if isinstance(error, BaseExceptionGroup):
+        return "; ".join(map(_named, error.exceptions))
+    return f"{type(error).__name__}: {error}"
 
 
 def _nothing_to_stop() -> None:

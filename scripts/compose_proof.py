@@ -2,8 +2,9 @@
 
 `python -m scripts.compose_proof <system>.<deployment>` builds the image, waits until every healthcheck
 passes, runs the demo through the published port, shows that a proven caller is denied what the matrix does
-not give it, kills a node and sees it come back, and takes all down. It needs a Docker engine with compose
-v2, which `docker` finds by its usual variables.
+not give it, kills a node and sees it come back, and takes all down. With `--sentinel` it does so with the
+variant that has several Redis, kills the master among them, and sees the demo work with the next one. It
+needs a Docker engine with compose v2, which `docker` finds by its usual variables.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from runtime.systems import load_system, outside_principals
 from runtime.tables import Deployment, Method, Node, System
 
 IMAGE_USER = 10001
+COMPOSE = "compose.yaml"
+SENTINEL = "--sentinel"
 PATIENCE_S = 120
 
 DENIAL = """
@@ -57,14 +60,25 @@ asyncio.run(call())
 class Proof:
     """One deployment of a system in containers."""
 
-    def __init__(self, system: System, deployment: Deployment, console: Console, certificates: Path) -> None:
+    def __init__(
+        self,
+        system: System,
+        deployment: Deployment,
+        console: Console,
+        certificates: Path,
+        files: Sequence[str] = (COMPOSE,),
+    ) -> None:
         self._system = system
         self._deployment = deployment
         self._console = console
         self._certificates = certificates
         self._passwords = {f"{each.upper()}_PASSWORD": secrets.token_hex(16) for each in deployment.servers}
         folder = Path("generated", system.name, "deploy", deployment.name)
-        self._compose = ["docker", "compose", "-f", str(folder / "compose.yaml")]
+        self._compose = [
+            "docker",
+            "compose",
+            *(part for each in files for part in ("-f", str(folder / each))),
+        ]
 
     def up(self) -> None:
         """Starts everything and waits for every healthcheck."""
@@ -92,19 +106,21 @@ class Proof:
         ingress = self._deployment.nodes[self._deployment.ingress[0]]
         if ingress.http is None:
             return
-        (port,) = self._published(ingress.http.port_variable)
+        ports = self._published(ingress.http.port_variable)
         proof = self._proof_of_caller()
         context = ssl.create_default_context(cafile=proof["ca_file"])
-        self._expect(f"https://127.0.0.1:{port}/readyz", context, 200)
+        for port in ports:
+            self._expect(f"https://127.0.0.1:{port}/readyz", context, 200)
         route = next(
             method.route.path
             for name in ingress.serves
             for method in self._system.services[name].methods
             if method.route is not None and method.route.method == "GET" and "{" not in method.route.path
         )
-        self._expect(f"https://127.0.0.1:{port}{route}", context, 401)
+        self._expect(f"https://127.0.0.1:{ports[0]}{route}", context, 401)
         context.load_cert_chain(proof["cert_file"], proof["key_file"])
-        self._expect(f"https://127.0.0.1:{port}{route}", context, 200)
+        for port in ports:
+            self._expect(f"https://127.0.0.1:{port}{route}", context, 200)
 
     def _expect(self, url: str, context: ssl.SSLContext, status: int) -> None:
         try:
@@ -155,6 +171,22 @@ class Proof:
                 raise SystemExit(f"{node} did not come back: {self._health(node)}")
             time.sleep(1)
         self._say(f"{node} is back and healthy")
+
+    def fail_over(self) -> None:
+        """Loses the Redis that is the master, and waits until the sentinels have made another one so."""
+        before = self._master()
+        self._say(f"kill of the master, {before}")
+        self._run("kill", "redis")
+        deadline = time.monotonic() + PATIENCE_S
+        while (now := self._master()) == before:
+            if time.monotonic() > deadline:
+                raise SystemExit("The sentinels chose no other master.")
+            time.sleep(1)
+        self._say(f"{now} is the master now")
+
+    def _master(self) -> str:
+        ask = ("redis-cli", "-p", "26379", "sentinel", "get-master-addr-by-name", self._system.name)
+        return self._run("exec", "-T", "sentinel-0", *ask).split()[0]
 
     def down(self) -> None:
         """Takes everything away."""
@@ -218,17 +250,19 @@ class Proof:
 
 def main(arguments: Sequence[str]) -> int:
     """Proves one deployment; 0 when all of it held."""
-    names = arguments[0].split(".") if len(arguments) == 1 else []
-    if len(names) != 2:
-        print("usage: python -m scripts.compose_proof <system>.<deployment>", file=sys.stderr)
+    options = [each for each in arguments if each.startswith("--")]
+    names = [part for each in arguments if each not in options for part in each.split(".")]
+    if len(names) != 2 or options not in ([], [SENTINEL]):
+        print(f"usage: python -m scripts.compose_proof <system>.<deployment> [{SENTINEL}]", file=sys.stderr)
         return 2
+    files = (COMPOSE, *(("compose.sentinel.yaml",) if options else ()))
     system = load_system(names[0])
     deployment = system.deployments[names[1]]
     with tempfile.TemporaryDirectory(prefix="charter-certs-") as folder:
         certificates = Path(folder)
         make_certificates(system, deployment.name, certificates)
         _readable_in_containers(certificates)
-        proof = Proof(system, deployment, Console(), certificates)
+        proof = Proof(system, deployment, Console(), certificates, files)
         try:
             proof.up()
             proof.demo()
@@ -237,6 +271,9 @@ def main(arguments: Sequence[str]) -> int:
                 proof.denial()
             proof.kill()
             proof.demo()
+            if options:
+                proof.fail_over()
+                proof.demo()
         finally:
             proof.down()
     return 0

@@ -44,15 +44,16 @@ def test_everything_has_its_place(path: str) -> None:
 def test_the_services_need_no_database_and_no_consensus() -> None:
     """No entity is kept in a server, no deployment starts one, and no image installs what elects leaders.
 
-    The one driver that is installed is for systems whose spec keeps entities in PostgreSQL.
+    The drivers that are installed are for systems whose spec keeps entities in PostgreSQL or Redis.
     """
-    assert all(each.kept is None for each in SYSTEM.lifecycles.values())
+    assert all(each.kept is None and each.in_redis is None for each in SYSTEM.lifecycles.values())
     assert all(not each.servers for each in SYSTEM.deployments.values())
     lock = (ROOT / "requirements-run.lock").read_text(encoding="utf-8")
     installed = set(re.findall(r"^([a-z0-9-]+)==", lock, re.MULTILINE))
     assert {"grpcio", "protobuf"} <= installed
     stores = ("sql", "redis", "mongo", "psycopg", "asyncpg", "raft", "etcd", "zookeeper", "kazoo", "boto")
-    assert [name for name in installed if any(each in name for each in stores)] == ["asyncpg"]
+    drivers = {name for name in installed if any(each in name for each in stores)}
+    assert drivers == {"asyncpg", "hiredis", "redis"}
 
 
 @pytest.mark.req("TQ-219")

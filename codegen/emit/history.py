@@ -104,7 +104,14 @@ def histories(spec: Spec) -> dict[str, History]:
 def emit(spec: Spec) -> Iterator[Artefact]:
     """The statements of each; the schema goes with that of all other tables."""
     for name, history in histories(spec).items():
-        text = fill("sql/history_statements.sql.j2", spec, history=history, moment=MOMENT)
+        text = fill(
+            "sql/history_statements.sql.j2",
+            spec,
+            history=history,
+            moment=MOMENT,
+            arrays=_arrays,
+            values=_values,
+        )
         yield Artefact(f"generated/{spec.name}/sql/{name}.sql", text)
 
 
@@ -135,6 +142,20 @@ def steps(was: History, will_be: History) -> tuple[list[str], list[str]]:
         elif was.record[column] != kind:
             problems.append(f"{will_be.ended}.{column} was {was.record[column]} and becomes {kind}.")
     return found, problems
+
+
+def _arrays(columns: dict[str, str]) -> str:
+    """What a statement is given for each column, from the text that it is to what is in it."""
+    kinds = ("bigint" if kind == "timestamptz" else kind for kind in columns.values())
+    return ", ".join(f"${number}::text::{kind}[]" for number, kind in enumerate(kinds, 1))
+
+
+def _values(columns: dict[str, str]) -> str:
+    """What is written to each column."""
+    return ", ".join(
+        f"'epoch'::timestamptz + {name} * interval '1 microsecond'" if kind == "timestamptz" else name
+        for name, kind in columns.items()
+    )
 
 
 def _type(field_type: str) -> str:

@@ -203,8 +203,11 @@ def _claim(entity: RedisEntity, name: str, edge: Transition) -> Script:
             was(each)
     change = Change(entity, layout, was, name, edge, own_part=True, one_owner=True)
     lines = [*change.lines(["row"])]
-    row = {name: value.text for name, value in change.after.items()}
-    row[entity.kept.sequence] = "sequence"
+    now = {name: value.text for name, value in change.after.items()} | {entity.kept.sequence: "sequence"}
+    row = [
+        now[name].replace("nil", "false") if name in now else f"was[{quoted(name)}] or false"
+        for name in entity.fields
+    ]
     if index.enum:
         layout.each_argument(f"believed.{index.enum}")
     if entity.parted:
@@ -367,14 +370,13 @@ def _laid_out(body: str) -> str:
 
 def _wrapped(line: str, indent: str) -> Iterator[str]:
     """A line that is too long, broken after commas that stand in no text."""
+    further = indent + INDENT * 2
     while len(indent) + len(line) > WIDTH:
         ends = [at for at in _commas(line) if len(indent) + at + 1 <= WIDTH]
         if not ends:
             break
         yield indent + line[: ends[-1] + 1]
-        line = line[ends[-1] + 2 :]
-        if not indent.endswith(INDENT * 2 + " "):
-            indent += INDENT * 2 + " "
+        line, indent = line[ends[-1] + 2 :], further
     yield indent + line
 
 

@@ -50,7 +50,7 @@ def transitions(entity: Entity) -> str:
             codes(row.after),
             ", ".join(_writes(row)),
             _wait(row.waits) if row.waits else "",
-            _give_up(row.gives_up) if row.gives_up else "",
+            _give_up(entity, row.gives_up) if row.gives_up else "",
             _dues(row.due, row.also_due),
             code(row.via or ""),
         )
@@ -97,7 +97,9 @@ def _wait(row: Backoff) -> str:
     )
 
 
-def _give_up(row: GiveUp) -> str:
+def _give_up(entity: Entity, row: GiveUp) -> str:
+    if entity.in_redis:
+        return f"{code(row.with_)} in its place once {code(row.count)} has reached {code(row.limit)}"
     return f"{code(row.with_)} once {code(row.count)} is above {code(row.limit)}"
 
 

@@ -191,7 +191,8 @@ class Borrowed:
     async def _wait_for_tasks(self) -> None:
         request = ExchangeTasksRequest(available_capacity=self._free, wait_ms=self._wait_ms)
         with suppress(Failure):  # The next exchange meets the same, and tells of it.
-            self._brought += (await self._exchanged(request, self._call)).tasks
+            answer = await self._exchanged(request, self._call)
+            self._brought += answer.tasks
 
     async def _told(
         self, settling: Sequence[Settling], most: int, call: Call

@@ -1,33 +1,32 @@
-"""Entries of the stream as rows: every value is text there, and of its column's type in the database."""
+"""Entries of the stream as rows: Redis has text only, and the database is given it as text, too."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any
+
+import orjson
 
 from runtime.postgres.statements import Statement
 from runtime.tables import Lifecycle
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LARGEST = 2**63 - 1
-_FIELDS = {
-    "sequence": "sequence",
-    "from_state": "from",
-    "to_state": "to",
-    "at": "at",
-    "actor": "actor",
-    "owner": "owner",
-    "fence": "fence",
-    "reason": "reason",
-    "trace": "trace",
+_CHANGE = {
+    "sequence": b"sequence",
+    "from_state": b"from",
+    "to_state": b"to",
+    "at": b"at",
+    "actor": b"actor",
+    "owner": b"owner",
+    "fence": b"fence",
+    "reason": b"reason",
+    "trace": b"trace",
 }
 """The columns of a change and what they are called in the stream; the key is `key`."""
-_NEEDED = {"sequence": "", "to_state": "", "at": "", "actor": "", "fence": "0"}
-"""Columns that must have a value, and what stands in for one that a script left out."""
-MOMENT = "_at"
+_INSTEAD = {b"actor": "", b"fence": "0"}
+"""What stands in for something that a script left out and that must be there."""
+_MOMENT = "_at"
+
+Row = Sequence[str | None]
 
 
 class Misshapen(ValueError):
@@ -41,79 +40,60 @@ class Entry:
     id: str
     key: str
     sequence: int
-    change: Sequence[Any]
-    ended: Sequence[Any] | None = None
+    change: Row
+    ended: Row | None = None
 
 
 class Shape:
     """How the entries of one entity become rows."""
 
     def __init__(self, lifecycle: Lifecycle, changes: Statement, ended: Statement) -> None:
-        self._entity = lifecycle.entity
-        self._key = lifecycle.key
-        self._changes = [(name, _CONVERSIONS[kind]) for name, kind in changes.takes.items()]
-        self._ended = [(name, _CONVERSIONS[kind]) for name, kind in ended.takes.items()]
+        self._entity = lifecycle.entity.encode()
+        names = {lifecycle.key: b"key", **_CHANGE}
+        self._change = [(names[column], _INSTEAD.get(names[column])) for column in changes.takes]
+        self._record = [column for column in ended.takes if column != _MOMENT]
 
-    def entry(self, number: str, fields: Mapping[str, str]) -> Entry:
+    def entry(self, number: str, fields: Mapping[bytes, bytes]) -> Entry:
         """The entry as rows; raises Misshapen if it cannot be."""
         try:
-            if fields["entity"] != self._entity:
-                raise Misshapen(f"it is about a {fields['entity']}")
-            record = self._record(fields) if "record" in fields else None
-            return Entry(number, fields["key"], int(fields["sequence"]), [*self._change(fields)], record)
+            if fields[b"entity"] != self._entity:
+                raise Misshapen(f"it is about a {_text(fields[b'entity'])}")
+            change = [_text(fields[name]) if fields.get(name) else other for name, other in self._change]
+            return Entry(
+                number,
+                _text(fields[b"key"]),
+                int(fields[b"sequence"]),
+                change,
+                self._ended(fields) if b"record" in fields else None,
+            )
         except Misshapen:
             raise
-        except (KeyError, ValueError, OverflowError) as error:
+        except (KeyError, ValueError) as error:
             raise Misshapen(f"{type(error).__name__}: {error}") from None
 
-    def _change(self, fields: Mapping[str, str]) -> Iterator[Any]:
-        for column, convert in self._changes:
-            if column == self._key:
-                yield convert(fields["key"])
-                continue
-            text = fields.get(_FIELDS[column]) or _NEEDED.get(column)
-            if text is None:
-                yield None
-            else:
-                yield convert(text)
-
-    def _record(self, fields: Mapping[str, str]) -> list[Any]:
-        flat = json.loads(fields["record"])
+    def _ended(self, fields: Mapping[bytes, bytes]) -> Row:
+        flat = orjson.loads(_text(fields[b"record"]))
         values = dict(zip(flat[::2], flat[1::2], strict=True))
-        values[MOMENT] = fields["at"]
-        return [
-            None if (text := values.get(name)) is None else convert(text) for name, convert in self._ended
-        ]
+        return [*(values.get(name) for name in self._record), _text(fields[b"at"])]
 
 
-def columns(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:
-    """Rows as the columns that a statement takes."""
-    return [[row[number] for row in rows] for number in range(width)]
+def columns(rows: Sequence[Row]) -> list[str]:
+    """Rows as columns, each the text of an array: the database reads that much faster than it is encoded."""
+    return [_array(column) for column in zip(*rows, strict=True)]
 
 
-def moment(text: str) -> datetime:
-    """Microseconds since the epoch as a time."""
-    return _EPOCH + timedelta(microseconds=int(text))
+def _array(values: Iterable[str | None]) -> str:
+    quoted = (
+        "NULL"
+        if value is None
+        else f'"{value}"'
+        if '"' not in value and "\\" not in value
+        else '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        for value in values
+    )
+    # There is no NUL in any text of the database.
+    return ("{" + ",".join(quoted) + "}").replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
-def _text(text: str) -> str:
-    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
-
-
-def _number(text: str) -> int:
-    number = int(text)
-    if abs(number) > _LARGEST:
-        raise ValueError(f"{text} is too large")
-    return number
-
-
-_CONVERSIONS: Mapping[str, Callable[[str], Any]] = {
-    "text[]": _text,
-    "json[]": _text,
-    "bigint[]": _number,
-    "integer[]": _number,
-    "double precision[]": float,
-    "boolean[]": lambda text: text == "true",
-    "timestamptz[]": moment,
-}
-"""What the text of the stream becomes, by the type of the column."""
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")

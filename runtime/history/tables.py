@@ -41,10 +41,9 @@ class HistoryTables:
         rows = [each.change for each in ordered]
         records = [each.ended for each in latest.values() if each.ended is not None]
         async with self._database.transaction() as connection:
-            await run(connection, self.changes.text, *columns(rows, len(self.changes.takes)), timeout=LONG_S)
+            await run(connection, self.changes.text, *columns(rows), timeout=LONG_S)
             if records:
-                given = columns(records, len(self.ended.takes))
-                await run(connection, self.ended.text, *given, timeout=LONG_S)
+                await run(connection, self.ended.text, *columns(records), timeout=LONG_S)
 
     async def get(self, key: str) -> Sequence[Any] | None:
         """The record of one that ended, in the order of its fields' numbers."""

@@ -100,20 +100,18 @@ class HistoryWriter:
         await self._stream.done([raw.id for raw in taken], bad)
         self._measures.refused(len(bad))
         for raw, why in bad:
-            key = raw.fields.get("key", "")
+            key = raw.fields.get(b"key", b"").decode("utf-8", "replace")
             call.tell(events.HISTORY_REFUSED, f"entry {raw.id} of {key!r} is set aside: {why}")
 
     async def _write(self, entries: Sequence[Entry]) -> dict[str, str]:
-        """Writes all at once, or one by one if the database does not take one of them; why, by entry."""
+        """Writes all at once, or in halves if the database does not take one of them; why, by entry."""
         if not entries:
             return {}
         try:
             await self._tables.write(entries)
         except _REFUSED as error:
-            if len(entries) > 1:
-                return {
-                    number: why for each in entries for number, why in (await self._write([each])).items()
-                }
+            if (half := len(entries) // 2) > 0:
+                return await self._write(entries[:half]) | await self._write(entries[half:])
             why = f"{type(error).__name__}: {error}"
             if entries[0].ended is not None:
                 # The record may be what is wrong; the change itself shall not be missing for that.

@@ -187,7 +187,7 @@ class Leases(Generic[Record]):
         taken, missed = list[Record](), False
         for answer in answers:
             if answer[0] == "done":
-                taken.append(entities.rows.read(answer[2]))
+                taken.append(entities.rows.read_values(answer[2]))
             elif answer[0] in ("missed", "none", "state"):
                 missed = True
         if taken:

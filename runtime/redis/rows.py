@@ -67,12 +67,22 @@ class Rows(Generic[Record]):
         self._readers = [(name, read) for name, read in readers.items() if read is not None]
         self._known = frozenset(self.names)
 
-    def read(self, row: Sequence[str | None]) -> Record:
-        """The record of a hash, given as names and values in turn; of two of a name the last one counts."""
+    def read_values(self, row: Sequence[str | None]) -> Record:
+        """The record of values in the order of its fields."""
+        values: dict[str, Any] = {
+            name: text for name, text in zip(self.names, row, strict=True) if text is not None
+        }
+        return self._converted(values)
+
+    def read(self, row: Sequence[str]) -> Record:
+        """The record of a hash, given as names and values in turn."""
         values: dict[Any, Any] = dict(zip(row[0::2], row[1::2], strict=True))
-        # Fields that only scripts know begin with a dot; none of them, and nothing unset, is in the record.
-        for name in [name for name, text in values.items() if text is None or name not in self._known]:
+        # What only scripts know is not in the record.
+        for name in [name for name in values if name not in self._known]:
             del values[name]
+        return self._converted(values)
+
+    def _converted(self, values: dict[str, Any]) -> Record:
         for name, read in self._readers:
             if name in values:
                 values[name] = read(values[name])

@@ -29,7 +29,7 @@ def lines(stack: Stack) -> list[dict[str, Any]]:
 def path_of(stack: Stack, task: str) -> list[tuple[Any, Any]]:
     """The states that the log says a task has gone through."""
     found = [line for line in lines(stack) if line["event"] == "transition" and line.get("task_id") == task]
-    return [(line.get("from_state"), line.get("to_state")) for line in found]
+    return [(line.get("from_status"), line.get("to_status")) for line in found]
 
 
 @pytest.mark.req("PQ-242", "PQ-243", "PQ-090", "PQ-248", "PQ-X13")
@@ -57,13 +57,11 @@ def test_the_path_of_a_task(talkative: Stack) -> None:
     assert [each["worker_id"] for each in changes] == [None, *[worker] * 6]
     assert [each["reason"] for each in changes] == [None, None, "reported", None, "reported", None, None]
     assert [each["actor"] for each in changes] == ["client", *["worker"] * 6]
-    told_of = [
-        line
-        for line in lines(talkative)
-        if line.get("task_id") == task and line["event"] in ("transition", "created")
-    ]
-    assert len(told_of) == len(changes)
+    upper = [each.upper() for each in wanted]
+    assert path_of(talkative, task) == list(zip([None, *upper[:-1]], upper, strict=True))
+    told_of = [line for line in lines(talkative) if line.get("task_id") == task and "to_status" in line]
     assert all(line["trace_id"] == trace and line["ts_ms"] > 0 for line in told_of)
+    assert [line.get("assigned_worker_id") for line in told_of] == [None, *[worker] * 6]
     refused(
         queue.admin.get("/api/v1/admin/tasks/00000000-0000-4000-8000-000000000000/history"),
         404,

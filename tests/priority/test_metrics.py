@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import yaml
 
 from codegen.rules.promql import selectors
 from tests.priority.alerting.rule_tests import firing
+from tests.priority.conftest import NewServers
 from tests.priority.scraping import scrape
 from tests.priority.stack import BRISK, Queue, Stack, told, wait_until
 
@@ -90,10 +92,9 @@ def test_how_long_they_have_waited(queue: Queue) -> None:
 
 
 @pytest.mark.req("PQ-221")
-def test_promotions_are_counted_by_step(fresh: Stack) -> None:
+def test_promotions_are_counted_by_step(lively: Queue) -> None:
     """An over-aged task of low priority makes both steps and counts once for each."""
-    fresh.add("api", PROMOTION_INTERVAL_SECONDS="0.2")
-    queue = fresh.queue()
+    queue = lively
     task = queue.submit(priority="low")
     _put_back(queue, task, "low", int(queue.hash(task)["queued_at"]) - 1_300 * MICROSECONDS)
     wait_until(lambda: queue.queues_of(task), "it is high", lambda seen: seen == ["high"])
@@ -121,10 +122,9 @@ def test_durations_go_from_submission_to_end(queue: Queue) -> None:
 
 
 @pytest.mark.req("PQ-223", "PQ-228", "PQ-229", "PQ-197", "PQ-218", "PQ-227")
-def test_failures_are_counted_by_cause(fresh: Stack) -> None:
+def test_failures_are_counted_by_cause(lively: Queue) -> None:
     """One retry for each cause, one task that is not tried again, and one dead letter."""
-    fresh.add("api", pace=BRISK, WORKER_DEAD_SECONDS="5")
-    queue = fresh.queue()
+    queue = lively
     worker, silent = queue.register(), queue.register()
     late = queue.submit(priority="high", timeout_seconds=1)
     queue.claim(worker)
@@ -195,14 +195,14 @@ def test_workers_and_their_load(queue: Queue) -> None:
 
 
 @pytest.mark.req("PQ-231")
-def test_two_processes_tell_the_same(fresh: Stack) -> None:
+def test_two_processes_tell_the_same(shared: Stack, queue: Queue) -> None:
     """Whatever each of them did: the greatest over both is the truth, and nothing counts twice."""
-    one, other = (fresh.queue(fresh.add("api")) for _ in range(2))
+    one, other = queue, shared.queue(shared.add("api"))
     worker = one.register(capacity=10)
     for number in range(6):
         (one, other)[number % 2].submit(priority="low")
-    for queue in (one, other):
-        queue.complete(worker, queue.claim(worker))
+    for each in (one, other):
+        each.complete(worker, each.claim(worker))
     one.bury(worker, priority="high")
     found = [scrape(each.client) for each in (one, other)]
     for name in ("queue_depth", "task_state_total", "task_duration_seconds_count", "tasks_dlq", "workers"):
@@ -240,6 +240,21 @@ def test_the_four_areas_are_watched() -> None:
     metrics = yaml.safe_load((ROOT / "spec/priority/metrics.yaml").read_text())["metrics"]
     areas = {row.get("area") for row in metrics.values()}
     assert {"queues", "durations", "workers", "errors"} <= areas
+
+
+@pytest.fixture(scope="module")
+def brisk(new_servers: NewServers, logs: Path) -> Iterator[Stack]:
+    """An API where everything that is due happens soon."""
+    with Stack(new_servers(), logs) as made:
+        made.add("api", pace=BRISK, WORKER_DEAD_SECONDS="3")
+        yield made
+
+
+@pytest.fixture
+def lively(brisk: Stack) -> Queue:
+    """The same with nothing in it."""
+    brisk.redis.flushdb()
+    return brisk.queue()
 
 
 def _put_back(queue: Queue, task: str, priority: str, then: int) -> None:

@@ -245,6 +245,22 @@ def test_the_page_tells_routes_and_http_ports() -> None:
     assert "with backoff, after 2 s" in text
 
 
+def test_the_page_tells_what_redis_keeps() -> None:
+    """Hash, indexes, holder, clocks and shifts of an entity in Redis are on the page."""
+    text = page(spec("tests/specs/rental"))
+    assert "in the hash `bikes:{bike_id}` behind `RENTAL_PREFIX`" in text
+    assert "No two have the same `plate` within `PLATE_SECONDS` seconds" in text
+    assert "It is booked on a van in `DRIVING`, never more than its `room` at a time" in text
+    text = text.partition("### van")[0]
+    assert "Unless it is given, `most_drops` depends on `size`: `SMALL_DROPS` for `SIZE_SMALL`" in text
+    assert table(text, "Index")["waiting"]["Parts"] == "yard:{urgency}:with:{signature} for each set of tools"
+    drop = table(text, "Transition")["drop"]
+    assert drop["Gives up"] == "lose in its place once drops has reached most_drops"
+    assert "or as soon as its holder is in GONE" in drop["Due"]
+    hurry = table(text, "Shift")["hurry_small"]
+    assert (hurry["Needs"], hurry["Writes"]) == ("urgency = SIZE_SMALL", "urgency = SIZE_LARGE")
+
+
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_links_lead_to_files(folder: str) -> None:
     """Every relative link of a page leads to something that is generated or in the project."""

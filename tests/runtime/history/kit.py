@@ -34,8 +34,8 @@ class Kit:
 
     def __init__(self, redis_url: str, database_url: str) -> None:
         self.redis: Redis = Redis.from_url(redis_url, decode_responses=True)
-        self._redis_url = redis_url
-        self._database_url = database_url
+        self.redis_url = redis_url
+        self.database_url = database_url
         self.lines = Lines()
         self.log = Log("test", "DEBUG", WORLD, self.lines)
         self.metrics = Metrics()
@@ -46,7 +46,7 @@ class Kit:
 
     def writer(self, **values: Any) -> HistoryWriter:
         """A further copy; it does nothing by itself."""
-        client: Redis = Redis.from_url(self._redis_url)
+        client: Redis = Redis.from_url(self.redis_url)
         self._clients.append(client)
         settings = {"REDIS_KEY_PREFIX": PREFIX, "HISTORY_RETENTION_SECONDS": 0, **values}
         return HistoryWriter(SYSTEM, TASK, client, self.database, self.metrics, settings)
@@ -74,6 +74,7 @@ class Kit:
         for client in (*self._clients, self.redis):
             await client.aclose()
         await self.database.close()
+        await asyncio.sleep(0)
 
     async def live(self, key: str, path: Iterable[str] = PATH, **record: str) -> None:
         """Appends what scripts append in the life of one task."""
@@ -85,7 +86,7 @@ class Kit:
 
     async def rows(self, text: str, *arguments: Any) -> list[Any]:
         """What a person finds in the database; nothing where the tables are not there yet."""
-        connection: asyncpg.Connection[Any] = await asyncpg.connect(self._database_url)
+        connection: asyncpg.Connection[Any] = await asyncpg.connect(self.database_url)
         try:
             return await connection.fetch(text, *arguments)
         except asyncpg.UndefinedTableError:

@@ -77,7 +77,7 @@ async def test_entries_that_cannot_be_written_do_not_stand_in_the_way(kit: Kit) 
     kit.begin()
     await kit.emptied()
     aside = [fields or {} for _, fields in await kit.redis.xrange(f"{STREAM}:refused") or ()]
-    assert [fields.get("key") for fields in aside] == [None, "b", "c", "d", "e", "f", "g"]
+    assert sorted(str(fields.get("key")) for fields in aside) == ["None", *"bcdefg"]
     assert all(fields["refused"] for fields in aside)
     # Where it is only the record that the database does not take, the change has its row all the same.
     written = [len(await kit.rows(CHANGES, key)) for key in ("before", "after", *"bcdefgh")]

@@ -89,9 +89,9 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
       was[row[i]] = row[i + 1]
     end
     local was_status, was_effective_priority, was_signature, was_timeout_seconds, was_attempt,
-         was_available_at, was_changes, was_trace_id = was['status'], was['effective_priority'],
-         was['.signature'], was['timeout_seconds'], was['attempt'], was['available_at'], was['changes'],
-         was['trace_id']
+        was_available_at, was_changes, was_trace_id = was['status'], was['effective_priority'],
+        was['.signature'], was['timeout_seconds'], was['attempt'], was['available_at'], was['changes'],
+        was['trace_id']
     if was_status ~= 'queued' then
       -- Whatever the index says, this one is not to be had.
       redis.call('ZREM', index, key)
@@ -111,18 +111,18 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
       put(zadd, index_listed.executing, stamp, key)
       local sequence = string.format('%.0f', (was_changes or 0) + 1)
       redis.call('HSET', hash, 'changes', sequence, 'status', 'executing', 'assigned_worker_id', owner,
-      'deadline_at', ends, 'attempt', fence, 'started_at', stamp, 'updated_at', stamp)
+          'deadline_at', ends, 'attempt', fence, 'started_at', stamp, 'updated_at', stamp)
       redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'queued',
-      'to', 'executing', 'at', stamp, 'actor', actor, 'owner', owner, 'fence', fence, 'reason', '', 'trace',
-      was_trace_id or '')
-      local last = #row
-      row[last + 1], row[last + 2] = 'status', 'executing'
-      row[last + 3], row[last + 4] = 'assigned_worker_id', owner
-      row[last + 5], row[last + 6] = 'deadline_at', ends
-      row[last + 7], row[last + 8] = 'attempt', fence
-      row[last + 9], row[last + 10] = 'started_at', stamp
-      row[last + 11], row[last + 12] = 'updated_at', stamp
-      row[last + 13], row[last + 14] = 'changes', sequence
+          'to', 'executing', 'at', stamp, 'actor', actor, 'owner', owner, 'fence', fence, 'reason', '',
+          'trace', was_trace_id or '')
+      row = {was['task_id'] or false, was['task_type'] or false, was['priority'] or false,
+          was['effective_priority'] or false, was['parameters'] or false,
+          was['required_capabilities'] or false, 'executing', was['retry_count'] or false,
+          was['max_retries'] or false, was['timeout_seconds'] or false, was['base_timeout_seconds'] or false,
+          was['created_at'] or false, was['queued_at'] or false, stamp, stamp, was['completed_at'] or false,
+          was['available_at'] or false, ends, owner, fence, was['result'] or false, was['error'] or false,
+          was['retriable'] or false, was['dead_reason'] or false, was['idempotency_key'] or false,
+          was['digest'] or false, was['trace_id'] or false, was['progress'] or false, sequence}
       answers[n] = {DONE, 'executing', row}
       taken[key] = true
       free = free - 1

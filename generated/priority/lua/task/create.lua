@@ -97,7 +97,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     latest = now
     stamp = string.format('%.0f', now)
     if new_idempotency_key ~= '' then redis.call('SET', unique_idempotency_key, key, 'PX',
-         math.ceil(IDEMPOTENCY_TTL_SECONDS * 1000)) end
+        math.ceil(IDEMPOTENCY_TTL_SECONDS * 1000)) end
     local place
     local available_at_if_set = new_available_at ~= '' and new_available_at or nil
     if available_at_if_set and tonumber(available_at_if_set) <= now then available_at_if_set = nil end
@@ -108,10 +108,10 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     put(zadd, index_listed.queued, stamp, key)
     local sequence = '1'
     redis.call('HSET', hash, 'changes', '1', 'status', 'queued', 'created_at', stamp, 'queued_at', stamp,
-         'updated_at', stamp, '.signature', believed_signature, unpack(ARGV, first, last))
+        'updated_at', stamp, '.signature', believed_signature, unpack(ARGV, first, last))
     if available_at_if_set then redis.call('HSET', hash, 'available_at', available_at_if_set) end
     redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'to', 'queued', 'at',
-         stamp, 'actor', actor, 'trace', new_trace_id)
+        stamp, 'actor', actor, 'trace', new_trace_id)
     if not available_at_if_set then
       total = total + 1
       place = depth[new_effective_priority] + 1

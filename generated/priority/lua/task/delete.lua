@@ -46,7 +46,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local hash = KEYS[k + 1]
   local key = ARGV[a + 1]
   local was_status, was_trace_id, was_completed_at = unpack(redis.call('HMGET', hash, 'status', 'trace_id',
-       'completed_at'))
+      'completed_at'))
   if way ~= 'due' and way ~= 'plain' then
     answers[n] = {WAY}
   elseif seen[hash] then

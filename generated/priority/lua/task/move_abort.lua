@@ -76,8 +76,8 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local key = ARGV[a + 1]
   local believed_assigned_worker_id = ARGV[a + 2]
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_changes, was_priority,
-       was_created_at = unpack(redis.call('HMGET', hash, 'status', 'assigned_worker_id', 'attempt',
-       'trace_id', 'changes', 'priority', 'created_at'))
+      was_created_at = unpack(redis.call('HMGET', hash, 'status', 'assigned_worker_id', 'attempt', 'trace_id',
+      'changes', 'priority', 'created_at'))
   if way ~= 'plain' then
     answers[n] = {WAY}
   elseif seen[hash] then
@@ -97,14 +97,14 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     local sequence = string.format('%.0f', (was_changes or 0) + 1)
     redis.call('HDEL', hash, 'deadline_at')
     redis.call('HSET', hash, 'changes', sequence, 'status', 'cancelled', 'completed_at', stamp, 'updated_at',
-         stamp)
+        stamp)
     redis.call('PEXPIRE', hash, math.ceil(TASK_RETENTION_SECONDS * 1000))
     redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'executing',
-         'to', 'cancelled', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
-         was_attempt or '0', 'reason', '', 'trace', was_trace_id or '', 'record',
-         cjson.encode(redis.call('HGETALL', hash)))
+        'to', 'cancelled', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
+        was_attempt or '0', 'reason', '', 'trace', was_trace_id or '', 'record',
+        cjson.encode(redis.call('HGETALL', hash)))
     observe('task_duration_seconds|' .. was_priority .. '|cancelled', now - (was_created_at or now),
-         task_duration_seconds_bounds)
+        task_duration_seconds_bounds)
     redis.call('SADD', taken, key)
     redis.call('PEXPIRE', taken, math.ceil(TASK_RETENTION_SECONDS * 1000))
     answers[n] = {DONE, 'cancelled', was_assigned_worker_id or '', was_attempt or '', was_trace_id or ''}

@@ -102,8 +102,8 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local take_reason = ARGV[a + 5]
   local fence = ARGV[a + 6]
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_changes, was_priority,
-       was_created_at, was_settled = unpack(redis.call('HMGET', hash, 'status', 'assigned_worker_id',
-       'attempt', 'trace_id', 'changes', 'priority', 'created_at', '.settled'))
+      was_created_at, was_settled = unpack(redis.call('HMGET', hash, 'status', 'assigned_worker_id',
+      'attempt', 'trace_id', 'changes', 'priority', 'created_at', '.settled'))
   if way ~= 'held' and way ~= 'plain' then
     answers[n] = {WAY}
   elseif seen[hash] then
@@ -130,17 +130,17 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     put(zadd, index_listed.dead_letter, stamp, key)
     local sequence = string.format('%.0f', (was_changes or 0) + 1)
     local fields, gone = {'changes', sequence, 'status', 'dead_letter', 'completed_at', stamp, 'updated_at',
-         stamp, 'dead_reason', 'max_retries_exceeded', '.settled', mark}, {'deadline_at'}
+        stamp, 'dead_reason', 'max_retries_exceeded', '.settled', mark}, {'deadline_at'}
     keep(fields, gone, 'error', new_error)
     keep(fields, gone, 'retriable', new_retriable)
     if #gone > 0 then redis.call('HDEL', hash, unpack(gone)) end
     if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
     redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'executing',
-         'to', 'dead_letter', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
-         was_attempt or '0', 'reason', take_reason, 'trace', was_trace_id or '', 'record',
-         cjson.encode(redis.call('HGETALL', hash)))
+        'to', 'dead_letter', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
+        was_attempt or '0', 'reason', take_reason, 'trace', was_trace_id or '', 'record',
+        cjson.encode(redis.call('HGETALL', hash)))
     observe('task_duration_seconds|' .. was_priority .. '|dead_letter', now - (was_created_at or now),
-         task_duration_seconds_bounds)
+        task_duration_seconds_bounds)
     count('tasks_failed_total|max_retries_exceeded', 1)
     count('tasks_dlq_total', 1)
     recently('tasks_ended_recently|dead_letter')

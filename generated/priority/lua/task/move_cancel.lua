@@ -80,9 +80,9 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local key = ARGV[a + 1]
   local believed_signature = ARGV[a + 2]
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_available_at,
-       was_effective_priority, was_changes, was_priority, was_created_at,
-       was_signature = unpack(redis.call('HMGET', hash, 'status', 'assigned_worker_id', 'attempt', 'trace_id',
-       'available_at', 'effective_priority', 'changes', 'priority', 'created_at', '.signature'))
+      was_effective_priority, was_changes, was_priority, was_created_at,
+      was_signature = unpack(redis.call('HMGET', hash, 'status', 'assigned_worker_id', 'attempt', 'trace_id',
+      'available_at', 'effective_priority', 'changes', 'priority', 'created_at', '.signature'))
   if way ~= 'plain' then
     answers[n] = {WAY}
   elseif seen[hash] then
@@ -103,14 +103,14 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     local sequence = string.format('%.0f', (was_changes or 0) + 1)
     redis.call('HDEL', hash, 'available_at')
     redis.call('HSET', hash, 'changes', sequence, 'status', 'cancelled', 'completed_at', stamp, 'updated_at',
-         stamp)
+        stamp)
     redis.call('PEXPIRE', hash, math.ceil(TASK_RETENTION_SECONDS * 1000))
     redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'queued',
-         'to', 'cancelled', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
-         was_attempt or '0', 'reason', '', 'trace', was_trace_id or '', 'record',
-         cjson.encode(redis.call('HGETALL', hash)))
+        'to', 'cancelled', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
+        was_attempt or '0', 'reason', '', 'trace', was_trace_id or '', 'record',
+        cjson.encode(redis.call('HGETALL', hash)))
     observe('task_duration_seconds|' .. was_priority .. '|cancelled', now - (was_created_at or now),
-         task_duration_seconds_bounds)
+        task_duration_seconds_bounds)
     answers[n] = {DONE, 'cancelled', was_assigned_worker_id or '', was_attempt or '', was_trace_id or ''}
   end
 end

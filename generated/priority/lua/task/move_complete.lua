@@ -93,8 +93,8 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local believed_assigned_worker_id = ARGV[a + 3]
   local fence = ARGV[a + 4]
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_changes, was_priority,
-       was_created_at, was_settled = unpack(redis.call('HMGET', hash, 'status', 'assigned_worker_id',
-       'attempt', 'trace_id', 'changes', 'priority', 'created_at', '.settled'))
+      was_created_at, was_settled = unpack(redis.call('HMGET', hash, 'status', 'assigned_worker_id',
+      'attempt', 'trace_id', 'changes', 'priority', 'created_at', '.settled'))
   if way ~= 'held' then
     answers[n] = {WAY}
   elseif seen[hash] then
@@ -119,17 +119,17 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     put(zadd, index_listed.completed, stamp, key)
     local sequence = string.format('%.0f', (was_changes or 0) + 1)
     local fields, gone = {'changes', sequence, 'status', 'completed', 'completed_at', stamp, 'updated_at',
-         stamp, '.settled', mark}, {'deadline_at', 'error', 'retriable'}
+        stamp, '.settled', mark}, {'deadline_at', 'error', 'retriable'}
     keep(fields, gone, 'result', new_result)
     if #gone > 0 then redis.call('HDEL', hash, unpack(gone)) end
     if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
     redis.call('PEXPIRE', hash, math.ceil(TASK_RETENTION_SECONDS * 1000))
     redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'executing',
-         'to', 'completed', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
-         was_attempt or '0', 'reason', '', 'trace', was_trace_id or '', 'record',
-         cjson.encode(redis.call('HGETALL', hash)))
+        'to', 'completed', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
+        was_attempt or '0', 'reason', '', 'trace', was_trace_id or '', 'record',
+        cjson.encode(redis.call('HGETALL', hash)))
     observe('task_duration_seconds|' .. was_priority .. '|completed', now - (was_created_at or now),
-         task_duration_seconds_bounds)
+        task_duration_seconds_bounds)
     recently('tasks_ended_recently|completed')
     answers[n] = {DONE, 'completed', was_assigned_worker_id or '', was_attempt or '', was_trace_id or ''}
   end

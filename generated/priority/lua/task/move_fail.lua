@@ -98,8 +98,8 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local take_reason = ARGV[a + 5]
   local fence = ARGV[a + 6]
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_changes, was_priority,
-       was_created_at, was_settled = unpack(redis.call('HMGET', hash, 'status', 'assigned_worker_id',
-       'attempt', 'trace_id', 'changes', 'priority', 'created_at', '.settled'))
+      was_created_at, was_settled = unpack(redis.call('HMGET', hash, 'status', 'assigned_worker_id',
+      'attempt', 'trace_id', 'changes', 'priority', 'created_at', '.settled'))
   if way ~= 'held' then
     answers[n] = {WAY}
   elseif seen[hash] then
@@ -125,18 +125,18 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     put(zadd, index_listed.failed, stamp, key)
     local sequence = string.format('%.0f', (was_changes or 0) + 1)
     local fields, gone = {'changes', sequence, 'status', 'failed', 'completed_at', stamp, 'updated_at', stamp,
-         '.settled', mark}, {'deadline_at'}
+        '.settled', mark}, {'deadline_at'}
     keep(fields, gone, 'error', new_error)
     keep(fields, gone, 'retriable', new_retriable)
     if #gone > 0 then redis.call('HDEL', hash, unpack(gone)) end
     if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
     redis.call('PEXPIRE', hash, math.ceil(TASK_RETENTION_SECONDS * 1000))
     redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'executing',
-         'to', 'failed', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
-         was_attempt or '0', 'reason', take_reason, 'trace', was_trace_id or '', 'record',
-         cjson.encode(redis.call('HGETALL', hash)))
+        'to', 'failed', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
+        was_attempt or '0', 'reason', take_reason, 'trace', was_trace_id or '', 'record',
+        cjson.encode(redis.call('HGETALL', hash)))
     observe('task_duration_seconds|' .. was_priority .. '|failed', now - (was_created_at or now),
-         task_duration_seconds_bounds)
+        task_duration_seconds_bounds)
     count('tasks_failed_total|non_retriable', 1)
     recently('tasks_ended_recently|failed')
     answers[n] = {DONE, 'failed', was_assigned_worker_id or '', was_attempt or '', was_trace_id or ''}

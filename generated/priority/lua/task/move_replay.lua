@@ -75,9 +75,9 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local key = ARGV[a + 1]
   local believed_signature = ARGV[a + 2]
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_priority, was_base_timeout_seconds,
-       was_signature, was_required_capabilities, was_changes = unpack(redis.call('HMGET', hash, 'status',
-       'assigned_worker_id', 'attempt', 'trace_id', 'priority', 'base_timeout_seconds', '.signature',
-       'required_capabilities', 'changes'))
+      was_signature, was_required_capabilities, was_changes = unpack(redis.call('HMGET', hash, 'status',
+      'assigned_worker_id', 'attempt', 'trace_id', 'priority', 'base_timeout_seconds', '.signature',
+      'required_capabilities', 'changes'))
   if way ~= 'plain' then
     answers[n] = {WAY}
   elseif seen[hash] then
@@ -98,14 +98,14 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     put(zadd, index_listed.queued, stamp, key)
     local sequence = string.format('%.0f', (was_changes or 0) + 1)
     local fields, gone = {'changes', sequence, 'status', 'queued', 'effective_priority', was_priority,
-         'queued_at', stamp, 'updated_at', stamp, 'retry_count', '0'}, {'error', 'retriable', 'dead_reason',
-         'assigned_worker_id', 'started_at', 'completed_at', 'available_at'}
+        'queued_at', stamp, 'updated_at', stamp, 'retry_count', '0'}, {'error', 'retriable', 'dead_reason',
+        'assigned_worker_id', 'started_at', 'completed_at', 'available_at'}
     keep(fields, gone, 'timeout_seconds', was_base_timeout_seconds)
     if #gone > 0 then redis.call('HDEL', hash, unpack(gone)) end
     if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
     redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'dead_letter',
-         'to', 'queued', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
-         was_attempt or '0', 'reason', '', 'trace', was_trace_id or '')
+        'to', 'queued', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
+        was_attempt or '0', 'reason', '', 'trace', was_trace_id or '')
     answers[n] = {DONE, 'queued', was_assigned_worker_id or '', was_attempt or '', was_trace_id or ''}
   end
 end

@@ -134,11 +134,11 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local final = ARGV[a + 7]
   local fence = ARGV[a + 8]
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_priority, was_retry_count,
-       was_timeout_seconds, was_queued_at, was_signature, was_required_capabilities, was_changes,
-       was_max_retries, was_created_at, was_settled, was_deadline_at = unpack(redis.call('HMGET', hash,
-       'status', 'assigned_worker_id', 'attempt', 'trace_id', 'priority', 'retry_count', 'timeout_seconds',
-       'queued_at', '.signature', 'required_capabilities', 'changes', 'max_retries', 'created_at', '.settled',
-       'deadline_at'))
+      was_timeout_seconds, was_queued_at, was_signature, was_required_capabilities, was_changes,
+      was_max_retries, was_created_at, was_settled, was_deadline_at = unpack(redis.call('HMGET', hash,
+      'status', 'assigned_worker_id', 'attempt', 'trace_id', 'priority', 'retry_count', 'timeout_seconds',
+      'queued_at', '.signature', 'required_capabilities', 'changes', 'max_retries', 'created_at', '.settled',
+      'deadline_at'))
   if way ~= 'held' and way ~= 'due' and way ~= 'holder' then
     answers[n] = {WAY}
   elseif seen[hash] then
@@ -172,17 +172,17 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
       put(zadd, index_listed.dead_letter, stamp, key)
       local sequence = string.format('%.0f', (was_changes or 0) + 1)
       local fields, gone = {'changes', sequence, 'status', 'dead_letter', 'completed_at', stamp, 'updated_at',
-      stamp, 'dead_reason', 'max_retries_exceeded', '.settled', mark}, {'deadline_at'}
+          stamp, 'dead_reason', 'max_retries_exceeded', '.settled', mark}, {'deadline_at'}
       keep(fields, gone, 'error', new_error)
       keep(fields, gone, 'retriable', new_retriable)
       if #gone > 0 then redis.call('HDEL', hash, unpack(gone)) end
       if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
       redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'executing',
-      'to', 'dead_letter', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
-      was_attempt or '0', 'reason', take_reason, 'trace', was_trace_id or '', 'record',
-      cjson.encode(redis.call('HGETALL', hash)))
+          'to', 'dead_letter', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
+          was_attempt or '0', 'reason', take_reason, 'trace', was_trace_id or '', 'record',
+          cjson.encode(redis.call('HGETALL', hash)))
       observe('task_duration_seconds|' .. was_priority .. '|dead_letter', now - (was_created_at or now),
-      task_duration_seconds_bounds)
+          task_duration_seconds_bounds)
       count('tasks_failed_total|max_retries_exceeded', 1)
       count('tasks_dlq_total', 1)
       recently('tasks_ended_recently|dead_letter')
@@ -194,16 +194,16 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     else
       local new_retry_count = string.format('%.0f', (was_retry_count or 0) + 1)
       local new_timeout_seconds = string.format('%.0f', math.min(math.ceil((was_timeout_seconds or 0) * 1.5),
-      MAX_TIMEOUT_SECONDS))
+          MAX_TIMEOUT_SECONDS))
       local wait = math.min(RETRY_BACKOFF_MAX_SECONDS,
-      RETRY_BACKOFF_SECONDS * 2 ^ math.min((was_retry_count or 0), 60))
+          RETRY_BACKOFF_SECONDS * 2 ^ math.min((was_retry_count or 0), 60))
       local new_available_at = wait > 0 and string.format('%.0f', now + wait * 1000000) or nil
       local new_error = take_error ~= '' and take_error or nil
       local new_retriable = take_retriable ~= '' and take_retriable or nil
       if not new_available_at then put(zadd, index_waiting[was_priority], was_queued_at, key) end
       if not new_available_at then put(zadd, KEYS[k + part_waiting[was_priority]], was_queued_at, key) end
       if not new_available_at then parts[KEYS[k + part_waiting[was_priority]]] = {was_signature,
-      was_required_capabilities} end
+          was_required_capabilities} end
       if new_available_at then put(zadd, index_delayed, new_available_at, key) end
       put(zrem, index_running, key)
       put(srem, index_booked, key)
@@ -211,16 +211,16 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
       put(zadd, index_listed.queued, stamp, key)
       local sequence = string.format('%.0f', (was_changes or 0) + 1)
       local fields, gone = {'changes', sequence, 'status', 'queued', 'effective_priority', was_priority,
-      'retry_count', new_retry_count, 'timeout_seconds', new_timeout_seconds, 'updated_at', stamp, '.settled',
-      mark}, {'deadline_at', 'assigned_worker_id', 'started_at'}
+          'retry_count', new_retry_count, 'timeout_seconds', new_timeout_seconds, 'updated_at', stamp,
+          '.settled', mark}, {'deadline_at', 'assigned_worker_id', 'started_at'}
       keep(fields, gone, 'available_at', new_available_at)
       keep(fields, gone, 'error', new_error)
       keep(fields, gone, 'retriable', new_retriable)
       if #gone > 0 then redis.call('HDEL', hash, unpack(gone)) end
       if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
       redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'executing',
-      'to', 'queued', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
-      was_attempt or '0', 'reason', take_reason, 'trace', was_trace_id or '')
+          'to', 'queued', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
+          was_attempt or '0', 'reason', take_reason, 'trace', was_trace_id or '')
       count('task_retries_total|' .. was_priority .. '|' .. take_reason, 1)
       count('tasks_failed_total|' .. take_reason, 1)
       if way ~= 'held' then

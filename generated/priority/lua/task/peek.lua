@@ -30,8 +30,8 @@ local resting = {}
 for _, word in ipairs(redis.call('SMEMBERS', paused)) do
   resting[word] = true
 end
--- More than are wanted: somebody else may be faster with some of them.
-local window, found = 2 * free, {}
+-- Some more than are wanted, twice as many at most: somebody else may be faster with a few of them.
+local window, found = free + math.min(free, 10), {}
 
 local function older(one, other)
   if one[1] ~= other[1] then

@@ -42,7 +42,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local believed_assigned_worker_id = ARGV[a + 3]
   local fence = ARGV[a + 4]
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id = unpack(redis.call('HMGET', hash,
-       'status', 'assigned_worker_id', 'attempt', 'trace_id'))
+      'status', 'assigned_worker_id', 'attempt', 'trace_id'))
   if way ~= 'held' then
     answers[n] = {WAY}
   elseif seen[hash] then

@@ -68,9 +68,9 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local key = ARGV[a + 1]
   local believed_signature = ARGV[a + 2]
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_queued_at, was_available_at,
-       was_signature, was_required_capabilities, was_effective_priority = unpack(redis.call('HMGET', hash,
-       'status', 'assigned_worker_id', 'attempt', 'trace_id', 'queued_at', 'available_at', '.signature',
-       'required_capabilities', 'effective_priority'))
+      was_signature, was_required_capabilities, was_effective_priority = unpack(redis.call('HMGET', hash,
+      'status', 'assigned_worker_id', 'attempt', 'trace_id', 'queued_at', 'available_at', '.signature',
+      'required_capabilities', 'effective_priority'))
   if way ~= 'due' then
     answers[n] = {WAY}
   elseif seen[hash] then
@@ -92,11 +92,11 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     if not was_available_at then put(zadd, index_waiting.high, was_queued_at, key) end
     if not was_available_at then put(zadd, KEYS[k + part_waiting.high], was_queued_at, key) end
     if not was_available_at then parts[KEYS[k + part_waiting.high]] = {was_signature,
-         was_required_capabilities} end
+        was_required_capabilities} end
     redis.call('HSET', hash, 'effective_priority', 'high')
     count('tasks_promoted_total|medium|high', 1)
     answers[n] = {DONE, 'queued', was_assigned_worker_id or '', was_attempt or '', was_trace_id or '',
-         string.format('%.0f', now - (was_queued_at or now))}
+        string.format('%.0f', now - (was_queued_at or now))}
   end
 end
 

@@ -61,9 +61,9 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local key = ARGV[a + 1]
   local believed_signature = ARGV[a + 2]
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_available_at,
-       was_effective_priority, was_queued_at, was_signature,
-       was_required_capabilities = unpack(redis.call('HMGET', hash, 'status', 'assigned_worker_id', 'attempt',
-       'trace_id', 'available_at', 'effective_priority', 'queued_at', '.signature', 'required_capabilities'))
+      was_effective_priority, was_queued_at, was_signature,
+      was_required_capabilities = unpack(redis.call('HMGET', hash, 'status', 'assigned_worker_id', 'attempt',
+      'trace_id', 'available_at', 'effective_priority', 'queued_at', '.signature', 'required_capabilities'))
   if way ~= 'due' then
     answers[n] = {WAY}
   elseif seen[hash] then
@@ -86,7 +86,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     if was_available_at then put(zrem, index_delayed, key) end
     redis.call('HDEL', hash, 'available_at')
     answers[n] = {DONE, 'queued', was_assigned_worker_id or '', was_attempt or '', was_trace_id or '',
-         string.format('%.0f', now - (was_available_at or now))}
+        string.format('%.0f', now - (was_available_at or now))}
   end
 end
 

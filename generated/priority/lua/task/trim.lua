@@ -39,7 +39,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local k, a = KEYS_ONCE + (n - 1) * KEYS_EACH, ARGV_ONCE + (n - 1) * ARGV_EACH
   local signature = ARGV[a + 1]
   if redis.call('EXISTS', KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]) == 0 and redis.call('HDEL', known,
-       signature) == 1 then
+      signature) == 1 then
     redis.call('INCR', version)
     trimmed = trimmed + 1
   end

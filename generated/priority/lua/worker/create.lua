@@ -55,7 +55,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     put(zadd, index_listed.active, stamp, key)
     local sequence = '1'
     redis.call('HSET', hash, 'changes', '1', 'status', 'active', 'registered_at', stamp, 'last_heartbeat',
-         stamp, 'updated_at', stamp, unpack(ARGV, first, last))
+        stamp, 'updated_at', stamp, unpack(ARGV, first, last))
     answers[n] = {DONE, 'active', false, stamp}
   end
 end

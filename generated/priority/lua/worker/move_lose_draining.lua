@@ -57,7 +57,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local hash = KEYS[k + 1]
   local key = ARGV[a + 1]
   local was_status, was_changes, was_last_heartbeat = unpack(redis.call('HMGET', hash, 'status', 'changes',
-       'last_heartbeat'))
+      'last_heartbeat'))
   if way ~= 'due' then
     answers[n] = {WAY}
   elseif seen[hash] then

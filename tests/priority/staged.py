@@ -1,0 +1,44 @@
+"""A node whose worker has functions for tests: `python -m tests.priority.staged priority.local.worker`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from handlers.jobs import Job, job
+from runtime.serve import main
+
+
+@job("stepwise")
+async def stepwise(given: Job) -> Any:
+    """Tells how far it is, then waits."""
+    await given.report({"step": 1})
+    await given.world.sleep(1)
+    await given.report({"step": 2})
+    return {"attempt": given.attempt}
+
+
+@job("patient", timeout_s=60)
+async def patient(given: Job) -> Any:
+    """Takes longer than its task may, and says so."""
+    await given.world.sleep(2)
+    return {}
+
+
+@job("blocking")
+def blocking(_given: Job) -> Any:
+    """A plain function, which holds up nobody."""
+    time.sleep(0.3)
+    return {}
+
+
+@job("odd")
+async def odd(given: Job) -> Any:
+    """Returns what cannot be kept."""
+    assert given.payload is not None
+    return {"nul": "\0", "large": "x" * 2_000_000, "no json": {1, 2}}[given.payload["what"]]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,188 @@
+"""The worker as a process: it runs what it is given, several at a time, and leaves as it should."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.priority.conftest import NewServers
+from tests.priority.stack import BRISK, TOKENS, Queue, Stack, told, wait_until
+
+STAGED = ("-m", "tests.priority.staged")
+PACE = {**BRISK, "WORKER_DEAD_SECONDS": "1.5"}
+
+
+@pytest.fixture(scope="module")
+def crew(new_servers: NewServers, logs: Path) -> Iterator[Stack]:
+    """An API and a worker that talks to Redis itself."""
+    with Stack(new_servers(), logs) as made:
+        made.node("api", pace=PACE).begin()
+        made.node("worker", pace=PACE, program=STAGED, WORKER_CAPABILITIES="gpu, disk").begin()
+        for node in made.nodes:
+            node.wait()
+        yield made
+
+
+def ended(queue: Queue, task: str) -> dict[str, Any]:
+    """A task once it has ended."""
+    over = ("completed", "failed", "cancelled", "dead_letter")
+    return wait_until(lambda: queue.get(task), f"{task} has ended", lambda seen: seen["status"] in over)
+
+
+def executing(queue: Queue, task: str) -> dict[str, Any]:
+    return wait_until(lambda: queue.get(task), "it runs", lambda seen: seen["status"] == "executing")
+
+
+@pytest.mark.req("PQ-X06", "PQ-038", "PQ-050")
+def test_functions_are_run(crew: Stack) -> None:
+    """Each ends as its function does, also those that are no coroutines."""
+    queue = crew.queue()
+    tasks = {
+        "echo": queue.submit(parameters={"a": [1, "ü"]}, required_capabilities=["disk", "gpu"]),
+        "blocking": queue.submit("blocking"),
+        "fatal": queue.submit("fatal"),
+        "fail": queue.submit("fail", max_retries=1),
+        "unknown": queue.submit("no-such-type", max_retries=0),
+    }
+    found = {name: ended(queue, task) for name, task in tasks.items()}
+    assert (found["echo"]["status"], found["echo"]["result"]) == ("completed", {"a": [1, "ü"]})
+    assert found["blocking"]["status"] == "completed"
+    assert (found["fatal"]["status"], found["fatal"]["error"]["retriable"]) == ("failed", False)
+    assert (found["fail"]["status"], found["fail"]["attempt"]) == ("dead_letter", 2)
+    assert found["unknown"]["error"]["message"] == "UNKNOWN_TASK_TYPE: no-such-type"
+
+
+@pytest.mark.req("PQ-050")
+@pytest.mark.parametrize(
+    ("what", "why"), [("nul", "RESULT_NOT_JSON"), ("large", "RESULT_TOO_LARGE"), ("no json", "TypeError")]
+)
+def test_results_that_cannot_be_kept(crew: Stack, what: str, why: str) -> None:
+    """They fail their own task and no other."""
+    queue = crew.queue()
+    odd = queue.submit("odd", parameters={"what": what}, max_retries=0)
+    other = queue.submit()
+    assert ended(queue, odd)["error"]["message"].startswith(why)
+    assert ended(queue, other)["status"] == "completed"
+
+
+@pytest.mark.req("PQ-X03")
+def test_progress_and_more_time(crew: Stack) -> None:
+    """A function tells how far it is; one that may take longer than its task is given the time."""
+    queue = crew.queue()
+    steps, patient = queue.submit("stepwise"), queue.submit("patient", timeout_seconds=1)
+    wait_until(lambda: queue.get(steps)["progress"], "it tells", lambda seen: seen == {"step": 1})
+    found = ended(queue, steps)
+    assert (found["progress"], found["result"]) == ({"step": 2}, {"attempt": 1})
+    waited = ended(queue, patient)
+    assert (waited["status"], waited["attempt"]) == ("completed", 1)
+
+
+@pytest.mark.req("PQ-X06", "PQ-064")
+def test_several_at_a_time(crew: Stack) -> None:
+    """As many as it has room for, and a task starts as soon as it comes."""
+    queue = crew.queue()
+    tasks = [queue.submit("sleep", parameters={"seconds": 1}) for _ in range(5)]
+    wait_until(lambda: queue.stats()["workers"]["used_capacity"], "all of them run", lambda seen: seen == 5)
+    spans = [ended(queue, task) for task in tasks]
+    latest_start = max(each["started_at"] for each in spans)
+    assert latest_start < min(each["completed_at"] for each in spans)
+
+
+@pytest.mark.req("PQ-108", "PQ-150", "PQ-175")
+def test_a_cancelled_run_is_stopped(crew: Stack) -> None:
+    """The worker learns of it by its heartbeat, and its slot is of use again."""
+    queue = crew.queue()
+    tasks = [queue.submit("sleep", parameters={"seconds": 600}) for _ in range(5)]
+    for task in tasks:
+        executing(queue, task)
+    for task in tasks:
+        told(queue.cancel(task))
+    assert ended(queue, queue.submit())["status"] == "completed"
+    lost = [line for line in crew.nodes[1].lines() if line["event"] == "lease_lost"]
+    assert {line["task_id"] for line in lost} >= set(tasks)
+
+
+@pytest.mark.req("PQ-177")
+def test_a_run_over_its_time_is_stopped(crew: Stack) -> None:
+    """By the worker itself, or by the detector if that is faster."""
+    queue = crew.queue()
+    task = queue.submit("sleep", parameters={"seconds": 600}, timeout_seconds=1, max_retries=0)
+    found = ended(queue, task)
+    assert found["status"] == "dead_letter"
+    assert found["error"]["message"].startswith(("TIMED_OUT", "the task ran out of time"))
+
+
+@pytest.mark.req("PQ-260", "PQ-076", "PQ-069", "PQ-X06")
+def test_a_worker_that_is_told_to_stop(fresh: Stack) -> None:
+    """It takes nothing new, ends what it has, and leaves without counting as dead."""
+    fresh.node("api", pace=PACE).begin()
+    fresh.node("worker", pace=PACE).begin()
+    for node in fresh.nodes:
+        node.wait()
+    queue = fresh.queue()
+    short, long = (queue.submit("sleep", parameters={"seconds": each}) for each in (1, 600))
+    executing(queue, short), executing(queue, long)
+    assert fresh.nodes[1].stop() == 0
+    assert queue.get(short)["status"] == "completed"
+    given_back = queue.get(long)
+    assert (given_back["status"], given_back["retry_count"]) == ("queued", 1)
+    assert given_back["error"]["message"] == "GIVEN_BACK"
+    workers = queue.stats()["workers"]
+    assert (workers["active"], workers["draining"], workers["dead"]) == (0, 0, 0)
+    left = queue.submit()
+    assert queue.status(left) == "queued"
+    assert fresh.nodes[0].stop() == 0
+
+
+@pytest.mark.req("PQ-170", "PQ-172", "PQ-075", "PQ-029")
+def test_a_worker_that_is_lost_for_a_while(fresh: Stack) -> None:
+    """Its task is run by another one; when it is back, it registers anew and works on."""
+    fresh.node("api", pace=PACE).begin()
+    for _ in range(2):
+        fresh.node("worker", pace=PACE, WORKER_CAPACITY="1").begin()
+    for node in fresh.nodes:
+        node.wait()
+    queue = fresh.queue()
+    task = queue.submit("sleep", parameters={"seconds": 3})
+    holder = executing(queue, task)["assigned_worker_id"]
+    (node,) = [each for each in fresh.nodes[1:] if holder in each.log.read_text()]
+    node.signal(signal.SIGSTOP)
+    wait_until(lambda: queue.stats()["workers"]["dead"], "it is given up", lambda seen: seen == 1)
+    taken = wait_until(lambda: queue.get(task), "another one runs it", lambda seen: seen["attempt"] == 2)
+    assert taken["assigned_worker_id"] != holder
+    node.signal(signal.SIGCONT)
+    assert ended(queue, task)["status"] == "completed"
+    wait_until(lambda: queue.stats()["workers"]["active"], "it is back", lambda seen: seen == 2)
+    assert any(line["event"] == "worker_lost" for line in node.lines())
+    assert queue.get(task)["attempt"] == 2
+
+
+@pytest.mark.req("PQ-X14", "PQ-260", "PQ-X05")
+def test_a_worker_over_the_network(fresh: Stack) -> None:
+    """It speaks to the API alone, and waits for an API that is away."""
+    api = fresh.add("api", deployment="compose", pace=PACE)
+    fresh.add("scheduler", deployment="compose", pace=PACE)
+    worker = fresh.add(
+        "worker",
+        deployment="compose",
+        pace=PACE,
+        MANAGER_ADDR=api.address,
+        CALLER_TOKEN=TOKENS["worker"],
+    )
+    assert "REDIS_URL" not in worker.system.deployments["compose"].nodes["worker"].variables
+    queue = fresh.queue()
+    assert ended(queue, queue.submit(parameters={"n": 1}))["result"] == {"n": 1}
+    began = time.monotonic()
+    assert ended(queue, queue.submit())["status"] == "completed"
+    assert time.monotonic() - began < 10
+    api.kill()
+    api.start()
+    again = fresh.queue(api)
+    assert ended(again, again.submit())["status"] == "completed"
+    assert worker.stop() == 0
+    wait_until(lambda: again.stats()["workers"]["active"], "it has left", lambda seen: seen == 0)
