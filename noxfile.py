@@ -45,6 +45,19 @@ def lint(session: nox.Session) -> None:
 
 
 @nox.session(python=False)
+def fix(session: nox.Session) -> None:
+    """Mend what the linters can mend by themselves."""
+    run(session, "ruff", "check", "--fix", ".")
+    run(session, "ruff", "format", ".")
+
+
+@nox.session(python=False)
+def licenses(session: nox.Session) -> None:
+    """Vet the licence of every package that the service needs."""
+    run(session, "python", "-m", "scripts.licenses")
+
+
+@nox.session(python=False)
 def review(session: nox.Session) -> None:
     """Compare the specs with their last accepted form."""
     run(session, "python", "-m", "codegen", "review", *session.posargs)

@@ -46,10 +46,10 @@ def write_next(root: Path, old: Spec | None, new: Spec, title: str) -> Path | No
         slug = _SLUG.sub("_", title.lower()).strip("_") or "change"
         path = folder / f"{int(known[-1].name[:4]) + 1:04}_{slug}.sql"
         steps, problems = difference(old, new)
+        if not steps and not problems:
+            problems = ["The same words make another schema than the last migration leads to: say how."]
         if problems:
             raise NotDerivable(new.name, str(path.relative_to(root)), digest, problems)
-        if not steps:
-            return None
     folder.mkdir(parents=True, exist_ok=True)
     header = f"-- Leads to the schema sha256:{digest}. A migration is never edited once it was accepted.\n"
     path.write_text("\n".join((header, *(each.strip("\n") + "\n" for each in steps))), encoding="utf-8")

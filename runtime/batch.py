@@ -18,25 +18,17 @@ class Batch(Generic[Item, Outcome]):
     """Gathers items while statements are under way, and sends all that wait in the next one.
 
     The first item of a quiet moment goes at once, so that nobody waits for company. `lanes` is how many
-    statements are under way at a time. An outcome whose asker has gone is handed to `unclaimed`. Where a
-    round trip takes hardly longer than a turn of the event loop, `eager` saves the first item those turns:
-    whoever else asks in the same moment comes in the next statement, and a first asker who goes away takes
-    its statement along.
+    statements are under way at a time. Where a round trip takes hardly longer than a turn of the event loop,
+    `eager` saves the first item those turns: whoever else asks in the same moment comes in the next statement,
+    and a first asker who goes away takes its statement along.
     """
 
     def __init__(
-        self,
-        run: Run[Item, Outcome],
-        *,
-        most: int = 200,
-        lanes: int = 1,
-        unclaimed: Callable[[Item, Outcome], None] | None = None,
-        eager: bool = False,
+        self, run: Run[Item, Outcome], *, most: int = 200, lanes: int = 1, eager: bool = False
     ) -> None:
         self._run = run
         self._most = most
         self._lanes = lanes
-        self._unclaimed = unclaimed
         self._waiting: deque[tuple[Item, asyncio.Future[Outcome]]] = deque()
         self._under_way: set[asyncio.Task[None]] = set()
         self._due = False
@@ -95,11 +87,10 @@ class Batch(Generic[Item, Outcome]):
             raise
         except Exception as error:
             outcomes = [error] * len(taken)
-        for (item, future), outcome in zip(taken, outcomes, strict=True):
+        for (_, future), outcome in zip(taken, outcomes, strict=True):
             if future.done():
-                if self._unclaimed is not None and not isinstance(outcome, Exception):
-                    self._unclaimed(item, outcome)
-            elif isinstance(outcome, Exception):
+                continue  # Whoever asked has gone.
+            if isinstance(outcome, Exception):
                 future.set_exception(outcome)
             else:
                 future.set_result(outcome)

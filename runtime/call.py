@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from runtime.log import Log
+from runtime.streams import Content, Stream, whole
 from runtime.tables import CallMode, Event, Method
 from runtime.tracing import trace_id
 from runtime.world import World
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
-Invoke = Callable[[Request, "Call"], Awaitable[Response]]
+Answering = Coroutine[Any, Any, Response]
+"""What a call is until it is awaited."""
+Invoke = Callable[[Request, "Call"], Answering[Response]]
 
 
 class Call:
@@ -22,33 +25,39 @@ class Call:
     """
 
     __slots__ = (
+        "_fields",
+        "_named",
+        "_request",
         "_request_id",
         "caller",
         "component",
         "deadline",
-        "fields",
         "gone",
         "log",
         "method",
         "mode",
+        "stream",
         "trace",
         "world",
     )
 
     def __init__(
         self,
-        *,
         world: World,
         log: Log,
         caller: str,
         method: str = "",
         deadline: float | None = None,
         request_id: str | None = None,
-        fields: Mapping[str, Any] | None = None,
         trace: str | None = None,
-        mode: CallMode | None = None,
         component: str = "",
+        request: object = None,
+        named: tuple[str, ...] = (),
+        *,
+        fields: Mapping[str, Any] | None = None,
+        mode: CallMode | None = None,
     ) -> None:
+        """`named` are the fields of the request that its log lines show."""
         self.world = world
         self.log = log
         self.caller = caller
@@ -57,11 +66,28 @@ class Call:
         self.method = method
         self.deadline = deadline
         self._request_id = request_id
-        self.fields = fields
+        self._fields = fields
+        self._request = request
+        self._named = named
         self.trace = trace
         self.mode = mode
+        self.stream: Stream | None = None
+        """Content that comes or goes beside the messages, where the transport can carry it."""
         self.gone = False
         """Whether whoever asked has stopped waiting; the answer will reach nobody."""
+
+    @property
+    def fields(self) -> Mapping[str, Any] | None:
+        """What its log lines show of it. It is read from the request when the first line is written."""
+        if self._named:
+            self._fields = {name: getattr(self._request, name) or None for name in self._named}
+            self._named = ()
+        return self._fields
+
+    @fields.setter
+    def fields(self, fields: Mapping[str, Any] | None) -> None:
+        self._fields = fields
+        self._named = ()
 
     @property
     def request_id(self) -> str:
@@ -118,29 +144,53 @@ class Call:
             mode=self.mode,
         )
 
+    def incoming(self, given: bytes) -> AsyncIterator[bytes]:
+        """The content of the call piece by piece, or what came in the message where that has all of it."""
+        if self.stream is not None and self.stream.incoming is not None:
+            return self.stream.incoming
+        return whole(given)
+
+    def send(self, content: Content) -> bool:
+        """Answers with content; False where the transport cannot, and it has to be in the message."""
+        if self.stream is None:
+            return False
+        self.stream.outgoing = content
+        return True
+
     def note(self, **fields: object) -> None:
         """Adds what has become known of the call to its later log lines."""
         self.fields = {**(self.fields or {}), **fields}
 
     def tell(self, event: Event, message: str, **fields: object) -> None:
-        """Writes an event to the log, together with what is known of the call."""
-        if (count := self.log.counts.get(event.name)) is not None:
-            count()
-        if self.log.wants(event):
-            known: dict[str, object] = {"request_id": self.request_id, "caller": self.caller or None}
-            if self.fields:
-                known.update(self.fields)
-            known.update(fields)
-            self.log.write(event, message, self.method, known)
+        """Writes an event to the log, together with what is known of the call; what is None is left out."""
+        log = self.log
+        if event.name in log.counts:
+            log.counts[event.name] += 1
+        if log.wants(event):
+            self.write(event, message, fields)
 
+    def write(self, event: Event, message: str, fields: Mapping[str, object]) -> None:
+        """Writes an event that is known to be wanted and is not counted."""
+        log = self.log
+        line = log.begun(event, message, self.method)
+        line["request_id"] = self.request_id
+        if self.caller:
+            line["caller"] = self.caller
+        if about := self.fields:
+            for name, value in about.items():
+                if value is not None:
+                    line[name] = value
+        for name, value in fields.items():
+            if value is not None:
+                line[name] = value
+        log.end(event, line)
 
     def tell_all(
         self, event: Event, message: str, shared: Mapping[str, object], each: Sequence[Mapping[str, object]]
     ) -> None:
         """Writes an event of many at once: what they share, and what is known of each, which names itself."""
-        if (count := self.log.counts.get(event.name)) is not None:
-            for _ in each:
-                count()
+        if event.name in self.log.counts:
+            self.log.counts[event.name] += len(each)
         if self.log.wants(event):
             known = {"caller": self.caller or None, **(self.fields or {}), **shared}
             self.log.write_all(event, message, self.method, known, each)

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from types import CoroutineType
 from typing import Any
 
 from runtime import log as events
 from runtime.call import Call
 from runtime.conditions import Condition, Failure
-from runtime.eager import detached
+from runtime.eager import detached, resumed
 from runtime.guard import Guard
 from runtime.identity import Unproven
 from runtime.log import Log
 from runtime.metrics import Metrics
+from runtime.streams import Stream
 from runtime.tables import Method, System
 from runtime.tracing import Span, Tracer, is_plain
 from runtime.world import World
@@ -44,11 +46,13 @@ class Endpoint:
         self._system = system
         self._handle: Handle = getattr(handler, method.attribute)
         self._component = component_of(system, method)
-        self._respond: Handle = self._carry if method.detached else self._handle
+        self._detached = method.detached
         self._log_fields = method.log_fields
         self._admit = Guard(system).admit(method)
         self._world = world
+        self._monotonic = world.monotonic
         self._log = log
+        self._tells_answers = log.wants(events.RPC)
         self._count = metrics.calls(self._name)
         self._tracer = tracer
         self._carried_through: set[asyncio.Task[Any]] = set()
@@ -60,53 +64,72 @@ class Endpoint:
         deadline: float | None,
         request_id: str | None = None,
         trace: str | None = None,
+        stream: Stream | None = None,
     ) -> Any:
         """Answers a call, or raises the failure that its caller is told."""
-        started = self._world.monotonic()
-        fields: dict[str, Any] = {}
-        for name in self._log_fields:
-            fields[name] = getattr(request, name) or None
+        answered = self.begin(caller, request, deadline, request_id, trace, stream)
+        return await answered if type(answered) is CoroutineType else answered
+
+    def begin(
+        self,
+        caller: str | Unproven,
+        request: Any,
+        deadline: float | None,
+        request_id: str | None = None,
+        trace: str | None = None,
+        stream: Stream | None = None,
+    ) -> Any:
+        """The answer if nothing has to be waited for, otherwise a coroutine that has it.
+
+        Raises the failure that the caller is told.
+        """
+        started = self._monotonic()
+        proven = caller if isinstance(caller, str) else ""
         call = Call(
-            world=self._world,
-            log=self._log,
-            caller="" if isinstance(caller, Unproven) else caller,
-            method=self._name,
-            deadline=deadline,
-            request_id=request_id,
-            fields=fields,
-            trace=trace,
-            component=self._component,
+            self._world,
+            self._log,
+            proven,
+            self._name,
+            deadline,
+            request_id,
+            trace,
+            self._component,
+            request,
+            self._log_fields,
         )
+        call.stream = stream
         span = None
         if self._tracer is not None:
-            span = self._tracer.begin(self._name, call.caller, trace, fields)
+            span = self._tracer.begin(self._name, proven, trace, call.fields or {})
             if not is_plain(trace):
                 call.trace = span.traceparent
         try:
             if isinstance(caller, Unproven):
                 raise self._role("unauthenticated", method=self._name, problem=str(caller))
-            self._admit(caller, request)
-            response = await self._respond(request, call)
-        except Exception as error:
-            failure = self._settled(error, call)
-            self._finish(call, failure.grpc, started, span)
-            self._report(call, failure)
+            self._admit(proven, request)
+            work = self._handle(request, call)
+            if self._detached:
+                response = detached(work)
+                if isinstance(response, asyncio.Task):
+                    return self._later(self._carried(response, call), call, started, span)
+            else:
+                try:
+                    waits_for = work.send(None)
+                except StopIteration as done:
+                    response = done.value
+                else:
+                    return self._later(resumed(work, waits_for), call, started, span)
+        except (Exception, asyncio.CancelledError) as error:
+            failure = self._failed(error, call, started, span)
             raise failure from (None if failure is error else error)
-        except asyncio.CancelledError:
-            code = "DEADLINE_EXCEEDED" if call.expired else "CANCELLED"
-            self._finish(call, code, started, span)
-            call.tell(events.RPC_ERROR, "its caller stopped waiting", grpc_code=code)
-            raise
         self._finish(call, "OK", started, span)
-        if self._log.wants(events.RPC):
-            call.tell(events.RPC, "answered", latency_ms=self._latency_ms(started))
         return response
 
     def refuse(
         self, caller: str | Unproven, condition: Condition, request_id: str | None, trace: str | None
     ) -> None:
         """Counts and reports a call whose request could not be read, so that there was nothing to answer."""
-        started = self._world.monotonic()
+        started = self._monotonic()
         call = Call(
             world=self._world,
             log=self._log,
@@ -123,19 +146,50 @@ class Endpoint:
         while self._carried_through:
             await asyncio.wait(self._carried_through)
 
-    async def _carry(self, request: Any, call: Call) -> Any:
-        """Runs the handler so that it goes on to its end even when its caller is gone."""
-        task = detached(self._handle(request, call))
-        if not isinstance(task, asyncio.Task):
-            return task
-        self._carried_through.add(task)
-        task.add_done_callback(self._carried_through.discard)
+    async def _later(self, waiting: Awaitable[Any], call: Call, started: float, span: Span | None) -> Any:
+        """The answer of a handler that has to wait."""
         try:
-            return await asyncio.shield(task)
+            response = await waiting
+        except (Exception, asyncio.CancelledError) as error:
+            failure = self._failed(error, call, started, span)
+            raise failure from (None if failure is error else error)
+        self._finish(call, "OK", started, span)
+        return response
+
+    async def _carried(self, task: asyncio.Task[Any], call: Call) -> Any:
+        """Waits for a handler that goes on to its end even when its caller is gone."""
+        # A future of its own, which a cancel of the caller may take along, and the task goes on.
+        through = task.get_loop().create_future()
+
+        def over(done: asyncio.Task[Any]) -> None:
+            self._carried_through.discard(done)
+            if not through.done():
+                through.set_result(None)
+            elif call.gone:
+                self._report_late(done, call)
+
+        self._carried_through.add(task)
+        task.add_done_callback(over)
+        try:
+            await through
         except asyncio.CancelledError:
             call.gone = True
-            task.add_done_callback(lambda done: self._report_late(done, call))
+            if task not in self._carried_through:
+                self._report_late(task, call)
             raise
+        return task.result()
+
+    def _failed(self, error: BaseException, call: Call, started: float, span: Span | None) -> BaseException:
+        """Counts and reports a call that ended without an answer; what is raised instead."""
+        if isinstance(error, asyncio.CancelledError):
+            code = "DEADLINE_EXCEEDED" if call.expired else "CANCELLED"
+            self._finish(call, code, started, span)
+            call.tell(events.RPC_ERROR, "its caller stopped waiting", grpc_code=code)
+            return error
+        failure = self._settled(error, call)
+        self._finish(call, failure.grpc, started, span)
+        self._report(call, failure)
+        return failure
 
     def _report_late(self, task: asyncio.Task[Any], call: Call) -> None:
         """Tells how a call ended that nobody waits for. That it failed was told when its caller went."""
@@ -173,12 +227,12 @@ class Endpoint:
         call.tell(events.RPC_ERROR, failure.message, grpc_code=failure.grpc, condition=code)
 
     def _finish(self, call: Call, code: str, started: float, span: Span | None) -> None:
+        took = self._monotonic() - started
+        self._count(code, call.caller, took)
         if span is not None:
             span.end(code)
-        self._count(code, call.caller, self._world.monotonic() - started)
-
-    def _latency_ms(self, started: float) -> float:
-        return round((self._world.monotonic() - started) * 1000, 3)
+        if self._tells_answers and code == "OK":
+            call.tell(events.RPC, "answered", latency_ms=round(took * 1000, 3))
 
     def _role(self, role: str, **fields: str) -> Condition:
         make: Callable[..., Condition] = self._system.roles[role]

@@ -6,8 +6,9 @@ Most calls within a process are answered without waiting for anything; a task wo
 from __future__ import annotations
 
 import asyncio
+import sys
 import types
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from functools import partial
 from typing import Any, TypeVar
 
@@ -17,8 +18,7 @@ Result = TypeVar("Result")
 class Carried:
     """Stands for the task that a coroutine gets when it waits; a timeout may ask for it before that."""
 
-    def __init__(self) -> None:
-        self.task: asyncio.Task[Any] | None = None
+    task: asyncio.Task[Any] | None = None
 
     def cancel(self, msg: object = None) -> bool:
         return self.task is not None and self.task.cancel(msg)
@@ -35,15 +35,15 @@ class Carried:
 
 def detached(work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result] | Result:
     """Runs a coroutine apart from the current task: its result, or its task if it has to wait."""
-    loop, outer, carried = asyncio.get_running_loop(), asyncio.current_task(), Carried()
-    _swap(loop, outer, carried)
+    loop, carried = asyncio.get_running_loop(), Carried()
+    outer = _swapped(loop, carried)
     try:
         waits_for = work.send(None)
     except StopIteration as done:
         result: Result = done.value
         return result
     finally:
-        _swap(loop, carried, outer)
+        _swapped(loop, outer)
     carried.task = loop.create_task(_in_task(work, waits_for))
     return carried.task
 
@@ -93,9 +93,16 @@ async def _in_task(begun: Coroutine[Any, Any, Result], waits_for: Any) -> Result
     return await resumed(begun, waits_for)
 
 
-def _swap(loop: asyncio.AbstractEventLoop, leaves: Any, enters: Any) -> None:
-    """Changes which task is the current one. Whoever has a timeout asks for it."""
-    if leaves is not None:
-        asyncio.tasks._leave_task(loop, leaves)
-    if enters is not None:
-        asyncio.tasks._enter_task(loop, enters)
+if sys.version_info >= (3, 12):
+    _swapped: Callable[[asyncio.AbstractEventLoop, Any], Any] = asyncio.tasks._swap_current_task
+else:
+    _current: dict[asyncio.AbstractEventLoop, Any] = asyncio.tasks._current_tasks  # type: ignore[attr-defined]
+
+    def _swapped(loop: asyncio.AbstractEventLoop, enters: Any) -> Any:
+        """Changes which task is the current one, as whoever has a timeout asks for it; the one before."""
+        leaves = _current.get(loop)
+        if enters is None:
+            del _current[loop]
+        else:
+            _current[loop] = enters
+        return leaves

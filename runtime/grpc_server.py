@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from types import CoroutineType
 from typing import Any
 
 import grpc
@@ -116,7 +117,8 @@ def _generic_handler(
 
 
 def _serve(endpoint: Endpoint, identity: Identity, world: World, secure: bool) -> Callable[[Any, Any], Any]:
-    answer, path = endpoint.answer, endpoint.method.path
+    begin, path, monotonic = endpoint.begin, endpoint.method.path, world.monotonic
+    nobody = identity.proven(path, (), None)
 
     async def serve(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
         authorization = request_id = trace = None
@@ -130,12 +132,15 @@ def _serve(endpoint: Endpoint, identity: Identity, world: World, secure: bool) -
             elif name == TRACE_ID_HEADER:
                 trace = trace or str(value)
         uris = _uris(context.peer_identities()) if secure else ()
-        caller = identity.proven(path, uris, authorization)
+        caller = nobody
+        if uris or authorization is not None:
+            caller = identity.proven(path, uris, authorization)
         # The stubs promise a number, but a caller that sets no deadline has None.
         remaining: float | None = context.time_remaining()
-        deadline = world.monotonic() + remaining if remaining else None
+        deadline = monotonic() + remaining if remaining else None
         try:
-            return await answer(caller, request, deadline, request_id, trace)
+            answered = begin(caller, request, deadline, request_id, trace)
+            return await answered if type(answered) is CoroutineType else answered
         except Failure as failure:
             if isinstance(failure, Condition):
                 context.set_trailing_metadata(((CONDITION_HEADER, failure.code),))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from runtime.conditions import Condition
-from runtime.tables import Lifecycle, Method, Permission, System
+from runtime.tables import Lifecycle, Method, Permission, System, Transition
 
 Admit = Callable[[str, Any], None]
 """Takes the proven caller and the request; raises a condition or puts the request in order."""
@@ -67,8 +67,7 @@ class Guard:
 
         def check(caller: str, request: Any) -> None:
             source, target = getattr(request, drive.source_field), getattr(request, drive.target_field)
-            require_edge(self._system.roles, lifecycle, caller, name, source, target)
-            edge = lifecycle.edges[source, target]
+            edge = require_edge(self._system.roles, lifecycle, caller, name, source, target)
             if edge.via != name:
                 raise deny(caller=caller, method=name, problem=f"{edge.name} goes through {edge.via} alone")
 
@@ -85,8 +84,8 @@ def require_edge(
     what: str,
     source: int,
     target: int,
-) -> None:
-    """Raises unless the lifecycle has this edge and lets this actor drive it."""
+) -> Transition:
+    """The edge; raises unless the lifecycle has it and lets this actor drive it."""
     edge = lifecycle.edges.get((source, target))
     if edge is None:
         illegal: Callable[..., Condition] = roles["illegal_transition"]
@@ -102,6 +101,7 @@ def require_edge(
             method=what,
             problem=f"only {_some(edge.actors)} may {edge.name} a {lifecycle.entity}",
         )
+    return edge
 
 
 def _compiled(permission: Permission) -> Callable[[Any], str] | None:

@@ -27,7 +27,10 @@ class Holding(Generic[Record]):
     """How the run ended, once it has."""
     is_sent: bool = False
     """Whether the store is just being told of the outcome."""
+    is_over: bool = False
+    """Whether nobody tries to keep the lease any more: the clock says that it is over, or the store."""
     is_lost: bool = False
+    """Whether it was the store."""
 
 
 class Holdings(Generic[Record]):
@@ -66,12 +69,12 @@ class Holdings(Generic[Record]):
         while True:
             await call.world.sleep(min(self._renew_s, self._soonest_end(call) or self._renew_s))
             # What is just being written needs no renewal; the two would only stand in each other's way.
-            if held := [each for each in self._all.values() if not each.is_sent and not each.is_lost]:
+            if held := [each for each in self._all.values() if not each.is_sent and not each.is_over]:
                 await self._renew(held, call)
 
     def _soonest_end(self, call: Call) -> float:
         """Seconds until the first lease is over; 0 if there is none."""
-        ends = [each.ends for each in self._all.values() if not each.is_lost]
+        ends = [each.ends for each in self._all.values() if not each.is_over]
         return max(0.01, min(ends) - call.world.monotonic()) if ends else 0.0
 
     async def _renew(self, held: Sequence[Holding[Record]], call: Call) -> None:
@@ -88,10 +91,10 @@ class Holdings(Generic[Record]):
             if is_renewed is True:
                 each.ends = asked + self._lease_s
             elif is_renewed is False:
-                each.ends = asked
+                each.is_lost = True
         now = call.world.monotonic()
         for each in held:
-            if each.ends <= now and each.outcome is None:
-                each.is_lost = True
+            if each.is_lost or each.ends <= now:
+                each.is_over = True
                 if each.task is not None:
                     each.task.cancel()

@@ -36,7 +36,12 @@ class Identity:
         self._matrix = system.matrix
         self._here_only = anonymous
         self._anonymous = anonymous or next(
-            (each.name for each in system.principals.values() if each.anonymous), None
+            (
+                each.name
+                for each in system.principals.values()
+                if each.anonymous and not (each.without_tokens and self._tokens)
+            ),
+            None,
         )
 
     def caller(self, certificate_uris: Iterable[bytes], authorization: str | None) -> str:

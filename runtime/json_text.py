@@ -63,7 +63,7 @@ def write(value: Any) -> str:
 def json_problem(text: str, *, must_be_object: bool = False, storable: bool = False) -> str:
     """What is wrong with a text that has to be JSON; nothing if it is empty."""
     kind = "must be a JSON object" if must_be_object else "must be JSON"
-    if _depth(text) > DEEPEST:
+    if len(text) > DEEPEST and _depth(text) > DEEPEST:
         return _DEEP
     try:
         value = orjson.loads(text)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from types import CoroutineType
 from typing import Any
 
 from runtime.call import Call, Invoke, Request, Response
 from runtime.conditions import CallFailed, Condition, Failure
 from runtime.dispatch import Endpoint
-from runtime.eager import resumed
 from runtime.outbound import governed
 from runtime.tables import Method, System
 
@@ -28,20 +28,22 @@ class LocalChannel:
         """The method as a function."""
         permission = self._system.matrix.get(method.path, {}).get(self._principal)
         service = method.service.rpartition(".")[2]
-        principal, path, answer_of = self._principal, method.path, self._endpoints.__getitem__
+        principal, path, endpoints = self._principal, method.path, self._endpoints
 
-        async def attempt(message: Any, call: Call, patience: float) -> Any:
+        def attempt(message: Any, call: Call, patience: float) -> Any:
             # Looked up at the call, because the components of a node may refer to each other.
-            deadline = call.world.monotonic() + patience
-            answering = answer_of(path).answer(principal, message, deadline, call.request_id, call.trace)
+            begin, deadline = endpoints[path].begin, call.world.monotonic() + patience
             try:
-                try:
-                    waits_for = answering.send(None)
-                except StopIteration as answered:
-                    return answered.value
-                # Only a call that waits needs a timer, and most within a process are answered at once.
+                answered = begin(principal, message, deadline, call.request_id, call.trace)
+            except Failure as failure:
+                raise received(failure, service) from failure
+            return waited(answered, patience) if type(answered) is CoroutineType else answered
+
+        async def waited(answering: Coroutine[Any, Any, Any], patience: float) -> Any:
+            # Only a call that waits needs a timer, and most within a process are answered at once.
+            try:
                 async with asyncio.timeout(patience):
-                    return await resumed(answering, waits_for)
+                    return await answering
             except TimeoutError:
                 raise CallFailed("DEADLINE_EXCEEDED", f"{method} took too long", service) from None
             except Failure as failure:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 import orjson
@@ -14,8 +14,9 @@ from runtime.tables import Event
 from runtime.world import World
 
 LEVELS = {"DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40}
-_URGENT = LEVELS["WARNING"]
+_URGENT = frozenset(("WARNING", "ERROR"))
 
+NOT_ANNOUNCED = Event("not_announced", "WARNING", always=True)
 SERVICE_READY = Event("service_ready", "INFO", always=True)
 SERVICE_STOPPING = Event("service_stopping", "INFO")
 SERVICE_STOPPED = Event("service_stopped", "INFO")
@@ -53,10 +54,10 @@ _escaping = json.JSONEncoder(default=str, separators=(",", ":")).encode
 def _encode(line: Mapping[str, Any]) -> str:
     """The line in ASCII, so that no reader takes a part of it for the end of a line."""
     try:
-        text = orjson.dumps(line, default=str, option=orjson.OPT_APPEND_NEWLINE).decode()
+        text = orjson.dumps(line, str, orjson.OPT_APPEND_NEWLINE).decode()
     except TypeError:  # half a surrogate pair, or a number of more than 64 bits
-        return f"{_escaping(line)}\n"
-    return text if text.isascii() else f"{_escaping(line)}\n"
+        return _escaping(line) + "\n"
+    return text if text.isascii() else _escaping(line) + "\n"
 
 
 class _Output:
@@ -91,11 +92,11 @@ class Log:
 
     def __init__(self, service: str, level: str, world: World, stream: Stream | None = None) -> None:
         self.service = service
-        self._least = LEVELS[level]
-        self._world = world
+        self._wanted = frozenset(name for name, weight in LEVELS.items() if weight >= LEVELS[level])
+        self._now_ms = world.now_ms
         self._output = _Output(stream)
         self._seen: set[str] = set()
-        self.counts: Mapping[str, Callable[[], None]] = {}
+        self.counts: dict[str, int] = {}
         """Events that are counted, whether or not the level lets them be written."""
 
     def of(self, service: str) -> Log:
@@ -106,7 +107,7 @@ class Log:
 
     def wants(self, event: Event) -> bool:
         """Whether a line about this event would be written."""
-        if event.always or LEVELS[event.level] >= self._least:
+        if event.level in self._wanted or event.always:
             return True
         return event.first_always and event.name not in self._seen
 
@@ -115,7 +116,10 @@ class Log:
     ) -> None:
         """Writes a line, unless the level is too low for it. Fields that are None are left out."""
         if self.wants(event):
-            self.write_all(event, message, method, fields or {}, ({},))
+            line = self.begun(event, message, method)
+            if fields:
+                line.update((name, value) for name, value in fields.items() if value is not None)
+            self.end(event, line)
 
     def write_all(
         self,
@@ -126,15 +130,26 @@ class Log:
         each: Iterable[Mapping[str, Any]],
     ) -> None:
         """Writes a line for each of some, which share all but a few of their fields, whatever the level."""
-        self._seen.add(event.name)
-        line: dict[str, Any] = {
-            "ts_ms": self._world.now_ms(),
+        line = self.begun(event, message, method)
+        line.update((name, value) for name, value in shared.items() if value is not None)
+        if event.first_always:
+            self._seen.add(event.name)
+        text = "".join(_encode({**line, **fields}) for fields in each)
+        self._output.write(text, urgent=event.always or event.level in _URGENT)
+
+    def begun(self, event: Event, message: str, method: str) -> dict[str, Any]:
+        """The fields that every line must have, of one that is known to be wanted."""
+        return {
+            "ts_ms": self._now_ms(),
             "level": event.level,
             "service": self.service,
             "method": method,
             "event": event.name,
             "message": message,
-            **{name: value for name, value in shared.items() if value is not None},
         }
-        text = "".join(_encode({**line, **fields}) for fields in each)
-        self._output.write(text, urgent=event.always or LEVELS[event.level] >= _URGENT)
+
+    def end(self, event: Event, line: Mapping[str, Any]) -> None:
+        """Writes a line with all that has been added to it."""
+        if event.first_always:
+            self._seen.add(event.name)
+        self._output.write(_encode(line), urgent=event.always or event.level in _URGENT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import fields, replace
+from operator import attrgetter
 from typing import Any, Generic
 
 from runtime import log as events
@@ -13,7 +14,7 @@ from runtime.guard import require_edge
 from runtime.listing import Listing
 from runtime.metrics import Metrics
 from runtime.store import GuardBreach, Moved, NoSuchEntity, Record
-from runtime.tables import Lifecycle, System, Transition
+from runtime.tables import Lifecycle, System
 from runtime.world import World
 
 
@@ -39,12 +40,18 @@ class MemoryStore(Generic[Record]):
         self._terminal: deque[str] = deque()
         self._max_terminal = max_terminal
         self._guarded = _guarded_fields(lifecycle, record)
-        self._stamps = self._guarded - {lifecycle.key, lifecycle.status}
+        self._key = attrgetter(lifecycle.key)
+        self._state = attrgetter(lifecycle.status)
+        self._order = attrgetter(lifecycle.listed_by) if lifecycle.listed_by else _unordered
+        self._copied = _copier(record)
+        stamps = sorted(self._guarded - {lifecycle.key, lifecycle.status})
+        self._stamps = [attrgetter(stamp) for stamp in stamps]
+        self._told = _told(lifecycle)
         metrics.watch(self)
 
     async def create(self, record: Record, call: Call) -> Record:
         lifecycle = self._lifecycle
-        key: str = getattr(record, lifecycle.key)
+        key: str = self._key(record)
         if key in self._records:
             raise GuardBreach(f"{lifecycle.entity} {key} exists already")
         if call.caller not in lifecycle.creators:
@@ -53,13 +60,12 @@ class MemoryStore(Generic[Record]):
             )
         now = self._world.now_ms()
         # The record is the store's from now on and nobody has seen it yet: it is stamped, not copied.
-        object.__setattr__(record, lifecycle.status, lifecycle.initial)
+        _set(record, lifecycle.status, lifecycle.initial)
         for stamp in lifecycle.creation_stamps:
-            object.__setattr__(record, stamp, now)
+            _set(record, stamp, now)
         self._records[key] = record
         self._listing.add(lifecycle.initial, self._order(record), key)
-        self._metrics.transition(lifecycle.entity, "create", call.caller)
-        self._tell(call, "create", key, None, lifecycle.initial)
+        self._changed("create", key, call)
         return record
 
     async def get(self, key: str) -> Record | None:
@@ -67,11 +73,10 @@ class MemoryStore(Generic[Record]):
 
     async def move(self, key: str, source: int, target: int, call: Call, **given: str) -> Moved:
         lifecycle = self._lifecycle
-        require_edge(self._roles, lifecycle, call.caller, call.method, source, target)
+        edge = require_edge(self._roles, lifecycle, call.caller, call.method, source, target)
         record = self._existing(key)
-        current: int = getattr(record, lifecycle.status)
-        edge = lifecycle.edges[source, target]
-        if current != source or not all(getattr(record, flag) for flag in edge.when):
+        current: int = self._state(record)
+        if current != source or (edge.when and not all(getattr(record, flag) for flag in edge.when)):
             if current in lifecycle.terminal and target in lifecycle.terminal - {current}:
                 call.tell(
                     events.TERMINAL_WRITE_IGNORED,
@@ -82,17 +87,19 @@ class MemoryStore(Generic[Record]):
                 )
             return Moved(False, current)
         # A clock that steps back must not make an entity move before it was created.
-        now = max([self._world.now_ms(), *(getattr(record, stamp) for stamp in self._stamps)])
-        self._records[key] = replace(
-            record,
-            **{lifecycle.status: target},
-            **dict.fromkeys(edge.stamps, now),
-            **edge.sets,
-            **_taken(edge, record, given),
-        )
+        now = max([self._world.now_ms(), *[stamp(record) for stamp in self._stamps]])
+        # Nobody has seen the copy yet, so it is changed here and by nobody later.
+        moved = self._records[key] = self._copied(record)
+        _set(moved, lifecycle.status, target)
+        for stamp in edge.stamps:
+            _set(moved, stamp, now)
+        for name, value in edge.sets.items():
+            _set(moved, name, value)
+        for name, take in edge.takes.items():
+            kept = take.keep_first and getattr(record, name)
+            _set(moved, name, kept or given.get(take.source) or take.default)
         self._listing.move(source, target, self._order(record), key)
-        self._metrics.transition(lifecycle.entity, edge.name, call.caller)
-        self._tell(call, edge.name, key, source, target, given)
+        self._changed(edge.name, key, call, given)
         if target in lifecycle.terminal:
             self._retain(key)
         return Moved(True, target)
@@ -110,12 +117,11 @@ class MemoryStore(Generic[Record]):
                 call, f"only {', '.join(sorted(lifecycle.deleters))} may delete a {lifecycle.entity}"
             )
         record = self._existing(key)
-        current: int = getattr(record, lifecycle.status)
+        current: int = self._state(record)
         if current != expected or current not in lifecycle.deletable:
             return Moved(False, current)
         self._drop(key)
-        self._metrics.transition(lifecycle.entity, "delete", call.caller)
-        self._tell(call, "delete", key, current, None)
+        self._changed("delete", key, call, {"from_status": lifecycle.states[current]})
         return Moved(True, current)
 
     async def page(
@@ -148,9 +154,6 @@ class MemoryStore(Generic[Record]):
         make: Callable[..., Exception] = self._roles["permission_denied"]
         return make(caller=call.caller, method=call.method, problem=problem)
 
-    def _order(self, record: Any) -> int:
-        return getattr(record, self._lifecycle.listed_by) if self._lifecycle.listed_by else 0
-
     def _retain(self, key: str) -> None:
         if not self._max_terminal:
             return
@@ -160,35 +163,47 @@ class MemoryStore(Generic[Record]):
 
     def _drop(self, key: str) -> None:
         record = self._records.pop(key)
-        self._listing.remove(getattr(record, self._lifecycle.status), self._order(record), key)
+        self._listing.remove(self._state(record), self._order(record), key)
 
-    def _tell(
-        self,
-        call: Call,
-        name: str,
-        key: str,
-        source: int | None,
-        target: int | None,
-        given: Mapping[str, str] | None = None,
-    ) -> None:
+    def _changed(self, name: str, key: str, call: Call, given: Mapping[str, str] | None = None) -> None:
+        """Counts and tells of a state change."""
+        lifecycle = self._lifecycle
+        self._metrics.transition(lifecycle.entity, name, call.caller)
         if call.log.wants(events.TRANSITION):
-            lifecycle = self._lifecycle
-            told: dict[str, object] = {
-                "entity": lifecycle.entity,
-                "transition": name,
-                lifecycle.key: key,
-                "from_status": None if source is None else lifecycle.states[source],
-                "to_status": None if target is None else lifecycle.states[target],
-            }
+            message, always = self._told[name]
+            told = {**always, lifecycle.key: key}
             if given:
-                told.update((name, text or None) for name, text in given.items())
-            call.tell(events.TRANSITION, f"{lifecycle.entity} {name}", **told)
+                told.update((field, text) for field, text in given.items() if text)
+            call.write(events.TRANSITION, message, told)
 
 
-def _taken(edge: Transition, record: Any, given: dict[str, str]) -> dict[str, str]:
+_set = object.__setattr__
+
+
+def _unordered(_record: object) -> int:
+    return 0
+
+
+def _copier(record: type[Any]) -> Callable[[Any], Any]:
+    """What copies a record. `replace` costs twice as much, and every transition makes a copy."""
+    parts = fields(record)
+    if not all(each.init and not each.kw_only for each in parts):
+        return replace
+    values = attrgetter(*[each.name for each in parts])
+    return lambda original: record(*values(original))
+
+
+def _told(lifecycle: Lifecycle) -> dict[str, tuple[str, dict[str, str]]]:
+    """By transition: the message of its log line, and what the line says of each such transition."""
+    states = lifecycle.states
+    ends = {
+        edge.name: {"from_status": states[edge.source], "to_status": states[edge.target]}
+        for edge in lifecycle.edges.values()
+    }
+    ends |= {"create": {"to_status": states[lifecycle.initial]}, "delete": {}}
     return {
-        name: (take.keep_first and getattr(record, name)) or given.get(take.source) or take.default
-        for name, take in edge.takes.items()
+        name: (f"{lifecycle.entity} {name}", {"entity": lifecycle.entity, "transition": name, **each})
+        for name, each in ends.items()
     }
 
 

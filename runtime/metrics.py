@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left
 from collections import Counter as Counts
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Protocol
 
-from prometheus_client import CollectorRegistry, Counter, generate_latest, start_http_server
+from prometheus_client import CollectorRegistry, generate_latest, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -24,6 +24,7 @@ Refresh = Callable[[], Awaitable[None]]
 _PATIENCE_S = 2.0
 """How long a scrape waits for what has to be read from elsewhere; then it tells what is known."""
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+_SHORTEST = _SECONDS[0]
 
 
 class Census(Protocol):
@@ -44,10 +45,8 @@ class Metrics:
         self.registry.register(_Beforehand(self._refresh_from_thread))
         self._tallies = _CallCollector()
         self.registry.register(self._tallies)
-        self._transitions = Counter(
-            "charter_transitions", "State changes.", ("entity", "transition", "actor"), registry=self.registry
-        )
-        self._moves: dict[tuple[str, str, str], Callable[[float], None]] = {}
+        self._moves: Counts[tuple[str, str, str]] = Counts()
+        self.registry.register(_MoveCollector(self._moves))
 
     @property
     def served(self) -> int:
@@ -61,22 +60,20 @@ class Metrics:
 
         def count(code: str, caller: str, seconds: float) -> None:
             answers[code, caller] += 1
-            buckets[bisect_left(_SECONDS, seconds)] += 1
+            buckets[0 if seconds <= _SHORTEST else bisect_left(_SECONDS, seconds)] += 1
             tally.seconds += seconds
 
         return count
 
     def transition(self, entity: str, name: str, actor: str, count: int = 1) -> None:
         """Counts a state change, or several of a kind."""
-        series = self._moves.get((entity, name, actor))
-        if series is None:
-            series = self._moves[entity, name, actor] = self._transitions.labels(entity, name, actor).inc
-        series(count)
+        self._moves[entity, name, actor] += count
 
-    def events(self, names: Iterable[str]) -> dict[str, Callable[[], None]]:
-        """What counts each of some events. They are there from the start, so that a rate can be taken."""
-        counter = Counter("charter_events", "Events of the spec.", ("event",), registry=self.registry)
-        return {name: counter.labels(name).inc for name in names}
+    def events(self, names: Iterable[str]) -> dict[str, int]:
+        """Where some events are to be counted. They are there from the start, so that a rate can be taken."""
+        counts = dict.fromkeys(names, 0)
+        self.registry.register(_EventCollector(counts))
+        return counts
 
     def watch(self, source: Census) -> None:
         """Adds the states that a store holds; they are counted when somebody looks."""
@@ -163,6 +160,30 @@ class _CallCollector(Collector):
             )
         yield calls
         yield took
+
+
+class _MoveCollector(Collector):
+    def __init__(self, moves: Counts[tuple[str, str, str]]) -> None:
+        self._moves = moves
+
+    def collect(self) -> Iterator[Metric]:
+        moves = CounterMetricFamily(
+            "charter_transitions", "State changes.", labels=("entity", "transition", "actor")
+        )
+        for labels, count in list(self._moves.items()):
+            moves.add_metric(labels, count)
+        yield moves
+
+
+class _EventCollector(Collector):
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterator[Metric]:
+        told = CounterMetricFamily("charter_events", "Events of the spec.", labels=("event",))
+        for name, count in self._counts.items():
+            told.add_metric((name,), count)
+        yield told
 
 
 class _StateCollector(Collector):

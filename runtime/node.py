@@ -13,12 +13,14 @@ from runtime.dispatch import Endpoint
 from runtime.grpc_client import GrpcChannel
 from runtime.grpc_server import GrpcServer
 from runtime.identity import Identity
+from runtime.settings import host_in
 from runtime.tables import Listener, System
 from runtime.tls import Credentials, http_context
 from runtime.tracing import tracer
 from runtime.world import World
 
 if TYPE_CHECKING:
+    from runtime.discovery import Announcer
     from runtime.http.server import HttpServer
 
 
@@ -48,6 +50,7 @@ class Node:
         self.background: list[asyncio.Task[None]] = []
         self._server: GrpcServer | None = None
         self._http: HttpServer | None = None
+        self._announcer: Announcer | None = None
         self._stop_metrics: Callable[[], None] = _nothing_to_stop
         self.port: int | None = None
         self.http_port: int | None = None
@@ -70,6 +73,7 @@ class Node:
             await self._server.ready()
         if self._http is not None:
             self._http.ready()
+        await self._announce()
         self.log.write(
             events.SERVICE_READY,
             "ready",
@@ -81,6 +85,8 @@ class Node:
         grace = self._system.shutdown_grace_ms / 1000
         self.log.write(events.SERVICE_STOPPING, f"draining for at most {grace:g} s")
         self._stopping.set()
+        if self._announcer is not None:
+            await self._announcer.stop()
         try:
             async with asyncio.timeout(grace):
                 servers = [each.stop(grace) for each in (self._server, self._http) if each is not None]
@@ -111,7 +117,7 @@ class Node:
             self._system, served, identity, self._parts.world, tls=self._tls, open_to_anyone=open_to_anyone
         )
         wanted = self._parts.values[table.port_variable or ""] if port is None else port
-        self.port = await self._server.start(table.bind_host or "0.0.0.0", wanted)
+        self.port = await self._server.start(self._host(table.bind_host or "0.0.0.0"), wanted)
 
     async def _listen_http(self, listener: Listener, port: int | None) -> None:
         from runtime.http.server import HttpServer
@@ -134,7 +140,24 @@ class Node:
             tls=tls,
         )
         wanted = parts.values[listener.port_variable] if port is None else port
-        self.http_port = await self._http.start(listener.host, wanted)
+        self.http_port = await self._http.start(self._host(listener.host), wanted)
+
+    def _host(self, host: str) -> str:
+        return host_in(host, self._parts.values)
+
+    async def _announce(self) -> None:
+        """Lets others on the network find the node, now that it can be reached."""
+        announced = self._table.announced
+        if announced is None or not self._parts.values[announced.variable]:
+            return
+        from runtime.discovery import Announcer, offers_of
+
+        http = self._table.http
+        host = self._host((http.host if http is not None else self._table.bind_host) or "0.0.0.0")
+        ports = {"http_port": self.http_port, "grpc_port": self.port}
+        offers = offers_of(announced.service, announced.alias, host, ports)
+        self._announcer = Announcer(offers, lambda problem: self.log.write(events.NOT_ANNOUNCED, problem))
+        await self._announcer.start()
 
     def _served(self) -> dict[str, Endpoint]:
         """The methods that are offered to others, by path."""

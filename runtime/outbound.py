@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from types import CoroutineType
 from typing import Any
 
 from runtime import log as events
-from runtime.call import Call
+from runtime.call import Answering, Call
 from runtime.conditions import CallFailed, Failure
 from runtime.tables import CallMode, Method, RetryProfile
 from runtime.world import World
 
-Attempt = Callable[[Any, Call, float], Awaitable[Any]]
-"""One try, with so many seconds to spend."""
+Attempt = Callable[[Any, Call, float], Any]
+"""One try, with so many seconds to spend: its answer, or a coroutine that waits for it."""
 
 
 def governed(
     method: Method, attempt: Attempt, principal: str, fixed_mode: CallMode | None = None
-) -> Callable[[Any, Call], Awaitable[Any]]:
+) -> Callable[[Any, Call], Answering[Any]]:
     """A method as a function that holds to its call policy.
 
     An attempt gets the method's deadline or what is left of the inbound one, whichever is less. A mode with
@@ -35,19 +36,21 @@ def governed(
         if names_caller is not None:
             setattr(request, names_caller, principal)
         now = world.monotonic()
-        limit = now + seconds if mode is not None and mode.fresh_deadline else call.deadline
-        left = _attempts(method, mode, request)
+        limit = call.deadline if mode is None or not mode.fresh_deadline else now + seconds
         tried = 0
         while True:
-            patience = seconds if limit is None else min(seconds, limit - now)
+            patience = seconds if limit is None or now + seconds <= limit else limit - now
             if patience <= 0:
                 raise CallFailed("DEADLINE_EXCEEDED", f"no time is left to call {name}", service)
             tried += 1
             try:
-                return await attempt(request, call, patience)
+                answered = attempt(request, call, patience)
+                return await answered if type(answered) is CoroutineType else answered
             except Failure as failure:
                 profile = policy.retry
-                if tried >= left or profile is None or failure.grpc not in profile.codes:
+                if profile is None or failure.grpc not in profile.codes:
+                    raise
+                if tried >= _attempts(method, mode, request):
                     raise
                 delay = backoff(profile, tried, world)
                 if limit is not None and world.monotonic() + delay >= limit:

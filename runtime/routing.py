@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Sequence
+from hashlib import sha256
+from struct import Struct
 
 from runtime.tables import Method, Routing
 from runtime.world import World
 
+_first_8_bytes = Struct(">Q").unpack_from
+_ENDINGS = tuple(b"%02x" % each for each in range(256)) * 2
+
 
 def owner(key: str, nodes: int) -> int:
     """The index of the owner: the first 8 bytes of the key's SHA-256, big-endian, modulo the node count."""
-    return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % nodes
+    found: int = _first_8_bytes(sha256(key.encode()).digest())[0]
+    return found % nodes
 
 
 class Router:
@@ -50,10 +55,25 @@ class OwningWorld:
         self.uniform = world.uniform
 
     def new_id(self) -> str:
-        """A random id whose last digits are counted on until this node owns it."""
-        drawn = self._world.new_id()
-        stem, tail = drawn[:-4], int(drawn[-4:], 16)
-        while owner(drawn, self._nodes) != self._index:
-            tail = (tail + 1) & 0xFFFF
-            drawn = f"{stem}{tail:04x}"
-        return drawn
+        """A random id whose last two digits are counted on until this node owns it."""
+        while True:
+            if (owned := self._counted_on(self._world.new_id())) is not None:
+                return owned
+
+    def new_keys(self, count: int) -> list[str]:
+        """The same for keys that begin with the time."""
+        found: list[str] = []
+        while len(found) < count:
+            drawn = self._world.new_keys(count - len(found))
+            found += [owned for each in drawn if (owned := self._counted_on(each)) is not None]
+        return found
+
+    def _counted_on(self, drawn: str) -> str | None:
+        """The next id that this node owns; None in the rare case that no ending of it is."""
+        index, nodes = self._index, self._nodes
+        stem, tail = drawn[:-2].encode(), int(drawn[-2:], 16)
+        for place in range(tail, tail + 256):
+            key = stem + _ENDINGS[place]
+            if _first_8_bytes(sha256(key).digest())[0] % nodes == index:
+                return key.decode()
+        return None

@@ -94,6 +94,11 @@ def _breaches(rule: VariableRule, values: Mapping[str, Any]) -> Iterable[str]:
         )
 
 
+def host_in(host: str, values: Mapping[str, Any]) -> str:
+    """An address to listen on; `${NAME}` is what a variable says."""
+    return str(values[host[2:-1]]) if host.startswith("${") else host
+
+
 def _text(_variable: Variable, text: str) -> str:
     return text
 
@@ -138,9 +143,10 @@ def _url(_variable: Variable, text: str) -> str:
     return text
 
 
-def _port(_variable: Variable, text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,5}", text) or not 1 <= int(text) <= 65535:
-        raise _Wrong(f"must be a port from 1 to 65535, not {text!r}")
+def _port(variable: Variable, text: str) -> int:
+    lowest = 1 if variable.minimum is None else int(variable.minimum)
+    if not re.fullmatch(r"[0-9]{1,5}", text) or not lowest <= int(text) <= 65535:
+        raise _Wrong(f"must be a port from {lowest} to 65535, not {text!r}")
     return int(text)
 
 
@@ -171,6 +177,13 @@ def _path(_variable: Variable, text: str) -> str:
     return text
 
 
+def _data_path(_variable: Variable, text: str) -> str:
+    # It is made where it is not there yet; whether that can be done shows when it is.
+    if not text.strip() or "\0" in text:
+        raise _Wrong(f"must be the path of a file or folder, not {text!r}")
+    return text
+
+
 def _digests(_variable: Variable, text: str) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for part in text.split(","):
@@ -192,5 +205,6 @@ _PARSERS: Mapping[str, Callable[[Variable, str], Any]] = {
     "addresses": _addresses,
     "choice": _choice,
     "path": _path,
+    "data_path": _data_path,
     "digests": _digests,
 }

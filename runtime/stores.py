@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Coroutine, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runtime.call import Call
@@ -18,6 +19,9 @@ from runtime.world import World
 if TYPE_CHECKING:
     from runtime.postgres import Database, PostgresStore
     from runtime.redis import RedisStore, Server
+    from runtime.sqlite import File, SqliteStore
+
+    KeptStores = PostgresStore[Any] | RedisStore[Any] | SqliteStore[Any]
 
 
 class Stores:
@@ -30,23 +34,26 @@ class Stores:
         self._metrics = metrics
         self._values = values
         self._name = f"{system.name} {node}"
+        self._world = world
         self._in_memory = memory_stores(system, world, metrics, values)
         self._databases: dict[str, Database] = {}
         self._servers: dict[str, Server] = {}
-        self._shared: dict[str, PostgresStore[Any] | RedisStore[Any]] = {}
+        self._files: dict[str, File] = {}
+        self._shared: dict[str, KeptStores] = {}
 
     def of(self, lifecycle: Lifecycle, record: type[Any]) -> Any:
         """The store of one kind of entity."""
-        if lifecycle.kept is not None or lifecycle.in_redis is not None:
+        if _is_kept(lifecycle):
             return self._kept(lifecycle)
         return self._in_memory(lifecycle, record)
 
     async def open(self, log: Log, components: Collection[str]) -> None:
         """Brings the servers of some components up to date and begins to listen there."""
         for lifecycle in self._system.lifecycles.values():
-            kept = lifecycle.kept is not None or lifecycle.in_redis is not None
-            if kept and not lifecycle.holders.isdisjoint(components):
+            if _is_kept(lifecycle) and not lifecycle.holders.isdisjoint(components):
                 self._kept(lifecycle)
+        for file in self._files.values():
+            file.open(self._system.name)
         for store in self._shared.values():
             await store.open(log)
         self._export(components)
@@ -59,6 +66,8 @@ class Stores:
             await database.close()
         for server in self._servers.values():
             await server.close()
+        for file in self._files.values():
+            await file.close()
 
     async def problem(self) -> str | None:
         """The first thing that is wrong with any of them."""
@@ -88,11 +97,11 @@ class Stores:
     def _sweeps(self, lifecycle: Lifecycle, component: str) -> Iterator[tuple[Due, Sweep]]:
         """Everything of an entity that a component drives by the clock."""
         entity = lifecycle.entity
-        if lifecycle.kept is not None:
+        if lifecycle.kept is not None or lifecycle.in_sqlite is not None:
             for edge in lifecycle.edges.values():
                 if edge.due is not None and edge.due.by == component:
-                    step = partial(self._postgres(lifecycle).sweep, edge)
-                    yield edge.due, Sweep(entity, edge.name, step)
+                    plain = self._sqlite(lifecycle) if lifecycle.in_sqlite else self._postgres(lifecycle)
+                    yield edge.due, Sweep(entity, edge.name, partial(plain.sweep, edge))
         elif lifecycle.in_redis is not None:
             changes: list[tuple[Due | None, Transition | Shift | None]] = [
                 *((due, edge) for edge in lifecycle.edges.values() for due in (edge.due, edge.also_due)),
@@ -105,8 +114,25 @@ class Stores:
                     step = partial(self._redis(lifecycle).sweep, change, due)
                     yield due, Sweep(entity, f"{name}_of_holder" if due.holder_in is not None else name, step)
 
-    def _kept(self, lifecycle: Lifecycle) -> PostgresStore[Any] | RedisStore[Any]:
+    def _kept(self, lifecycle: Lifecycle) -> KeptStores:
+        if lifecycle.in_sqlite is not None:
+            return self._sqlite(lifecycle)
         return self._postgres(lifecycle) if lifecycle.kept is not None else self._redis(lifecycle)
+
+    def _sqlite(self, lifecycle: Lifecycle) -> SqliteStore[Any]:
+        from runtime.sqlite import File, SqliteStore
+
+        kept, record = lifecycle.in_sqlite, lifecycle.record
+        if kept is None or record is None:
+            raise ValueError(f"{lifecycle.entity} is not kept in a file")
+        store = self._shared.get(lifecycle.entity)
+        if not isinstance(store, SqliteStore):
+            path = str(self._values[kept.path])
+            file = self._files.setdefault(path, File(Path(path)))
+            store = self._shared[lifecycle.entity] = SqliteStore(
+                self._system, lifecycle, record, file, self._world, self._metrics, self._values
+            )
+        return store
 
     def _postgres(self, lifecycle: Lifecycle) -> PostgresStore[Any]:
         from runtime.postgres import PostgresStore
@@ -177,3 +203,8 @@ class Stores:
         database, client = self._database(kept.outbox.url), self._client_of(lifecycle)
         writer = HistoryWriter(self._system, lifecycle, client, database, self._metrics, self._values)
         await writer.run(call, stopping)
+
+
+def _is_kept(lifecycle: Lifecycle) -> bool:
+    """Whether an entity outlives the process."""
+    return any(each is not None for each in (lifecycle.kept, lifecycle.in_redis, lifecycle.in_sqlite))

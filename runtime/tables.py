@@ -81,6 +81,10 @@ class Route:
     method: str
     path: str
     status: int = 200
+    body: str | None = None
+    """The bytes field of the request that the body is."""
+    answer: str | None = None
+    """The bytes field of the answer that its body is."""
     instead: tuple[Instead, ...] = ()
 
 
@@ -174,6 +178,9 @@ class Due:
     """The state of the holder of the lease in which it is due at once."""
     batch: str | None = None
     gives: Mapping[str, str] = field(default_factory=dict)
+    grace: str | None = None
+    on_access: bool = False
+    """Whether whoever touches an entity for which it is due takes it first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +253,7 @@ class Lease:
     state: int
     owner: str
     expires: str
+    """Empty where the lease goes by `renewed`."""
     fence: str
     seconds: str
     """A variable, or a field of the record where it is in lower case."""
@@ -255,6 +263,8 @@ class Lease:
     paused: str | None = None
     holder: Holder | None = None
     keeps_owner: bool = False
+    renewed: str | None = None
+    """The time that its holder moves on, where there is none at which it ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +334,17 @@ class KeptInRedis:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptInSqlite:
+    """The file that keeps the entities, by the variable that names it, and the table in it."""
+
+    path: str
+    table: str
+    unique: tuple[str, ...]
+    words: Mapping[int, str]
+    """What each state is called there."""
+
+
+@dataclass(frozen=True, slots=True)
 class Fill:
     """What stands in for a field that was not given: a variable for each value of an enum field."""
 
@@ -368,12 +389,15 @@ class Lifecycle:
     deletable: frozenset[int]
     deleters: frozenset[str]
     edges: Mapping[tuple[int, int], Transition]
+    given_up: tuple[Transition, ...] = ()
+    """Edges that lead where another leads; they are taken in the place of one that failed too often."""
     holders: frozenset[str] = frozenset()
     """Every component that applies its transitions."""
     record: type[Any] | None = None
     """What an entity is in Python, where a server keeps it."""
     kept: Kept | None = None
     in_redis: KeptInRedis | None = None
+    in_sqlite: KeptInSqlite | None = None
     copies: Mapping[str, str] = field(default_factory=dict)
     """Fields that begin as another field does."""
     fills: Mapping[str, Fill] = field(default_factory=dict)
@@ -387,7 +411,7 @@ class Lifecycle:
 
     def transition(self, name: str) -> Transition:
         """The edge of a name."""
-        return next(each for each in self.edges.values() if each.name == name)
+        return next(each for each in (*self.edges.values(), *self.given_up) if each.name == name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,6 +420,8 @@ class Principal:
 
     name: str
     proofs: frozenset[str]
+    without_tokens: bool = False
+    """Whether it is let in without proof only where no tokens are accepted."""
 
     @property
     def anonymous(self) -> bool:
@@ -450,10 +476,20 @@ class Healthcheck:
 
 
 @dataclass(frozen=True, slots=True)
+class Announced:
+    """How a node is found on its network, and the variable that says whether it is."""
+
+    service: str
+    alias: str | None
+    variable: str
+
+
+@dataclass(frozen=True, slots=True)
 class Listener:
     """Where a node takes HTTP requests, and who calls there without proof."""
 
     host: str
+    """An address, or `${NAME}` for the variable that has it."""
     port_variable: str
     anonymous: str | None = None
 
@@ -474,6 +510,9 @@ class Node:
     anonymous: str | None = None
     """Who calls over gRPC without proof."""
     http: Listener | None = None
+    announced: Announced | None = None
+    finds: Mapping[str, str] = field(default_factory=dict)
+    """Variables with the URL of another node, which is found on the network where they are unset."""
     upstreams: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, str] = field(default_factory=dict)
 

@@ -11,7 +11,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from runtime.call import Channel
 from runtime.metrics import Metrics
-from runtime.store import IndexedStore, KeptStore, Store
+from runtime.store import FileStore, IndexedStore, KeptStore, Store
 from runtime.tables import Lifecycle, System
 from runtime.world import World
 
@@ -53,13 +53,13 @@ class Wiring:
             return self._world
         if hint is self._system.settings[component]:
             return self._system.settings[component].of(self._values)
-        if get_origin(hint) in (Store, KeptStore, IndexedStore):
+        if get_origin(hint) in (Store, KeptStore, IndexedStore, FileStore):
             return self._store(component, get_origin(hint), get_args(hint)[0])
         if (service := getattr(hint, "__name__", "")) in self._system.services:
             return self._client(component, service)
         raise WiringError(
             f"{component} asks for {name}: {hint}. A handler can have World, Store[…], KeptStore[…], "
-            f"IndexedStore[…], "
+            f"IndexedStore[…], FileStore[…], "
             f"{self._system.settings[component].__name__} and the services that it may call."
         )
 
@@ -73,7 +73,9 @@ class Wiring:
 
     def _store(self, component: str, kind: Any, record: type[Any]) -> Any:
         lifecycle = self._lifecycle(component, record)
-        if kind is KeptStore and lifecycle.kept is None:
+        if kind is FileStore and lifecycle.in_sqlite is None:
+            raise WiringError(f"{component} asks for a FileStore of what no file keeps.")
+        if kind is KeptStore and lifecycle.kept is None and lifecycle.in_sqlite is None:
             raise WiringError(f"{component} asks for a KeptStore of what no server keeps; ask for a Store.")
         if kind is IndexedStore and lifecycle.in_redis is None:
             raise WiringError(f"{component} asks for an IndexedStore of what Redis does not keep.")

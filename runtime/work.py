@@ -122,15 +122,15 @@ class LeaseWorker(Generic[Record]):
         while len(self._holdings) or self._is_exchanging or not stopping.is_set():
             self._stirred.clear()
             self._collect(call)
-            if not self._is_exchanging and self._rest is None:
-                self._exchange_if_due(tasks, call, stopping)
-            if self._ready:
-                # Only after two turns of the loop has an exchange been sent; then there is time for runs.
-                await asyncio.sleep(0)
-                await asyncio.sleep(0)
-                self._begin(call)
-            else:
+            has_begun = not self._is_exchanging and self._exchange_if_due(tasks, call, stopping)
+            if not self._ready:
                 await self._stirred.wait()
+                continue
+            # Only after two turns of the loop has an exchange been sent, and there is time for runs. Without
+            # one, a single turn is for the others in the process.
+            for _ in range(1 + has_begun):
+                await asyncio.sleep(0)
+            self._begin(call)
 
     async def _end(self, stopping: asyncio.Event) -> None:
         """After the grace, ends what still runs, so that it is given back."""
@@ -147,10 +147,11 @@ class LeaseWorker(Generic[Record]):
         began = now = call.world.monotonic()
         for _ in range(min(len(self._ready), self._group)):
             holding = self._ready.popleft()
-            if holding.is_lost or now >= holding.ends:
+            if holding.is_lost:
                 self._lose(holding, "its lease was over before its run began", call)
-            elif self._is_over:
-                self._finish(holding, self._given_back)  # It was on its way while the grace ended.
+            elif self._is_over or now >= holding.ends:
+                # The grace ended while it was on its way, or perhaps its lease did, which the store knows.
+                self._finish(holding, self._given_back)
             else:
                 begun = detached(self._perform(holding.record, holding.held))
                 if isinstance(begun, asyncio.Task):
@@ -189,15 +190,19 @@ class LeaseWorker(Generic[Record]):
 
     # Exchanging.
 
-    def _exchange_if_due(self, tasks: asyncio.TaskGroup, call: Call, stopping: asyncio.Event) -> None:
-        free = 0 if stopping.is_set() else self._pace.slots - len(self._holdings)
-        if self._ended or (free > 0 and self._may_find):
+    def _exchange_if_due(self, tasks: asyncio.TaskGroup, call: Call, stopping: asyncio.Event) -> bool:
+        """Begins an exchange if there is a reason to, or waits for one; whether it has begun one."""
+        if self._rest is not None:
+            return False
+        free = 0 if stopping.is_set() else max(self._pace.slots - len(self._holdings), 0)
+        if self._ended or (free and self._may_find):
             sent, self._ended = self._ended, []
             self._is_exchanging = True
-            tasks.create_task(self._exchange(sent, None if stopping.is_set() else max(free, 0), tasks, call))
-        elif free > 0 and self._news is None:
+            tasks.create_task(self._exchange(sent, None if stopping.is_set() else free, tasks, call))
+        elif free and self._news is None:
             self._news = tasks.create_task(self._store.awaited(self._pace.poll_s))
             self._news.add_done_callback(self._look)
+        return self._is_exchanging
 
     def _look(self, _task: object) -> None:
         self._news, self._may_find = None, True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bench.machine import free_port
+from bench.peers.apps.enqueue_app import KEYS
 from bench.peers.contestants import Queue
 from bench.peers.programs import Producing, Program, python
 from bench.peers.server import Database as Place
@@ -15,6 +16,7 @@ from runtime.postgres.migrations import migrate
 SYSTEM = "orchestrator"
 OVER_HTTP = "charter over HTTP"
 IN_DATABASE = "charter in the database"
+WITH_KEYS = "charter in the database, with keys"
 SLOTS = {1: "charter, 1 at a time", 10: "charter, 10 at a time", 100: "charter, 100 at a time"}
 
 
@@ -38,12 +40,14 @@ def around(place: Place) -> Queue:
         service=api,
         ready_port=int(ports["API_PORT"]),
     )
-    enqueue = Producing(Program(python("bench.peers.apps.enqueue_app")), place.url)
+    app = python("bench.peers.apps.enqueue_app")
+    enqueue = Producing(Program(app), place.url)
+    with_keys = Producing(Program(app, {KEYS: "yes"}), place.url)
     waiting = _worker(environ, 1, "bench.peers.apps.our_worker")
     return Queue(
         name=SYSTEM,
         database=place,
-        producers={IN_DATABASE: enqueue, OVER_HTTP: http},
+        producers={IN_DATABASE: enqueue, WITH_KEYS: with_keys, OVER_HTTP: http},
         workers={name: _worker(environ, slots) for slots, name in SLOTS.items()},
         pickups={IN_DATABASE: (IN_DATABASE, waiting), OVER_HTTP: (OVER_HTTP, waiting)},
         filler=IN_DATABASE,

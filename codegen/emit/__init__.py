@@ -33,6 +33,7 @@ from codegen.emit import (
     services,
     settings,
     sql,
+    sqlite,
     system,
 )
 from codegen.emit.artefact import Artefact
@@ -54,6 +55,7 @@ CODE: Sequence[Emitter] = (
     deployments.emit,
     measured.emit,
     sql.emit,
+    sqlite.emit,
     lua.emit,
     system.emit,
 )
@@ -81,6 +83,7 @@ def emit_rest(specs: Sequence[Spec], root: Path) -> list[Artefact]:
     return [
         *(artefact for spec in specs for emit in PAGES_AND_MANIFESTS for artefact in emit(spec)),
         *(artefact for spec in specs for artefact in sql.emit_migrations(spec, root)),
+        *(artefact for spec in specs for artefact in sqlite.emit_migrations(spec, root)),
         *schema.emit(),
         *language_page.emit(),
         *readme.emit(specs, root),

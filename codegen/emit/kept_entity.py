@@ -218,26 +218,64 @@ class KeptEntity:
     def indexes(self) -> dict[str, tuple[str, str]]:
         """What each index is for and what it is over, by name."""
         found: dict[str, tuple[str, str]] = {}
+        apart, listed = self.listed_apart, self.row.listed_by
         if self.row.lease and self.acquirable:
-            over = f"({self.row.lease.oldest_by}) WHERE {self.status} = {quoted(self.acquirable)}"
-            found[f"{self.table}_acquirable"] = ("The next one to be taken.", over)
+            order = self.row.lease.oldest_by + (f", {self.key}" if self.acquirable in apart else "")
+            what = "The next one to be taken" + ("; also their listing." if self.acquirable in apart else ".")
+            over = f"({order}) WHERE {self.status} = {quoted(self.acquirable)}"
+            found[f"{self.table}_acquirable"] = (what, over)
         for name, edge in self.due_edges.items():
             # The index of the listing has each state in the order of its time already.
-            if edge.due and edge.due.at != self.row.listed_by:
+            if edge.due and edge.due.at != listed:
                 over = f"({edge.due.at}) WHERE {self.status} = {quoted(edge.from_)}"
                 found[f"{self.table}_due_{name}"] = (f"What is due to {name}.", over)
-        if self.row.listed_by:
-            over = f"({self.status}, {self.row.listed_by} DESC, {self.key} DESC)"
-            found[f"{self.table}_listed"] = (
-                "Listings, by state and newest first; also what is due by the same time.",
-                over,
-            )
+        if listed:
+            what = "Listings, by state and newest first; also what is due by the same time."
+            over = f"({self.status}, {listed} DESC, {self.key} DESC)"
+            found[f"{self.table}_listed"] = (what, f"{over} WHERE {self.listed_together}" if apart else over)
         return found
+
+    @cached_property
+    def listed_apart(self) -> list[str]:
+        """States whose rows the listing finds by another index, so that its own need not have them.
+
+        Those that wait to be taken are in the order of the listing already. Those that are held are few, as
+        each occupies somebody. A row passes through both, and each time an index is spared an entry.
+        """
+        lease, listed = self.row.lease, self.row.listed_by
+        if not lease or not listed:
+            return []
+        waiting = self.acquirable if lease.oldest_by == listed else None
+        swept = any(self.sweeps_lease(edge) for edge in self.due_edges.values())
+        return [state for state in (waiting, lease.state if swept else None) if state]
+
+    @property
+    def listed_together(self) -> str:
+        """The condition of the other states."""
+        return " AND ".join(f"{self.status} <> {quoted(state)}" for state in self.listed_apart)
+
+    @cached_property
+    def at_once(self) -> tuple[str, Transition] | None:
+        """The edge, and its name, that whoever creates an entity may take in the same step, if there is one.
+
+        It leads to where the entity can be taken, and needs nothing that is not known at once.
+        """
+        for name, edge in self.transitions.items():
+            plain = not (edge.when or edge.takes or edge.sets or edge.counts or edge.waits)
+            stamped = {*edge.stamps} <= {*self.row.create.stamps}
+            leads = edge.from_ == self.row.initial and edge.to == self.acquirable
+            if leads and plain and stamped and self.creators_at_once(edge):
+                return name, edge
+        return None
+
+    def creators_at_once(self, edge: Transition) -> list[str]:
+        """Those who may create an entity and drive this edge."""
+        return sorted({*self.row.create.by} & {*edge.by})
 
     @property
     def triggers(self) -> set[str]:
         """The triggers of its table."""
-        numbered = ["1_create", "2_move", "5_delete", "6_record", "7_record_new"]
+        numbered = ["2_move", "5_delete", "6_record", "7_record_new"]
         if self.row.lease:
             numbered.append("3_lease")
         if self.stamped_always or self.waiting:
@@ -247,7 +285,7 @@ class KeptEntity:
     def type_of(self, field: str) -> str:
         """The type of a column."""
         row = self.fields[field]
-        if row.rules.uuid4:
+        if row.rules.uuid or row.rules.uuid4:
             return "uuid"
         return TYPES.get(row.type, "text")
 
@@ -293,6 +331,16 @@ class KeptEntity:
             yield field, _literal(value)
         for field, take in edge.takes.items():
             yield field, self._taken(field, take, source)
+
+    def exchanges(
+        self, settling: Transition, entering: Transition, p: Parameter
+    ) -> Iterator[tuple[str, str]]:
+        """The same for one statement that takes two edges: `moved` says which of them each row takes."""
+        first, second = (dict(self.writes(edge, p, "moved")) for edge in (settling, entering))
+        for column in {**first, **second}:
+            settled, taken = (each.get(column, f"{self.table}.{column}") for each in (first, second))
+            both = settled if settled == taken else f"CASE WHEN moved.settles THEN {settled} ELSE {taken} END"
+            yield column, both
 
     def takes_of(self, edge: Transition) -> dict[str, str]:
         """What an edge is given from outside, and the type of each."""

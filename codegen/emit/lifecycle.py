@@ -13,7 +13,19 @@ from codegen.spec import Spec, field_enum
 
 _IMPORT = "from runtime.tables import"
 _TABLES = (
-    *("Backoff", "Ceiling", "Due", "Fill", "GiveUp", "Growth", "Holder", "Index", "Kept", "KeptInRedis"),
+    *(
+        "Backoff",
+        "Ceiling",
+        "Due",
+        "Fill",
+        "GiveUp",
+        "Growth",
+        "Holder",
+        "Index",
+        "Kept",
+        "KeptInRedis",
+        "KeptInSqlite",
+    ),
     *("Lease", "Lifecycle", "Outbox", "Parts", "Remembered", "Shift", "Take", "Transition"),
 )
 

@@ -13,6 +13,7 @@ from codegen.spec import Spec, type_ref
 Schema = dict[str, Any]
 Side = Literal["request", "response"]
 
+UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 UUID4 = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 _BASE64 = "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
 _NO_NUL = r"^[^\u0000]*$"
@@ -190,9 +191,9 @@ class Schemas:
         if rules.one_of is not None:
             found["enum"] = list(rules.one_of)
         patterns = [f"^(?:{rules.pattern})$"] if rules.pattern is not None else []
-        if rules.uuid4:
+        if rules.uuid or rules.uuid4:
             found["format"] = "uuid"
-            patterns.append(f"^{UUID4}$")
+            patterns.append(f"^{UUID4 if rules.uuid4 else UUID}$")
         if rules.storable:
             patterns.append(_NO_NUL)
         if side == "request" and row.rules.page_token:
@@ -228,7 +229,7 @@ def is_needed(spec: Spec, row: MessageField) -> bool:
         return (rules.min or 0) > 0 or (rules.max or 0) < 0
     if name == "bool":
         return rules.must_be is True
-    text_refused = (rules.one_of is not None and "" not in rules.one_of) or rules.uuid4
+    text_refused = (rules.one_of is not None and "" not in rules.one_of) or rules.uuid or rules.uuid4
     unmatched = rules.pattern is not None and re.fullmatch(rules.pattern, "") is None
     return rules.non_empty or bool(rules.min_length) or text_refused or unmatched
 

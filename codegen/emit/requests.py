@@ -67,7 +67,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         }
     )
     body = fill("python/requests_body.py.j2", spec, messages=messages)
-    helpers = [name for name in ("cut", "is_uuid4", "sha256_hex") if f"{name}(" in body]
+    helpers = [name for name in ("cut", "is_uuid", "is_uuid4", "sha256_hex") if f"{name}(" in body]
     holds_json = "json_problem(" in body
     values = {value for enum in spec.enums.values() for value in enum.values}
     text = fill(
@@ -155,7 +155,14 @@ def _field_checks(spec: Spec, name: str, row: MessageField) -> FieldChecks:
         # What is absent is neither empty nor 0, and breaks no rule.
         for test in found.tests:
             test.when = f'message.HasField("{name}") and {test.when}'
-    found.settles += _settles(spec, row, value)
+    for other, wanted in row.rules.required_when.items():
+        when = f'message.{other} == {wanted} and not message.HasField("{name}")'
+        found.tests.append(Test(when, f"must be given where {other} is {wanted}"))
+    settles = [*_settles(spec, row, value)]
+    if row.optional and settles:
+        lines = "\n".join(settles).replace("\n", "\n    ")
+        settles = [f'if message.HasField("{name}"):\n    {lines}']
+    found.settles += settles
     if inner in spec.messages:
         found.nested, found.nested_kind = inner, kind
     return found
@@ -196,6 +203,8 @@ def _value_tests(spec: Spec, row: MessageField, rules: ItemRules, value: str) ->
         yield Test(f"{value} > {rules.max}", f"must be at most {rules.max}")
     if rules.pattern is not None:
         yield Test(f"not PATTERNS[{rules.pattern!r}].fullmatch({value})", f"must match {rules.pattern}")
+    if rules.uuid:
+        yield Test(f"not is_uuid({value})", "must be the lowercase text of a UUID")
     if rules.uuid4:
         yield Test(f"not is_uuid4({value})", "must be the lowercase text of a version 4 UUID")
     if rules.storable and type_ref(row.type).name == "string":
@@ -231,6 +240,8 @@ def _settles(spec: Spec, row: MessageField, value: str) -> Iterator[str]:
     if rules.clamp is not None:
         inner = value if rules.clamp.min is None else f"max({value}, {rules.clamp.min})"
         yield f"{value} = {inner if rules.clamp.max is None else f'min({inner}, {rules.clamp.max})'}"
+    if rules.upper:
+        yield f"{value} = {value}.upper()"
     if rules.cut is not None:
         yield f"{value} = cut({value}, {spec.limit(rules.cut)})"
 

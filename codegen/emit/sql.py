@@ -97,6 +97,10 @@ def _wanted(entity: KeptEntity) -> Iterator[tuple[str, str, str, dict[str, Any]]
     what, transitions = entity.name, entity.transitions
     yield "create", f"Adds a {what} unless one has the same {entity.unique_text}.", "create", {}
     yield "create_shared", "The same for several who ask at once.", "create", {"shared": True}
+    if entity.at_once:
+        first, edge = entity.at_once
+        note = f"Adds each unless it is known, and takes {first} with it: their keys, or NULL if all are new."
+        yield f"create_{first}", note, "create_at_once", {"first": first}
     if entity.unique:
         yield "find_unique", f"The {what} that has what a new one must not share.", "find_unique", {}
     yield "get", f"One {what} as it is now.", "get", {}

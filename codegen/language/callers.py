@@ -15,6 +15,9 @@ class Principal(Part):
     """Someone who calls."""
 
     proof: Annotated[tuple[Proof, ...], Field(min_length=1)]
+    without_tokens: bool = Field(
+        default=False, description="Whoever is anonymous is let in only where no tokens are accepted."
+    )
     doc: Doc | None = None
 
 

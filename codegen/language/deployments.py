@@ -8,6 +8,11 @@ from pydantic import Field, RootModel, StringConstraints
 
 from codegen.language.base import Doc, LowerName, MethodRef, Part, Positive, UpperName
 
+ServiceName = Annotated[
+    str,
+    StringConstraints(pattern=r"^_[A-Za-z0-9:-]{1,62}\._(tcp|udp)\.local\.$"),
+    Field(description="Name of a service as DNS has it.", examples=["_printer._tcp.local."]),
+]
 Duration = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*(ms|s|m)$")]
 
 
@@ -32,10 +37,20 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 """Hosts that only processes on the same machine can reach."""
 
 
+class Announced(Part):
+    """How a node is found on its network by multicast DNS; its ports are in the properties."""
+
+    service: ServiceName
+    alias: ServiceName | None = Field(
+        default=None, description="A second name, for tools that refuse the first."
+    )
+    if_: UpperName = Field(alias="if", description="The variable that says whether it is announced.")
+
+
 class Listen(Part):
     """Where a node takes calls."""
 
-    host: str = "0.0.0.0"
+    host: str = Field(default="0.0.0.0", description="An address, or `${NAME}` for a variable that has it.")
     port: UpperName
     anonymous: LowerName | None = Field(
         default=None, description="Who calls without proof; only on a loopback host."
@@ -44,7 +59,7 @@ class Listen(Part):
     @property
     def is_local(self) -> bool:
         """Whether nobody outside of the machine can reach it."""
-        return self.host in LOOPBACK
+        return self.host in LOOPBACK or self.host.startswith("${")
 
 
 class Slots(Part):
@@ -67,6 +82,11 @@ class Node(Part):
     defaults: dict[UpperName, str] = Field(
         default={}, description="Defaults that differ from environment.yaml."
     )
+    finds: dict[UpperName, LowerName] = Field(
+        default={},
+        description="Variables with the URL of another node, found on the network where they are unset.",
+    )
+    announced: Announced | None = None
     healthcheck: Healthcheck
     doc: Doc | None = None
 

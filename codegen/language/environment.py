@@ -19,6 +19,7 @@ VariableType = Literal[
     "addresses",
     "choice",
     "path",
+    "data_path",
     "secret",
     "digests",
     "constant",

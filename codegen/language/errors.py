@@ -23,6 +23,7 @@ Role = Literal[
     "route_not_found",
     "method_not_allowed",
     "lease_lost",
+    "lease_stale",
     "store_unavailable",
     "store_full",
     "still_held",

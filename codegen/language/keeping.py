@@ -103,13 +103,28 @@ class KeptInRedis(Part):
     outbox: Outbox | None = None
 
 
+class KeptInSqlite(Part):
+    """Entities in a file that one process owns, for a system that has no server to lean on."""
+
+    store: Literal["sqlite"]
+    path: UpperName = Field(description="The variable that says where the file is.")
+    table: LowerName
+    history: LowerName | None = Field(
+        default=None, description="The table of all transitions, if one is kept."
+    )
+    unique: tuple[LowerName, ...] = Field(default=(), description="Record fields that no two entities share.")
+
+
 def _which_store(value: Any) -> str:
     said = value.get("store") if isinstance(value, dict) else getattr(value, "store", None)
-    return said if said in ("postgres", "redis") else "postgres"
+    return said if said in ("postgres", "redis", "sqlite") else "postgres"
 
 
 Keeping = Annotated[
-    Annotated[Kept, Tag("postgres")] | Annotated[KeptInRedis, Tag("redis")], Discriminator(_which_store)
+    Annotated[Kept, Tag("postgres")]
+    | Annotated[KeptInRedis, Tag("redis")]
+    | Annotated[KeptInSqlite, Tag("sqlite")],
+    Discriminator(_which_store),
 ]
 
 
@@ -137,7 +152,11 @@ class Lease(Part):
 
     state: UpperName
     owner: LowerName = Field(description="Record field with the holder's name.")
-    expires: LowerName = Field(description="Record time at which it ends.")
+    expires: LowerName = Field(default="", description="Record time at which it ends.")
+    renewed: LowerName | None = Field(
+        default=None,
+        description="Record time that the holder moves on instead; the lease ends so many seconds after it.",
+    )
     fence: LowerName = Field(description="Record field that counts how often it was taken.")
     seconds: UpperName | LowerName = Field(description="The variable, or the record field, with its length.")
     oldest_by: LowerName = Field(description="Record time by which the next entity is chosen.")

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from codegen.language.base import Doc, LowerName, MethodRef, Part, TypeName, UpperName
-from codegen.language.keeping import Keeping, Kept, KeptInRedis, Lease
+from codegen.language.keeping import Keeping, Kept, KeptInRedis, KeptInSqlite, Lease
 
 Actors = Annotated[tuple[LowerName, ...], Field(description="Principals that may do it.")]
 
@@ -24,6 +24,12 @@ class Due(Part):
     every: UpperName = Field(description="The variable with the seconds between two looks.")
     batch: UpperName | None = Field(default=None, description="The variable with the most of one step.")
     gives: dict[LowerName, str] = Field(default={}, description="What the edge takes when it is driven so.")
+    grace: UpperName | None = Field(
+        default=None, description="The variable with the seconds after a start in which nothing is due."
+    )
+    on_access: bool = Field(
+        default=False, description="Whether whoever touches an entity for which it is due takes it first."
+    )
 
 
 class Growth(Part):
@@ -202,9 +208,24 @@ class Entity(Part):
     )
 
     @property
+    def given_up(self) -> list[str]:
+        """Edges that lead where another leads; they are taken in the place of one that failed too often."""
+        ends = {edge.gives_up.with_ for edge in self.transitions.values() if edge.gives_up}
+        pairs = [(edge.from_, edge.to) for name, edge in self.transitions.items() if name not in ends]
+        return [name for name in self.transitions if name in ends and self._pair(name) in pairs]
+
+    def _pair(self, name: str) -> tuple[str, str]:
+        return self.transitions[name].from_, self.transitions[name].to
+
+    @property
     def in_postgres(self) -> Kept | None:
         """How PostgreSQL keeps it, if it does."""
         return self.kept_in if isinstance(self.kept_in, Kept) else None
+
+    @property
+    def in_sqlite(self) -> KeptInSqlite | None:
+        """How a file of SQLite keeps it, if one does."""
+        return self.kept_in if isinstance(self.kept_in, KeptInSqlite) else None
 
     @property
     def in_redis(self) -> KeptInRedis | None:

@@ -64,6 +64,13 @@ class Route(Part):
         Field(description="Each {name} is a field of the request; the others are in the query or the body."),
     ]
     status: Success = Field(default=200, description="The status of an answer.")
+    body: LowerName | None = Field(
+        default=None,
+        description="The bytes field of the request that the body is; the others are in the query.",
+    )
+    answer: LowerName | None = Field(
+        default=None, description="The bytes field of the answer that its body is, as it goes."
+    )
     instead: tuple[Instead, ...] = Field(
         default=(), description="Other statuses; the first that fits is answered. 204 has no body."
     )

@@ -74,6 +74,7 @@ class ItemRules(Part):
     min: int | None = None
     max: int | None = None
     pattern: str | None = Field(default=None, description="Regular expression for the whole text.")
+    uuid: bool = Field(default=False, description="Lowercase text of a UUID of any version.")
     uuid4: bool = Field(default=False, description="Lowercase text of a version 4 UUID.")
     defined: bool = Field(default=False, description="The number must be a value of the enum.")
     specified: bool = Field(default=False, description="The enum must not be its unspecified value.")
@@ -88,6 +89,9 @@ class FieldRules(ItemRules):
     """What a field must satisfy, and how it is put in order, before a handler sees it."""
 
     required: bool = Field(default=False, description="A message field must be present.")
+    required_when: dict[LowerName, UpperName] = Field(
+        default={}, description="An optional field must be present where enum fields beside it have a value."
+    )
     must_be: bool | None = Field(default=None, description="The only value a bool may have.")
     max_items: int | LowerName | None = Field(
         default=None, description="Most elements of a list; a number or a limit."
@@ -99,6 +103,7 @@ class FieldRules(ItemRules):
     )
     default: int | str | None = Field(default=None, description="Takes the place of 0 or empty.")
     clamp: Bounds | None = Field(default=None, description="Moves a number to the nearest bound.")
+    upper: bool = Field(default=False, description="Puts text in upper case.")
     cut: int | LowerName | None = Field(
         default=None, description="Cuts text to so many bytes, at a character."
     )

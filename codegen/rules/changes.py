@@ -39,8 +39,8 @@ def clocked(entity: Entity) -> Iterator[Clocked]:
 
 
 def appliers(entity: Entity, actors: tuple[str, ...]) -> tuple[str, ...]:
-    """The components that apply what some do: themselves, or in Redis the holder for those without it."""
-    if entity.in_redis is None:
+    """The components that apply what some do: themselves, or the holder for those without the store."""
+    if not (entity.in_redis or entity.in_sqlite):
         return actors
     holders = (entity.held_by, *entity.shared_with)
     return tuple(dict.fromkeys(each if each in holders else entity.held_by for each in actors))

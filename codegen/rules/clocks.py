@@ -177,7 +177,7 @@ def never_due(spec: Spec) -> Iterator[Finding]:
             place = spec.place("lifecycle", "entities", *here)
             if field not in record:
                 yield from unknown_field(spec, here, entity, field, record, f"'{edge}' is due at")
-            elif is_other_type(spec, record[field], "timestamp"):
+            elif is_other_type(spec, record[field], "timestamp", *(("uint64",) if entity.in_sqlite else ())):
                 message = f"'{edge}' is due at '{field}', which is of type {record[field].type}."
                 yield Finding(place, message, "Name a timestamp.")
             elif record[field].optional and entity.in_postgres and field not in _set_in(entity, states[0]):

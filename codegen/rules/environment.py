@@ -101,7 +101,9 @@ def _out_of_bounds(row: Variable, value: float) -> tuple[str, str] | None:
     if row.clamp:
         bounds.append(("clamp.min", row.clamp.min, "clamp.max", row.clamp.max))
     if row.type == "port":
-        bounds.append(("the lowest port", 1, "the highest port", _HIGHEST_PORT))
+        bounds.append(
+            ("the lowest port", 1 if row.min is None else row.min, "the highest port", _HIGHEST_PORT)
+        )
     for low_name, low, high_name, high in bounds:
         if low is not None and high is not None and low > high:
             continue
@@ -153,7 +155,7 @@ def key_misfit(spec: Spec) -> Iterator[Finding]:
 
 
 _KEY_TYPES: dict[str, tuple[str, ...]] = {
-    "min": ("int", "number"),
+    "min": ("int", "number", "port"),
     "max": ("int", "number"),
     "clamp": ("int",),
     "choices": ("choice",),
@@ -267,8 +269,13 @@ def may_be_unset(spec: Spec) -> Iterator[Finding]:
 def _relied_on(spec: Spec) -> dict[str, str]:
     """The variables without which something could not work, and what that is."""
     uses: dict[str, str] = {}
-    for _, _, node_name, node in spec.nodes():
-        uses |= {name: f"'{node_name}' finds '{target}' by it" for name, target in node.upstreams.items()}
+    for _, deployment, node_name, node in spec.nodes():
+        uses |= {
+            name: f"'{node_name}' finds '{target}' by it"
+            for name, target in node.upstreams.items()
+            # What is announced is found on the network where nothing says where it is.
+            if not (target in deployment.nodes and deployment.nodes[target].announced)
+        }
         uses |= {each.port: f"'{node_name}' listens on it" for each in node.listeners.values()}
     for deployment in spec.deployments.root.values():
         if routing := deployment.routing:

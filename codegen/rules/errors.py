@@ -31,6 +31,7 @@ ROLE_ARGUMENTS: dict[Role, tuple[str, ...]] = {
     "route_not_found": ("path",),
     "method_not_allowed": ("path", "method", "allowed"),
     "lease_lost": ("holder", "key"),
+    "lease_stale": ("key",),
     "store_unavailable": (),
     "store_full": ("entity", "limit"),
     "still_held": ("entity", "key", "held"),
@@ -70,6 +71,8 @@ def needed_for(spec: Spec, role: Role) -> str | None:
         return " where a server keeps entities" if kept else None
     if role == "store_full":
         return " where Redis keeps entities" if any(entity.in_redis for entity in kept) else None
+    if role == "lease_stale":
+        return None
     if role == "still_held":
         held = any(entity.delete and entity.delete.unless_holding for entity in kept)
         return " where something is not deleted while it holds leases" if held else None

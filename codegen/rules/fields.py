@@ -23,6 +23,7 @@ _FITS: dict[str, tuple[str, ...]] = {
     "min": _NUMBERS,
     "max": _NUMBERS,
     "pattern": _TEXT,
+    "uuid": _TEXT,
     "uuid4": _TEXT,
     "defined": ("enum",),
     "specified": ("enum",),
@@ -30,6 +31,7 @@ _FITS: dict[str, tuple[str, ...]] = {
     "storable": ("string", "json"),
     "json_object": ("json",),
     "required": ("message", "timestamp"),
+    "required_when": ("string", "bytes", "json", "bool", "enum", "message", "timestamp", *_NUMBERS),
     "must_be": ("bool",),
     "max_items": ("list", "map"),
     "items": ("list",),
@@ -37,6 +39,7 @@ _FITS: dict[str, tuple[str, ...]] = {
     "default": ("enum", "string", *_INTEGERS),
     "clamp": _INTEGERS,
     "cut": _TEXT,
+    "upper": _TEXT,
     "page_size": ("uint32", "uint64"),
     "page_token": _TEXT,
 }

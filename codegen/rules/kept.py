@@ -50,12 +50,12 @@ def actor_without_store(spec: Spec) -> Iterator[Finding]:
 
 
 def _has_store(spec: Spec, entity: Entity, actor: str) -> bool:
-    """Whether an actor holds an entity, or calls a component that does, which acts for it in Redis."""
+    """Whether an actor holds an entity, or calls a component that does, which acts for it in its store."""
     called = {
         spec.methods[ref].component for who, ref in spec.permissions if who == actor and ref in spec.methods
     }
     return actor in holders(entity) or (
-        entity.in_redis is not None and not called.isdisjoint(holders(entity))
+        bool(entity.in_redis or entity.in_sqlite) and not called.isdisjoint(holders(entity))
     )
 
 
@@ -94,8 +94,10 @@ def bad_server(spec: Spec) -> Iterator[Finding]:
 
 def _servers(name: str, entity: Entity) -> Iterator[tuple[Path, str, str, str, tuple[str, ...]]]:
     """The variables that say where an entity is kept: path, purpose, name, type, and who must read it."""
-    if entity.kept_in:
-        yield ("kept_in", "url"), f"The server of a {name} is at", entity.kept_in.url, "url", holders(entity)
+    if server := entity.in_postgres or entity.in_redis:
+        yield ("kept_in", "url"), f"The server of a {name} is at", server.url, "url", holders(entity)
+    if file := entity.in_sqlite:
+        yield ("kept_in", "path"), f"The file of a {name} is at", file.path, "data_path", holders(entity)
     if (kept := entity.in_redis) and kept.prefix:
         yield (
             ("kept_in", "prefix"),

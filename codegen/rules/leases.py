@@ -69,9 +69,13 @@ def _wanted(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], b
         yield from _read_in_redis(entity)
     if lease := entity.lease:
         yield ("lease", "owner"), "The owner", lease.owner, ("string",), True
-        yield ("lease", "expires"), "The end of the lease", lease.expires, ("timestamp",), True
+        if lease.expires:
+            yield ("lease", "expires"), "The end of the lease", lease.expires, ("timestamp",), True
         yield ("lease", "fence"), "The fence", lease.fence, COUNTERS, False
-        yield ("lease", "oldest_by"), "The age", lease.oldest_by, ("timestamp",), False
+        times = ("timestamp", "uint64") if entity.in_sqlite else ("timestamp",)
+        if lease.renewed:
+            yield ("lease", "renewed"), "The time of the last sign", lease.renewed, times, False
+        yield ("lease", "oldest_by"), "The age", lease.oldest_by, times, False
     for edge, row in entity.transitions.items():
         path = ("transitions", edge)
         if row.counts:
@@ -125,9 +129,14 @@ def written_twice(spec: Spec) -> Iterator[Finding]:
         owned: dict[str, str] = {entity.key: "its key", entity.status: "its state"}
         for path, what, field, _, _ in _wanted(entity):
             # The count that a wait and an end look at is what a transition counts; others are read only.
-            if path[-1] in ("count", "oldest_by", "trace", "seconds", "limit") or field not in record:
+            if (
+                path[-1] in ("count", "oldest_by", "renewed", "trace", "seconds", "limit")
+                or field not in record
+            ):
                 continue
             purpose = f"{what[:1].lower()}{what[1:]}"
+            if {owned.get(field), purpose} == {"the fence", _COUNTER}:
+                continue  # A fence that rises once more when the lease is lost fences all the better.
             if (other := owned.setdefault(field, purpose)) != purpose:
                 place = spec.place("lifecycle", "entities", name, *path)
                 message = f"'{field}' of a {name} is {purpose}, and it is {other} already."

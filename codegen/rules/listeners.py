@@ -50,7 +50,7 @@ def idle_server(spec: Spec) -> Iterator[Finding]:
 def _servers(spec: Spec) -> Iterator[tuple[str, str]]:
     """Each store that something is kept in, and the variable that says where it is."""
     for entity in spec.lifecycle.entities.values():
-        if entity.kept_in:
-            yield entity.kept_in.store, entity.kept_in.url
+        if server := entity.in_postgres or entity.in_redis:
+            yield server.store, server.url
         if entity.in_redis and entity.in_redis.outbox:
             yield "postgres", entity.in_redis.outbox.url

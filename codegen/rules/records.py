@@ -143,7 +143,7 @@ def bad_order(spec: Spec) -> Iterator[Finding]:
 )
 def bad_take(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in records_of(spec):
-        kinds = _TEXTS if entity.in_redis is None else (*_TEXTS, *_AS_TEXT)
+        kinds = (*_TEXTS, *_AS_TEXT) if entity.in_redis or entity.in_sqlite else _TEXTS
         for where, edge, row in changes(entity):
             ref = (row.via if isinstance(row, Transition) else None) or entity.driven_by or ""
             request = request_of(spec, ref)

@@ -23,6 +23,8 @@ def edge_twice(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         first: dict[tuple[str, str], str] = {}
         for edge_name, edge in entity.transitions.items():
+            if edge_name in entity.given_up:
+                continue  # Nobody drives it by its states.
             if (other := first.setdefault((edge.from_, edge.to), edge_name)) != edge_name:
                 place = spec.place("lifecycle", "entities", name, "transitions", edge_name, key=True)
                 message = f"'{edge_name}' leads from {edge.from_} to {edge.to}, and so does '{other}'."

@@ -13,17 +13,34 @@ from codegen.spec import Spec
 Stores = tuple[str, ...]
 
 _SERVERS: Stores = ("postgres", "redis")
+_KEPT: Stores = ("postgres", "redis", "sqlite")
 _REDIS: Stores = ("redis",)
-_OF_ENTITIES = {"shared_with": _SERVERS, "lease": _SERVERS, "shifts": _REDIS, "overrides": ("postgres",)}
-_OF_CREATIONS = {"copies": _REDIS, "fills": _REDIS, "refuses": _REDIS}
-_OF_DELETIONS = {"due": _REDIS, "unless_holding": _REDIS}
-_OF_LEASES = dict.fromkeys(("index", "first", "paused", "holder", "keeps_owner"), _REDIS)
-_OF_CLOCKS = dict.fromkeys(("holder_in", "batch", "gives"), _REDIS)
-_OF_EDGES = {
-    **dict.fromkeys(("counts", "waits", "gives_up", "due"), _SERVERS),
-    **dict.fromkeys(("copies", "clears", "grows", "also_due", "reason"), _REDIS),
+_SQLITE: Stores = ("sqlite",)
+_NEWER: Stores = ("redis", "sqlite")
+_OF_ENTITIES = {
+    "shared_with": _SERVERS,
+    "lease": _KEPT,
+    "shifts": _REDIS,
+    "overrides": ("postgres", "sqlite"),
 }
-_CALLED = {"postgres": "PostgreSQL", "redis": "Redis"}
+_OF_CREATIONS = {"copies": _NEWER, "fills": _REDIS, "refuses": _REDIS}
+_OF_DELETIONS = {"due": _REDIS, "unless_holding": _REDIS}
+_OF_LEASES = {
+    **dict.fromkeys(("index", "first", "paused", "holder"), _REDIS),
+    "keeps_owner": _NEWER,
+    "renewed": _SQLITE,
+}
+_OF_CLOCKS = {
+    **dict.fromkeys(("holder_in", "batch"), _REDIS),
+    "gives": _NEWER,
+    **dict.fromkeys(("grace", "on_access"), _SQLITE),
+}
+_OF_EDGES = {
+    **dict.fromkeys(("counts", "waits", "gives_up", "due"), _KEPT),
+    **dict.fromkeys(("copies", "clears", "grows"), _NEWER),
+    **dict.fromkeys(("also_due", "reason"), _REDIS),
+}
+_CALLED = {"postgres": "PostgreSQL", "redis": "Redis", "sqlite": "SQLite"}
 
 
 @rule(

@@ -135,6 +135,9 @@ def _targets(spec: Spec, deployment: Deployment, node: Node, *, needed: bool = F
     targets: dict[str, str] = {}
     for caller, ref in calls:
         server = spec.methods[ref].component if ref in spec.methods else ""
+        route = spec.methods[ref].method.route if ref in spec.methods else None
+        if route and (route.body or route.answer):
+            continue  # Content goes over HTTP, to a URL.
         if caller in node.hosts and server and server not in node.hosts:
             for name, other in deployment.nodes.items():
                 if server in other.hosts:

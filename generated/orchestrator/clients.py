@@ -1,6 +1,6 @@
 """Typed clients of the services of orchestrator. A client and a handler have the same protocol.
 
-Generated from spec/orchestrator (sha256:ccd1c09b8a5c5eb3). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:afff08b015cf7050). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from generated.orchestrator.messages import (
     SubmitJobsRequest,
     SubmitJobsResponse,
 )
-from runtime.call import Call, Channel
+from runtime.call import Answering, Call, Channel
 
 
 class JobsServiceClient:
@@ -39,25 +39,25 @@ class JobsServiceClient:
         self._list_jobs = channel.bind(methods.JOBS_SERVICE_LIST_JOBS, ListJobsRequest, ListJobsResponse)
         self._retry_job = channel.bind(methods.JOBS_SERVICE_RETRY_JOB, RetryJobRequest, SubmitJobResponse)
 
-    async def submit_job(self, request: SubmitJobRequest, call: Call) -> SubmitJobResponse:
+    def submit_job(self, request: SubmitJobRequest, call: Call) -> Answering[SubmitJobResponse]:
         """Accepts a job, or finds the one that the key already has."""
-        return await self._submit_job(request, call)
+        return self._submit_job(request, call)
 
-    async def submit_jobs(self, request: SubmitJobsRequest, call: Call) -> SubmitJobsResponse:
+    def submit_jobs(self, request: SubmitJobsRequest, call: Call) -> Answering[SubmitJobsResponse]:
         """Accepts many jobs at once, all of them or none."""
-        return await self._submit_jobs(request, call)
+        return self._submit_jobs(request, call)
 
-    async def get_job(self, request: GetJobRequest, call: Call) -> Job:
+    def get_job(self, request: GetJobRequest, call: Call) -> Answering[Job]:
         """Shows one job."""
-        return await self._get_job(request, call)
+        return self._get_job(request, call)
 
-    async def list_jobs(self, request: ListJobsRequest, call: Call) -> ListJobsResponse:
+    def list_jobs(self, request: ListJobsRequest, call: Call) -> Answering[ListJobsResponse]:
         """Shows jobs, newest first."""
-        return await self._list_jobs(request, call)
+        return self._list_jobs(request, call)
 
-    async def retry_job(self, request: RetryJobRequest, call: Call) -> SubmitJobResponse:
+    def retry_job(self, request: RetryJobRequest, call: Call) -> Answering[SubmitJobResponse]:
         """Submits a failed job once more, as a new job under a new key."""
-        return await self._retry_job(request, call)
+        return self._retry_job(request, call)
 
 
 class OperatorServiceClient:
@@ -71,13 +71,13 @@ class OperatorServiceClient:
             methods.OPERATOR_SERVICE_PURGE_JOBS, PurgeJobsRequest, PurgeJobsResponse
         )
 
-    async def get_job_history(self, request: GetJobHistoryRequest, call: Call) -> GetJobHistoryResponse:
+    def get_job_history(self, request: GetJobHistoryRequest, call: Call) -> Answering[GetJobHistoryResponse]:
         """Shows a job with its counters, its last error and every state change."""
-        return await self._get_job_history(request, call)
+        return self._get_job_history(request, call)
 
-    async def purge_jobs(self, request: PurgeJobsRequest, call: Call) -> PurgeJobsResponse:
+    def purge_jobs(self, request: PurgeJobsRequest, call: Call) -> Answering[PurgeJobsResponse]:
         """Deletes jobs that ended long ago. It frees their keys."""
-        return await self._purge_jobs(request, call)
+        return self._purge_jobs(request, call)
 
 
 CLIENTS: Final[Mapping[str, type[Any]]] = {

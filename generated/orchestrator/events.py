@@ -1,6 +1,6 @@
 """The log events that handlers of orchestrator tell of.
 
-Generated from spec/orchestrator (sha256:ccd1c09b8a5c5eb3). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:afff08b015cf7050). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Everything the engine has to know of orchestrator.
 
-Generated from spec/orchestrator (sha256:ccd1c09b8a5c5eb3). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:afff08b015cf7050). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tables import System
 
 SYSTEM: Final = System(
     name="orchestrator",
-    digest="ccd1c09b8a5c5eb38436792f9ba777c9644b32085a8702034fa50dfe4e52b8ec",
+    digest="afff08b015cf7050378aaf5a066a3000fe569d2acbc61a056031424abf391b86",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

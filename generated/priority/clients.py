@@ -1,6 +1,6 @@
 """Typed clients of the services of priority. A client and a handler have the same protocol.
 
-Generated from spec/priority (sha256:e7bc1a43195de3a4). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:1e80680fb02e85d2). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from generated.priority.messages import (
     Task,
     TaskState,
 )
-from runtime.call import Call, Channel
+from runtime.call import Answering, Call, Channel
 
 
 class TasksServiceClient:
@@ -71,29 +71,29 @@ class TasksServiceClient:
             methods.TASKS_SERVICE_GET_QUEUE_STATS, GetQueueStatsRequest, GetQueueStatsResponse
         )
 
-    async def submit_task(self, request: SubmitTaskRequest, call: Call) -> SubmitTaskResponse:
+    def submit_task(self, request: SubmitTaskRequest, call: Call) -> Answering[SubmitTaskResponse]:
         """Accepts a task, or finds the one that the key already has."""
-        return await self._submit_task(request, call)
+        return self._submit_task(request, call)
 
-    async def submit_tasks(self, request: SubmitTasksRequest, call: Call) -> SubmitTasksResponse:
+    def submit_tasks(self, request: SubmitTasksRequest, call: Call) -> Answering[SubmitTasksResponse]:
         """Accepts many tasks at once, each by itself."""
-        return await self._submit_tasks(request, call)
+        return self._submit_tasks(request, call)
 
-    async def get_task(self, request: GetTaskRequest, call: Call) -> Task:
+    def get_task(self, request: GetTaskRequest, call: Call) -> Answering[Task]:
         """Shows one task, at once or when it has ended."""
-        return await self._get_task(request, call)
+        return self._get_task(request, call)
 
-    async def list_tasks(self, request: ListTasksRequest, call: Call) -> ListTasksResponse:
+    def list_tasks(self, request: ListTasksRequest, call: Call) -> Answering[ListTasksResponse]:
         """Shows tasks, those that changed last first."""
-        return await self._list_tasks(request, call)
+        return self._list_tasks(request, call)
 
-    async def cancel_task(self, request: CancelTaskRequest, call: Call) -> TaskState:
+    def cancel_task(self, request: CancelTaskRequest, call: Call) -> Answering[TaskState]:
         """Cancels a task that has not ended."""
-        return await self._cancel_task(request, call)
+        return self._cancel_task(request, call)
 
-    async def get_queue_stats(self, request: GetQueueStatsRequest, call: Call) -> GetQueueStatsResponse:
+    def get_queue_stats(self, request: GetQueueStatsRequest, call: Call) -> Answering[GetQueueStatsResponse]:
         """Shows what waits, who works and what was done."""
-        return await self._get_queue_stats(request, call)
+        return self._get_queue_stats(request, call)
 
 
 class WorkersServiceClient:
@@ -123,39 +123,41 @@ class WorkersServiceClient:
             methods.WORKERS_SERVICE_DEREGISTER_WORKER, DeregisterWorkerRequest, DeregisterWorkerResponse
         )
 
-    async def register_worker(self, request: RegisterWorkerRequest, call: Call) -> RegisterWorkerResponse:
+    def register_worker(
+        self, request: RegisterWorkerRequest, call: Call
+    ) -> Answering[RegisterWorkerResponse]:
         """Introduces a worker. Each time it is a new one."""
-        return await self._register_worker(request, call)
+        return self._register_worker(request, call)
 
-    async def poll_tasks(self, request: PollTasksRequest, call: Call) -> PollTasksResponse:
+    def poll_tasks(self, request: PollTasksRequest, call: Call) -> Answering[PollTasksResponse]:
         """Hands out tasks that the worker is able to run."""
-        return await self._poll_tasks(request, call)
+        return self._poll_tasks(request, call)
 
-    async def report_result(self, request: ReportResultRequest, call: Call) -> TaskState:
+    def report_result(self, request: ReportResultRequest, call: Call) -> Answering[TaskState]:
         """Ends a run. The same report once more has the same answer."""
-        return await self._report_result(request, call)
+        return self._report_result(request, call)
 
-    async def heartbeat(self, request: HeartbeatRequest, call: Call) -> HeartbeatResponse:
+    def heartbeat(self, request: HeartbeatRequest, call: Call) -> Answering[HeartbeatResponse]:
         """Tells that a worker lives and whether it wants more; it learns what it should stop."""
-        return await self._heartbeat(request, call)
+        return self._heartbeat(request, call)
 
-    async def extend_task(self, request: ExtendTaskRequest, call: Call) -> ExtendTaskResponse:
+    def extend_task(self, request: ExtendTaskRequest, call: Call) -> Answering[ExtendTaskResponse]:
         """Gives a run more time."""
-        return await self._extend_task(request, call)
+        return self._extend_task(request, call)
 
-    async def report_progress(self, request: ReportProgressRequest, call: Call) -> TaskState:
+    def report_progress(self, request: ReportProgressRequest, call: Call) -> Answering[TaskState]:
         """Keeps how far a run is for those who ask."""
-        return await self._report_progress(request, call)
+        return self._report_progress(request, call)
 
-    async def exchange_tasks(self, request: ExchangeTasksRequest, call: Call) -> ExchangeTasksResponse:
+    def exchange_tasks(self, request: ExchangeTasksRequest, call: Call) -> Answering[ExchangeTasksResponse]:
         """Ends many runs and hands out new tasks in one request."""
-        return await self._exchange_tasks(request, call)
+        return self._exchange_tasks(request, call)
 
-    async def deregister_worker(
+    def deregister_worker(
         self, request: DeregisterWorkerRequest, call: Call
-    ) -> DeregisterWorkerResponse:
+    ) -> Answering[DeregisterWorkerResponse]:
         """Lets a worker leave that holds no task."""
-        return await self._deregister_worker(request, call)
+        return self._deregister_worker(request, call)
 
 
 class AdminServiceClient:
@@ -186,47 +188,49 @@ class AdminServiceClient:
             methods.ADMIN_SERVICE_GET_TASK_HISTORY, GetTaskHistoryRequest, GetTaskHistoryResponse
         )
 
-    async def list_dead_letters(self, request: ListDeadLettersRequest, call: Call) -> ListTasksResponse:
+    def list_dead_letters(self, request: ListDeadLettersRequest, call: Call) -> Answering[ListTasksResponse]:
         """Shows dead letters, the latest first."""
-        return await self._list_dead_letters(request, call)
+        return self._list_dead_letters(request, call)
 
-    async def replay_dead_letter(self, request: ReplayDeadLetterRequest, call: Call) -> TaskState:
+    def replay_dead_letter(self, request: ReplayDeadLetterRequest, call: Call) -> Answering[TaskState]:
         """Queues a dead letter again with all its tries."""
-        return await self._replay_dead_letter(request, call)
+        return self._replay_dead_letter(request, call)
 
-    async def replay_dead_letters(
+    def replay_dead_letters(
         self, request: ReplayDeadLettersRequest, call: Call
-    ) -> ReplayDeadLettersResponse:
+    ) -> Answering[ReplayDeadLettersResponse]:
         """Queues many dead letters again."""
-        return await self._replay_dead_letters(request, call)
+        return self._replay_dead_letters(request, call)
 
-    async def purge_dead_letter(
+    def purge_dead_letter(
         self, request: PurgeDeadLetterRequest, call: Call
-    ) -> PurgeDeadLettersResponse:
+    ) -> Answering[PurgeDeadLettersResponse]:
         """Deletes one dead letter."""
-        return await self._purge_dead_letter(request, call)
+        return self._purge_dead_letter(request, call)
 
-    async def purge_dead_letters(
+    def purge_dead_letters(
         self, request: PurgeDeadLettersRequest, call: Call
-    ) -> PurgeDeadLettersResponse:
+    ) -> Answering[PurgeDeadLettersResponse]:
         """Deletes dead letters that have been there for long."""
-        return await self._purge_dead_letters(request, call)
+        return self._purge_dead_letters(request, call)
 
-    async def pause_queue(self, request: PauseQueueRequest, call: Call) -> QueueState:
+    def pause_queue(self, request: PauseQueueRequest, call: Call) -> Answering[QueueState]:
         """Stops handing out the tasks of a queue. They are still accepted."""
-        return await self._pause_queue(request, call)
+        return self._pause_queue(request, call)
 
-    async def resume_queue(self, request: ResumeQueueRequest, call: Call) -> QueueState:
+    def resume_queue(self, request: ResumeQueueRequest, call: Call) -> Answering[QueueState]:
         """Hands them out again."""
-        return await self._resume_queue(request, call)
+        return self._resume_queue(request, call)
 
-    async def list_workers(self, request: ListWorkersRequest, call: Call) -> ListWorkersResponse:
+    def list_workers(self, request: ListWorkersRequest, call: Call) -> Answering[ListWorkersResponse]:
         """Shows the workers with what each holds."""
-        return await self._list_workers(request, call)
+        return self._list_workers(request, call)
 
-    async def get_task_history(self, request: GetTaskHistoryRequest, call: Call) -> GetTaskHistoryResponse:
+    def get_task_history(
+        self, request: GetTaskHistoryRequest, call: Call
+    ) -> Answering[GetTaskHistoryResponse]:
         """Shows every change of a task that has been written down."""
-        return await self._get_task_history(request, call)
+        return self._get_task_history(request, call)
 
 
 CLIENTS: Final[Mapping[str, type[Any]]] = {

@@ -1,6 +1,6 @@
 """The method tables of priority, from which the engine serves and calls.
 
-Generated from spec/priority (sha256:e7bc1a43195de3a4). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:1e80680fb02e85d2). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ TASKS_SERVICE_SUBMIT_TASK: Final = Method(
     check=check_submit_task_request,
     settle=settle_submit_task_request,
     max_request_bytes=MESSAGE_BYTES,
-    route=Route("POST", "/api/v1/tasks", 201, (Instead(200, "repeated", is_set=True),)),
+    route=Route("POST", "/api/v1/tasks", 201, instead=(Instead(200, "repeated", is_set=True),)),
 )
 TASKS_SERVICE_SUBMIT_TASKS: Final = Method(
     service="priority.v1.TasksService",

@@ -1,6 +1,6 @@
 """How calls of priority are made: deadlines, retries, idempotency, call modes and connection settings.
 
-Generated from spec/priority (sha256:e7bc1a43195de3a4). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:1e80680fb02e85d2). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -128,6 +128,9 @@ CAPABILITY: Final = 100
 
 CAPABILITIES: Final = 32
 """Most capabilities of a task or of a worker."""
+
+SLOTS: Final = 1000
+"""Most tasks that a worker runs at a time."""
 
 IDEMPOTENCY_KEY: Final = 255
 """Longest idempotency key."""

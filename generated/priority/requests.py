@@ -1,6 +1,6 @@
 """What requests are refused, and how the others are put in order before a handler sees them.
 
-Generated from spec/priority (sha256:e7bc1a43195de3a4). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:1e80680fb02e85d2). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -197,8 +197,8 @@ def check_register_worker_request(message: RegisterWorkerRequest, at: str = "") 
             found.append(Violation(f"{at}capabilities[{index}]", "must not contain the character NUL"))
     if message.HasField("capacity") and message.capacity < 1:
         found.append(Violation(f"{at}capacity", "must be at least 1"))
-    if message.HasField("capacity") and message.capacity > 10000:
-        found.append(Violation(f"{at}capacity", "must be at most 10000"))
+    if message.HasField("capacity") and message.capacity > 1000:
+        found.append(Violation(f"{at}capacity", "must be at most 1000"))
     if message.HasField("version") and len(message.version) > 100:
         found.append(Violation(f"{at}version", "must have at most 100 characters"))
     if message.HasField("version") and "\0" in message.version:
@@ -257,8 +257,8 @@ def check_heartbeat_request(message: HeartbeatRequest, at: str = "") -> list[Vio
         found.append(Violation(f"{at}worker_id", "must be the lowercase text of a version 4 UUID"))
     if message.status not in (WORKER_STATUS_UNSPECIFIED, ACTIVE, DRAINING):
         found.append(Violation(f"{at}status", "must be one of WORKER_STATUS_UNSPECIFIED, ACTIVE, DRAINING"))
-    if len(message.running) > 10000:
-        found.append(Violation(f"{at}running", "must have at most 10000 elements"))
+    if len(message.running) > 1000:
+        found.append(Violation(f"{at}running", "must have at most 1000 elements"))
     for index, item in enumerate(message.running):
         if not is_uuid4(item):
             found.append(Violation(f"{at}running[{index}]", "must be the lowercase text of a version 4 UUID"))

@@ -1,6 +1,6 @@
 """The environment of priority: its variables, and the settings that each component takes from them.
 
-Generated from spec/priority (sha256:e7bc1a43195de3a4). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:1e80680fb02e85d2). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         meaning="How many tasks a worker runs at a time if it does not say.",
         default="5",
         minimum=1,
-        maximum=10000,
+        maximum=1000,
     ),
     "HEARTBEAT_INTERVAL_SECONDS": Variable(
         name="HEARTBEAT_INTERVAL_SECONDS",
@@ -290,7 +290,7 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         meaning="Tasks a worker runs at a time.",
         default="5",
         minimum=1,
-        maximum=10000,
+        maximum=1000,
     ),
     "WORKER_CAPABILITIES": Variable(
         name="WORKER_CAPABILITIES",

@@ -1,6 +1,6 @@
 """Everything the engine has to know of priority.
 
-Generated from spec/priority (sha256:e7bc1a43195de3a4). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:1e80680fb02e85d2). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.tables import JsonStyle, System
 
 SYSTEM: Final = System(
     name="priority",
-    digest="e7bc1a43195de3a420bf869e82f6f2e4acb1478465d765beb346d046bb019227",
+    digest="1e80680fb02e85d2f7391c9e6e7b4faa0258c367e039dae408ba4daeb8ce7577",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

@@ -49,7 +49,7 @@ from generated.taskqueue.messages import (
     WorkerHeartbeatRequest,
     WorkerHeartbeatResponse,
 )
-from runtime.call import Call, Channel
+from runtime.call import Answering, Call, Channel
 
 
 class TaskQueuePublicServiceClient:
@@ -72,25 +72,25 @@ class TaskQueuePublicServiceClient:
             methods.TASK_QUEUE_PUBLIC_SERVICE_LIST_JOBS, ListJobsRequest, ListJobsResponse
         )
 
-    async def submit_job(self, request: SubmitJobRequest, call: Call) -> SubmitJobResponse:
+    def submit_job(self, request: SubmitJobRequest, call: Call) -> Answering[SubmitJobResponse]:
         """Accepts a job."""
-        return await self._submit_job(request, call)
+        return self._submit_job(request, call)
 
-    async def get_job_status(self, request: GetJobStatusRequest, call: Call) -> GetJobStatusResponse:
+    def get_job_status(self, request: GetJobStatusRequest, call: Call) -> Answering[GetJobStatusResponse]:
         """Tells where a job is."""
-        return await self._get_job_status(request, call)
+        return self._get_job_status(request, call)
 
-    async def get_job_result(self, request: GetJobResultRequest, call: Call) -> GetJobResultResponse:
+    def get_job_result(self, request: GetJobResultRequest, call: Call) -> Answering[GetJobResultResponse]:
         """Hands out the output of a terminal job."""
-        return await self._get_job_result(request, call)
+        return self._get_job_result(request, call)
 
-    async def cancel_job(self, request: CancelJobRequest, call: Call) -> CancelJobResponse:
+    def cancel_job(self, request: CancelJobRequest, call: Call) -> Answering[CancelJobResponse]:
         """Cancels a waiting job; asks a running one to be canceled."""
-        return await self._cancel_job(request, call)
+        return self._cancel_job(request, call)
 
-    async def list_jobs(self, request: ListJobsRequest, call: Call) -> ListJobsResponse:
+    def list_jobs(self, request: ListJobsRequest, call: Call) -> Answering[ListJobsResponse]:
         """Lists jobs by status and age."""
-        return await self._list_jobs(request, call)
+        return self._list_jobs(request, call)
 
 
 class JobInternalServiceClient:
@@ -122,35 +122,37 @@ class JobInternalServiceClient:
             SetCancelRequestedResponse,
         )
 
-    async def create_job(self, request: CreateJobRequest, call: Call) -> CreateJobResponse:
+    def create_job(self, request: CreateJobRequest, call: Call) -> Answering[CreateJobResponse]:
         """Makes a record in its initial state, or finds the one made under the same key."""
-        return await self._create_job(request, call)
+        return self._create_job(request, call)
 
-    async def delete_job_if_status(
+    def delete_job_if_status(
         self, request: DeleteJobIfStatusRequest, call: Call
-    ) -> DeleteJobIfStatusResponse:
+    ) -> Answering[DeleteJobIfStatusResponse]:
         """Takes a record back if it is still in the expected state."""
-        return await self._delete_job_if_status(request, call)
+        return self._delete_job_if_status(request, call)
 
-    async def get_job_record(self, request: GetJobRecordRequest, call: Call) -> GetJobRecordResponse:
+    def get_job_record(self, request: GetJobRecordRequest, call: Call) -> Answering[GetJobRecordResponse]:
         """Reads one record."""
-        return await self._get_job_record(request, call)
+        return self._get_job_record(request, call)
 
-    async def list_job_records(self, request: ListJobRecordsRequest, call: Call) -> ListJobRecordsResponse:
+    def list_job_records(
+        self, request: ListJobRecordsRequest, call: Call
+    ) -> Answering[ListJobRecordsResponse]:
         """Reads one page of records."""
-        return await self._list_job_records(request, call)
+        return self._list_job_records(request, call)
 
-    async def transition_job_status(
+    def transition_job_status(
         self, request: TransitionJobStatusRequest, call: Call
-    ) -> TransitionJobStatusResponse:
+    ) -> Answering[TransitionJobStatusResponse]:
         """Moves a job if it is still in the expected state."""
-        return await self._transition_job_status(request, call)
+        return self._transition_job_status(request, call)
 
-    async def set_cancel_requested(
+    def set_cancel_requested(
         self, request: SetCancelRequestedRequest, call: Call
-    ) -> SetCancelRequestedResponse:
+    ) -> Answering[SetCancelRequestedResponse]:
         """Raises the cancel flag of a job that is not terminal."""
-        return await self._set_cancel_requested(request, call)
+        return self._set_cancel_requested(request, call)
 
 
 class QueueInternalServiceClient:
@@ -169,19 +171,19 @@ class QueueInternalServiceClient:
             RemoveJobIfPresentResponse,
         )
 
-    async def enqueue_job(self, request: EnqueueJobRequest, call: Call) -> EnqueueJobResponse:
+    def enqueue_job(self, request: EnqueueJobRequest, call: Call) -> Answering[EnqueueJobResponse]:
         """Puts a job at the tail unless it waits already."""
-        return await self._enqueue_job(request, call)
+        return self._enqueue_job(request, call)
 
-    async def dequeue_job(self, request: DequeueJobRequest, call: Call) -> DequeueJobResponse:
+    def dequeue_job(self, request: DequeueJobRequest, call: Call) -> Answering[DequeueJobResponse]:
         """Takes the job at the head out for good."""
-        return await self._dequeue_job(request, call)
+        return self._dequeue_job(request, call)
 
-    async def remove_job_if_present(
+    def remove_job_if_present(
         self, request: RemoveJobIfPresentRequest, call: Call
-    ) -> RemoveJobIfPresentResponse:
+    ) -> Answering[RemoveJobIfPresentResponse]:
         """Takes one job out wherever it stands."""
-        return await self._remove_job_if_present(request, call)
+        return self._remove_job_if_present(request, call)
 
 
 class CoordinatorInternalServiceClient:
@@ -202,19 +204,21 @@ class CoordinatorInternalServiceClient:
             ReportWorkOutcomeResponse,
         )
 
-    async def worker_heartbeat(self, request: WorkerHeartbeatRequest, call: Call) -> WorkerHeartbeatResponse:
+    def worker_heartbeat(
+        self, request: WorkerHeartbeatRequest, call: Call
+    ) -> Answering[WorkerHeartbeatResponse]:
         """Tells that a worker is alive."""
-        return await self._worker_heartbeat(request, call)
+        return self._worker_heartbeat(request, call)
 
-    async def fetch_work(self, request: FetchWorkRequest, call: Call) -> FetchWorkResponse:
+    def fetch_work(self, request: FetchWorkRequest, call: Call) -> Answering[FetchWorkResponse]:
         """Assigns one job to a live worker."""
-        return await self._fetch_work(request, call)
+        return self._fetch_work(request, call)
 
-    async def report_work_outcome(
+    def report_work_outcome(
         self, request: ReportWorkOutcomeRequest, call: Call
-    ) -> ReportWorkOutcomeResponse:
+    ) -> Answering[ReportWorkOutcomeResponse]:
         """Ends a job with what its worker found."""
-        return await self._report_work_outcome(request, call)
+        return self._report_work_outcome(request, call)
 
 
 class ResultInternalServiceClient:
@@ -228,13 +232,13 @@ class ResultInternalServiceClient:
             methods.RESULT_INTERNAL_SERVICE_GET_RESULT, GetResultRequest, GetResultResponse
         )
 
-    async def store_result(self, request: StoreResultRequest, call: Call) -> StoreResultResponse:
+    def store_result(self, request: StoreResultRequest, call: Call) -> Answering[StoreResultResponse]:
         """Keeps the first envelope of a job."""
-        return await self._store_result(request, call)
+        return self._store_result(request, call)
 
-    async def get_result(self, request: GetResultRequest, call: Call) -> GetResultResponse:
+    def get_result(self, request: GetResultRequest, call: Call) -> Answering[GetResultResponse]:
         """Reads one envelope."""
-        return await self._get_result(request, call)
+        return self._get_result(request, call)
 
 
 CLIENTS: Final[Mapping[str, type[Any]]] = {

@@ -52,11 +52,15 @@ class Api:
         self._world = world
 
     async def submit_job(self, request: SubmitJobRequest, call: Call) -> SubmitJobResponse:
-        wanted = self._intent(request.job_type, request.payload, request.idempotency_key)
+        (job_id,) = self._world.new_keys(1)
+        wanted = _intent(job_id, request.job_type, request.payload, request.idempotency_key)
         return _accepted(await self._accept(wanted, call))
 
     async def submit_jobs(self, request: SubmitJobsRequest, call: Call) -> SubmitJobsResponse:
-        wanted = [self._intent(each.job_type, each.payload, each.idempotency_key) for each in request.jobs]
+        wanted = [
+            _intent(job_id, each.job_type, each.payload, each.idempotency_key)
+            for job_id, each in zip(self._world.new_keys(len(request.jobs)), request.jobs, strict=True)
+        ]
         return SubmitJobsResponse(jobs=map(_accepted, await self._accept_all(wanted, call)))
 
     async def get_job(self, request: GetJobRequest, _call: Call) -> Job:
@@ -79,7 +83,8 @@ class Api:
         failed = await self._existing(request.job_id)
         if failed.state != DEAD:
             raise errors.JobNotFailed(job_id=request.job_id)
-        again = self._intent(failed.job_type, failed.payload, request.idempotency_key)
+        (job_id,) = self._world.new_keys(1)
+        again = _intent(job_id, failed.job_type, failed.payload, request.idempotency_key)
         return _accepted(await self._accept(again, call))
 
     async def get_job_history(self, request: GetJobHistoryRequest, _call: Call) -> GetJobHistoryResponse:
@@ -103,9 +108,6 @@ class Api:
 
     async def purge_jobs(self, request: PurgeJobsRequest, call: Call) -> PurgeJobsResponse:
         return PurgeJobsResponse(purged=await self._jobs.purge(request.older_than_days * _DAY_S, call))
-
-    def _intent(self, job_type: str, payload: str, key: str) -> JobRecord:
-        return JobRecord(job_id=self._world.new_id(), job_type=job_type, payload=payload, idempotency_key=key)
 
     async def _accept(self, wanted: JobRecord, call: Call) -> JobRecord:
         """Stores an intent, then queues it: two steps, and the first alone makes the promise.
@@ -156,6 +158,10 @@ class Api:
         if record is None:
             raise errors.JobNotFound(job_id=job_id)
         return record
+
+
+def _intent(job_id: str, job_type: str, payload: str, key: str) -> JobRecord:
+    return JobRecord(job_id=job_id, job_type=job_type, payload=payload, idempotency_key=key)
 
 
 def _accepted(record: JobRecord) -> SubmitJobResponse:

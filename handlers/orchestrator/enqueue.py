@@ -1,15 +1,18 @@
 """For producers that share the database: jobs that are submitted by the transaction they belong to.
 
 They are there if the transaction commits, and never were if it does not. What the API checks is checked here.
-
+The jobs go to the database in one round trip, in which each is created and accepted.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Any, NamedTuple, Protocol
+from uuid import UUID
+
+import orjson
 
 from generated.orchestrator.lifecycle import JOB_ACCEPT
 from generated.orchestrator.messages import SubmitJobRequest
@@ -18,60 +21,78 @@ from generated.orchestrator.system import SYSTEM
 from runtime.postgres.statements import statements
 from runtime.world import RealWorld
 
-if TYPE_CHECKING:
-    import asyncpg
-
 _WORLD = RealWorld()
-_STATEMENTS = statements(SYSTEM.name, "job")
+_SUBMIT = statements(SYSTEM.name, "job")["create_accept"].text
 (_ACTOR,) = JOB_ACCEPT.actors
 
 
-@dataclass(frozen=True, slots=True)
-class Intent:
-    """What is to be done, and the key that makes it the same when it is asked for again."""
+class Connection(Protocol):
+    """A connection of asyncpg, also one that a pool has lent, or the pool where no transaction is wanted."""
+
+    async def fetchval(self, query: str, /, *args: Any) -> Any: ...
+
+
+class Intent(NamedTuple):
+    """What is to be done, and the key that makes it the same when it is asked for again.
+
+    Without a key it is never the same: its key is then the id of its job.
+    """
 
     job_type: str
     payload: Mapping[str, Any]
-    idempotency_key: str
+    idempotency_key: str | None = None
 
 
 async def enqueue(
-    connection: asyncpg.Connection[Any], job_type: str, payload: Mapping[str, Any], idempotency_key: str
+    connection: Connection, job_type: str, payload: Mapping[str, Any], idempotency_key: str | None = None
 ) -> str:
     """Submits a job within the connection's transaction, if it is in one; the id of the job."""
     (job_id,) = await enqueue_all(connection, [Intent(job_type, payload, idempotency_key)])
     return job_id
 
 
-async def enqueue_all(connection: asyncpg.Connection[Any], intents: Sequence[Intent]) -> list[str]:
+async def enqueue_all(connection: Connection, intents: Sequence[Intent]) -> list[str]:
     """Submits many jobs at once; their ids in the same order. A known key gives the job it already has."""
-    requests = [_checked(number, each) for number, each in enumerate(intents)]
-    first = {each.idempotency_key: each for each in reversed(requests)}
-    made = await connection.fetch(
-        _STATEMENTS["create"].text,
-        _ACTOR,
-        [_WORLD.new_id() for _ in first],
-        [each.job_type for each in first.values()],
-        [each.payload for each in first.values()],
-        list(first),
-    )
-    found = {row["idempotency_key"]: str(row["job_id"]) for row in made}
-    await connection.fetch(_STATEMENTS["move_accept"].text, _ACTOR, list(found.values()))
-    if known := [key for key in first if key not in found]:
-        rows = await connection.fetch(_STATEMENTS["find_unique"].text, known)
-        found |= {row["idempotency_key"]: str(row["job_id"]) for row in rows}
-    # The rest of the transaction is the producer's again, who is nobody that the lifecycle knows.
-    await connection.execute("SELECT set_config('app.actor', '', true)")
-    return [found[each.idempotency_key] for each in requests]
+    if not intents:
+        return []
+    job_ids = _WORLD.new_keys(len(intents))
+    columns = zip(*_checked(intents, job_ids), strict=True)
+    known = await connection.fetchval(_SUBMIT, _ACTOR, job_ids, *columns)
+    return job_ids if known is None else [*map(str, known)]
 
 
-def _checked(number: int, intent: Intent) -> SubmitJobRequest:
-    """The intent as the API would take it; ValueError says which field breaks which rule."""
-    request = SubmitJobRequest(
-        job_type=intent.job_type,
-        payload=json.dumps(intent.payload, allow_nan=False),
-        idempotency_key=intent.idempotency_key,
-    )
-    if problems := check_submit_job_request(request):
-        raise ValueError(f"job {number}: {'; '.join(map(str, problems))}")
-    return request
+def _checked(intents: Sequence[Intent], job_ids: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """The intents as the API would take them; ValueError says which field of which job breaks which rule."""
+    request = SubmitJobRequest()
+    for number, (job_type, payload, key) in enumerate(intents):
+        request.job_type = job_type
+        request.payload = text = _text(payload)
+        request.idempotency_key = known_by = job_ids[number] if key is None else key
+        if problems := check_submit_job_request(request):
+            raise ValueError(f"job {number}: {'; '.join(map(str, problems))}")
+        yield job_type, text, known_by
+
+
+def _text(payload: Mapping[str, Any]) -> str:
+    """The payload as JSON, by the fast writer unless it refuses: the usual one takes more."""
+    try:
+        text = orjson.dumps(payload, option=_NOTHING_MORE).decode()
+    except TypeError:
+        return _write(payload)
+    # The fast one writes null for a float that is no number, which the usual one refuses.
+    return _write(payload) if "null" in text else text
+
+
+def _plain(value: object) -> object:
+    """What the fast writer takes and the usual one does not."""
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, Enum):
+        return value.value
+    raise TypeError(f"a payload cannot hold a {type(value).__name__}")
+
+
+_NOTHING_MORE = (
+    orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
+)
+_write = json.JSONEncoder(allow_nan=False, default=_plain).encode

@@ -19,6 +19,9 @@ from runtime.text import cut
 from runtime.work import LeaseWorker, Outcome, Pace, Told
 from runtime.world import World
 
+_parsed = json.JSONDecoder().raw_decode
+"""The database has written it, so there is nothing around it to look for."""
+
 
 class Worker:
     """Knows job functions and the store, and no other component."""
@@ -61,7 +64,7 @@ class Worker:
             record.job_id,
             record.job_type,
             self._world,
-            payload=json.loads(record.payload),
+            payload=_parsed(record.payload)[0],
             attempt=held.fence,
             token=record.job_id,
         )

@@ -110,7 +110,7 @@ class TaskCalls(Reading):
         )
         queues = {
             Priority.Name(Priority.ValueType(priority)).lower(): Queue(
-                depth=size.count, oldest_age_seconds=int(size.oldest_s), paused=priority in paused
+                depth=size.entities, oldest_age_seconds=int(size.oldest_s), paused=priority in paused
             )
             for priority, size in waiting.items()
         }

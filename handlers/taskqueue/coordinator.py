@@ -99,7 +99,8 @@ class Coordinator:
             return self._nothing()
         worker.asking.add(call)
         try:
-            self._look_for_lost_jobs(worker, call)
+            if worker.assigned:
+                self._look_for_lost_jobs(worker, call)
             return await self._fetched(worker, call)
         finally:
             worker.asking.discard(call)
@@ -142,7 +143,9 @@ class Coordinator:
                 worker.assigned[job_id] = None
                 return FetchWorkResponse(assigned=True, job_id=job_id, spec=record.spec)
         finally:
-            self._dispatching -= Counter((job_id,))
+            self._dispatching[job_id] -= 1
+            if not self._dispatching[job_id]:
+                del self._dispatching[job_id]
         if record is not None:
             call.tell(CONSISTENCY_ANOMALY, "its worker did not wait for it", job_id=job_id)
             await self._finish(job_id, endings.lost("it never began"), call)

@@ -15,7 +15,6 @@ from generated.taskqueue.messages import (
     DeleteJobIfStatusResponse,
     GetJobRecordRequest,
     GetJobRecordResponse,
-    JobSpec,
     JobStatus,
     JobSummary,
     ListJobRecordsRequest,
@@ -85,12 +84,11 @@ class Job:
 
     async def get_job_record(self, request: GetJobRecordRequest, _call: Call) -> GetJobRecordResponse:
         record = await self._existing(request.job_id)
-        return GetJobRecordResponse(
-            summary=_summary(record),
-            failure_reason=record.failure_reason,
-            spec=JobSpec.FromString(record.spec),
-            cancel_reason=record.cancel_reason,
+        found = GetJobRecordResponse(
+            summary=_summary(record), failure_reason=record.failure_reason, cancel_reason=record.cancel_reason
         )
+        found.spec.MergeFromString(record.spec)
+        return found
 
     async def list_job_records(self, request: ListJobRecordsRequest, _call: Call) -> ListJobRecordsResponse:
         offset = int(request.page.page_token or 0)

@@ -63,23 +63,30 @@ class Queue:
 
     async def _bell(self, seconds: float) -> None:
         """Returns when a job comes in, or after so many seconds."""
-        bell = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        bell = loop.create_future()
         self._idle[bell] = None
+        timer = loop.call_later(seconds, _ring, bell)
         try:
-            async with asyncio.timeout(seconds):
-                await bell
-        except TimeoutError:
-            pass
+            await bell
         except asyncio.CancelledError:
             if bell.done() and not bell.cancelled():
                 self._wake_one()  # It rang for someone who is gone.
             raise
         finally:
+            timer.cancel()
             self._idle.pop(bell, None)
 
     def _wake_one(self) -> None:
         while self._idle:
             bell, _ = self._idle.popitem(last=False)
-            if not bell.done():
-                bell.set_result(None)
+            if _ring(bell):
                 return
+
+
+def _ring(bell: asyncio.Future[None]) -> bool:
+    """Whether somebody still waited for it."""
+    if bell.done():
+        return False
+    bell.set_result(None)
+    return True

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from generated.taskqueue.errors import JOB_ERROR, OUTPUT_TOO_LARGE
 from generated.taskqueue.events import (
@@ -83,8 +81,11 @@ class Worker:
             if not work.assigned:
                 await self._pause(work.retry_after_ms or DISPATCH_RETRY, stopping)
                 continue
-            with self._told_if_cut_off(work.job_id, call):
+            try:
                 await self._report(await self._execute(work), call)
+            except asyncio.CancelledError:
+                self._tell_anomaly("was cut off when its worker stopped", work.job_id, call)
+                raise
 
     async def _pause(self, milliseconds: int, stopping: asyncio.Event) -> None:
         try:
@@ -92,14 +93,6 @@ class Worker:
                 await stopping.wait()
         except TimeoutError:
             pass
-
-    @contextmanager
-    def _told_if_cut_off(self, job_id: str, call: Call) -> Iterator[None]:
-        try:
-            yield
-        except asyncio.CancelledError:
-            self._tell_anomaly("was cut off when its worker stopped", job_id, call)
-            raise
 
     async def _execute(self, work: FetchWorkResponse) -> ReportWorkOutcomeRequest:
         """Runs the job's function and makes a report of whatever comes of it."""

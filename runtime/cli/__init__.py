@@ -6,6 +6,7 @@ Nothing heavy is imported until a system is named, and gRPC not before a call is
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import Any
 
 import click
@@ -54,8 +55,20 @@ class _Methods(_Named):
         if self._made is None:
             from runtime.cli.commands import method_commands
 
-            self._made = method_commands(self._system)
+            # A system may have commands of its own, which do several things at once; they come first.
+            self._made = {**_own_commands(self._system), **method_commands(self._system)}
         return self._made
+
+
+def _own_commands(system: str) -> dict[str, click.Command]:
+    """What `handlers/<system>/cli.py` adds, if there is one."""
+    try:
+        if importlib.util.find_spec(f"handlers.{system}.cli") is None:
+            return {}
+    except ModuleNotFoundError:
+        return {}
+    commands: dict[str, click.Command] = importlib.import_module(f"handlers.{system}.cli").COMMANDS
+    return commands
 
 
 @click.command(cls=_Systems)

@@ -13,7 +13,7 @@ AT_ONCE = 500
 """The most entries that are taken in one go."""
 BLOCK_MS = 1000
 """How long a copy waits for the next entry."""
-ABANDONED_MS = 30_000
+ABANDONED_MS = 5_000
 """After how long what a copy has taken is taken from it."""
 DEAD_MS = 3_600_000
 """After how long a copy that has taken nothing and not been heard of is forgotten."""

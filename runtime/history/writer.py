@@ -32,7 +32,7 @@ from runtime.tables import Lifecycle, System
 
 PAUSE_S = (0.1, 5.0)
 """The least and the greatest pause after something failed."""
-TIDY_S = 15.0
+TIDY_S = 5.0
 """How often the stream is looked over, and old history taken away."""
 
 _AWAY = (Unavailable, StoreUnusable, RedisError, OSError, TimeoutError)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import NamedTuple
 
 import orjson
@@ -50,6 +50,8 @@ class Answer(NamedTuple):
     status: int
     headers: Headers
     body: bytes = b""
+    chunks: AsyncIterator[bytes] | None = None
+    """What is sent piece by piece instead."""
 
 
 Rename = Callable[[str], str]

@@ -5,49 +5,22 @@ It is written without a framework: the routes are tables already, and each layer
 
 from __future__ import annotations
 
-import asyncio
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any
 
 from runtime import log as events
-from runtime.conditions import Condition, Failure
-from runtime.dispatch import Endpoint
-from runtime.eager import resumed
-from runtime.grpc_client import REQUEST_ID_HEADER, TRACE_HEADER
-from runtime.grpc_server import LONGEST_REQUEST_ID
-from runtime.http.answers import CLOSE, NO_STORE, Answer, Refusals, answer, renaming
-from runtime.http.codec import Codec
-from runtime.http.requests import (
-    Gone,
-    Receive,
-    RequestReader,
-    TooLarge,
-    WrongMedia,
-    body_of,
-    check_media,
-)
+from runtime.http.answers import NO_STORE, Answer, Refusals
+from runtime.http.operation import Scope, request_id_of
+from runtime.http.requests import Receive
 from runtime.http.routes import Routes
-from runtime.http.values import Misread
-from runtime.identity import TOKEN_HEADER, Identity, Unproven
-from runtime.json_text import NotJson
 from runtime.log import Log
-from runtime.tables import Route, System
-from runtime.tracing import TRACE_ID_HEADER
-from runtime.world import World
 
-Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Respond = Callable[[Scope, Receive, Mapping[str, str]], Awaitable[Answer | None]]
 """Takes the request and what its path says; None is for a client that has gone."""
 
-_MARGIN = 0.002
-"""By how much the timer is later than the deadline, so that the call sees itself as expired."""
 _LONGEST_PATH = 200
-_REQUEST_ID = REQUEST_ID_HEADER.encode()
-_TRACE = TRACE_HEADER.encode()
-_TRACE_ID = TRACE_ID_HEADER.encode()
-_TOKEN = TOKEN_HEADER.encode()
 
 
 class App:
@@ -63,12 +36,16 @@ class App:
             found = await self._respond(scope, receive)
         except Exception as error:
             found = self._fault(error, scope)
-        if found is not None:
-            await send({"type": "http.response.start", "status": found.status, "headers": found.headers})
-            await send({"type": "http.response.body", "body": found.body})
+        if found is None:
+            return
+        await send({"type": "http.response.start", "status": found.status, "headers": found.headers})
+        if found.chunks is not None:
+            async for chunk in found.chunks:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": found.body})
 
     async def _respond(self, scope: Scope, receive: Receive) -> Answer | None:
-        resource = self._routes.find(scope["raw_path"])
+        resource = self._routes.find(scope["raw_path"], scope["method"])
         if resource is None:
             return self._refusals.answer("route_not_found", path=_shown_path(scope))
         respond = resource.methods.get(scope["method"])
@@ -87,7 +64,7 @@ class App:
 
     def _fault(self, error: Exception, scope: Scope) -> Answer:
         """A fault of the transport itself. Nobody outside learns more than where to look for it."""
-        correlation = _request_id(dict(scope["headers"])) or f"{id(error):x}"
+        correlation = request_id_of(dict(scope["headers"])) or f"{id(error):x}"
         detail = "".join(traceback.format_exception(error))
         self._log.write(
             events.RPC_FAULT,
@@ -95,138 +72,6 @@ class App:
             fields={"request_id": correlation, "correlation_id": correlation, "detail": detail},
         )
         return self._refusals.answer("unexpected", correlation_id=correlation)
-
-
-class Operation:
-    """One method over HTTP."""
-
-    def __init__(
-        self,
-        system: System,
-        endpoint: Endpoint,
-        route: Route,
-        identity: Identity,
-        world: World,
-        codec: Codec,
-        refusals: Refusals,
-        *,
-        max_body_bytes: int,
-        body_seconds: float,
-    ) -> None:
-        method = endpoint.method
-        self._endpoint = endpoint
-        self._reader = RequestReader(method, route, codec)
-        self._write = codec.writer(method.response)
-        self._status = route.status
-        self._instead = route.instead
-        self._identity = identity
-        self._world = world
-        self._refusals = refusals
-        self._rename = renaming({**codec.renames(method.response), **codec.renames(method.request)})
-        self._allowed = system.matrix.get(method.path, {})
-        self._empty = method.request
-        self._patience = method.policy.deadline_ms / 1000
-        self._most = max_body_bytes
-        self._body_seconds = body_seconds
-
-    async def respond(self, scope: Scope, receive: Receive, path: Mapping[str, str]) -> Answer | None:
-        """Answers one request."""
-        headers = dict(scope["headers"])
-        caller = self._caller(scope, headers)
-        request_id = _request_id(headers)
-        trace = _text(headers.get(_TRACE) or headers.get(_TRACE_ID))
-        deadline = self._world.monotonic() + self._patience
-        try:
-            if isinstance(caller, Unproven) or caller not in self._allowed:
-                # Whoever may not call learns nothing of what is wrong with the request.
-                request: Any = self._empty()
-            elif self._reader.has_body:
-                body = await self._body(receive, headers)
-                deadline = self._world.monotonic() + self._patience
-                request = self._reader.from_body(body, path)
-            else:
-                request = self._reader.from_query(scope["query_string"], path)
-        except Gone:
-            return None
-        except TimeoutError:
-            message = f"the body did not come within {self._body_seconds:g} s"
-            return self._refusals.plain(408, "REQUEST_TIMEOUT", message, CLOSE)
-        except (Misread, NotJson, TooLarge, WrongMedia) as problem:
-            condition = self._refused(problem)
-            self._endpoint.refuse(caller, condition, request_id, trace)
-            return self._refusals.of(condition)
-        try:
-            response = await self._within(
-                self._endpoint.answer(caller, request, deadline, request_id, trace), self._patience + _MARGIN
-            )
-        except Failure as failure:
-            return self._refusals.of(failure, self._rename)
-        except TimeoutError:
-            return self._refusals.answer("deadline_exceeded", method=str(self._endpoint.method))
-        status = self._status if not self._instead else self._status_of(response)
-        if status == 204:
-            return Answer(204, [NO_STORE])
-        return answer(status, self._write(response))
-
-    def _status_of(self, response: Any) -> int:
-        for each in self._instead:
-            if _is_set(response, each.field) == each.is_set:
-                return each.status
-        return self._status
-
-    def _caller(self, scope: Scope, headers: Mapping[bytes, bytes]) -> str | Unproven:
-        names = [_text(headers.get(b"host")) or ""]
-        if (origin := _text(headers.get(b"origin"))) is not None:
-            names.append(origin)
-        uris = scope["state"].get("uris", ())
-        return self._identity.proven(self._endpoint.method.path, uris, _text(headers.get(_TOKEN)), names)
-
-    async def _body(self, receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
-        said = b"content-type" in headers or b"content-encoding" in headers
-        if said:
-            check_media(headers)
-        body: bytes = await self._within(
-            body_of(receive, headers.get(b"content-length"), self._most), self._body_seconds
-        )
-        if body and not said:
-            check_media(headers)
-        return body
-
-    async def _within(self, work: Coroutine[Any, Any, Any], seconds: float) -> Any:
-        """Waits for something. Only what has to wait at all is given a timer."""
-        try:
-            waits_for = work.send(None)
-        except StopIteration as done:
-            return done.value
-        async with asyncio.timeout(seconds):
-            return await resumed(work, waits_for)
-
-    def _refused(self, problem: Exception) -> Condition:
-        if isinstance(problem, Misread):
-            return self._refusals.condition(
-                "invalid_request", field=problem.path or "body", problem=problem.problem
-            )
-        if isinstance(problem, NotJson):
-            return self._refusals.condition("malformed_body", problem=str(problem))
-        if isinstance(problem, TooLarge):
-            return self._refusals.condition("body_too_large", limit=str(self._most))
-        return self._refusals.condition("unsupported_media_type", media_type=str(problem))
-
-
-def _is_set(message: Any, field: str) -> bool:
-    """Whether a field of an answer says anything: it is there, true, not 0 or not empty."""
-    if message.DESCRIPTOR.fields_by_name[field].has_presence:
-        return bool(message.HasField(field))
-    return bool(getattr(message, field))
-
-
-def _request_id(headers: Mapping[bytes, bytes]) -> str | None:
-    given = headers.get(_REQUEST_ID)
-    return given.decode("latin-1")[:LONGEST_REQUEST_ID] or None if given is not None else None
-
-
-def _text(header: bytes | None) -> str | None:
-    return None if header is None else header.decode("latin-1")
 
 
 def _shown_path(scope: Scope) -> str:

@@ -49,8 +49,10 @@ class RequestReader:
         self.has_body = route.method in WITH_BODY
         in_path = [field.name for field in descriptor.fields if f"{{{field.name}}}" in route.path]
         self._in_path = {name: _Parameter(descriptor.fields_by_name[name], codec) for name in in_path}
-        others = [field for field in descriptor.fields if field.name not in in_path]
-        self.needs_body = self.has_body and bool(others)
+        elsewhere = (*in_path, route.body)
+        others = [field for field in descriptor.fields if field.name not in elsewhere]
+        # Where everything in it may be left out, so may the body.
+        self.needs_body = self.has_body and any(field.containing_oneof is None for field in others)
         self._read = codec.reader(method.request, without=in_path)
         self._in_query = {codec.name(field): _Parameter(field, codec) for field in others}
         self._make = method.request

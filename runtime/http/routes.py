@@ -20,7 +20,11 @@ class Found(NamedTuple, Generic[Handler]):
 
 
 class Routes(Generic[Handler]):
-    """All routes of a node. A path that stands for itself is never taken for the value of a placeholder."""
+    """All routes of a node.
+
+    A path that stands for itself is taken for the value of a placeholder only by a method that it does not
+    have itself.
+    """
 
     def __init__(self, routes: Iterable[tuple[str, str, Handler]]) -> None:
         resources: dict[str, dict[str, Handler]] = {}
@@ -38,17 +42,22 @@ class Routes(Generic[Handler]):
             else:
                 self._fixed[path.encode()] = Found(methods, allow, {})
 
-    def find(self, raw_path: bytes) -> Found[Handler] | None:
-        """The resource at a path as it was sent, percent signs and all."""
-        if (fixed := self._fixed.get(raw_path)) is not None:
+    def find(self, raw_path: bytes, method: str) -> Found[Handler] | None:
+        """The resource at a path as it was sent, percent signs and all; one that has the method if any has."""
+        fixed = self._fixed.get(raw_path)
+        if fixed is not None and method in fixed.methods:
             return fixed
         path = raw_path.decode("ascii", "replace")
+        first = fixed
         for pattern, names, methods, allow in self._patterns:
             if (match := pattern.fullmatch(path)) is not None:
                 # Bytes that are no text become U+FFFD, under which nothing is ever found.
                 values = map(unquote, match.groups())
-                return Found(methods, allow, dict(zip(names, values, strict=True)))
-        return None
+                found = Found(methods, allow, dict(zip(names, values, strict=True)))
+                if method in methods:
+                    return found
+                first = first or found
+        return first
 
 
 def _pattern(path: str) -> re.Pattern[str]:

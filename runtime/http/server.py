@@ -13,10 +13,12 @@ from uvicorn.server import ServerState
 
 from runtime.dispatch import Endpoint
 from runtime.http.answers import Refusals
-from runtime.http.app import App, Operation, Respond
+from runtime.http.app import App, Respond
 from runtime.http.codec import Codec
+from runtime.http.operation import Operation
 from runtime.http.pages import Problem, Readiness, document_pages, watch_pages
 from runtime.http.protocol import Connection, Limits
+from runtime.http.streaming import StreamingOperation
 from runtime.identity import Identity
 from runtime.log import Log
 from runtime.metrics import Metrics
@@ -52,7 +54,8 @@ class HttpServer:
         routes: list[tuple[str, str, Respond]] = []
         for endpoint in endpoints:
             if (route := endpoint.method.route) is not None:
-                operation = Operation(
+                streams = route.body is not None or route.answer is not None
+                operation = (StreamingOperation if streams else Operation)(
                     system,
                     endpoint,
                     route,

@@ -55,7 +55,8 @@ def _is_local(deployment: Deployment) -> bool:
         for host in (node.bind_host, node.http.host if node.http is not None else None)
         if host is not None
     )
-    return all(host == "localhost" or ip_address(host).is_loopback for host in listeners)
+    plain = (host for host in listeners if not host.startswith("${"))
+    return all(host == "localhost" or ip_address(host).is_loopback for host in plain)
 
 
 class Tokens:

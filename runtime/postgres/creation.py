@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Generic
 
-from runtime.call import Call
 from runtime.batch import Batch
+from runtime.call import Call
 from runtime.postgres.database import Locked
 from runtime.postgres.rows import as_key
 from runtime.postgres.table import Table

@@ -12,7 +12,7 @@ from runtime.conditions import Condition
 from runtime.guard import require_edge
 from runtime.postgres.database import Unavailable
 from runtime.postgres.looking import EVER, Looking
-from runtime.postgres.rows import is_key
+from runtime.postgres.rows import as_key, is_key
 from runtime.postgres.settling import Lost, Settlement, columns
 from runtime.postgres.table import Table
 from runtime.store import Busy, Exchanged, GuardBreach, Held, Record, Settling
@@ -33,10 +33,12 @@ class Leases(Generic[Record]):
         self._holder = sorted(self._entering.actors)[0]
         self._settlement = Settlement(table, lease.fence)
         self._patience = asyncio.Semaphore(_PATIENT)
+        self._turn = asyncio.Lock()
         self.looking = Looking(lease.oldest_by)
 
     async def acquire(self, owner: str, call: Call) -> Record | None:
-        taken, _ = await self.exchange(owner, (), 1, call)
+        async with self._turn:  # Many who ask at once need no more than one connection.
+            taken, _ = await self.exchange(owner, (), 1, call)
         return taken[0] if taken else None
 
     async def exchange(
@@ -79,6 +81,10 @@ class Leases(Generic[Record]):
     ) -> int:
         """Together with nobody; where somebody else has the row, it is waited for."""
         asked = [Settling(key, held, target, given, final)]
+        if not is_key(key):
+            self._require(self._lease.state, target, call)
+            self._table.measures.lease_lost()
+            raise self._lost(asked[0])
         (answer,) = await self.settle_all(asked, call)
         if isinstance(answer, Busy):
             outcomes: _Outcomes = [answer]
@@ -92,13 +98,15 @@ class Leases(Generic[Record]):
         return answer
 
     async def renew(self, key: str, held: Held) -> bool:
+        if not is_key(key):
+            return False
         (renewed,) = await self.renew_all([(key, held)])
         if isinstance(renewed, Exception):
             raise self._table.unavailable()
         return renewed
 
     async def renew_all(self, held: Sequence[tuple[str, Held]]) -> Sequence[bool | Exception]:
-        known = {(key.lower(), each.fence): each for key, each in held if is_key(key)}
+        known = {(as_key(key), each.fence): each for key, each in held}
         given = columns((key, each) for (key, _), each in known.items())
         run = self._table.run
         found = await self._table.answer(run("renew", actor=self._holder, **given))
@@ -109,9 +117,9 @@ class Leases(Generic[Record]):
             goes_on = {(str(row[0]), row[2], row[3]) for row in rows if row[4]}
         outcomes: list[bool | Exception] = []
         for key, each in held:
-            if (key.lower(), each.fence) in renewed:
+            if (as_key(key), each.fence) in renewed:
                 outcomes.append(True)
-            elif (key.lower(), *each) in goes_on:
+            elif (as_key(key), *each) in goes_on:
                 outcomes.append(Busy("it is locked"))
             else:
                 self._table.measures.lease_lost()
@@ -121,7 +129,7 @@ class Leases(Generic[Record]):
     # Settling.
 
     def _groups(self, settling: Sequence[Settling], call: Call) -> dict[int, list[int]]:
-        """The places of those that can be settled at all, by their targets."""
+        """The places of those that go to the same target."""
         groups: dict[int, list[int]] = {}
         for place, each in enumerate(settling):
             places = groups.get(each.target)
@@ -131,9 +139,8 @@ class Leases(Generic[Record]):
             if each.final and self._edge(each.target).gives_up is None:
                 name, entity = self._edge(each.target).name, self._table.lifecycle.entity
                 raise GuardBreach(f"{name} is never the last try of a {entity}")
-            if is_key(each.key):
-                places.append(place)
-        return {target: places for target, places in groups.items() if places}
+            places.append(place)
+        return groups
 
     def _goes_along(self, groups: dict[int, list[int]]) -> int | None:
         """Where most go that can be settled in one statement with the taking of others."""
@@ -183,9 +190,13 @@ class Leases(Generic[Record]):
     async def _look_on(
         self, rows: Sequence[Any] | None, owner: str, wanted: int, start: datetime, call: Call
     ) -> Sequence[Any]:
-        """Takes what a look did not get, at last from the very beginning."""
+        """Takes what a look did not get, at last from the very beginning.
+
+        After a step that has settled something another look follows soon, so that one looks back only if
+        there is a reason to.
+        """
         found = rows if rows is not None else await self._take(owner, wanted, start, call)
-        if len(found) < wanted and start is not EVER:
+        if len(found) < wanted and start is not EVER and (rows is None or self.looking.owes_back):
             try:
                 back = self.looking.back()
                 found = [*found, *await self._take(owner, wanted - len(found), back, call)]
@@ -201,22 +212,28 @@ class Leases(Generic[Record]):
         return await self._table.run("acquire", actor=call.caller, owner=owner, free=free, **{"from": start})
 
     def _taken(self, rows: Sequence[Any], call: Call) -> list[Record]:
-        taken, held = list[Record](), list[tuple[str, Held]]()
-        for row in rows:
-            record = self._table.rows.read(row)
-            self._table.measures.waited(row[-1])
-            key: str = getattr(record, self._table.lifecycle.key)
-            held.append((key, Held(getattr(record, self._lease.owner), getattr(record, self._lease.fence))))
-            taken.append(record)
+        table, owner, fence = self._table, self._lease.owner, self._lease.fence
+        taken = [table.rows.read(row) for row in rows]
         if taken:
-            self._tell(self._entering, held, call)
+            table.measures.waited_all(row[-1] for row in rows)
+            known = [
+                (getattr(each, table.lifecycle.key), Held(getattr(each, owner), getattr(each, fence)))
+                for each in taken
+            ]
+            self._tell(self._entering, known, call)
         return taken
 
     def _tell(self, edge: Transition, held: Sequence[tuple[str, Held]], call: Call) -> None:
-        """Counts and tells transitions, with their leases by the names that the record has for them."""
-        owner, fence = self._lease.owner, self._lease.fence
-        known = [(key, {owner: each.owner, fence: each.fence}) for key, each in held]
-        self._table.applied_all(call, edge, known)
+        """Counts and tells transitions, with their leases by the names that the record has for them.
+
+        What ties the lines of an entity is its key, as there is no call that all of them belong to.
+        """
+        name, owner, fence = self._table.lifecycle.key, self._lease.owner, self._lease.fence
+        self._table.applied_all(
+            call,
+            edge,
+            [{"request_id": key, name: key, owner: each.owner, fence: each.fence} for key, each in held],
+        )
 
     def _edge(self, target: int) -> Transition:
         return self._table.lifecycle.edges[self._lease.state, target]

@@ -23,19 +23,22 @@ class Looking:
     def __init__(self, oldest_by: str) -> None:
         self._oldest_by = oldest_by
         self._oldest, self._looked_back, self._has_found = EVER, 0.0, False
+        self.owes_back = True
+        """Whether something may have come back since the last look at all there is."""
         self.looked: Callable[[], bool] = lambda: True
         """Called whenever a look begins; whether there was news since the last."""
 
     def start(self) -> datetime:
         """Begins a look: from here on."""
         now, is_news = asyncio.get_running_loop().time(), self.looked()
+        self.owes_back |= is_news
         if now - self._looked_back > _LOOK_BACK_S or not (is_news or self._has_found):
             return self.back()
         return self._oldest
 
     def back(self) -> datetime:
         """Begins a look at all there is."""
-        self._looked_back = asyncio.get_running_loop().time()
+        self._looked_back, self.owes_back = asyncio.get_running_loop().time(), False
         return EVER
 
     def ended(self, found: Sequence[Any]) -> None:

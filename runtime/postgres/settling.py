@@ -6,13 +6,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Generic, NamedTuple
 
 from runtime.bounded import BoundedMap
-from runtime.postgres.database import Unavailable
+from runtime.postgres.database import Locked, Unavailable
 from runtime.postgres.rows import as_key
 from runtime.postgres.table import Table
 from runtime.store import Busy, Held, Record, Settling, Unstorable
 from runtime.tables import Transition
 
 _REMEMBERED = 10_000
+_Sent = tuple[Any, int, int]
+"""A key as the database has it, its fence, and the state that it ended in."""
 
 
 class Lost(Exception):
@@ -49,7 +51,10 @@ class Settlement(Generic[Record]):
         self, statement: str, edge: Transition, actor: str, asked: Sequence[Settling], **taking: Any
     ) -> Written:
         try:
-            told, taken = await self._send(statement, edge, actor, asked, **taking)
+            sent, taken = await self._send(statement, edge, actor, asked, **taking)
+        except Locked:
+            # Somebody has one of them; the others do not wait for that.
+            return Written(await self.write(edge, actor, asked))
         except Unavailable as error:
             if error.unknown:
                 self._doubt(asked)
@@ -59,22 +64,30 @@ class Settlement(Generic[Record]):
                 return Written([error])
             # One of them has a value that the database refuses; the others are not to suffer for it.
             return Written([(await self.write(edge, actor, [each]))[0] for each in asked])
-        if len(told) < len(asked):
-            left = [each for each in asked if _mark(each) not in told]
-            try:
-                told |= await self._explained(edge, left)
-            except Unavailable as error:
-                told |= {_mark(each): error for each in left}
-        outcomes = [told.get(_mark(each)) or Lost() for each in asked]
+        outcomes = await self._outcomes(edge, asked, sent)
         if len(self._unsure):
             for each, outcome in zip(asked, outcomes, strict=True):
                 if not isinstance(outcome, Unavailable | Busy):
                     self._unsure.remove(_mark(each))
         return Written(outcomes, taken)
 
+    async def _outcomes(
+        self, edge: Transition, asked: Sequence[Settling], sent: Sequence[_Sent]
+    ) -> Sequence[int | Exception]:
+        """What came of each; those that nothing was written for are looked at again."""
+        if len(sent) == len(asked) and edge.gives_up is None:
+            return [edge.target] * len(asked)
+        told: dict[str, int | Exception] = {f"{key} {fence}": state for key, fence, state in sent}
+        if left := [each for each in asked if _mark(each) not in told]:
+            try:
+                told |= await self._explained(edge, left)
+            except Unavailable as error:
+                told |= {_mark(each): error for each in left}
+        return [told.get(_mark(each)) or Lost() for each in asked]
+
     async def _send(
         self, statement: str, edge: Transition, actor: str, asked: Sequence[Settling], **taking: Any
-    ) -> tuple[dict[str, int | Exception], Sequence[Any]]:
+    ) -> tuple[Sequence[_Sent], Sequence[Any]]:
         """Sends one statement, or two where the failure may be the last one."""
         table = self._table
         given: dict[str, Any] = {
@@ -84,31 +97,25 @@ class Settlement(Generic[Record]):
             **taking,
         }
         if edge.gives_up is None:
-            rows = await table.run(statement, **given)
-            if not taking:
-                return dict.fromkeys(map(_written_mark, rows), edge.target), ()
-            # What was taken is known by how long it had waited.
-            settled = [row for row in rows if row[-1] is None]
-            told = dict.fromkeys((f"{row[0]} {row[self._fence]}" for row in settled), edge.target)
-            return told, rows[: len(rows) - len(settled)]
+            rows, fence = await table.run(statement, **given), self._fence if taking else 1
+            # What was taken is known by how long it had waited; what was settled comes first.
+            count = sum(row[-1] is None for row in rows) if taking else len(rows)
+            return [(row[0], row[fence], edge.target) for row in rows[:count]], rows[count:]
         async with table.database.transaction() as connection:
             rows = await table.run_in(connection, statement, **given)
-            moved = {str(row[0]): row[1] for row in rows}
-            final = {as_key(each.key) for each in asked if each.final}
+            final = {(as_key(each.key), each.held.fence) for each in asked if each.final}
             over = await table.run_in(
                 connection,
                 f"give_up_{edge.name}",
                 actor=actor,
-                keys=[*moved],
-                final=[key in final for key in moved],
+                keys=[row[0] for row in rows],
+                final=[(str(row[0]), row[1]) in final for row in rows],
             )
-        given_up = {str(row[0]) for row in over}
+        given_up = {row[0] for row in over}
         for _ in given_up:
             table.measures.given_up()
         end = table.lifecycle.transition(edge.gives_up.transition).target
-        return {
-            f"{key} {fence}": end if key in given_up else edge.target for key, fence in moved.items()
-        }, ()
+        return [(row[0], row[1], end if row[0] in given_up else edge.target) for row in rows], ()
 
     async def _explained(self, edge: Transition, left: Sequence[Settling]) -> dict[str, int | Exception]:
         """Looks again at those that nothing was written for: locked by somebody, written before, or lost."""
@@ -150,7 +157,3 @@ def columns(held: Iterable[tuple[str, Held]]) -> dict[str, list[Any]]:
 
 def _mark(asked: Settling) -> str:
     return f"{as_key(asked.key)} {asked.held.fence}"
-
-
-def _written_mark(row: Any) -> str:
-    return f"{row[0]} {row[1]}"

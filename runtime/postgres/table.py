@@ -113,23 +113,17 @@ class Table(Generic[Record]):
         self.metrics.transition(self.lifecycle.entity, edge.name, call.caller)
         self.tell(call, edge.name, key, edge.source, edge.target, **known)
 
-    def applied_all(
-        self, call: Call, edge: Transition, known: Sequence[tuple[str, Mapping[str, object]]]
-    ) -> None:
-        """The same for many at once; what is known of each comes with its key, which ties its lines."""
+    def applied_all(self, call: Call, edge: Transition, known: Sequence[Mapping[str, object]]) -> None:
+        """The same for many at once; with what is known of each, its key among it."""
         lifecycle = self.lifecycle
         self.metrics.transition(lifecycle.entity, edge.name, call.caller, len(known))
-        call.tell_all(
-            events.TRANSITION,
-            f"{lifecycle.entity} {edge.name}",
-            {
-                "entity": lifecycle.entity,
-                "transition": edge.name,
-                "from_status": lifecycle.states[edge.source],
-                "to_status": lifecycle.states[edge.target],
-            },
-            [{"request_id": key, lifecycle.key: key, **fields} for key, fields in known],
-        )
+        shared = {
+            "entity": lifecycle.entity,
+            "transition": edge.name,
+            "from_status": lifecycle.states[edge.source],
+            "to_status": lifecycle.states[edge.target],
+        }
+        call.tell_all(events.TRANSITION, f"{lifecycle.entity} {edge.name}", shared, known)
 
     def tell(
         self, call: Call, name: str, key: str, source: int | None, target: int | None, **known: object

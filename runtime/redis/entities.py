@@ -95,7 +95,7 @@ class Entities(Generic[Record]):
         return [self.rows.read(row) if row else None for row in rows]
 
     async def apart(self, run: Run[Item, Outcome], items: Sequence[Item]) -> Sequence[Outcome | Exception]:
-        """Does something for all items; one that cannot be written is told so, and the others do not suffer."""
+        """Does something for all items; one that cannot be written is told so, and no other suffers."""
         try:
             return await run(items)
         except UnicodeEncodeError:

@@ -6,6 +6,8 @@ import asyncio
 import random
 import uuid
 
+from runtime.world import ordered_uuids
+
 EPOCH_MS = 1_700_000_000_000
 """Where the wall clock of every run begins."""
 
@@ -40,3 +42,6 @@ class SimulatedWorld:
 
     def new_id(self) -> str:
         return str(uuid.UUID(int=self._chance.getrandbits(128), version=4))
+
+    def new_keys(self, count: int) -> list[str]:
+        return ordered_uuids(self.now_ms() * 1_000_000, self._chance.randbytes(6 * count).hex())

@@ -10,10 +10,17 @@ from bench.peers.contestants import PGQUEUER, PGQUEUER_100, PROCRASTINATE
 from bench.peers.findings import Findings, Half, Middle, Pickup, Rate, Sizes
 from bench.peers.goals import goals
 from bench.peers.guards import WHOLE, WITHOUT
-from bench.peers.ours import IN_DATABASE, OVER_HTTP, SLOTS
+from bench.peers.ours import IN_DATABASE, OVER_HTTP, SLOTS, WITH_KEYS
 from tests.bench.canned import times
 
-SUBMITTING = {PROCRASTINATE: 500.0, PGQUEUER: 1000.0, IN_DATABASE: 1500.0, OVER_HTTP: 800.0, PGBENCH: 2000.0}
+SUBMITTING = {
+    PROCRASTINATE: 500.0,
+    PGQUEUER: 1000.0,
+    IN_DATABASE: 1500.0,
+    WITH_KEYS: 1200.0,
+    OVER_HTTP: 800.0,
+    PGBENCH: 2000.0,
+}
 DRAINING = {
     PROCRASTINATE: 200.0,
     PGQUEUER: 4000.0,

@@ -31,6 +31,9 @@ class StillWorld:
     def new_id(self) -> str:
         return "00000000-0000-4000-8000-000000000000"
 
+    def new_keys(self, count: int) -> list[str]:
+        return [f"00000000-0000-7000-8000-{number:012x}" for number in range(count)]
+
 
 def call(world: StillWorld, *, deadline: float | None = None) -> Call:
     """A call that nobody in particular makes, until some time on the world's clock."""

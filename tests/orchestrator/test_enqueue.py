@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import uuid
 from collections.abc import Awaitable, Callable
+from enum import Enum
+from functools import partial
 from typing import Any
 
 import asyncpg
@@ -101,9 +105,136 @@ def test_the_rest_of_the_transaction_is_the_producers_own(stack: Stack) -> None:
     async def submit(connection: asyncpg.Connection[Any]) -> None:
         async with connection.transaction():
             await enqueue(connection, "sleep", {"seconds": 0}, key)
-            assert await connection.fetchval("SELECT current_setting('app.actor', true)") == ""
+            assert not await connection.fetchval("SELECT current_setting('app.actor', true)")
+            assert not await connection.fetchval("SELECT current_setting('app.at_once', true)")
             with pytest.raises(asyncpg.PostgresError, match="ILLEGAL_TRANSITION"):
                 async with connection.transaction():
                     await connection.execute("UPDATE jobs SET state = 'DEAD' WHERE idempotency_key = $1", key)
+
+    connected(stack, submit)
+
+
+def test_what_the_producer_has_said_of_itself_stays(stack: Stack) -> None:
+    """The actor of its session is neither asked nor changed; in the history stands who accepts jobs."""
+
+    async def submit(connection: asyncpg.Connection[Any]) -> str:
+        async with connection.transaction():
+            await connection.execute("SELECT set_config('app.actor', 'reaper', true)")
+            job_id = await enqueue(connection, "sleep", {"seconds": 0})
+            assert await connection.fetchval("SELECT current_setting('app.actor', true)") == "reaper"
+            lines = await connection.fetch(
+                "SELECT from_state, to_state, actor FROM job_transitions WHERE job_id = $1 ORDER BY number",
+                job_id,
+            )
+            assert [tuple(line) for line in lines] == [
+                (None, "CREATED", "api"),
+                ("CREATED", "QUEUED", "api"),
+            ]
+            return job_id
+
+    connected(stack, submit)
+
+
+def test_a_submit_is_one_round_trip_and_one_version_of_the_row(stack: Stack) -> None:
+    """However many jobs it has."""
+
+    async def submit(connection: asyncpg.Connection[Any]) -> None:
+        sent: list[str] = []
+        written = "SELECT n_tup_ins, n_tup_upd FROM pg_stat_xact_user_tables WHERE relname = 'jobs'"
+        await enqueue(connection, "echo", {})  # The first on a connection asks what types there are.
+        async with connection.transaction():
+            added, changed = await connection.fetchrow(written) or (0, 0)
+            connection.add_query_logger(lambda query: sent.append(query.query))
+            await enqueue_all(connection, [Intent("sleep", {"seconds": 0}) for _ in range(20)])
+            await asyncio.sleep(0)
+            assert len(sent) == 1
+            assert await connection.fetchrow(written) == (added + 20, changed)
+
+    connected(stack, submit)
+
+
+def test_a_pool_will_do(stack: Stack) -> None:
+    """It lends a connection for each submit, or a whole one to whoever has a transaction."""
+
+    async def submit(_: asyncpg.Connection[Any]) -> list[str]:
+        async with asyncpg.create_pool(stack.sql.url, min_size=1, max_size=2) as pool:
+            alone = await enqueue(pool, "echo", {"n": 1})
+            async with pool.acquire() as lent, lent.transaction():
+                return [alone, await enqueue(lent, "echo", {"n": 2})]
+
+    for job_id in connected(stack, submit):
+        wait_until(partial(stack.sql.job, job_id), "it has run", lambda job: bool(job["state"] == "SUCCESS"))
+
+
+def test_without_a_key_every_submit_is_a_job_of_its_own(stack: Stack) -> None:
+    """Its key is its id; the ids of later ones are greater."""
+
+    async def submit(connection: asyncpg.Connection[Any]) -> list[str]:
+        assert await enqueue_all(connection, []) == []
+        same = [Intent("echo", {"n": 1})] * 3
+        return [*await enqueue_all(connection, same), await enqueue(connection, "echo", {"n": 1})]
+
+    found = connected(stack, submit)
+    assert found == sorted({*found})
+    for job_id in found:
+        assert stack.sql.job(job_id)["idempotency_key"] == job_id
+        assert uuid.UUID(job_id).version == 7
+
+
+@pytest.mark.req("ORC-070")
+def test_producers_that_race_for_the_same_keys_get_the_same_jobs(stack: Stack) -> None:
+    """In whatever order each has them, and whether its transaction goes on for a while or not."""
+    keys = [new_key(str(number)) for number in range(30)]
+
+    async def race(_: asyncpg.Connection[Any]) -> list[dict[str, str]]:
+        async def submit(number: int) -> dict[str, str]:
+            mine = keys[number:] + keys[:number]
+            connection = await asyncpg.connect(stack.sql.url)
+            try:
+                async with connection.transaction():
+                    intents = [Intent("sleep", {"seconds": 0}, each) for each in mine]
+                    found = await enqueue_all(connection, intents[::-1] if number % 2 else intents)
+                    await asyncio.sleep(0.01)
+            finally:
+                await connection.close()
+            return dict(zip(mine[::-1] if number % 2 else mine, found, strict=True))
+
+        return await asyncio.gather(*(submit(number) for number in range(12)))
+
+    first, *others = connected(stack, race)
+    assert all(each == first for each in others)
+    assert len({*first.values()}) == len(keys)
+    assert [len(stack.sql.jobs(key)) for key in keys] == [1] * len(keys)
+
+
+class Size(Enum):
+    SMALL = "s"
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"none": None, "size": Size.SMALL},
+        {"id": uuid.UUID(int=7), "large": 2**70, "small": 1e-7, "text": "null é \U0001f600"},
+        {"keys": {1: "one"}, "nested": [{"a": (1, 2)}, True]},
+    ],
+)
+def test_payloads_are_kept_as_they_are(stack: Stack, payload: dict[str, Any]) -> None:
+    """Whichever way they are written."""
+
+    async def submit(connection: asyncpg.Connection[Any]) -> str:
+        async with connection.transaction():
+            job_id = await enqueue(connection, "sleep", payload)
+            return str(await connection.fetchval("SELECT payload FROM jobs WHERE job_id = $1", job_id))
+
+    wanted = json.dumps(payload, default=lambda value: value.value if isinstance(value, Size) else str(value))
+    assert json.loads(connected(stack, submit)) == json.loads(wanted)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, b"bytes", object()])
+def test_payloads_that_are_no_json_are_refused(stack: Stack, value: object) -> None:
+    async def submit(connection: asyncpg.Connection[Any]) -> None:
+        with pytest.raises((ValueError, TypeError)):
+            await enqueue(connection, "echo", {"value": value})
 
     connected(stack, submit)

@@ -67,7 +67,7 @@ def test_a_task_outlives_its_hash(queue: Queue, sql: Sql) -> None:
     queue.redis.delete(f"tasks:{task}")
     assert queue.get(task) == before
     history = told(queue.admin.get(f"/api/v1/admin/tasks/{task}/history"))
-    assert [each["to"] for each in history["changes"]] == ["queued", "executing", "completed"]
+    assert [each["to_status"] for each in history["changes"]] == ["queued", "executing", "completed"]
     refused(queue.client.delete(f"/api/v1/tasks/{task}"), 409, "TASK_TERMINAL")
 
 

@@ -38,6 +38,10 @@ class HandWorld:
         self._ids += 1
         return f"00000000-0000-4000-8000-{self._ids:012x}"
 
+    def new_keys(self, count: int) -> list[str]:
+        self._ids += count
+        return [f"00000000-0000-7000-8000-{self._ids - left:012x}" for left in reversed(range(count))]
+
 
 class Lines(io.StringIO):
     """A log that can be read back."""

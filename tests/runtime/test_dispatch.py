@@ -258,6 +258,37 @@ async def test_a_fault_after_the_caller_is_gone_is_logged() -> None:
     assert [line["event"] for line in served.lines.read_back()] == ["rpc_error", "rpc_fault"]
 
 
+@pytest.mark.req("TQ-154")
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_fault_in_the_moment_in_which_the_caller_goes_is_logged_once(turns: int) -> None:
+    """Whichever of the two comes first, the traceback is there and is there once."""
+    slow = Slow(KeyError("late"))
+    served = Served(slow, detached=True)
+    asking = asyncio.create_task(served.ask())
+    for _ in range(3):
+        await asyncio.sleep(0)
+    slow.go_on.set()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises((asyncio.CancelledError, Failure)):
+        await asking
+    await served.endpoint.drained()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert [line["event"] for line in served.lines.read_back()].count("rpc_fault") == 1
+
+
+async def test_an_answer_that_is_there_needs_no_waiting() -> None:
+    """A handler that does not wait is answered by a plain call, and one that does by a coroutine."""
+    request = m.GetResultRequest(job_id="x")
+    assert Served(answering).endpoint.begin("gateway", request, None) == m.GetResultResponse(found=True)
+    slow = Slow()
+    waiting = Served(slow).endpoint.begin("gateway", request, None)
+    slow.go_on.set()
+    assert await waiting == m.GetResultResponse()
+
+
 def test_every_method_of_a_service_has_its_endpoint() -> None:
     """The endpoints of a handler are those of its service's table, by path, under its component's name."""
     service = SYSTEM.services["ResultInternalService"]

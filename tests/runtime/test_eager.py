@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from runtime.eager import detached, resumed
+from runtime.eager import TimedOut, detached, limited, resumed
 
 
 async def test_work_that_does_not_wait_needs_no_task() -> None:
@@ -114,3 +114,42 @@ async def test_a_resumed_coroutine_gets_what_is_thrown_at_it() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert seen == ["cleaned up"]
+
+
+async def test_a_limit_is_set_only_for_work_that_waits() -> None:
+    """What ends at once needs no clock; what waits is ended by it, within a task of its own too."""
+
+    async def work(seconds: float) -> str:
+        if seconds:
+            await asyncio.sleep(seconds)
+        return "done"
+
+    assert await limited(work(0), 0) == "done"
+    assert await limited(work(0.001), 30) == "done"
+    with pytest.raises(TimedOut):
+        await limited(work(30), 0.01)
+    begun = detached(limited(work(30), 0.01))
+    assert isinstance(begun, asyncio.Task)
+    with pytest.raises(TimedOut):
+        await begun
+
+
+async def test_a_timeout_of_the_work_itself_is_not_the_limit() -> None:
+    async def impatient() -> None:
+        async with asyncio.timeout(0.001):
+            await asyncio.sleep(30)
+
+    async def gives_up() -> None:
+        raise TimeoutError
+
+    for work in (impatient, gives_up):
+        with pytest.raises(TimeoutError):
+            await limited(work(), 30)
+
+
+async def test_a_cancel_passes_through_a_limit() -> None:
+    task = asyncio.create_task(limited(asyncio.Event().wait(), 30))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

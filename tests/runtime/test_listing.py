@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -54,12 +55,32 @@ def test_a_page_is_what_sorting_would_give(
 
 @pytest.mark.req("TQ-125")
 @settings(deadline=None)
-@given(entries=ENTRIES, steps=st.lists(st.tuples(st.integers(0, 99), st.sampled_from((*STATES, 0)))))
+@given(
+    entries=ENTRIES,
+    steps=st.lists(st.tuples(st.integers(0, 99), st.sampled_from((*STATES, 0)))),
+    noted=st.sampled_from((1, 3, 512)),
+)
 def test_an_index_that_was_changed_is_that_of_what_is_left(
-    entries: list[tuple[int, int, str]], steps: list[tuple[int, int]]
+    entries: list[tuple[int, int, str]], steps: list[tuple[int, int]], noted: int
 ) -> None:
-    """Moving and removing entries leaves the index as if only the rest had ever been added."""
-    listing, left = listing_of(entries), list(entries)
+    """Moving and removing entries leaves the index as if only the rest had ever been added.
+
+    That holds however many changes are noted before they are put in their places.
+    """
+    with patch("runtime.listing._MOST_NOTED", noted):
+        listing, left = changed(listing_of(entries), list(entries), steps)
+    for state in STATES:
+        times = [at for held, at, _ in left if held == state]
+        assert listing.count(state) == len(times)
+        assert listing.oldest(state) == min(times, default=None)
+    keys, more = listing.page((), 0, 100, newest_first=True)
+    assert (keys, more) == (naive(left, set(), newest_first=True), False)
+
+
+def changed(
+    listing: Listing, left: list[tuple[int, int, str]], steps: list[tuple[int, int]]
+) -> tuple[Listing, list[tuple[int, int, str]]]:
+    """Moves and removes entries step by step, in the listing and in the list of what it holds."""
     for place, target in steps:
         if left:
             state, at, key = left.pop(place % len(left))
@@ -68,12 +89,7 @@ def test_an_index_that_was_changed_is_that_of_what_is_left(
                 left.append((target, at, key))
             else:
                 listing.remove(state, at, key)
-    for state in STATES:
-        times = [at for held, at, _ in left if held == state]
-        assert listing.count(state) == len(times)
-        assert listing.oldest(state) == min(times, default=None)
-    keys, more = listing.page((), 0, 100, newest_first=True)
-    assert (keys, more) == (naive(left, set(), newest_first=True), False)
+    return listing, left
 
 
 def test_an_offset_far_past_the_end_is_an_empty_page() -> None:

@@ -286,6 +286,31 @@ async def test_a_condition_on_the_record_is_part_of_an_edge() -> None:
     assert await fixture.move(RUNNING, CANCELED) == Moved(True, CANCELED)
 
 
+async def test_a_record_may_be_any_frozen_dataclass() -> None:
+    """Fields that are given by name alone are no matter; what was read before the move is left as it was."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Named:
+        job_id: str
+        status: int = 0
+        created_at_ms: int = 0
+        started_at_ms: int = 0
+        finished_at_ms: int = 0
+        cancel_requested: bool = False
+        failure_reason: str = ""
+        cancel_reason: str = ""
+
+    world = HandWorld()
+    store: MemoryStore[Named] = MemoryStore(SYSTEM, JOB, Named, world, Metrics())
+    before = await store.create(Named(job_id="x"), make_call(world))
+    assert await store.move("x", QUEUED, RUNNING, make_call(world, caller="coordinator")) == Moved(
+        True, RUNNING
+    )
+    after = await store.get("x")
+    assert after == replace(before, status=RUNNING, started_at_ms=world.wall_ms)
+    assert before.status == QUEUED
+
+
 def test_a_record_without_the_fields_of_its_lifecycle_is_refused() -> None:
     """A store for a record that lacks what the lifecycle names is not made at all."""
 

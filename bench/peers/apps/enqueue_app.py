@@ -1,7 +1,12 @@
-"""Submits as a producer does that shares our database: by the enqueue function, in a transaction."""
+"""Submits as a producer does that shares our database: by the enqueue function and its own pool.
+
+The peers are given no key that would make a submit the same as an earlier one, so none is given here either.
+With the variable BENCH_KEYS each job has a random one.
+"""
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -13,21 +18,26 @@ from bench.peers.apps.http_app import JOB_TYPES
 from bench.peers.apps.producer import main
 from handlers.orchestrator.enqueue import Intent, enqueue, enqueue_all
 
+KEYS = "BENCH_KEYS"
+
 
 class Producer:
-    """Enqueues jobs, each under a key of its own."""
+    """Enqueues jobs."""
 
     def __init__(self, pool: Any) -> None:
         self._pool = pool
+        self._keys = KEYS in os.environ
 
     async def submit(self, task: str, payload: dict[str, float]) -> object:
-        async with self._pool.acquire() as connection, connection.transaction():
-            return await enqueue(connection, JOB_TYPES[task], payload, str(uuid.uuid4()))
+        return await enqueue(self._pool, JOB_TYPES[task], payload, self._key())
 
     async def submit_all(self, task: str, payloads: Sequence[dict[str, float]]) -> object:
-        intents = [Intent(JOB_TYPES[task], each, str(uuid.uuid4())) for each in payloads]
-        async with self._pool.acquire() as connection, connection.transaction():
-            return await enqueue_all(connection, intents)
+        return await enqueue_all(
+            self._pool, [Intent(JOB_TYPES[task], each, self._key()) for each in payloads]
+        )
+
+    def _key(self) -> str | None:
+        return str(uuid.uuid4()) if self._keys else None
 
 
 @asynccontextmanager

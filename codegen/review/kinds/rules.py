@@ -14,7 +14,9 @@ from codegen.spec import Spec
 
 Turn = Literal["tightened", "loosened", "changed"]
 
-FLAGS = frozenset({"non_empty", "uuid4", "defined", "specified", "required", "storable", "json_object"})
+FLAGS = frozenset(
+    {"non_empty", "uuid", "uuid4", "defined", "specified", "required", "storable", "json_object"}
+)
 LOWER_BOUNDS = frozenset({"min", "min_length"})
 UPPER_BOUNDS = frozenset({"max", "max_length", "max_bytes", "max_items"})
 DEMANDS = frozenset({"pattern", "must_be", "sha256_of", "one_of"})

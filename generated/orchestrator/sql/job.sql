@@ -1,5 +1,5 @@
 -- Every statement that the engine sends about a job of orchestrator.
--- Generated from spec/orchestrator (sha256:ccd1c09b8a5c5eb3). Do not edit; run `nox -s generate`.
+-- Generated from spec/orchestrator (sha256:afff08b015cf7050). Do not edit; run `nox -s generate`.
 --
 -- The line above each statement has its name and what it takes, in order. Names in capitals are variables of
 -- the environment. Rows that are asked for by key are found by key: their state is compared by `IS TRUE`, which
@@ -63,6 +63,10 @@ RETURNING
     jobs.updated_at,
     jobs.result,
     jobs.last_error;
+
+-- create_accept(actor text, job_id uuid[], job_type text[], payload jsonb[], idempotency_key text[])
+-- Adds each unless it is known, and takes accept with it: their keys, or NULL if all are new.
+SELECT jobs_create_accept($1::text, $2::uuid[], $3::text[], $4::jsonb[], $5::text[]);
 
 -- find_unique(idempotency_key text[])
 -- The job that has what a new one must not share.
@@ -314,8 +318,12 @@ RETURNING jobs.job_id, jobs.attempt;
 
 -- exchange_complete(actor text, keys uuid[], owners text[], fences integer[], result jsonb[], free integer, from timestamptz, owner text, LEASE_SECONDS double precision)
 -- The same, and takes one for each that it settled and some more, all in one commit.
+-- One update for both, because what a statement pays for each update of a table with guards is more than what
+-- it pays for some rows. A row that somebody else has is waited for so shortly that it need not be locked before.
 WITH actor AS MATERIALIZED (
-    SELECT set_config('app.actor', $1::text, true)
+    SELECT set_config('app.actor', $1::text, true),
+    -- What another transaction is about to add is not waited for here: all who share this would wait for it.
+    set_config('lock_timeout', '50ms', true)
 ),
 given AS MATERIALIZED (
     SELECT *, 'RUNNING' AS state, clock_timestamp() AS moment
@@ -328,22 +336,7 @@ held AS MATERIALIZED (
         AND jobs.lease_owner = given.owner
         AND jobs.attempt = given.fence
         AND jobs.lease_expiry > clock_timestamp()
-    FOR NO KEY UPDATE OF jobs SKIP LOCKED
 ),
-settled AS (
-    UPDATE jobs
-    SET
-        state = 'SUCCESS',
-        lease_owner = NULL,
-        lease_expiry = NULL,
-        next_attempt_at = NULL,
-        updated_at = held.moment,
-        result = held.result
-    FROM held, actor
-    WHERE jobs.ctid = held.place
-    RETURNING jobs.job_id, jobs.attempt
-),
--- How many are taken depends on how many were settled, so these are written first.
 next AS MATERIALIZED (
     SELECT ctid AS place, updated_at AS since
     FROM jobs
@@ -351,59 +344,41 @@ next AS MATERIALIZED (
         AND (lease_expiry IS NULL OR lease_expiry < clock_timestamp())
         AND created_at >= $7::timestamptz
     ORDER BY created_at
-    LIMIT $6::integer + (SELECT count(*) FROM settled)
+    LIMIT $6::integer + (SELECT count(*) FROM held)
     FOR UPDATE SKIP LOCKED
 ),
-taken AS MATERIALIZED (
-    SELECT place, since, clock_timestamp() AS moment, $8::text AS owner FROM next
-),
-acquired AS (
-    UPDATE jobs
-    SET
-        state = 'RUNNING',
-        lease_owner = taken.owner,
-        lease_expiry = taken.moment + $9::double precision * interval '1 second',
-        attempt = jobs.attempt + 1,
-        next_attempt_at = NULL,
-        updated_at = taken.moment
-    FROM taken, actor
-    WHERE jobs.ctid = taken.place
-    RETURNING
-        jobs.job_id,
-        jobs.job_type,
-        jobs.payload,
-        jobs.idempotency_key,
-        jobs.state,
-        jobs.retry_count,
-        jobs.attempt,
-        jobs.lease_owner,
-        jobs.lease_expiry,
-        jobs.next_attempt_at,
-        jobs.created_at,
-        jobs.updated_at,
-        jobs.result,
-        jobs.last_error,
-        extract(epoch FROM taken.moment - taken.since)::double precision AS waited
+moved AS MATERIALIZED (
+    SELECT true AS settles, place, moment, NULL::text AS owner, NULL::timestamptz AS since, result FROM held
+    UNION ALL
+    SELECT false, place, clock_timestamp(), $8::text, since, NULL::jsonb FROM next
 )
-SELECT * FROM acquired
-UNION ALL
-SELECT
-    settled.job_id,
-    NULL::text,
-    NULL::jsonb,
-    NULL::text,
-    NULL::text,
-    NULL::integer,
-    settled.attempt,
-    NULL::text,
-    NULL::timestamptz,
-    NULL::timestamptz,
-    NULL::timestamptz,
-    NULL::timestamptz,
-    NULL::jsonb,
-    NULL::text,
-    NULL::double precision
-FROM settled;
+UPDATE jobs
+SET
+    state = CASE WHEN moved.settles THEN 'SUCCESS' ELSE 'RUNNING' END,
+    lease_owner = CASE WHEN moved.settles THEN NULL ELSE moved.owner END,
+    lease_expiry = CASE WHEN moved.settles THEN NULL ELSE moved.moment + $9::double precision * interval '1 second' END,
+    next_attempt_at = NULL,
+    updated_at = moved.moment,
+    result = CASE WHEN moved.settles THEN moved.result ELSE jobs.result END,
+    attempt = CASE WHEN moved.settles THEN jobs.attempt ELSE jobs.attempt + 1 END
+FROM moved, actor
+WHERE jobs.ctid = moved.place
+RETURNING
+    jobs.job_id AS job_id,
+    CASE WHEN NOT moved.settles THEN jobs.job_type END AS job_type,
+    CASE WHEN NOT moved.settles THEN jobs.payload END AS payload,
+    CASE WHEN NOT moved.settles THEN jobs.idempotency_key END AS idempotency_key,
+    CASE WHEN NOT moved.settles THEN jobs.state END AS state,
+    CASE WHEN NOT moved.settles THEN jobs.retry_count END AS retry_count,
+    jobs.attempt AS attempt,
+    CASE WHEN NOT moved.settles THEN jobs.lease_owner END AS lease_owner,
+    CASE WHEN NOT moved.settles THEN jobs.lease_expiry END AS lease_expiry,
+    CASE WHEN NOT moved.settles THEN jobs.next_attempt_at END AS next_attempt_at,
+    CASE WHEN NOT moved.settles THEN jobs.created_at END AS created_at,
+    CASE WHEN NOT moved.settles THEN jobs.updated_at END AS updated_at,
+    CASE WHEN NOT moved.settles THEN jobs.result END AS result,
+    CASE WHEN NOT moved.settles THEN jobs.last_error END AS last_error,
+    CASE WHEN NOT moved.settles THEN extract(epoch FROM moved.moment - moved.since)::double precision END AS waited;
 
 -- settle_fail(actor text, keys uuid[], owners text[], fences integer[], error text[], BACKOFF_MAX_SECONDS double precision, BACKOFF_BASE_SECONDS double precision)
 -- The run failed, or its worker was not heard of until its lease ended. Its holder alone may. (spec/orchestrator/lifecycle.yaml: job.fail)
@@ -740,7 +715,7 @@ RETURNING
 
 -- find(states text[], since timestamptz, until timestamptz, after_at timestamptz, after_key uuid, job_type text, idempotency_key text, retry_count integer, attempt integer, lease_owner text, last_error text, size integer)
 -- A page of the listing, newest first.
--- Each state is read in its own order through the index, and only what one page needs of it.
+-- Each state is read in its own order through an index, and only what one page needs of it.
 SELECT
     jobs.job_id,
     jobs.job_type,
@@ -756,10 +731,9 @@ SELECT
     jobs.updated_at,
     jobs.result,
     jobs.last_error
-FROM unnest($1::text[]) AS wanted (state)
-CROSS JOIN LATERAL (
-    SELECT * FROM jobs AS one
-    WHERE one.state = wanted.state
+FROM (
+    (SELECT * FROM jobs AS one
+    WHERE one.state = 'QUEUED' AND 'QUEUED' = ANY($1::text[])
         AND one.created_at >= coalesce($2::timestamptz, '-infinity')
         AND one.created_at < coalesce($3::timestamptz, 'infinity')
         AND (one.created_at, one.job_id) < (coalesce($4::timestamptz, 'infinity'), coalesce($5::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
@@ -771,6 +745,41 @@ CROSS JOIN LATERAL (
         AND ($11::text IS NULL OR one.last_error = $11::text)
     ORDER BY one.created_at DESC, one.job_id DESC
     LIMIT $12::integer
+    )
+    UNION ALL
+    (SELECT * FROM jobs AS one
+    WHERE one.state = 'RUNNING' AND 'RUNNING' = ANY($1::text[])
+        AND one.created_at >= coalesce($2::timestamptz, '-infinity')
+        AND one.created_at < coalesce($3::timestamptz, 'infinity')
+        AND (one.created_at, one.job_id) < (coalesce($4::timestamptz, 'infinity'), coalesce($5::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
+        AND ($6::text IS NULL OR one.job_type = $6::text)
+        AND ($7::text IS NULL OR one.idempotency_key = $7::text)
+        AND ($8::integer IS NULL OR one.retry_count = $8::integer)
+        AND ($9::integer IS NULL OR one.attempt = $9::integer)
+        AND ($10::text IS NULL OR one.lease_owner = $10::text)
+        AND ($11::text IS NULL OR one.last_error = $11::text)
+    ORDER BY one.created_at DESC, one.job_id DESC
+    LIMIT $12::integer
+    )
+    UNION ALL
+    SELECT listed.* FROM unnest($1::text[]) AS wanted (state)
+    CROSS JOIN LATERAL (
+    SELECT * FROM jobs AS one
+    WHERE one.state = wanted.state
+        AND one.state <> 'QUEUED'
+        AND one.state <> 'RUNNING'
+        AND one.created_at >= coalesce($2::timestamptz, '-infinity')
+        AND one.created_at < coalesce($3::timestamptz, 'infinity')
+        AND (one.created_at, one.job_id) < (coalesce($4::timestamptz, 'infinity'), coalesce($5::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
+        AND ($6::text IS NULL OR one.job_type = $6::text)
+        AND ($7::text IS NULL OR one.idempotency_key = $7::text)
+        AND ($8::integer IS NULL OR one.retry_count = $8::integer)
+        AND ($9::integer IS NULL OR one.attempt = $9::integer)
+        AND ($10::text IS NULL OR one.lease_owner = $10::text)
+        AND ($11::text IS NULL OR one.last_error = $11::text)
+    ORDER BY one.created_at DESC, one.job_id DESC
+    LIMIT $12::integer
+    ) AS listed
 ) AS jobs
 ORDER BY jobs.created_at DESC, jobs.job_id DESC
 LIMIT $12::integer;
@@ -830,6 +839,17 @@ ORDER BY number;
 -- How many there are in each state, and since when the oldest.
 SELECT state, count(*), coalesce(extract(epoch FROM clock_timestamp() - min(created_at)), 0)::double precision
 FROM jobs
+WHERE state = 'QUEUED'
+GROUP BY state
+UNION ALL
+SELECT state, count(*), coalesce(extract(epoch FROM clock_timestamp() - min(created_at)), 0)::double precision
+FROM jobs
+WHERE state = 'RUNNING'
+GROUP BY state
+UNION ALL
+SELECT state, count(*), coalesce(extract(epoch FROM clock_timestamp() - min(created_at)), 0)::double precision
+FROM jobs
+WHERE state <> 'QUEUED' AND state <> 'RUNNING'
 GROUP BY state;
 
 -- delete(actor text, key uuid, expected text)

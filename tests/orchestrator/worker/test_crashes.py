@@ -13,8 +13,8 @@ from tests.orchestrator.worker.stage import BEGUN, ENDED, STOPPED
 @pytest.mark.parametrize(("moment", "ended"), [("die", [2]), ("die_late", [1, 2])])
 def test_the_job_of_a_worker_that_died_is_run_again(lone: Crew, moment: str, ended: list[int]) -> None:
     """Killed in mid-run or just before it wrote: the job has a second run elsewhere, and succeeds."""
-    job = lone.one(**{moment: [1]})
     (victim,) = lone.work("victim")
+    job = lone.one(**{moment: [1]})
     gone(victim)
     assert lone.sql.job(job)["state"] == "RUNNING", "a crash tells nobody"
     lone.work("heir")
@@ -27,8 +27,8 @@ def test_the_job_of_a_worker_that_died_is_run_again(lone: Crew, moment: str, end
 @pytest.mark.req("ORC-141", "ORC-026")
 def test_a_job_that_kills_every_worker_dies_out(lone: Crew) -> None:
     """Each loss counts as a failure, so it is dead after the limit, and the next worker lives."""
-    job = lone.one(die=True)
     (node,) = lone.work("unlucky", MAX_RETRIES="1")
+    job = lone.one(die=True)
     for _ in range(2):
         gone(node)
         node.begin()

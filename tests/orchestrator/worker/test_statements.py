@@ -60,7 +60,7 @@ def test_workers_never_delete(spied: Crew, slow: Node, server: EmbeddedPostgres)
     spied.expire(left)
     assert spied.ended([*jobs, left]) == {"SUCCESS": 3, "DEAD": 2}
     log = logged(server)
-    assert "state = 'SUCCESS'" in log
+    assert "THEN 'SUCCESS'" in log
     assert "DELETE FROM" not in log
     assert "deadlock detected" not in log
 

@@ -44,7 +44,11 @@ def test_fields_have_their_names_of_the_spec(styled: Served) -> None:
     answer = filled(styled, {"answers": {}, "seen_at": "2026-11-16T07:00:00.123456Z"})
     assert answer.status_code == 202
     body = answer.json()
-    assert (body["form_name"], body["seen_at"], body["short_note"]) == ("p1", "2026-11-16T07:00:00.123Z", None)
+    assert (body["form_name"], body["seen_at"], body["short_note"]) == (
+        "p1",
+        "2026-11-16T07:00:00.123Z",
+        None,
+    )
     assert all(name == name.lower() for name in body)
 
 

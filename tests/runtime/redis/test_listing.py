@@ -85,7 +85,7 @@ async def test_sizes_and_ages_of_the_queues(kit: Kit) -> None:
     await kit.add(priority=HIGH)
     await kit.back_date(old.task_id, 45)
     sizes = await kit.tasks.sizes("waiting")
-    assert sizes[HIGH].count == 2 and 45 <= sizes[HIGH].oldest_s < 47
+    assert sizes[HIGH].entities == 2 and 45 <= sizes[HIGH].oldest_s < 47
     assert sizes[LOW] == nothing
 
 

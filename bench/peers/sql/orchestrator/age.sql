@@ -1,8 +1,8 @@
 -- Finished jobs with the transitions that each leaves behind. Triggers stay off, as this is the past.
 SET session_replication_role = replica;
-INSERT INTO jobs (job_type, payload, idempotency_key, state, attempt, created_at, updated_at, result)
+INSERT INTO jobs (job_id, job_type, payload, idempotency_key, state, attempt, created_at, updated_at, result)
 SELECT
-    'echo', '{"n": 1}', gen_random_uuid(), 'SUCCESS', 1,
+    uuidv7(number * interval '1 millisecond' - interval '1 day'), 'echo', '{"n": 1}', gen_random_uuid(), 'SUCCESS', 1,
     now() - interval '1 day' + number * interval '1 millisecond',
     now() - interval '1 day' + number * interval '1 millisecond', '{"n": 1}'
 FROM generate_series(1, :jobs) AS number;

@@ -1,5 +1,4 @@
--- Any state may follow any other, whoever acts.
-DROP TRIGGER jobs_1_create ON jobs;
+-- Any state may follow any other, whoever acts. What is checked of new jobs goes with the history.
 DROP TRIGGER jobs_2_move ON jobs;
 DROP TRIGGER jobs_4_complete ON jobs;
 ALTER TABLE jobs

@@ -6,4 +6,10 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
-DROP TRIGGER jobs_7_record_new ON jobs;
+CREATE OR REPLACE FUNCTION jobs_record_new() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('app.at_once', true) <> '' THEN
+        PERFORM pg_notify('jobs', '');
+    END IF;
+    RETURN NULL;
+END $$;

@@ -1,0 +1,55 @@
+"""Entities that a SQLite file keeps: its schema with all guards, and every statement that the engine runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from codegen.emit.artefact import Artefact, fill
+from codegen.emit.sqlite_entity import SqliteEntity
+from codegen.spec import Spec
+
+MIGRATIONS = "spec/migrations/{system}/sqlite"
+"""Where the accepted migrations of a system's files are; they are copied beside the other SQL."""
+
+
+def entities(spec: Spec) -> dict[str, SqliteEntity]:
+    """The entities that a file keeps."""
+    return {
+        name: SqliteEntity(spec, name, row) for name, row in spec.lifecycle.entities.items() if row.in_sqlite
+    }
+
+
+def emit(spec: Spec) -> Iterator[Artefact]:
+    kept = entities(spec)
+    if not kept:
+        return
+    folder = f"generated/{spec.name}/sqlite"
+    yield Artefact(f"{folder}/schema.sql", schema(spec))
+    for name, entity in kept.items():
+        text = fill("sqlite/statements.sql.j2", spec, entity=entity)
+        yield Artefact(f"{folder}/{name}.sql", text.rstrip("\n") + "\n")
+
+
+def emit_migrations(spec: Spec, root: Path) -> Iterator[Artefact]:
+    """The accepted migrations, where the running service finds them."""
+    for path in sorted((root / MIGRATIONS.format(system=spec.name)).glob("*.sql")):
+        target = f"generated/{spec.name}/sqlite/migrations/{path.name}"
+        yield Artefact(target, path.read_text(encoding="utf-8"))
+
+
+def schema(spec: Spec) -> str:
+    """Everything that a fresh file needs."""
+    parts = [fill("sqlite/schema.sql.j2", spec)]
+    parts += [f"{table(each)}\n{guards(each)}" for each in entities(spec).values()]
+    return "\n".join(each.strip("\n") + "\n" for each in parts)
+
+
+def table(entity: SqliteEntity) -> str:
+    """The tables of one entity."""
+    return fill("sqlite/table.sql.j2", entity.spec, entity=entity)
+
+
+def guards(entity: SqliteEntity) -> str:
+    """The triggers and indexes of one entity, which a migration replaces as a whole."""
+    return fill("sqlite/guards.sql.j2", entity.spec, entity=entity)

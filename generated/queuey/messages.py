@@ -1,0 +1,68 @@
+"""Messages and enums of queuey, whichever proto file defines them.
+
+Generated from spec/queuey (sha256:cb83686dd6d4a4c6). Do not edit; run `nox -s generate`.
+"""
+
+from generated.queuey_internal_pb2 import (
+    JobRow,
+)
+from generated.queuey_pb2 import (
+    ACTIVE,
+    COMPLETED,
+    FAILED,
+    JOB_STATUS_UNSPECIFIED,
+    PENDING,
+    CancelJobRequest,
+    ClaimJobRequest,
+    CompleteJobRequest,
+    CountJobsRequest,
+    CountJobsResponse,
+    CreateJobRequest,
+    GetBlobRequest,
+    GetBlobResponse,
+    GetJobRequest,
+    GetReportRequest,
+    Job,
+    JobChange,
+    JobStatus,
+    ListJobsRequest,
+    ListJobsResponse,
+    PutBlobAtRequest,
+    PutBlobRequest,
+    PutBlobResponse,
+    ReleaseJobRequest,
+    Report,
+    RetryJobRequest,
+    TickleJobRequest,
+)
+
+__all__ = [
+    "ACTIVE",
+    "COMPLETED",
+    "FAILED",
+    "JOB_STATUS_UNSPECIFIED",
+    "PENDING",
+    "CancelJobRequest",
+    "ClaimJobRequest",
+    "CompleteJobRequest",
+    "CountJobsRequest",
+    "CountJobsResponse",
+    "CreateJobRequest",
+    "GetBlobRequest",
+    "GetBlobResponse",
+    "GetJobRequest",
+    "GetReportRequest",
+    "Job",
+    "JobChange",
+    "JobRow",
+    "JobStatus",
+    "ListJobsRequest",
+    "ListJobsResponse",
+    "PutBlobAtRequest",
+    "PutBlobRequest",
+    "PutBlobResponse",
+    "ReleaseJobRequest",
+    "Report",
+    "RetryJobRequest",
+    "TickleJobRequest",
+]

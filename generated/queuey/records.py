@@ -1,0 +1,31 @@
+"""The entities of queuey that a server keeps, as they are in Python.
+
+Generated from spec/queuey (sha256:cb83686dd6d4a4c6). Do not edit; run `nox -s generate`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+_NEVER = datetime(1, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRecord:
+    """A job and all that is kept of it."""
+
+    job_id: str
+    binary_addr: str = ""
+    input_addr: str | None = None
+    created_at: int = 0
+    updated_at: int = 0
+    completed_at: int | None = None
+    status: int = 0
+    run_attempts: int = 0
+    runner_id: str | None = None
+    output_addr: str | None = None
+    idempotency_key: str | None = None
+    stderr_addr: str | None = None
+    exit_code: int | None = None
+    reason: str | None = None

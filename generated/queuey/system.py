@@ -1,0 +1,45 @@
+"""Everything the engine has to know of queuey.
+
+Generated from spec/queuey (sha256:cb83686dd6d4a4c6). Do not edit; run `nox -s generate`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from generated.queuey.callers import MATRIX, PRINCIPALS
+from generated.queuey.clients import CLIENTS
+from generated.queuey.deployments import DEPLOYMENTS
+from generated.queuey.errors import CONDITIONS, ROLES, UPSTREAM
+from generated.queuey.events import EVENTS
+from generated.queuey.lifecycle import LIFECYCLES
+from generated.queuey.methods import SERVICES
+from generated.queuey.policy import KEEPALIVE
+from generated.queuey.settings import RULES, SETTINGS, VARIABLES
+from runtime.tables import JsonStyle, System
+
+SYSTEM: Final = System(
+    name="queuey",
+    digest="cb83686dd6d4a4c653fc1d7d1a6db6e817aceff00887891deffe1fa9fc304255",
+    services=SERVICES,
+    matrix=MATRIX,
+    principals=PRINCIPALS,
+    lifecycles=LIFECYCLES,
+    conditions=CONDITIONS,
+    roles=ROLES,
+    upstream=UPSTREAM,
+    events=EVENTS,
+    variables=VARIABLES,
+    variable_rules=RULES,
+    deployments=DEPLOYMENTS,
+    keepalive=KEEPALIVE,
+    message_bytes=4194304,
+    concurrent_streams=1024,
+    connections=1024,
+    shutdown_grace_ms=25000,
+    log_fields=("job_id", "runner_id"),
+    settings=SETTINGS,
+    clients=CLIENTS,
+    json_style=JsonStyle(snake=True, shows_unset=True),
+    enum_spelling={"queuey.v1.JobStatus": "lower"},
+)

@@ -1,0 +1,1 @@
+"""Hand-written logic of the queue for WASI jobs."""

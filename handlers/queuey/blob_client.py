@@ -1,0 +1,76 @@
+"""Talks to the store over HTTP: content goes and comes in pieces, and what comes is checked."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import TracebackType
+from urllib.parse import quote
+
+import httpx
+
+_PIECE = 1 << 18
+_TIMEOUTS = httpx.Timeout(30.0, connect=5.0)
+
+
+class BlobMissing(Exception):
+    """The store has nothing under an address."""
+
+
+class StoreAway(Exception):
+    """The store does not answer as it should; later it may."""
+
+
+class BlobClient:
+    """A client of one store."""
+
+    def __init__(self, url: str, token: str | None = None) -> None:
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        self._client = httpx.AsyncClient(base_url=url.rstrip("/"), headers=headers, timeout=_TIMEOUTS)
+
+    async def __aenter__(self) -> BlobClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._client.aclose()
+
+    async def put(self, path: Path) -> str:
+        """Stores a file; its address."""
+        try:
+            answer = await self._client.post("/blobs", content=_pieces(path))
+        except httpx.HTTPError as error:
+            raise StoreAway(f"{type(error).__name__}: {error}") from None
+        if not answer.is_success:
+            raise StoreAway(f"the store answered {answer.status_code}: {answer.text[:200]}")
+        address: str = answer.json()["address"]
+        return address
+
+    async def get(self, address: str, target: Path) -> None:
+        """Writes content to a file, which is there when all of it has come and is what it should be."""
+        making = target.with_name(f"{target.name}.coming")
+        digest = hashlib.sha256()
+        try:
+            async with self._client.stream("GET", f"/blobs/{quote(address, safe='')}") as answer:
+                if answer.status_code in (400, 404):
+                    raise BlobMissing(address)
+                if answer.status_code != 200:
+                    raise StoreAway(f"the store answered {answer.status_code}")
+                with making.open("wb") as writing:
+                    async for piece in answer.aiter_bytes(_PIECE):
+                        digest.update(piece)
+                        writing.write(piece)
+        except httpx.HTTPError as error:
+            raise StoreAway(f"{type(error).__name__}: {error}") from None
+        if digest.hexdigest() != address:
+            making.unlink()
+            raise StoreAway(f"what came is not the content of {address}")
+        making.replace(target)
+
+
+async def _pieces(path: Path) -> AsyncIterator[bytes]:
+    with path.open("rb") as source:
+        while piece := source.read(_PIECE):
+            yield piece

@@ -1,0 +1,211 @@
+"""What people do with the queue from a shell: submit a binary with its input, wait, and fetch the output."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import httpx
+from rich.console import Console
+
+from generated.queuey.deployments import LOCAL
+from handlers.queuey.blob_client import BlobClient, BlobMissing, StoreAway
+
+Answer = TypeVar("Answer")
+
+_LOOK_S = 3.0
+_WAIT_MS = 15_000
+_ENDED = ("completed", "failed")
+FAILED, UNREACHED = 1, 2
+"""Exit codes: the job failed; a service was not to be found or did not do what was asked."""
+
+
+class Queue:
+    """The queue over HTTP, as the commands need it."""
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self._client = client
+
+    async def submit(self, binary: str, given: str | None, key: str | None) -> dict[str, Any]:
+        wish = {"binary_addr": binary, "input_addr": given, "idempotency_key": key}
+        return await self._ask("POST", "/jobs/create", wish)
+
+    async def ended(self, job_id: str, seconds: float | None) -> dict[str, Any]:
+        """The job when it has ended, or when the time is over."""
+        loop = asyncio.get_running_loop()
+        until = None if seconds is None else loop.time() + seconds
+        while True:
+            left = _WAIT_MS if until is None else max(0, min(_WAIT_MS, int((until - loop.time()) * 1000)))
+            job = await self._ask("GET", f"/jobs/{job_id}?wait_ms={left}")
+            if job["status"] in _ENDED or (until is not None and loop.time() >= until):
+                return job
+
+    async def report(self, job_id: str) -> dict[str, Any]:
+        return await self._ask("GET", f"/jobs/{job_id}/report")
+
+    async def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        try:
+            answer = await self._client.request(method, path, json=body)
+        except httpx.HTTPError as error:
+            raise click.ClickException(f"The queue does not answer: {type(error).__name__}.") from None
+        if not answer.is_success:
+            raise click.ClickException(f"The queue says no: {answer.json()['error']['message']}.")
+        found: dict[str, Any] = answer.json()
+        return found
+
+
+def _places(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say where the services are."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+        click.option(
+            "--token", envvar="CLIENT_TOKEN", help="What proves you; needed where there are tokens."
+        ),
+        click.option("--store", envvar="STORE_URL", help="URL of the store; else it is looked for."),
+        click.option("--queue", envvar="QUEUE_URL", help="URL of the queue; else it is looked for."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("binary", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--input", "given", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Input file."
+)
+@click.option("--key", help="A second submission under the same key finds the first.")
+@_places
+def submit(binary: Path, given: Path | None, key: str | None, as_json: bool, **places: str | None) -> None:
+    """Submit a WASI binary; what it reads comes from a file or from this command's input."""
+
+    async def work(queue: Queue, store: BlobClient) -> dict[str, Any]:
+        return await _submit(queue, store, binary, given, key)
+
+    job = _run(work, places)
+    click.echo(json.dumps(job) if as_json else job["job_id"])
+
+
+@click.command()
+@click.argument("job_id")
+@click.option("--seconds", type=float, help="How long to wait; as long as it takes unless said.")
+@_places
+def wait(job_id: str, seconds: float | None, as_json: bool, **places: str | None) -> None:
+    """Wait until a job has ended. The exit code is 0 if it completed."""
+
+    async def work(queue: Queue, _store: BlobClient) -> dict[str, Any]:
+        return await queue.ended(job_id, seconds)
+
+    job = _run(work, places, needs_store=False)
+    click.echo(json.dumps(job) if as_json else job["status"])
+    sys.exit(0 if job["status"] == "completed" else FAILED)
+
+
+@click.command()
+@click.argument("job_id")
+@click.option("--errors", is_flag=True, help="What it complained of, instead of what it wrote.")
+@_places
+def output(job_id: str, errors: bool, as_json: bool, **places: str | None) -> None:
+    """Write the output of a job that has ended to this command's output."""
+    del as_json
+
+    async def work(queue: Queue, store: BlobClient) -> None:
+        job, report = await queue.ended(job_id, 0), await queue.report(job_id)
+        address = report["stderr_addr"] if errors else job["output_addr"]
+        if address is not None:
+            await _show(store, address)
+        elif job["status"] not in _ENDED:
+            raise click.ClickException(f"The job is {job['status']}; it has no output yet.")
+
+    _run(work, places)
+
+
+@click.command()
+@click.argument("binary", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--input", "given", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Input file."
+)
+@_places
+def run(binary: Path, given: Path | None, as_json: bool, **places: str | None) -> None:
+    """Submit a binary, wait for its end, and write its output. The exit code is the binary's own."""
+
+    async def work(queue: Queue, store: BlobClient) -> int:
+        job = await _submit(queue, store, binary, given, None)
+        with Console(stderr=True).status(f"job {job['job_id']}"):
+            ended, report = await queue.ended(job["job_id"], None), await queue.report(job["job_id"])
+        if ended["output_addr"] is not None:
+            await _show(store, ended["output_addr"])
+        if ended["status"] == "completed":
+            return 0
+        click.echo(json.dumps(report) if as_json else f"failed: {report['reason']}", err=True)
+        return report["exit_code"] or FAILED
+
+    sys.exit(_run(work, places))
+
+
+async def _submit(
+    queue: Queue, store: BlobClient, binary: Path, given: Path | None, key: str | None
+) -> dict[str, Any]:
+    with tempfile.NamedTemporaryFile() as kept:
+        if given is None and not sys.stdin.isatty():
+            kept.write(await asyncio.to_thread(sys.stdin.buffer.read))
+            kept.flush()
+            given = Path(kept.name)
+        address = await store.put(given) if given is not None else None
+        return await queue.submit(await store.put(binary), address, key)
+
+
+async def _show(store: BlobClient, address: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "content"
+        await store.get(address, path)
+        with path.open("rb") as source:
+            while piece := source.read(1 << 18):
+                sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+
+
+def _run(
+    work: Callable[[Queue, BlobClient], Awaitable[Answer]],
+    places: Mapping[str, str | None],
+    *,
+    needs_store: bool = True,
+) -> Answer:
+    async def main() -> Answer:
+        queue_url = places["queue"] or await _found("queue", "--queue or QUEUE_URL")
+        store_url = places["store"] or (
+            await _found("store", "--store or STORE_URL") if needs_store else queue_url
+        )
+        token = places["token"]
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        async with (
+            httpx.AsyncClient(base_url=queue_url, headers=headers, timeout=30.0) as client,
+            BlobClient(store_url, token) as store,
+        ):
+            return await work(Queue(client), store)
+
+    try:
+        return asyncio.run(main())
+    except BlobMissing as missing:
+        raise click.ClickException(f"The store has nothing under {missing}.") from None
+    except StoreAway as problem:
+        raise click.ClickException(f"The store: {problem}.") from None
+
+
+async def _found(node: str, option: str) -> str:
+    """Where a node of the deployment is, by the name under which it is announced."""
+    from runtime.discovery import find_one
+
+    announced = LOCAL.nodes[node].announced
+    offer = await find_one(announced.service, _LOOK_S) if announced is not None else None
+    if offer is None:
+        raise click.ClickException(f"No {node} is found on the network. Say by {option} where it is.")
+    return f"http://{offer.address}:{offer.properties['http_port']}"
+
+
+COMMANDS: dict[str, click.Command] = {"submit": submit, "wait": wait, "output": output, "run": run}

@@ -1,0 +1,7 @@
+;; Takes memory until there is none, and then does what it must not.
+(module
+  (memory (export "memory") 1)
+  (func (export "_start")
+    (loop $more
+      (br_if $more (i32.ne (memory.grow (i32.const 1024)) (i32.const -1))))
+    (unreachable)))

@@ -1,0 +1,40 @@
+;; Counts the words that it reads, and writes the number.
+(module
+  (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 2)
+  (func $is_space (param $letter i32) (result i32)
+    (i32.or (i32.eq (local.get $letter) (i32.const 32))
+      (i32.and (i32.ge_u (local.get $letter) (i32.const 9)) (i32.le_u (local.get $letter) (i32.const 13)))))
+  (func $print (param $number i32)
+    (local $at i32)
+    (local.set $at (i32.const 63))
+    (i32.store8 (local.get $at) (i32.const 10))
+    (loop $digit
+      (local.set $at (i32.sub (local.get $at) (i32.const 1)))
+      (i32.store8 (local.get $at) (i32.add (i32.const 48) (i32.rem_u (local.get $number) (i32.const 10))))
+      (local.set $number (i32.div_u (local.get $number) (i32.const 10)))
+      (br_if $digit (local.get $number)))
+    (i32.store (i32.const 0) (local.get $at))
+    (i32.store (i32.const 4) (i32.sub (i32.const 64) (local.get $at)))
+    (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8))))
+  (func (export "_start")
+    (local $count i32) (local $inside i32) (local $at i32) (local $end i32)
+    (block $done
+      (loop $more
+        (i32.store (i32.const 0) (i32.const 1024))
+        (i32.store (i32.const 4) (i32.const 65536))
+        (br_if $done (call $read (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 8)))
+        (br_if $done (i32.eqz (i32.load (i32.const 8))))
+        (local.set $at (i32.const 1024))
+        (local.set $end (i32.add (i32.const 1024) (i32.load (i32.const 8))))
+        (loop $letter
+          (if (call $is_space (i32.load8_u (local.get $at)))
+            (then (local.set $inside (i32.const 0)))
+            (else
+              (if (i32.eqz (local.get $inside)) (then (local.set $count (i32.add (local.get $count) (i32.const 1)))))
+              (local.set $inside (i32.const 1))))
+          (local.set $at (i32.add (local.get $at) (i32.const 1)))
+          (br_if $letter (i32.lt_u (local.get $at) (local.get $end))))
+        (br $more)))
+    (call $print (local.get $count))))

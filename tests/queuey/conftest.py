@@ -1,0 +1,17 @@
+"""A queue for each test that wants one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest_asyncio
+
+from tests.queuey.house import House
+
+
+@pytest_asyncio.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    """A queue with its defaults, in which nothing happens by itself."""
+    async with House(tmp_path / "queue.db") as made:
+        yield made

@@ -1,0 +1,271 @@
+"""Taking jobs, giving signs of life, and ending them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.queuey.house import House
+
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
+
+
+@pytest.mark.req("QQ-067", "QQ-074", "QQ-075", "QQ-076", "QQ-077", "QQ-079", "QQ-084")
+async def test_the_oldest_goes_first_and_one_at_a_time(house: House) -> None:
+    made = [(await house.create())["job_id"] for _ in range(3)]
+    for number, job_id in enumerate(made):
+        claimed = await house.claim("r")
+        assert claimed is not None
+        assert claimed["job_id"] == job_id
+        assert (claimed["status"], claimed["runner_id"], claimed["run_attempts"]) == ("active", "r", 1)
+        assert claimed == await house.get(job_id)
+        assert len(house.sql("SELECT 1 FROM jobs WHERE status = 'active'")) == number + 1
+
+
+@pytest.mark.req("QQ-078")
+@pytest.mark.parametrize("body", [{}, {"runner_id": None}, {"runner_id": ""}, {"runner_id": 5}])
+async def test_a_runner_says_who_it_is(house: House, body: dict[str, object]) -> None:
+    await house.create()
+    answer = await house.ask("POST", "/jobs/claim", body)
+    assert (answer.status_code, answer.json()["error"]["field"]) == (400, "runner_id")
+    assert house.sql("SELECT status FROM jobs") == [("pending",)]
+
+
+@pytest.mark.req("QQ-059", "QQ-081")
+async def test_nothing_to_take(house: House) -> None:
+    for status in ("active", "completed", "failed"):
+        await house.in_status(status)
+    before = house.rows()
+    answer = await house.ask("POST", "/jobs/claim", {"runner_id": "r"})
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert house.rows() == before
+
+
+@pytest.mark.req("QQ-082")
+async def test_jobs_of_one_millisecond_go_in_order_and_an_abandoned_one_keeps_its_place(house: House) -> None:
+    house.world.freeze()
+    made = [(await house.create())["job_id"] for _ in range(20)]
+    assert (await house.claim())["job_id"] == made[0]  # type: ignore[index]
+    house.world.step(300_001)
+    taken = [(await house.claim())["job_id"] for _ in made]  # type: ignore[index]
+    assert taken == made
+
+
+@pytest.mark.req("QQ-083")
+async def test_no_job_is_taken_twice(house: House) -> None:
+    await asyncio.gather(*(house.create() for _ in range(20)))
+    taken = await asyncio.gather(*(house.claim(f"r{number}") for number in range(50)))
+    ids = [job["job_id"] for job in taken if job is not None]
+    assert (len(ids), len(set(ids))) == (20, 20)
+
+
+@pytest.mark.req("QQ-085")
+async def test_a_runner_may_have_several(house: House) -> None:
+    first, second = await house.active("r"), await house.active("r")
+    assert first["job_id"] != second["job_id"]
+    assert (await house.get(first["job_id"]))["status"] == "active"
+
+
+@pytest.mark.req("QQ-X12")
+async def test_a_runner_may_wait_for_a_job(house: House) -> None:
+    waiting = [
+        asyncio.create_task(house.ask("POST", "/jobs/claim", {"runner_id": f"r{n}", "wait_ms": 15000}))
+        for n in range(3)
+    ]
+    await asyncio.sleep(0.1)
+    made = {(await house.create())["job_id"] for _ in range(3)}
+    answers = await asyncio.gather(*waiting)
+    assert {each.json()["job_id"] for each in answers} == made
+
+
+@pytest.mark.req("QQ-088", "QQ-089", "QQ-092")
+@pytest.mark.parametrize("body", [None, {}])
+async def test_a_sign_of_life(house: House, body: dict[str, object] | None) -> None:
+    house.world.freeze()
+    job = await house.active()
+    house.world.step(5)
+    answer = await house.ask("POST", f"/jobs/{job['job_id']}/tickle", body)
+    assert answer.status_code == 200
+    assert answer.json() == {**job, "updated_at": job["updated_at"] + 5}
+
+
+@pytest.mark.req("QQ-072", "QQ-090", "QQ-102")
+@pytest.mark.parametrize("job_id", [UNKNOWN, "no-uuid", "create", "claim", "%00", "..%2f"])
+async def test_an_unknown_job(house: House, job_id: str) -> None:
+    for method, path, body in (
+        ("GET", f"/jobs/{job_id}", None),
+        ("POST", f"/jobs/{job_id}/tickle", {}),
+        ("POST", f"/jobs/{job_id}/complete", {"status": "failed"}),
+        ("POST", f"/jobs/{job_id}/cancel", None),
+        ("GET", f"/jobs/{job_id}/report", None),
+    ):
+        answer = await house.ask(method, path, body)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "JOB_NOT_FOUND"), path
+
+
+@pytest.mark.req("QQ-091", "QQ-102", "QQ-114")
+@pytest.mark.parametrize("status", ["pending", "completed", "failed"])
+async def test_a_job_that_nobody_works_on(house: House, status: str) -> None:
+    job = await house.in_status(status)
+    sign = await house.tickle(job["job_id"])
+    end = await house.complete(job["job_id"], output_addr="another")
+    assert {each.status_code for each in (sign, end)} == {400}
+    assert {each.json()["error"]["code"] for each in (sign, end)} == {"JOB_NOT_ACTIVE"}
+    assert await house.get(job["job_id"]) == job
+
+
+@pytest.mark.req("QQ-093", "QQ-103")
+async def test_who_does_not_have_the_job(house: House) -> None:
+    house.world.freeze()
+    job = await house.active("a")
+    house.world.step(300_001)
+    taken = await house.claim("b")
+    assert taken is not None
+    for answer in (
+        await house.tickle(job["job_id"], runner_id="a"),
+        await house.complete(job["job_id"], runner_id="a"),
+    ):
+        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "NOT_OWNER")
+    assert await house.get(job["job_id"]) == taken
+    assert (await house.tickle(job["job_id"])).status_code == 200
+    assert (await house.complete(job["job_id"], runner_id="b")).status_code == 200
+
+
+@pytest.mark.req("QQ-104")
+async def test_an_earlier_taking_of_the_same_runner(house: House) -> None:
+    house.world.freeze()
+    job = await house.active("a")
+    house.world.step(300_001)
+    assert await house.claim("a") is not None
+    stale = await house.complete(job["job_id"], runner_id="a", run_attempts=job["run_attempts"])
+    assert (stale.status_code, stale.json()["error"]["code"]) == (409, "STALE_ATTEMPT")
+    assert (await house.complete(job["job_id"], runner_id="a", run_attempts=3)).status_code == 200
+
+
+@pytest.mark.req("QQ-103")
+async def test_runners_may_have_to_say_who_they_are(house: House) -> None:
+    await house.close()
+    await house.open(REQUIRE_RUNNER_ID="true")
+    job = await house.active("a")
+    for answer in (await house.tickle(job["job_id"]), await house.complete(job["job_id"])):
+        assert (answer.status_code, answer.json()["error"]["field"]) == (400, "runner_id")
+    assert (await house.complete(job["job_id"], runner_id="a")).status_code == 200
+
+
+@pytest.mark.req("QQ-095", "QQ-110")
+@pytest.mark.parametrize("status", ["pending", "active", "COMPLETED", None, "done", 3])
+async def test_no_other_word_ends_a_job(house: House, status: object) -> None:
+    job = await house.active()
+    answer = await house.ask(
+        "POST", f"/jobs/{job['job_id']}/complete", {"status": status, "output_addr": "o"}
+    )
+    assert (answer.status_code, answer.json()["error"]["field"]) == (400, "status")
+    assert (await house.ask("POST", f"/jobs/{job['job_id']}/complete", {})).status_code == 400
+    assert await house.get(job["job_id"]) == job
+
+
+@pytest.mark.req("QQ-096", "QQ-097", "QQ-098", "QQ-100", "QQ-101", "QQ-108")
+@pytest.mark.parametrize("status", ["completed", "failed"])
+async def test_an_end(house: House, status: str) -> None:
+    house.world.freeze()
+    job = await house.active("r")
+    house.world.step(7)
+    answer = (await house.complete(job["job_id"], status, output_addr="o")).json()
+    now = house.world.at_ms
+    assert answer == {**job, "status": status, "output_addr": "o", "completed_at": now, "updated_at": now}
+    assert answer == await house.get(job["job_id"])
+
+
+@pytest.mark.req("QQ-099")
+async def test_completed_needs_an_output_and_failed_does_not(house: House) -> None:
+    job = await house.active()
+    without = await house.ask("POST", f"/jobs/{job['job_id']}/complete", {"status": "completed"})
+    assert (without.status_code, without.json()["error"]["field"]) == (400, "output_addr")
+    failed = await house.complete(job["job_id"], "failed")
+    assert (failed.status_code, failed.json()["output_addr"]) == (200, None)
+
+
+@pytest.mark.req("QQ-106")
+async def test_the_same_end_told_twice(house: House) -> None:
+    house.world.freeze()
+    job = await house.active("r")
+    first = await house.complete(job["job_id"], runner_id="r")
+    house.world.step(10)
+    again = await house.complete(job["job_id"], runner_id="r")
+    assert (again.status_code, again.json()) == (200, first.json())
+    for other in ({"output_addr": "else"}, {"status": "failed"}, {"runner_id": "s"}):
+        assert (await house.complete(job["job_id"], **{"runner_id": "r", **other})).status_code == 400
+
+
+@pytest.mark.req("QQ-107")
+async def test_of_two_ends_one_counts(house: House) -> None:
+    for _ in range(25):
+        job = await house.active()
+        one, other = await asyncio.gather(
+            house.complete(job["job_id"]), house.complete(job["job_id"], "failed")
+        )
+        assert sorted((one.status_code, other.status_code)) == [200, 400]
+        winner = one if one.status_code == 200 else other
+        assert (await house.get(job["job_id"]))["status"] == winner.json()["status"]
+
+
+@pytest.mark.req("QQ-X06")
+@pytest.mark.parametrize("status", ["pending", "active"])
+async def test_a_job_can_be_cancelled(house: House, status: str) -> None:
+    job = await house.in_status(status)
+    ended = (await house.ask("POST", f"/jobs/{job['job_id']}/cancel")).json()
+    assert ended["status"] == "failed"
+    assert await house.claim() is None
+    assert (await house.tickle(job["job_id"])).status_code == 400
+    report = (await house.ask("GET", f"/jobs/{job['job_id']}/report")).json()
+    assert report["reason"] == "CANCELED"
+    assert (await house.ask("POST", f"/jobs/{job['job_id']}/cancel")).status_code == 400
+
+
+@pytest.mark.req("QQ-X06")
+async def test_a_failed_job_can_be_wanted_once_more(house: House) -> None:
+    failed = await house.in_status("failed")
+    again = (await house.ask("POST", f"/jobs/{failed['job_id']}/retry")).json()
+    assert again["job_id"] != failed["job_id"]
+    assert (again["status"], again["binary_addr"]) == ("pending", failed["binary_addr"])
+    refused = await house.ask("POST", f"/jobs/{again['job_id']}/retry")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "JOB_NOT_FAILED")
+
+
+@pytest.mark.req("QQ-X11")
+async def test_a_runner_gives_a_job_back(house: House) -> None:
+    job = await house.active("r")
+    back = await house.ask("POST", f"/jobs/{job['job_id']}/release", {"runner_id": "r", "run_attempts": 1})
+    assert (back.json()["status"], back.json()["runner_id"], back.json()["run_attempts"]) == (
+        "pending",
+        None,
+        2,
+    )
+
+
+@pytest.mark.req("QQ-X05")
+async def test_jobs_are_listed_and_counted(house: House) -> None:
+    made = [await house.in_status(status) for status in ("completed", "failed", "active", "pending")]
+    counts = (await house.ask("GET", "/counts")).json()
+    assert counts == {"pending": 1, "active": 1, "completed": 1, "failed": 1}
+    listed = (await house.ask("GET", "/jobs")).json()
+    assert listed["jobs"] == made[::-1]
+    some = (await house.ask("GET", "/jobs?status=failed&status=active")).json()["jobs"]
+    assert [job["status"] for job in some] == ["active", "failed"]
+    assert (await house.ask("GET", "/jobs?runner_id=nobody")).json()["jobs"] == []
+    first = (await house.ask("GET", "/jobs?page_size=3")).json()
+    rest = (await house.ask("GET", f"/jobs?page_size=3&page_token={first['next_page_token']}")).json()
+    assert [*first["jobs"], *rest["jobs"]] == made[::-1]
+    assert rest["next_page_token"] == ""
+
+
+@pytest.mark.req("QQ-073")
+async def test_looking_changes_nothing(house: House) -> None:
+    for status in ("completed", "active", "pending"):
+        await house.in_status(status)
+    before = house.rows()
+    jobs = (await house.ask("GET", "/jobs")).json()["jobs"]
+    for job in jobs:
+        assert await house.get(job["job_id"]) == await house.get(job["job_id"])
+    assert house.rows() == before

@@ -1,0 +1,176 @@
+"""The queue on its network: found under its exact name, and gone when it stops."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+import pytest_asyncio
+from zeroconf import ServiceBrowser, ServiceStateChange, Zeroconf
+from zeroconf.asyncio import AsyncZeroconf
+
+from generated.queuey.deployments import LOCAL
+from generated.queuey.system import SYSTEM
+from runtime.discovery import Announcer, find, find_one, records, sockets
+from runtime.node import Node
+from runtime.world import RealWorld
+
+SERVICE = "_serval:queue._tcp.local."
+ALIAS = "_serval-queue._tcp.local."
+
+
+async def queue(folder: Path, name: str, log: io.StringIO | None = None, **settings: str) -> Node:
+    given = {"DB_PATH": str(folder / f"{name}.db"), "PORT": "0", "GRPC_PORT": "0", **settings}
+    node = Node(SYSTEM, "local", "queue", given, RealWorld(), log or io.StringIO())
+    await node.start()
+    return node
+
+
+@pytest_asyncio.fixture
+async def node(tmp_path: Path) -> AsyncIterator[Node]:
+    made = await queue(tmp_path, "announced")
+    yield made
+    await made.stop()
+
+
+async def ours(node: Node) -> list[records.Offer]:
+    """What is offered by this very node; others may run on the machine."""
+    return [each for each in await find(SERVICE, 1.0) if each.port == node.http_port]
+
+
+@pytest.mark.req("QQ-048", "QQ-049", "QQ-050", "QQ-051", "QQ-052")
+async def test_a_plain_question_for_the_exact_name_is_answered(node: Node) -> None:
+    asking = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    asking.settimeout(5)
+    asking.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton("127.0.0.1"))
+    # A question for a pointer, written by hand: a number, one question, the name in labels, PTR, IN.
+    name = b"".join(bytes((len(part),)) + part for part in (b"_serval:queue", b"_tcp", b"local")) + b"\0"
+    question = b"\x12\x34\0\0\0\1\0\0\0\0\0\0" + name + b"\0\x0c\0\1"
+
+    def ask() -> list[bytes]:
+        asking.sendto(question, ("224.0.0.251", 5353))
+        found = []
+        try:
+            while True:
+                found.append(asking.recv(9000))
+                asking.settimeout(0.5)
+        except TimeoutError:
+            return found
+
+    packets = await asyncio.to_thread(ask)
+    asking.close()
+    found = {offer.port: offer for packet in packets for offer, _ in records.offers(SERVICE, packet)}
+    assert all(packet[:2] == b"\x12\x34" for packet in packets)
+    offer = found[node.http_port or 0]
+    assert offer.properties["http_port"] == str(node.http_port)
+    async with httpx.AsyncClient() as client:
+        url = f"http://{offer.address}:{offer.properties['http_port']}/readyz"
+        assert (await client.get(url)).status_code == 200
+
+
+@pytest.mark.req("QQ-051")
+async def test_ordinary_tools_find_the_alias(node: Node) -> None:
+    announced = LOCAL.nodes["queue"].announced
+    assert announced is not None
+    assert (announced.service, announced.alias) == (SERVICE, ALIAS)
+    seen: asyncio.Queue[str] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    def changed(zeroconf: Zeroconf, service_type: str, name: str, state_change: ServiceStateChange) -> None:
+        del zeroconf, service_type
+        if state_change is ServiceStateChange.Added:
+            loop.call_soon_threadsafe(seen.put_nowait, name)
+
+    async with AsyncZeroconf(interfaces=["127.0.0.1"]) as zeroconf:
+        browser = ServiceBrowser(zeroconf.zeroconf, ALIAS, handlers=[changed])
+        try:
+            async with asyncio.timeout(20):
+                while True:
+                    info = await zeroconf.async_get_service_info(ALIAS, await seen.get())
+                    if info is not None and info.port == node.http_port:
+                        break
+        finally:
+            await asyncio.to_thread(browser.cancel)
+
+
+@pytest.mark.req("QQ-053", "QQ-X11")
+async def test_it_is_withdrawn_when_it_stops(tmp_path: Path) -> None:
+    heard: list[bool] = []
+    listeners = []
+    loop = asyncio.get_running_loop()
+    made = await queue(tmp_path, "withdrawn")
+    for _, opened in sockets.joined():
+
+        def read(opened: socket.socket = opened) -> None:
+            for offer, is_goodbye in records.offers(SERVICE, opened.recv(9000)):
+                if offer.port == made.http_port:
+                    heard.append(is_goodbye)
+
+        loop.add_reader(opened, read)
+        listeners.append(opened)
+    try:
+        assert await ours(made)
+        await made.stop()
+        for _ in range(100):
+            if True in heard:
+                break
+            await asyncio.sleep(0.02)
+        assert True in heard
+        assert await ours(made) == []
+    finally:
+        for opened in listeners:
+            loop.remove_reader(opened)
+            opened.close()
+
+
+@pytest.mark.req("QQ-054")
+async def test_it_may_be_left_alone(tmp_path: Path) -> None:
+    made = await queue(tmp_path, "silent", MDNS_ENABLED="false")
+    assert await ours(made) == []
+    await made.stop()
+
+
+@pytest.mark.req("QQ-054")
+@pytest.mark.parametrize("trouble", ["no interface", "no socket"])
+async def test_trouble_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: str) -> None:
+    def broken() -> list[tuple[str, socket.socket]]:
+        if trouble == "no socket":
+            raise OSError(101, "Network is unreachable")
+        return []
+
+    monkeypatch.setattr("runtime.discovery.announcer.joined", broken)
+    log = io.StringIO()
+    made = await queue(tmp_path, "troubled", log)
+    async with httpx.AsyncClient() as client:
+        assert (await client.get(f"http://127.0.0.1:{made.http_port}/readyz")).status_code == 200
+    await made.stop()
+    assert log.getvalue().count("not_announced") == 1
+
+
+@pytest.mark.req("QQ-055")
+async def test_two_queues_have_two_names(tmp_path: Path, node: Node) -> None:
+    # Another process would have another number; here the two are told apart by it alone.
+    other = records.Offer(SERVICE, "host-1", "127.0.0.1", 1, {"http_port": "1"})
+    announcer = Announcer([other], lambda _: None)
+    await announcer.start()
+    try:
+        found = {each.instance: each.port for each in await find(SERVICE, 1.0)}
+    finally:
+        await announcer.stop()
+    assert found["host-1"] == 1
+    assert node.http_port in found.values()
+    assert len(set(found)) == len(found)
+
+
+async def test_nobody_offers_what_does_not_exist() -> None:
+    assert await find_one("_nobody._tcp.local.", 0.3) is None
+
+
+@pytest.mark.parametrize("packet", [b"", b"\0" * 11, b"\xff" * 600, b"\0" * 12 + b"\xc0\x0c\0\x0c\0\1"])
+async def test_garbage_is_left_out(packet: bytes) -> None:
+    assert list(records.offers(SERVICE, packet)) == []

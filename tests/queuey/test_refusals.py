@@ -1,0 +1,129 @@
+"""What is refused, in which words, and that nothing is changed by it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generated.queuey.system import SYSTEM
+from tests.queuey.house import House
+
+JSON = {"content-type": "application/json"}
+
+
+def code(answer: Any) -> tuple[int, str]:
+    """Status and code of a refusal, which has the one shape that all of them have."""
+    body = answer.json()
+    assert answer.headers["content-type"] == "application/json"
+    assert set(body) == {"error"}
+    assert {"code", "message"} <= set(body["error"]) <= {"code", "message", "field"}
+    assert not any(word in answer.text for word in ("Traceback", "SELECT", "sqlite", "/runtime/"))
+    return answer.status_code, body["error"]["code"]
+
+
+@pytest.mark.req("QQ-056", "QQ-109", "QQ-110")
+@pytest.mark.parametrize("path", ["/jobs/create", "/jobs/claim", "/jobs/x/tickle", "/jobs/x/complete"])
+@pytest.mark.parametrize("body", [b"{", b"[]", b'"text"', b"\xff\xfe", b"{'a': 1}"])
+async def test_what_is_no_object(house: House, path: str, body: bytes) -> None:
+    answer = await house.ask("POST", path, content=body, headers=JSON)
+    assert code(answer) in ((400, "MALFORMED_JSON"), (400, "VALIDATION_ERROR"))
+    assert house.rows() == []
+
+
+@pytest.mark.req("QQ-057")
+async def test_the_query_says_nothing(house: House) -> None:
+    answer = await house.ask("POST", "/jobs/create?binary_addr=b", {})
+    assert code(answer) == (400, "VALIDATION_ERROR")
+    assert (await house.ask("POST", "/jobs/claim?runner_id=r", {})).status_code == 400
+
+
+@pytest.mark.req("QQ-058")
+async def test_what_belongs_to_the_server_cannot_be_set(house: House) -> None:
+    job = await house.create(status="completed", run_attempts=7, job_id="X", created_at=1, colour="red")
+    assert (job["status"], job["run_attempts"]) == ("pending", 0)
+    assert job["job_id"] != "X"
+    assert job["created_at"] > 1
+
+
+@pytest.mark.req("QQ-059")
+async def test_success_is_200(house: House) -> None:
+    created = await house.ask("POST", "/jobs/create", {"binary_addr": "b"})
+    job_id = created.json()["job_id"]
+    answers = [
+        created,
+        await house.ask("POST", "/jobs/claim", {"runner_id": "r"}),
+        await house.tickle(job_id),
+        await house.complete(job_id),
+        await house.ask("GET", f"/jobs/{job_id}"),
+    ]
+    assert [each.status_code for each in answers] == [200] * 5
+    assert {each.headers["content-type"] for each in answers} == {"application/json"}
+
+
+@pytest.mark.req("QQ-111")
+async def test_paths_and_methods(house: House) -> None:
+    assert code(await house.ask("GET", "/nope")) == (404, "ROUTE_NOT_FOUND")
+    job = await house.create()
+    for method, path in (("DELETE", f"/jobs/{job['job_id']}"), ("GET", f"/jobs/{job['job_id']}/tickle")):
+        answer = await house.ask(method, path)
+        assert code(answer) == (405, "METHOD_NOT_ALLOWED")
+        assert answer.headers["allow"]
+
+
+@pytest.mark.req("QQ-112")
+async def test_a_body_that_is_too_large(house: House) -> None:
+    body = json.dumps({"binary_addr": "b", "more": "x" * 70_000}).encode()
+    answer = await house.ask("POST", "/jobs/create", content=body, headers=JSON)
+    assert code(answer) == (413, "BODY_TOO_LARGE")
+    assert house.rows() == []
+
+
+@pytest.mark.req("QQ-113", "QQ-109")
+async def test_a_file_that_cannot_be_written(house: House, tmp_path: Path) -> None:
+    await house.create()
+    # Another writer holds the file for longer than anybody waits.
+    house.sql("CREATE TABLE aside (x)")
+    before = house.rows()
+    await house.close()
+    for name in ("queue.db", "queue.db-wal"):
+        assert not (tmp_path / name).exists() or (tmp_path / name).stat().st_size >= 0
+    await house.open()
+    house.sql("DROP TABLE jobs_in_state")
+    answer = await house.ask("POST", "/jobs/create", {"binary_addr": "b"})
+    assert code(answer) == (503, "STORE_UNAVAILABLE")
+    assert answer.headers["retry-after"]
+    assert house.rows() == before
+
+
+@pytest.mark.req("QQ-117")
+async def test_what_the_spec_says_is_what_there_is(house: House) -> None:
+    described = (await house.ask("GET", "/openapi.json")).json()
+    routes = {
+        (method.route.method.lower(), method.route.path)
+        for method in SYSTEM.services["QueueService"].methods
+        if method.route is not None
+    }
+    assert routes <= {(verb, path) for path, verbs in described["paths"].items() for verb in verbs}
+    assert {"abandon", "claim", "complete", "fail"} <= {
+        edge.name for edge in SYSTEM.lifecycles["job"].edges.values()
+    }
+    callers = {path: set(row) for path, row in SYSTEM.matrix.items()}
+    assert callers["/queuey.v1.QueueService/CreateJob"] == {"client", "anyone"}
+    assert callers["/queuey.v1.QueueService/ClaimJob"] == {"runner", "anyone"}
+
+
+@pytest.mark.req("QQ-X09", "QQ-X10")
+async def test_health_metrics_pages_and_log(house: House) -> None:
+    job = await house.active("r")
+    for path in ("/healthz", "/readyz", "/docs", "/openapi.json"):
+        assert (await house.ask("GET", path)).status_code == 200, path
+    metrics = (await house.ask("GET", "/metrics")).text
+    assert 'charter_entities{entity="job",state="ACTIVE"} 1.0' in metrics
+    moves = [line for line in house.lines() if line["event"] == "transition"]
+    assert [(each["transition"], each["job_id"]) for each in moves] == [
+        ("create", job["job_id"]),
+        ("claim", job["job_id"]),
+    ]

@@ -1,0 +1,146 @@
+"""Binaries that do what they should, and those that try what they must not: all are contained."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from handlers.queuey.samples import binary, names
+from handlers.queuey.sandbox import Limits, Run, Sandboxes
+
+LIMITS = Limits(seconds=1.0, fuel=0, memory_bytes=16 << 20, output_bytes=1 << 20)
+
+
+class Box:
+    """Sandboxes and a way to run a sample in them."""
+
+    def __init__(self, sandboxes: Sandboxes, folder: Path) -> None:
+        self.sandboxes = sandboxes
+        self._folder = folder
+
+    async def run(
+        self, name: str, given: bytes = b"", content: bytes | None = None
+    ) -> tuple[Run, bytes, bytes]:
+        """How it ended, what it wrote and what it complained of."""
+        path = self._folder / f"{name}.wasm"
+        path.write_bytes(binary(name) if content is None else content)
+        async with self.sandboxes.scratch() as scratch:
+            stdin = scratch / "stdin"
+            stdin.write_bytes(given)
+            run = await self.sandboxes.run(name, path, stdin, scratch)
+            return run, run.stdout.read_bytes(), run.stderr.read_bytes()
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def box(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Box]:
+    async with Sandboxes(LIMITS) as sandboxes:
+        yield Box(sandboxes, tmp_path_factory.mktemp("binaries"))
+
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.mark.req("QQ-X01")
+@pytest.mark.parametrize(
+    ("text", "count"), [(b"", 0), (b"one", 1), (b" two\twords\n", 2), (b"w " * 70_000, 70_000)]
+)
+async def test_words_are_counted(box: Box, text: bytes, count: int) -> None:
+    run, written, _ = await box.run("words", text)
+    assert (run.exit_code, run.reason) == (0, None)
+    assert written == f"{count}\n".encode()
+
+
+@pytest.mark.req("QQ-X01")
+async def test_what_is_read_is_written(box: Box) -> None:
+    given = bytes(range(256)) * 1000
+    run, written, complaints = await box.run("echo", given)
+    assert (run.exit_code, written, complaints) == (0, given, b"")
+
+
+@pytest.mark.req("QQ-X04")
+async def test_complaints_and_codes_are_kept(box: Box) -> None:
+    assert (await box.run("complain"))[2] == b"this is not right\n"
+    run, _, _ = await box.run("exit")
+    assert (run.exit_code, run.reason) == (7, "EXITED")
+
+
+@pytest.mark.req("QQ-X02")
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("loop", "OUT_OF_TIME"),
+        ("trap", "TRAPPED"),
+        ("recursion", "TRAPPED"),
+        ("hog", "TRAPPED"),
+        ("flood", "OUTPUT_TOO_LARGE"),
+        ("sleep", "OUT_OF_TIME"),
+    ],
+)
+async def test_what_must_not_be_is_ended_and_the_next_one_runs(box: Box, name: str, reason: str) -> None:
+    run, written, _ = await box.run(name)
+    assert run.reason == reason
+    assert len(written) <= LIMITS.output_bytes
+    again, _, _ = await box.run("noop")
+    assert again.reason is None
+
+
+@pytest.mark.req("QQ-X02")
+@pytest.mark.parametrize("name", ["files", "surroundings"])
+async def test_there_is_nothing_to_be_found(box: Box, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "s3cret")
+    run, _, _ = await box.run(name)
+    assert (run.exit_code, run.reason) == (0, None)
+
+
+@pytest.mark.req("QQ-X02")
+@pytest.mark.parametrize(
+    "text",
+    [
+        '(module (memory 4096) (func (export "_start")))',
+        '(module (table 10000000 funcref) (memory (export "memory") 1) (func (export "_start")))',
+    ],
+)
+async def test_too_much_from_the_start(box: Box, text: str) -> None:
+    import wasmtime
+
+    run, _, _ = await box.run(f"large{len(text)}", content=bytes(wasmtime.wat2wasm(text)))
+    assert run.reason == "OUT_OF_MEMORY"
+
+
+@pytest.mark.req("QQ-X02")
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("garbage", b"\x7fELF and so on"),
+        ("nothing", b""),
+        ("startless", b"\0asm\x01\0\0\0"),
+        ("foreign", None),
+    ],
+)
+async def test_what_is_no_wasi_binary(box: Box, name: str, content: bytes | None) -> None:
+    import wasmtime
+
+    if content is None:
+        text = '(module (import "env" "system" (func)) (func (export "_start")))'
+        content = bytes(wasmtime.wat2wasm(text))
+    run, _, _ = await box.run(name, content=content)
+    assert run.reason == "NOT_WASI"
+    assert run.detail
+
+
+@pytest.mark.req("QQ-X02")
+async def test_instructions_are_counted(tmp_path: Path) -> None:
+    async with Sandboxes(
+        Limits(seconds=30, fuel=100_000, memory_bytes=1 << 20, output_bytes=1024)
+    ) as sandboxes:
+        box = Box(sandboxes, tmp_path)
+        assert (await box.run("loop"))[0].reason == "OUT_OF_FUEL"
+        assert (await box.run("noop"))[0].reason is None
+
+
+async def test_all_samples_are_binaries() -> None:
+    assert {"echo", "words", "loop", "hog", "trap"} <= set(names())
+    assert all(binary(name).startswith(b"\0asm") for name in names())

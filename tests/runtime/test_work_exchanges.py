@@ -1,0 +1,182 @@
+"""A worker over a store that is nothing but the few calls that it needs: what it does at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from generated.orchestrator.lifecycle import JOB
+from generated.orchestrator.messages import RUNNING
+from generated.orchestrator.records import JobRecord
+from runtime.call import Call
+from runtime.log import Log
+from runtime.store import Busy, Exchanged, Held, Settling
+from runtime.work import LeaseWorker, Outcome, Pace
+from runtime.world import RealWorld
+from tests.runtime.hand_world import Lines
+from tests.runtime.working import DONE, GIVEN_BACK, OWNER, TOLD, UNSTORABLE, at_once
+
+WORLD = RealWorld()
+
+
+@dataclass
+class Kept:
+    """Jobs in memory; every answer takes a moment, and some may be held up by somebody."""
+
+    left: int
+    busy: int = 0
+    held: int = 0
+    most: int = 0
+    settled: int = 0
+    alone: int = 0
+    under_way: int = 0
+    together: int = 0
+    looks: int = 0
+    is_free: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when nobody else has anything any more."""
+
+    async def exchange(
+        self, owner: str, settling: Sequence[Settling], free: int, call: Call
+    ) -> Exchanged[JobRecord]:
+        self.looks += not settling
+        outcomes = await self.settle_all(settling, call)
+        free += sum(not isinstance(each, Exception) for each in outcomes)
+        count = min(free, self.left)
+        self.left -= count
+        self.held += count
+        self.most = max(self.most, self.held)
+        taken = [
+            JobRecord(job_id=WORLD.new_id(), state=RUNNING, lease_owner=owner, attempt=1)
+            for _ in range(count)
+        ]
+        return Exchanged(taken, outcomes)
+
+    async def settle_all(self, settling: Sequence[Settling], call: Call) -> Sequence[int | Exception]:
+        self.under_way += 1
+        self.together = max(self.together, self.under_way)
+        await asyncio.sleep(0.001)
+        self.under_way -= 1
+        outcomes: list[int | Exception] = []
+        for each in settling:
+            if self.busy:
+                self.busy -= 1
+                outcomes.append(Busy("somebody has it"))
+            else:
+                self._settle()
+                outcomes.append(each.target)
+        return outcomes
+
+    async def settle(
+        self, key: str, target: int, held: Held, call: Call, *, final: bool = False, **given: str | None
+    ) -> int:
+        await self.is_free.wait()
+        self.alone += 1
+        self._settle()
+        return target
+
+    async def renew_all(self, held: Sequence[tuple[str, Held]]) -> Sequence[bool | Exception]:
+        return [True] * len(held)
+
+    async def awaited(self, timeout_s: float) -> bool:
+        await asyncio.sleep(timeout_s)
+        return False
+
+    def _settle(self) -> None:
+        self.held -= 1
+        self.settled += 1
+
+
+class Watched:
+    """Counts the runs that are begun while an exchange is under way."""
+
+    def __init__(self, store: Kept) -> None:
+        self._store = store
+        self.meanwhile = 0
+
+    async def perform(self, record: JobRecord, held: Held) -> Outcome:
+        self.meanwhile += self._store.under_way > 0
+        return await at_once(record, held)
+
+
+async def slow(_record: JobRecord, _held: Held) -> Outcome:
+    await asyncio.sleep(0.002)
+    return DONE
+
+
+@asynccontextmanager
+async def working(
+    store: Kept, slots: int, perform: object = None, poll_s: float = 0.01
+) -> AsyncIterator[Watched]:
+    assert JOB.lease is not None
+    watched = Watched(store)
+    worker: LeaseWorker[JobRecord] = LeaseWorker(
+        store,
+        JOB.lease,
+        JOB.key,
+        OWNER,
+        Pace(slots, poll_s, 30, 10, 5),
+        slow if perform else watched.perform,
+        GIVEN_BACK,
+        UNSTORABLE,
+        TOLD,
+    )
+    stopping = asyncio.Event()
+    call = Call(world=WORLD, log=Log("test", "DEBUG", WORLD, Lines()), caller="worker")
+    task = asyncio.create_task(worker.work(call, stopping))
+    async with asyncio.timeout(30):
+        yield watched
+        stopping.set()
+        await task
+
+
+async def until(store: Kept, settled: int) -> None:
+    while store.settled < settled:
+        await asyncio.sleep(0.002)
+
+
+async def test_a_half_is_run_while_the_other_is_exchanged() -> None:
+    """With many slots worker and store work at the same time; no two exchanges are under way at once."""
+    store = Kept(left=1000)
+    async with working(store, 40) as watched:
+        await until(store, 1000)
+    assert watched.meanwhile > 600
+    assert store.together == 1
+    assert store.most <= 40
+
+
+async def test_with_few_slots_all_go_together() -> None:
+    """So few are exchanged at once, as an exchange of a few would cost as much as one of all."""
+    store = Kept(left=100)
+    async with working(store, 4) as watched:
+        await until(store, 100)
+    assert watched.meanwhile == 0
+    assert store.most == 4
+
+
+async def test_runs_that_wait_fill_their_slots_as_they_end() -> None:
+    store = Kept(left=200)
+    async with working(store, 10, slow):
+        await until(store, 200)
+    assert store.most <= 10
+    assert store.held == 0
+
+
+async def test_what_somebody_else_has_holds_up_nobody() -> None:
+    """It is written alone, as long as that takes, and its slot is not filled before."""
+    store = Kept(left=300, busy=3)
+    async with working(store, 5):
+        await until(store, 290)
+        assert (store.alone, store.held > 2) == (0, True)
+        store.is_free.set()
+        await until(store, 300)
+    assert (store.alone, store.held) == (3, 0)
+    assert store.most <= 5
+
+
+async def test_an_idle_worker_looks_once_in_an_interval() -> None:
+    store = Kept(left=0)
+    async with working(store, 50, poll_s=0.05):
+        await asyncio.sleep(0.5)
+    assert 2 <= store.looks <= 11
