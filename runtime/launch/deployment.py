@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +14,8 @@ from typing import Literal, Self
 from runtime.client import Client
 from runtime.launch import health
 from runtime.launch.errors import LaunchError, NodeDied, NotHealthy
-from runtime.launch.plan import addresses, base_environment, check_settings, plan, urls
+from runtime.launch.order import stop_order
+from runtime.launch.plan import addresses, base_environment, check_settings, keeps_data, plan, urls
 from runtime.launch.ports import Ports
 from runtime.launch.process import NodeProcess
 from runtime.launch.proof import Proof, make_proof
@@ -47,8 +48,8 @@ def launched(
     """A deployment that `async with` brings up, healthy, and takes down again.
 
     `name` is `<system>.<deployment>`. Logs go to the folder that is given, or to a temporary one; that is
-    removed again unless it is to be kept. `data` is for servers that are started with the deployment; without
-    it their data is gone with them. `replicas` says how many processes a node has where that is not what
+    removed again unless it is to be kept. `data` is for servers that are started with the deployment and for
+    nodes that keep files; without it the data is gone with them. `replicas` says how many processes a node has where that is not what
     the spec says; none leaves it out.
     """
     return Launched(
@@ -143,12 +144,14 @@ class Launched:
                 for each in addresses(self.deployment, self._ports, node)
             ),
         }
-        if there := [
-            each
+        there = {
+            node: urls(self.system, self.deployment, self._ports, proof, node)
             for node in self.deployment.ingress
-            for each in urls(self.system, self.deployment, self._ports, proof, node)
-        ]:
-            found["CHARTER_URL"] = ",".join(there)
+        }
+        if any(there.values()):
+            found["CHARTER_URL"] = ",".join(each for node in there.values() for each in node)
+        if len(there) > 1:
+            found |= {f"{node.upper()}_URL": ",".join(each) for node, each in there.items() if each}
         if proof.authority_file is not None:
             found["CHARTER_CA_FILE"] = str(proof.authority_file)
         tokens = proof.of_outsiders()
@@ -197,7 +200,7 @@ class Launched:
         if isinstance(error, NodeDied):
             self._tell(error.brief)
         try:
-            for wave in self._stop_order():
+            for wave in stop_order(self.deployment, self.processes.values()):
                 await asyncio.gather(*(self._stop(process) for process in wave))
         finally:
             self.kill_now()
@@ -210,12 +213,23 @@ class Launched:
         self._ports.reserve(self.system, self.deployment, self._settings, auto=self._auto)
         self._proof = make_proof(self.system, self.deployment, tls=self._tls)
         self._cleanup.callback(self._proof.discard)
-        planned = plan(self.system, self.deployment, self._settings, self._ports, self._proof)
+        data = self._data_folder() if keeps_data(self.system, self.deployment) else None
+        planned = plan(self.system, self.deployment, self._settings, self._ports, self._proof, data)
         self.logs = self._log_folder()
         self._tell(f"Logs are in {self.logs}")
         environment = base_environment(self.system)
         for each in planned:
             self.processes[each.name] = NodeProcess(each, environment, self.logs)
+
+    def _data_folder(self) -> Path:
+        """Where nodes keep their files."""
+        folder = self.servers.data_folder()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LaunchError(f"The data cannot be kept: {error}") from None
+        self._tell(f"Data is in {folder}")
+        return folder
 
     def _log_folder(self) -> Path:
         if self.logs is None:
@@ -275,19 +289,3 @@ class Launched:
                 f"{process.name}: "
                 + ("stopped" if in_time else f"did not end within {grace:g} s of SIGTERM and was killed")
             )
-
-    def _stop_order(self) -> Iterator[list[NodeProcess]]:
-        """Waves of processes, so that none is stopped while one that calls it still drains."""
-        left = list(self.processes.values())
-        while left:
-            names = {each.planned.node for each in left}
-            called = {
-                target
-                for name in names
-                for target in self.deployment.nodes[name].upstreams.values()
-                if target != name
-            }
-            # Where nodes call each other in a circle nobody is first, and they all go together.
-            wave = [each for each in left if each.planned.node not in called] or left
-            yield wave
-            left = [each for each in left if each not in wave]

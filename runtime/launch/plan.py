@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from runtime.launch.errors import WrongSettings
 from runtime.launch.ports import METRICS_ROLE, Place, Ports, places
@@ -17,6 +18,8 @@ from runtime.systems import meant
 from runtime.tables import Deployment, Healthcheck, System
 
 LOOPBACK = "127.0.0.1"
+_KEPT = "data_path"
+"""The type of a variable that says where files are that stay."""
 _GIVEN_ROLES = frozenset(
     ("tls_certificate", "tls_key", "tls_authority", "caller_token", "accepted_tokens", METRICS_ROLE)
 )
@@ -71,11 +74,28 @@ def check_settings(system: System, deployment: Deployment, settings: Mapping[str
         raise WrongSettings(wrong)
 
 
+def keeps_data(system: System, deployment: Deployment) -> bool:
+    """Whether a node keeps files of its own from one run to the next."""
+    return any(
+        system.variables[name].type == _KEPT for node in deployment.nodes.values() for name in node.variables
+    )
+
+
 def plan(
-    system: System, deployment: Deployment, settings: Mapping[str, str], ports: Ports, proof: Proof
+    system: System,
+    deployment: Deployment,
+    settings: Mapping[str, str],
+    ports: Ports,
+    proof: Proof,
+    data: Path | None = None,
 ) -> list[Planned]:
-    """Every process of a deployment. Raises with everything that is wrong with the settings."""
-    found = [_planned(system, deployment, place, settings, ports, proof) for place in places(deployment)]
+    """Every process of a deployment. Raises with everything that is wrong with the settings.
+
+    `data` is where files go that stay, unless the settings say where.
+    """
+    found = [
+        _planned(system, deployment, place, settings, ports, proof, data) for place in places(deployment)
+    ]
     problems: dict[str, None] = {}
     for each in found:
         node = deployment.nodes[each.node]
@@ -125,11 +145,12 @@ def _planned(
     settings: Mapping[str, str],
     ports: Ports,
     proof: Proof,
+    data: Path | None,
 ) -> Planned:
     node = place.node
     given = _given(system, deployment, place, ports, proof)
     chosen = {name: settings[name] for name in node.variables if name in settings}
-    variables = {**_defaults(system, place), **chosen, **given}
+    variables = {**_defaults(system, place, data), **chosen, **given}
     check = node.healthcheck
     target = re.sub(r"\$\{(\w+)\}", lambda found: variables.get(found[1], ""), check.target)
     return Planned(
@@ -144,7 +165,7 @@ def _planned(
     )
 
 
-def _defaults(system: System, place: Place) -> dict[str, str]:
+def _defaults(system: System, place: Place, data: Path | None) -> dict[str, str]:
     """Values that hold unless they are set. What comes from the host's name comes from the process's name."""
     found: dict[str, str] = {}
     for name in place.node.variables:
@@ -153,6 +174,8 @@ def _defaults(system: System, place: Place) -> dict[str, str]:
         if default is None and variable.default_from == "hostname":
             # In containers every process has a host of its own; here they would all be called the same.
             default = place.name
+        if default is not None and variable.type == _KEPT and data is not None:
+            default = str(data / default)
         if default is not None:
             found[name] = default
     return found
@@ -172,6 +195,9 @@ def _given(
         several = system.variables[variable].type == "addresses"
         reached = addresses(deployment, ports, target)
         found[variable] = ",".join(reached if several else reached[:1])
+    for variable, target in node.finds.items():
+        # Said, and not looked for: another deployment on the same network has what is called the same.
+        found[variable] = next(iter(urls(system, deployment, ports, proof, target)))
     if routing is not None and routing.order_variable in node.variables:
         found[routing.order_variable] = ",".join(addresses(deployment, ports, node.name))
     if routing is not None and routing.index_variable in node.variables:
@@ -188,7 +214,7 @@ def _is_wired(deployment: Deployment, name: str) -> bool:
     routing = deployment.routing
     if routing is not None and name in (routing.order_variable, routing.index_variable):
         return True
-    return any(name in node.upstreams for node in deployment.nodes.values())
+    return any(name in (*node.upstreams, *node.finds) for node in deployment.nodes.values())
 
 
 def _command(text: str) -> tuple[str, ...]:

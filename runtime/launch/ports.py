@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from runtime.launch.errors import PortsTaken
+from runtime.settings import host_in
 from runtime.tables import Deployment, Node, System
 
 ANY = 0
@@ -56,7 +57,7 @@ class Ports:
             free = auto and variable not in settings
             wanted = ANY if free else self._wanted(system, place, variable, settings)
             try:
-                kind[place.name] = self._hold(host, wanted)
+                kind[place.name] = self._hold(_host(system, place, host, settings), wanted)
             except OSError as error:
                 taken.append(f"Port {wanted} ({variable} of {place.name}) {_why(error, wanted)}.")
         if taken:
@@ -81,8 +82,7 @@ class Ports:
 
     def _wanted(self, system: System, place: Place, variable: str, settings: Mapping[str, str]) -> int:
         """What the settings or the spec say; replicas, and nodes that share a default, take the next ones."""
-        default = place.node.defaults.get(variable) or system.variables[variable].default or "0"
-        number = int(settings.get(variable) or default)
+        number = int(_said(system, place, variable, settings) or ANY)
         if number == ANY:
             return ANY
         number += place.index
@@ -101,6 +101,16 @@ class Ports:
         self._held.append(holder)
         number: int = holder.getsockname()[1]
         return number
+
+
+def _host(system: System, place: Place, host: str, settings: Mapping[str, str]) -> str:
+    """Where a process listens; `${NAME}` is what a variable says."""
+    return host_in(host, {name: _said(system, place, name, settings) for name in place.node.variables})
+
+
+def _said(system: System, place: Place, variable: str, settings: Mapping[str, str]) -> str | None:
+    """What a variable is for a process."""
+    return settings.get(variable) or place.node.defaults.get(variable) or system.variables[variable].default
 
 
 def _why(error: OSError, port: int) -> str:

@@ -43,9 +43,12 @@ def make_proof(system: System, deployment: Deployment, *, tls: bool) -> Proof:
     """Fresh proofs for one run of a deployment.
 
     One that listens on this machine only speaks in the clear: then nobody needs an authority of this run to
-    call it, and callers prove themselves by token, if they have to prove anything at all.
+    call it, and callers prove themselves by token, if they have to prove anything at all. Where somebody may
+    call as long as there are no tokens, there are none unless they are asked for in place of TLS.
     """
-    return Certificates(system, deployment) if tls and not _is_local(deployment) else Tokens(system)
+    if tls and not _is_local(deployment):
+        return Certificates(system, deployment)
+    return Open() if tls and any(each.without_tokens for each in system.principals.values()) else Tokens(system)
 
 
 def _is_local(deployment: Deployment) -> bool:
@@ -57,6 +60,24 @@ def _is_local(deployment: Deployment) -> bool:
     )
     plain = (host for host in listeners if not host.startswith("${"))
     return all(host == "localhost" or ip_address(host).is_loopback for host in plain)
+
+
+class Open:
+    """Nobody proves anything."""
+
+    authority_file: Path | None = None
+
+    def of_node(self, _node: Node) -> dict[str, str]:
+        return {}
+
+    def of_caller(self, _principal: str | None) -> tuple[Credentials | None, str | None]:
+        return None, None
+
+    def of_outsiders(self) -> dict[str, str]:
+        return {}
+
+    def discard(self) -> None:
+        pass
 
 
 class Tokens:

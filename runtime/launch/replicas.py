@@ -30,7 +30,7 @@ def with_replicas(deployment: Deployment, counts: Mapping[str, int]) -> Deployme
         if name not in nodes:
             raise WrongReplicas(f"Clients call {name}, so it cannot be left out.")
     for node in nodes.values():
-        for target in node.upstreams.values():
+        for target in (*node.upstreams.values(), *node.finds.values()):
             if target not in nodes:
                 raise WrongReplicas(f"{node.name} calls {target}, so it cannot be left out.")
     return replace(deployment, nodes=nodes)

@@ -46,7 +46,7 @@ class Servers:
         for name, variable in self._deployment.servers.items():
             if settings.get(variable):
                 continue
-            server = KINDS[name](self._data_folder() / name)
+            server = KINDS[name](self.data_folder() / name)
             try:
                 await asyncio.to_thread(server.prepare)
                 # From the thread of the event loop: the server stops when the thread that started it ends.
@@ -71,7 +71,8 @@ class Servers:
             shutil.rmtree(self._temporary, ignore_errors=True)
             self._temporary = None
 
-    def _data_folder(self) -> Path:
+    def data_folder(self) -> Path:
+        """Where the data of this run goes, that of nodes which keep some themselves as well."""
         if self._folder is not None:
             return self._folder
         if self._temporary is None:
