@@ -37,6 +37,16 @@ def proof_removed(old: Spec, new: Spec) -> Iterator[Found]:
             yield Found(f"{name} {proof}", f"{name} loses the proof {proof}", (*_principal(name), "proof"))
 
 
+@kind("principal.let_in", "Whoever has no proof is let in on another condition.", Verdict.BEHAVIOUR)
+def principal_let_in(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after in kept(old.callers.principals, new.callers.principals):
+        if before.without_tokens != after.without_tokens:
+            when = "only where no tokens are accepted" if after.without_tokens else "always"
+            verdict = None if after.without_tokens else Verdict.WIDENS
+            path = (*_principal(name), "without_tokens")
+            yield Found(name, f"{name} is let in {when}", path, verdict=verdict)
+
+
 @kind("permission.added", "A principal may call one more method.", Verdict.WIDENS)
 def permission_added(old: Spec, new: Spec) -> Iterator[Found]:
     for name, permission in added(_permissions(old), _permissions(new)):

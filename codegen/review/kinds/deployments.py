@@ -161,6 +161,21 @@ def node_upstream(old: Spec, new: Spec) -> Iterator[Found]:
         yield from _entries(name, "upstream", before.upstreams, after.upstreams, (*path, "upstreams"))
 
 
+@kind("node.finds", "A node finds another on the network for another variable.", Verdict.CONFIGURATION)
+def node_finds(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after, path in _nodes(old, new):
+        yield from _entries(name, "finds for", before.finds, after.finds, (*path, "finds"))
+
+
+@kind("node.announced", "A node is announced on its network under another name.", Verdict.BEHAVIOUR)
+def node_announced(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after, path in _nodes(old, new):
+        if before.announced != after.announced:
+            text = f"{name} is announced: {turn(before.announced, after.announced)}"
+            verdict = None if before.announced else Verdict.COMPATIBLE
+            yield Found(name, text, (*path, "announced"), verdict=verdict)
+
+
 @kind("node.default", "A variable has another default on a node.", Verdict.BEHAVIOUR)
 def node_default(old: Spec, new: Spec) -> Iterator[Found]:
     for name, before, after, path in _nodes(old, new):

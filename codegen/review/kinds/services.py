@@ -199,7 +199,13 @@ def _route(route: Route) -> str:
         f" ({each.status} if {each.if_set or each.if_unset} is {'set' if each.if_set else 'not set'})"
         for each in route.instead
     )
-    return f"{route.method} {route.path}" + (f" ({route.status})" if route.status != usual else "") + others
+    bodies = "".join(
+        f" ({what} is {field})"
+        for what, field in (("the body", route.body), ("the answer", route.answer))
+        if field is not None
+    )
+    status = f" ({route.status})" if route.status != usual else ""
+    return f"{route.method} {route.path}{bodies}{status}{others}"
 
 
 def _named(value: str, own: object) -> str:
