@@ -6,6 +6,7 @@ import re
 import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Any
 
 from packaging.markers import Marker
 
@@ -54,7 +55,7 @@ def locked(text: str) -> list[str]:
 
 def licence(name: str) -> str:
     """What a package says of its licence, in the newest of the three ways that there are."""
-    about = distribution(name).metadata
+    about: Any = distribution(name).metadata
     classified = [each for each in about.get_all("Classifier") or [] if each.startswith("License ::")]
     named = about.get("License-Expression") or about.get("License") or ""
     return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -10,7 +11,7 @@ from generated.orchestrator.lifecycle import JOB_ACCEPT, JOB_FAIL, JOB_REQUEUE
 from generated.orchestrator.messages import CREATED, DEAD, QUEUED, RETRY, RUNNING, SUCCESS
 from runtime.postgres import sweeping
 from runtime.store import Held
-from runtime.sweeper import sweep_regularly
+from runtime.sweeper import Sweep, sweep_regularly
 from runtime.tables import Transition
 from tests.runtime.postgres.conftest import MakeKit
 from tests.runtime.postgres.kit import Kit
@@ -171,7 +172,8 @@ async def test_the_loop_goes_on_through_an_outage_and_ends_when_told(kit: Kit) -
     stopping = asyncio.Event()
     await kit.sql.execute("ALTER TABLE jobs RENAME TO away")
     try:
-        loop = asyncio.create_task(sweep_regularly(kit.store, JOB_ACCEPT, 0.02, kit.call("api"), stopping))
+        sweep = Sweep("job", JOB_ACCEPT.name, partial(kit.store.sweep, JOB_ACCEPT))
+        loop = asyncio.create_task(sweep_regularly([sweep], 0.02, kit.call("api"), stopping))
         while not kit.lines.read_back("sweep_failed"):
             await asyncio.sleep(0.01)
     finally:
