@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
+from codegen import sqlite_migrations
+from codegen.emit import sqlite
 from codegen.emit.history import histories, history_schema
 from codegen.emit.history import steps as history_steps
 from codegen.emit.kept_entity import Column, KeptEntity
@@ -16,6 +19,14 @@ from codegen.spec import Spec
 
 _LEADS_TO = re.compile(r"^-- Leads to the schema sha256:([0-9a-f]{16})\b", re.MULTILINE)
 _SLUG = re.compile(r"[^a-z0-9]+")
+
+
+class Store(NamedTuple):
+    """A kind of store whose tables are migrated: where its migrations are, and what they are made of."""
+
+    folder: str
+    tables: Callable[[Spec], Mapping[str, str]]
+    difference: Callable[[Spec, Spec], tuple[list[str], list[str]]]
 
 
 class NotDerivable(Exception):
@@ -30,22 +41,31 @@ class NotDerivable(Exception):
         )
 
 
-def write_next(root: Path, old: Spec | None, new: Spec, title: str) -> Path | None:
+def write_all(root: Path, old: Spec | None, new: Spec, title: str) -> list[Path]:
+    """Writes the next migration for each store of a system that needs one."""
+    written = (write_next(root, old, new, title, store) for store in (POSTGRES, SQLITE))
+    return [path for path in written if path is not None]
+
+
+def write_next(
+    root: Path, old: Spec | None, new: Spec, title: str, store: Store | None = None
+) -> Path | None:
     """Writes the next migration of a system if it needs one; raises NotDerivable if a person must."""
-    folder = root / MIGRATIONS / new.name
+    store = store or POSTGRES
+    folder = root / store.folder.format(system=new.name)
     known = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
-    if not with_tables(new) and not (old and with_tables(old)):
+    if not store.tables(new) and not (old and store.tables(old)):
         return None
-    digest = schema_digest(new)
+    digest = schema_digest(new, store)
     if known and digest in _LEADS_TO.findall(known[-1].read_text(encoding="utf-8")):
         return None
     if not known or old is None:
         path = folder / "0001_initial.sql"
-        steps = [table_schema(new, name) for name in with_tables(new)]
+        steps = [*store.tables(new).values()]
     else:
         slug = _SLUG.sub("_", title.lower()).strip("_") or "change"
         path = folder / f"{int(known[-1].name[:4]) + 1:04}_{slug}.sql"
-        steps, problems = difference(old, new)
+        steps, problems = store.difference(old, new)
         if not steps and not problems:
             problems = ["The same words make another schema than the last migration leads to: say how."]
         if problems:
@@ -56,9 +76,10 @@ def write_next(root: Path, old: Spec | None, new: Spec, title: str) -> Path | No
     return path
 
 
-def schema_digest(spec: Spec) -> str:
+def schema_digest(spec: Spec, store: Store | None = None) -> str:
     """Tells schemas apart; a change of the spec that the database does not see leaves it as it is."""
-    lines = "\n".join(table_schema(spec, name) for name in sorted(with_tables(spec))).splitlines()
+    tables = (store or POSTGRES).tables(spec)
+    lines = "\n".join(tables[name] for name in sorted(tables)).splitlines()
     text = "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("--"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -176,3 +197,11 @@ def _column_steps(table: str, was: Column | None, will_be: Column) -> Iterator[s
     if was.default != will_be.default:
         change = "DROP DEFAULT" if will_be.default is None else f"SET DEFAULT {will_be.default}"
         yield f"ALTER TABLE {table} ALTER COLUMN {was.name} {change};"
+
+
+def _tables(spec: Spec) -> dict[str, str]:
+    return {name: table_schema(spec, name) for name in with_tables(spec)}
+
+
+POSTGRES = Store(f"{MIGRATIONS}/{{system}}", _tables, difference)
+SQLITE = Store(sqlite.MIGRATIONS, sqlite.tables, sqlite_migrations.difference)

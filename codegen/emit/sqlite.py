@@ -40,16 +40,25 @@ def emit_migrations(spec: Spec, root: Path) -> Iterator[Artefact]:
 
 def schema(spec: Spec) -> str:
     """Everything that a fresh file needs."""
-    parts = [fill("sqlite/schema.sql.j2", spec)]
-    parts += [f"{table(each)}\n{guards(each)}" for each in entities(spec).values()]
-    return "\n".join(each.strip("\n") + "\n" for each in parts)
+    header = fill("sqlite/schema.sql.j2", spec).strip("\n") + "\n"
+    return "\n".join((header, *tables(spec).values()))
 
 
-def table(entity: SqliteEntity) -> str:
-    """The tables of one entity."""
-    return fill("sqlite/table.sql.j2", entity.spec, entity=entity)
+def tables(spec: Spec) -> dict[str, str]:
+    """The tables of each entity, and what guards them."""
+    return {name: entity_schema(each) for name, each in entities(spec).items()}
+
+
+def entity_schema(entity: SqliteEntity) -> str:
+    """The tables of one entity, its guards and its indexes."""
+    table = fill("sqlite/table.sql.j2", entity.spec, entity=entity)
+    indexes = [
+        f"-- {what}\nCREATE INDEX {name} ON {entity.table} {over};"
+        for name, (what, over) in entity.indexes.items()
+    ]
+    return "\n\n".join((table.strip("\n"), guards(entity), *indexes)) + "\n"
 
 
 def guards(entity: SqliteEntity) -> str:
-    """The triggers and indexes of one entity, which a migration replaces as a whole."""
-    return fill("sqlite/guards.sql.j2", entity.spec, entity=entity)
+    """The triggers of one entity, which a migration replaces as a whole."""
+    return fill("sqlite/guards.sql.j2", entity.spec, entity=entity).strip("\n")

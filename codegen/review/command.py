@@ -110,13 +110,13 @@ def _accept(root: Path, report: Report) -> bool:
         if review.current is not None:
             title = review.pending[-1].body.title if review.pending else ""
             try:
-                written = migrations.write_next(root, before.spec, review.current, title)
+                written = migrations.write_all(root, before.spec, review.current, title)
             except migrations.NotDerivable as error:
                 print(f"\n{error}")
                 complete = False
                 continue
-            if written is not None:
-                print(f"\n{review.system}: {written.relative_to(root)} is written; run `nox -s generate`.")
+            for path in written:
+                print(f"\n{review.system}: {path.relative_to(root)} is written; run `nox -s generate`.")
         names = [*before.records, *(each.name for each in review.pending)]
         changed = write_accepted(root, review.system, review.current, names)
         print(f"\n{review.system}: {'accepted' if changed else 'nothing to accept'}.")

@@ -1,0 +1,86 @@
+"""What a migration of a SQLite file consists of, as far as it can be derived.
+
+SQLite adds columns and replaces triggers and indexes, but changes nothing else of a table that exists. What
+needs a table to be made anew is left to a person, who knows how large it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from codegen.emit.sqlite import entities, entity_schema, guards
+from codegen.emit.sqlite_entity import SqliteEntity
+from codegen.spec import Spec
+
+_TRIGGER = re.compile(r"^CREATE TRIGGER (\w+)", re.MULTILINE)
+
+
+def difference(old: Spec, new: Spec) -> tuple[list[str], list[str]]:
+    """The steps from one schema to another, and what no rule can decide."""
+    before, after = entities(old), entities(new)
+    steps: list[str] = []
+    problems = [
+        f"{name} is kept no longer: say what becomes of its rows." for name in before if name not in after
+    ]
+    for name, will_be in after.items():
+        if name not in before:
+            steps.append(entity_schema(will_be))
+            continue
+        found = [*_moved(before[name], will_be)]
+        problems += found or [*_undecidable(before[name], will_be)]
+        if not found:
+            steps += _steps(before[name], will_be)
+    return steps, problems
+
+
+def _moved(was: SqliteEntity, will_be: SqliteEntity) -> Iterator[str]:
+    for what, one, other in (
+        ("table", was.table, will_be.table),
+        ("history", was.history, will_be.history),
+        ("key", was.key, will_be.key),
+        ("status", was.status, will_be.status),
+        ("unique", ", ".join(was.unique), ", ".join(will_be.unique)),
+    ):
+        if one != other:
+            yield f"{was.name}: its {what} was {one or 'none'} and becomes {other or 'none'}."
+
+
+def _undecidable(was: SqliteEntity, will_be: SqliteEntity) -> Iterator[str]:
+    table, columns = was.table, {each.name: each for each in was.columns}
+    fresh = {each.check for each in will_be.columns if each.name not in columns}
+    for column in will_be.columns:
+        known = columns.pop(column.name, None)
+        if known is None:
+            if not column.optional and column.default is None:
+                yield f"{table}.{column.name} is new and needs a value: say which one old rows get."
+        elif str(known) != str(column):
+            yield f"{table}.{column.name} was '{known}' and becomes '{column}': the table is made anew."
+    for name in columns:
+        yield f"{table}.{name} is gone: say when nobody needs it any more."
+    if was.states != will_be.states:
+        yield f"{table}: there are other states, which the table knows: it is made anew."
+        return
+    for check in will_be.checks:
+        if check not in was.checks and check not in fresh:
+            yield f"{table}: it must hold that {check}: make sure that old rows hold to it."
+    for check in was.checks:
+        if check not in will_be.checks:
+            yield f"{table}: it need not hold any more that {check}: the table is made anew."
+
+
+def _steps(was: SqliteEntity, will_be: SqliteEntity) -> Iterator[str]:
+    table, known = was.table, {each.name for each in was.columns}
+    for column in will_be.columns:
+        if column.name not in known:
+            check = f" CHECK ({column.check})" if column.check else ""
+            yield f"ALTER TABLE {table} ADD COLUMN {column}{check};"
+    if guards(was) != guards(will_be):
+        yield "\n".join(f"DROP TRIGGER {name};" for name in _TRIGGER.findall(guards(was)))
+        yield guards(will_be)
+    for name, (_, over) in was.indexes.items():
+        if will_be.indexes.get(name, ("", ""))[1] != over:
+            yield f"DROP INDEX {name};"
+    for name, (what, over) in will_be.indexes.items():
+        if was.indexes.get(name, ("", ""))[1] != over:
+            yield f"-- {what}\nCREATE INDEX {name} ON {table} {over};"
