@@ -23,7 +23,12 @@ class Identity:
     """Tells callers apart for one listener of a node."""
 
     def __init__(
-        self, system: System, accepted_tokens: Mapping[str, bytes] | None, anonymous: str | None = None
+        self,
+        system: System,
+        accepted_tokens: Mapping[str, bytes] | None,
+        anonymous: str | None = None,
+        *,
+        has_certificates: bool = False,
     ) -> None:
         """`anonymous` calls without proof at this listener, beside whom the system lets in everywhere."""
         self._prefix = f"spiffe://{system.name}/"
@@ -39,7 +44,7 @@ class Identity:
             (
                 each.name
                 for each in system.principals.values()
-                if each.anonymous and not (each.without_tokens and self._tokens)
+                if each.anonymous and not (each.without_tokens and (self._tokens or has_certificates))
             ),
             None,
         )

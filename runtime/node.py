@@ -111,7 +111,7 @@ class Node:
     async def _listen(self, port: int | None) -> None:
         table = self._table
         served = self._served()
-        identity = Identity(self._system, self._parts.role("accepted_tokens"), table.anonymous)
+        identity = self._identity(table.anonymous)
         open_to_anyone = table.anonymous is not None or any(self._is_open(path) for path in served)
         self._server = GrpcServer(
             self._system, served, identity, self._parts.world, tls=self._tls, open_to_anyone=open_to_anyone
@@ -131,7 +131,7 @@ class Node:
         self._http = HttpServer(
             self._system,
             served,
-            Identity(self._system, parts.role("accepted_tokens"), listener.anonymous),
+            self._identity(listener.anonymous),
             parts.world,
             self.log,
             parts.metrics,
@@ -141,6 +141,10 @@ class Node:
         )
         wanted = parts.values[listener.port_variable] if port is None else port
         self.http_port = await self._http.start(self._host(listener.host), wanted)
+
+    def _identity(self, anonymous: str | None) -> Identity:
+        tokens = self._parts.role("accepted_tokens")
+        return Identity(self._system, tokens, anonymous, has_certificates=self._tls is not None)
 
     def _host(self, host: str) -> str:
         return host_in(host, self._parts.values)
@@ -169,8 +173,9 @@ class Node:
         }
 
     def _is_open(self, path: str) -> bool:
-        """Whether someone without proof may call this method."""
-        return any(self._system.principals[name].anonymous for name in self._system.matrix.get(path, ()))
+        """Whether someone without proof may call this method, where others have certificates."""
+        allowed = (self._system.principals[name] for name in self._system.matrix.get(path, ()))
+        return any(each.anonymous and not each.without_tokens for each in allowed)
 
     def _channel(self, parts: Assembly, component: str, service: str) -> Channel:
         server = self._system.services[service].component

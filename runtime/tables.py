@@ -421,7 +421,7 @@ class Principal:
     name: str
     proofs: frozenset[str]
     without_tokens: bool = False
-    """Whether it is let in without proof only where no tokens are accepted."""
+    """Whether it is let in without proof only where there are no tokens and no certificates."""
 
     @property
     def anonymous(self) -> bool:

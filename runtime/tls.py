@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import grpc
+
+from runtime.tables import System
 
 
 def http_context(certificate_file: str, key_file: str, authority_file: str) -> ssl.SSLContext:
@@ -19,6 +22,23 @@ def http_context(certificate_file: str, key_file: str, authority_file: str) -> s
     context.verify_mode = ssl.CERT_OPTIONAL
     context.set_alpn_protocols(["http/1.1"])
     return context
+
+
+@dataclass(frozen=True, slots=True)
+class HttpTls:
+    """What a node shows and trusts where it calls another over HTTP itself; nothing where there is no TLS."""
+
+    context: ssl.SSLContext | None = None
+
+    @classmethod
+    def of(cls, system: System, values: Mapping[str, Any]) -> Self:
+        """From the variables that name the node's own certificate."""
+        roles = {system.variables[name].role: value for name, value in values.items()}
+        if roles.get("tls_certificate") is None:
+            return cls()
+        context = ssl.create_default_context(cafile=roles["tls_authority"])
+        context.load_cert_chain(roles["tls_certificate"], roles["tls_key"])
+        return cls(context)
 
 
 def server_name(system: str, component: str) -> str:

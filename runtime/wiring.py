@@ -13,6 +13,7 @@ from runtime.call import Channel
 from runtime.metrics import Metrics
 from runtime.store import FileStore, IndexedStore, KeptStore, Store
 from runtime.tables import Lifecycle, System
+from runtime.tls import HttpTls
 from runtime.world import World
 
 StoreFactory = Callable[[Lifecycle, type[Any]], Any]
@@ -51,6 +52,8 @@ class Wiring:
     def _provide(self, component: str, name: str, hint: Any) -> Any:
         if hint is World:
             return self._world
+        if hint is HttpTls:
+            return HttpTls.of(self._system, self._values)
         if hint is self._system.settings[component]:
             return self._system.settings[component].of(self._values)
         if get_origin(hint) in (Store, KeptStore, IndexedStore, FileStore):
@@ -59,7 +62,7 @@ class Wiring:
             return self._client(component, service)
         raise WiringError(
             f"{component} asks for {name}: {hint}. A handler can have World, Store[…], KeptStore[…], "
-            f"IndexedStore[…], FileStore[…], "
+            f"IndexedStore[…], FileStore[…], HttpTls, "
             f"{self._system.settings[component].__name__} and the services that it may call."
         )
 

@@ -11,7 +11,7 @@ from codegen.emit.artefact import Artefact, fill
 from codegen.emit.image import dockerfile_path, image_name
 from codegen.emit.wiring import Peer, Port, Setting, dns
 from codegen.emit.yaml_text import scalar
-from codegen.language.deployments import Deployment
+from codegen.language.deployments import Deployment, Node
 from codegen.spec import Spec
 
 CPUS = "1.0"
@@ -25,6 +25,8 @@ class Replica:
     name: str
     environment: dict[str, str]
     published: list[str]
+    volume: str = ""
+    """What keeps its files; empty where it has none."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,11 @@ def _compose(spec: Spec, name: str, deployment: Deployment) -> str:
         timing=deployment.healthcheck,
         nodes=nodes,
         servers=[servers.SERVERS[each] for each in deployment.servers],
+        data=wiring.DATA,
+        volumes=[
+            *(servers.SERVERS[each].host for each in deployment.servers),
+            *(replica.volume for node in nodes for replica in node.replicas if replica.volume),
+        ],
         account=servers.account(spec),
         secrets=sorted({secret for node in nodes for secret in node.secrets}),
     )
@@ -98,6 +105,7 @@ def _node(spec: Spec, deployment: Deployment, name: str) -> ComposeNode:
                 wiring.host(peer),
                 {row.name: scalar(str(peer.place or 0)) for row in rows if row.kind == "index"},
                 _published(spec, deployment, peer),
+                f"{wiring.host(peer)}-data" if wiring.keeps_data(spec, deployment, name) else "",
             )
             for peer in wiring.replicas(name, node)
         ],
@@ -110,6 +118,8 @@ def _value(spec: Spec, deployment: Deployment, name: str, row: Setting) -> str:
     match row.kind:
         case "peers":
             return scalar(",".join(_address(spec, deployment, peer) for peer in row.peers))
+        case "url":
+            return scalar(",".join(_url(spec, deployment, peer) for peer in row.peers))
         case "file":
             return scalar(f"/run/secrets/{wiring.proof_file(name, deployment.nodes[name], row)}")
         case "server":
@@ -129,6 +139,11 @@ def _address(spec: Spec, deployment: Deployment, peer: Peer) -> str:
     return f"{wiring.host(peer)}:{_inside(deployment, peer, ports[wiring.PORT_NAMES['listen']])}"
 
 
+def _url(spec: Spec, deployment: Deployment, peer: Peer) -> str:
+    number = wiring.port(spec, peer.node, deployment.nodes[peer.node], "http")
+    return f"{wiring.scheme(spec)}://{wiring.host(peer)}:{number}"
+
+
 def _published(spec: Spec, deployment: Deployment, peer: Peer) -> list[str]:
     """`address:outside:inside` of each port of an ingress node."""
     found = [each for each in wiring.published(spec, deployment) if each.peer == peer]
@@ -139,7 +154,8 @@ def _published(spec: Spec, deployment: Deployment, peer: Peer) -> list[str]:
 
 def _inside(deployment: Deployment, peer: Peer, port: Port) -> str:
     """The port inside. Where others hold the address it stays put, else it follows its variable."""
-    held = port.name == wiring.PORT_NAMES["listen"] and wiring.is_upstream(deployment, peer.node)
+    words = [word for word, name in wiring.PORT_NAMES.items() if name == port.name]
+    held = any(wiring.is_held(deployment, peer.node, word) for word in words)
     return str(port.number) if held else _overridable(port.variable, str(port.number))
 
 
@@ -147,7 +163,7 @@ def _depends_on(deployment: Deployment, name: str) -> list[str]:
     """Hosts that must be healthy first: all upstreams but those that wait for this node in turn."""
     return [
         wiring.host(peer)
-        for target in dict.fromkeys(deployment.nodes[name].upstreams.values())
+        for target in dict.fromkeys(_called(deployment.nodes[name]))
         if name not in _waits_for(deployment, target)
         for peer in wiring.replicas(target, deployment.nodes[target])
     ]
@@ -158,10 +174,15 @@ def _waits_for(deployment: Deployment, name: str) -> set[str]:
     found = {name}
     open_ends = [name]
     while open_ends:
-        new = set(deployment.nodes[open_ends.pop()].upstreams.values()) - found
+        new = set(_called(deployment.nodes[open_ends.pop()])) - found
         found |= new
         open_ends += sorted(new)
     return found
+
+
+def _called(node: Node) -> list[str]:
+    """The nodes that a node calls."""
+    return [*node.upstreams.values(), *node.finds.values()]
 
 
 def _overridable(variable: str, default: str) -> str:

@@ -26,6 +26,8 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         "deploy/Dockerfile.j2",
         spec,
         user=wiring.USER_ID,
+        data=wiring.DATA,
+        keeps_data=any(row.type == "data_path" for row in spec.environment.variables.values()),
         constants=constants,
         labels={name: _quoted(wiring.one_line(value)) for name, value in labels.items()},
     )

@@ -14,6 +14,8 @@ from codegen.language.deployments import Deployment
 from codegen.spec import Spec
 
 POLICIES = "network-policies.yaml"
+DATA_SIZE = "1Gi"
+"""What a node gets for files that stay, until somebody gives it more."""
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:
@@ -69,6 +71,13 @@ def _node(spec: Spec, name: str, deployment: Deployment, node_name: str) -> Iter
         # Replicas are found one by one: by their name, or by a client that spreads its calls.
         head = {"clusterIP": "None"} if node.replicas > 1 else {}
         yield {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": head | exposed}
+    if wiring.keeps_data(spec, deployment, node_name):
+        yield {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {**meta, "name": f"{dns(node_name)}-data"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": DATA_SIZE}}},
+        }
     shared = {
         "replicas": node.replicas,
         "selector": {"matchLabels": pods},

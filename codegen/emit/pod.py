@@ -54,7 +54,11 @@ def pod_template(spec: Spec, name: str, deployment: Deployment, node_name: str) 
         "capabilities": {"drop": ["ALL"]},
     }
     container["volumeMounts"] = [{"name": "tmp", "mountPath": "/tmp"}]
+    keeps_data = wiring.keeps_data(spec, deployment, node_name)
     volumes: list[dict[str, Any]] = [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}]
+    if keeps_data:
+        container["volumeMounts"].append({"name": "data", "mountPath": wiring.DATA})
+        volumes.append({"name": "data", "persistentVolumeClaim": {"claimName": f"{dns(node_name)}-data"}})
     if proof:
         container["volumeMounts"].append({"name": "proof", "mountPath": PROOF, "readOnly": True})
         secret = {"secretName": f"{dns(wiring.identity(node_name, node))}-tls", "defaultMode": 0o440}
@@ -89,6 +93,8 @@ def _variable(spec: Spec, deployment: Deployment, node_name: str, row: Setting) 
                 "name": row.name,
                 "value": ",".join(_address(spec, deployment, peer) for peer in row.peers),
             }
+        case "url":
+            return {"name": row.name, "value": ",".join(_url(spec, deployment, each) for each in row.peers)}
         case "file":
             return {"name": row.name, "value": f"{PROOF}/{PROOF_FILES[row.value]}"}
         case "server":
@@ -113,6 +119,11 @@ def _address(spec: Spec, deployment: Deployment, peer: Peer) -> str:
     """A service, or one pod behind it, and the port."""
     host = wiring.host(peer) if peer.place is None else f"{wiring.host(peer)}.{dns(peer.node)}"
     return f"{host}:{wiring.port(spec, peer.node, deployment.nodes[peer.node])}"
+
+
+def _url(spec: Spec, deployment: Deployment, peer: Peer) -> str:
+    number = wiring.port(spec, peer.node, deployment.nodes[peer.node], "http")
+    return f"{wiring.scheme(spec)}://{wiring.host(peer)}:{number}"
 
 
 def _probes(deployment: Deployment, node_name: str, scheme: str) -> dict[str, Any]:

@@ -23,10 +23,13 @@ def _endpoint(spec: Spec, deployment: Deployment, name: str) -> tuple[str, ...]:
     node = deployment.nodes[name]
     hosts = _span([wiring.host(peer) for peer in wiring.replicas(name, node)])
     ports = {
-        each.name: f"{code(each.number)} ({code(each.variable)})" for each in wiring.ports(spec, name, node)
+        each.name: f"{code(each.number) if each.number else 'any'} ({code(each.variable)})"
+        for each in wiring.ports(spec, name, node)
     }
     http = f"{code(node.http.host)} {ports['http']}" if node.http else ""
-    outside = [f"127.0.0.1:{row.port}" for row in wiring.published(spec, deployment) if row.peer.node == name]
+    published = [row for row in wiring.published(spec, deployment) if row.peer.node == name]
+    # A port that is any that is free is nothing to be told beforehand.
+    outside = [f"127.0.0.1:{row.port}" for row in published if row.inside.number]
     if node.listen is None:
         return hosts, "none", "none", "none", "no", http, _span(outside)
     services = [full_name(spec, service) for service in serves(spec, deployment, node)]

@@ -20,15 +20,17 @@ BASE_MEMORY_MIB = 256
 RECORD_BYTES = 2048
 """What a retained record weighs in memory, for the memory limit of a node that keeps records."""
 
-Kind = Literal["fixed", "default", "open", "required", "index", "peers", "file", "server"]
+Kind = Literal["fixed", "default", "open", "required", "index", "peers", "url", "file", "server"]
 """Where a value comes from.
 
 fixed: the same for everyone; default: may be overridden; open: may be set; required: must be set;
-index: the place of a replica in its order; peers: addresses of other nodes; file: proof of identity;
-server: where a server is that the deployment brings along.
+index: the place of a replica in its order; peers: addresses of other nodes; url: where another node takes
+HTTP requests; file: proof of identity; server: where a server is that the deployment brings along.
 """
-PORT_NAMES = {"listen": "api", "http": "http"}
+PORT_NAMES: dict[Literal["listen", "http"], str] = {"listen": "api", "http": "http"}
 FILES: dict[EngineRole, str] = {"tls_certificate": "crt", "tls_key": "key", "tls_authority": "ca"}
+DATA = "/data"
+"""Where a node keeps files that stay."""
 TOKENS: tuple[EngineRole, ...] = ("caller_token", "accepted_tokens")
 
 
@@ -102,12 +104,19 @@ def _setting(deployment: Deployment, node_name: str, node: Node, name: str, vari
             return Setting(name, variable, "server", server)
     if name in node.upstreams:
         return Setting(name, variable, "peers", peers=_upstreams(deployment, node.upstreams[name], variable))
+    if name in node.finds:
+        return Setting(name, variable, "url", peers=(Peer(node.finds[name]),))
     if routing and name == routing.order:
         return Setting(name, variable, "peers", peers=tuple(replicas(node_name, node)))
     if routing and name == routing.index:
         return Setting(name, variable, "index")
     if default is not None:
-        wired = bool(node.listen and name == node.listen.port) and is_upstream(deployment, node_name)
+        if variable.type == "data_path":
+            return Setting(name, variable, "fixed", f"{DATA}/{default}")
+        wired = any(
+            name == listener.port and is_held(deployment, node_name, word)
+            for word, listener in node.listeners.items()
+        )
         fixed = variable.type == "constant" or wired
         return Setting(name, variable, "fixed" if fixed else "default", text_of(default) or "")
     return Setting(name, variable, "required" if variable.required else "open")
@@ -125,9 +134,17 @@ def replicas(node_name: str, node: Node) -> list[Peer]:
     return [Peer(node_name, place) for place in places]
 
 
-def is_upstream(deployment: Deployment, node_name: str) -> bool:
-    """Whether another node holds the address of this one."""
-    return any(node_name in node.upstreams.values() for node in deployment.nodes.values())
+def is_held(deployment: Deployment, node_name: str, word: Literal["listen", "http"]) -> bool:
+    """Whether another node holds the address at which this one takes calls, or requests."""
+    return any(
+        node_name in (node.upstreams if word == "listen" else node.finds).values()
+        for node in deployment.nodes.values()
+    )
+
+
+def keeps_data(spec: Spec, deployment: Deployment, node_name: str) -> bool:
+    """Whether a node keeps files that stay."""
+    return any(row.type == "data_path" for row in spec.variables_of(deployment, node_name).values())
 
 
 def uses_certificates(spec: Spec) -> bool:
@@ -160,12 +177,17 @@ def host(peer: Peer) -> str:
     return dns(peer.node) if peer.place is None else f"{dns(peer.node)}-{peer.place}"
 
 
-def port(spec: Spec, node_name: str, node: Node) -> int:
-    """The port on which a node takes gRPC calls unless it is told otherwise."""
+def port(spec: Spec, node_name: str, node: Node, word: Literal["listen", "http"] = "listen") -> int:
+    """The port on which a node takes gRPC calls, or HTTP requests, unless it is told otherwise."""
     for each in ports(spec, node_name, node):
-        if each.name == PORT_NAMES["listen"]:
+        if each.name == PORT_NAMES[word]:
             return each.number
-    raise ValueError(f"{node_name} takes no gRPC calls, so nobody could be told where")
+    raise ValueError(f"{node_name} has no {PORT_NAMES[word]} port, so nobody could be told where it is")
+
+
+def scheme(spec: Spec) -> str:
+    """How a URL begins at which a node takes requests."""
+    return "https" if uses_certificates(spec) else "http"
 
 
 def ports(spec: Spec, node_name: str, node: Node) -> list[Port]:

@@ -16,7 +16,8 @@ class Principal(Part):
 
     proof: Annotated[tuple[Proof, ...], Field(min_length=1)]
     without_tokens: bool = Field(
-        default=False, description="Whoever is anonymous is let in only where no tokens are accepted."
+        default=False,
+        description="Whoever is anonymous is let in only where there are no tokens and no certificates.",
     )
     doc: Doc | None = None
 

@@ -1,6 +1,6 @@
 """The log events that handlers of queuey tell of.
 
-Generated from spec/queuey (sha256:cb83686dd6d4a4c6). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:74a703d6431b0dfb). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,18 @@ from runtime.tables import Event
 RUNNER_STARTED: Final = Event("runner_started", "INFO", always=True)
 """A runner began to look for jobs."""
 
+STORE_AWAY: Final = Event("store_away", "WARNING", always=True)
+"""The store does not do what a runner wants of it; the runner goes on trying, and keeps its job."""
+
+RUNNER_TROUBLE: Final = Event("runner_trouble", "WARNING", always=True)
+"""A runner could not run a job for a reason that is not the job's, and gave it back."""
+
 JOB_LOST: Final = Event("job_lost", "WARNING", always=True)
 """A runner lost a job while it ran; its outcome is dropped."""
 
 EVENTS: Final[Mapping[str, Event]] = {
     "runner_started": RUNNER_STARTED,
+    "store_away": STORE_AWAY,
+    "runner_trouble": RUNNER_TROUBLE,
     "job_lost": JOB_LOST,
 }

@@ -1,6 +1,6 @@
 """What requests are refused, and how the others are put in order before a handler sees them.
 
-Generated from spec/queuey (sha256:cb83686dd6d4a4c6). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:74a703d6431b0dfb). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

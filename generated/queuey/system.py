@@ -1,6 +1,6 @@
 """Everything the engine has to know of queuey.
 
-Generated from spec/queuey (sha256:cb83686dd6d4a4c6). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:74a703d6431b0dfb). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tables import JsonStyle, System
 
 SYSTEM: Final = System(
     name="queuey",
-    digest="cb83686dd6d4a4c653fc1d7d1a6db6e817aceff00887891deffe1fa9fc304255",
+    digest="74a703d6431b0dfb6116fe57ab508041f9bc7f0d01e5cb3a0af22585b96c1b27",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import TracebackType
 from urllib.parse import quote
+from uuid import uuid4
 
 import httpx
+
+from handlers.queuey.blobs import is_address
 
 _PIECE = 1 << 18
 _TIMEOUTS = httpx.Timeout(30.0, connect=5.0)
@@ -18,6 +22,10 @@ class BlobMissing(Exception):
     """The store has nothing under an address."""
 
 
+class BlobRefused(Exception):
+    """The store will never take a content."""
+
+
 class StoreAway(Exception):
     """The store does not answer as it should; later it may."""
 
@@ -25,9 +33,11 @@ class StoreAway(Exception):
 class BlobClient:
     """A client of one store."""
 
-    def __init__(self, url: str, token: str | None = None) -> None:
+    def __init__(self, url: str, token: str | None = None, tls: ssl.SSLContext | None = None) -> None:
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        self._client = httpx.AsyncClient(base_url=url.rstrip("/"), headers=headers, timeout=_TIMEOUTS)
+        self._client = httpx.AsyncClient(
+            base_url=url.rstrip("/"), headers=headers, timeout=_TIMEOUTS, verify=tls or True
+        )
 
     async def __aenter__(self) -> BlobClient:
         return self
@@ -43,14 +53,26 @@ class BlobClient:
             answer = await self._client.post("/blobs", content=_pieces(path))
         except httpx.HTTPError as error:
             raise StoreAway(f"{type(error).__name__}: {error}") from None
-        if not answer.is_success:
-            raise StoreAway(f"the store answered {answer.status_code}: {answer.text[:200]}")
-        address: str = answer.json()["address"]
+        if answer.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
+            raise BlobRefused(f"the store does not take {path.stat().st_size} bytes")
+        try:
+            address: str = answer.raise_for_status().json()["address"]
+        except (httpx.HTTPError, ValueError, LookupError, TypeError):
+            raise StoreAway(f"the store answered {answer.status_code}: {answer.text[:200]}") from None
         return address
 
     async def get(self, address: str, target: Path) -> None:
         """Writes content to a file, which is there when all of it has come and is what it should be."""
-        making = target.with_name(f"{target.name}.coming")
+        if not is_address(address):
+            raise BlobMissing(address)
+        making = target.with_name(f"coming-{uuid4().hex}")
+        try:
+            await self._get(address, making)
+            making.replace(target)
+        finally:
+            making.unlink(missing_ok=True)
+
+    async def _get(self, address: str, making: Path) -> None:
         digest = hashlib.sha256()
         try:
             async with self._client.stream("GET", f"/blobs/{quote(address, safe='')}") as answer:
@@ -65,9 +87,7 @@ class BlobClient:
         except httpx.HTTPError as error:
             raise StoreAway(f"{type(error).__name__}: {error}") from None
         if digest.hexdigest() != address:
-            making.unlink()
             raise StoreAway(f"what came is not the content of {address}")
-        making.replace(target)
 
 
 async def _pieces(path: Path) -> AsyncIterator[bytes]:

@@ -6,15 +6,27 @@ import asyncio
 import hashlib
 import os
 import re
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
+from runtime.bounded import BoundedMap
+
 _ADDRESS = re.compile(r"[0-9a-f]{64}")
 _PIECE = 1 << 18
 _UNFINISHED = "unfinished"
+_GIVEN_UP_S = 3600
+"""Nobody writes so slowly: what was not touched for so long was left behind by a process that was killed."""
+_TRUSTED = 100_000
+"""Of how many contents it is remembered that they were right when they were last looked at."""
+
+
+def is_address(text: str) -> bool:
+    """Whether a text can be the address of anything."""
+    return _ADDRESS.fullmatch(text) is not None
 
 
 class TooLarge(Exception):
@@ -52,12 +64,16 @@ class Blobs:
     def __init__(self, folder: str, most: int) -> None:
         self._folder = Path(folder)
         self._most = most
-        self._verified: set[str] = set()
+        self._verified: BoundedMap[bool] = BoundedMap(_TRUSTED)
+        self._tidied = False
 
     async def put(self, pieces: AsyncIterator[bytes], wanted: str | None, announced: int | None) -> Stored:
         """Stores content; nothing of it is left where it cannot be stored."""
         if announced is not None and announced > self._most:
             raise TooLarge(self._most)
+        if not self._tidied:
+            self._tidied = True
+            await asyncio.to_thread(self._tidy)
         making = self._folder / _UNFINISHED / uuid4().hex
         try:
             return await self._put(pieces, making, wanted)
@@ -78,11 +94,11 @@ class Blobs:
             return None
         except OSError as error:
             raise Unwritable(str(error)) from None
-        if address not in self._verified:
+        if self._verified.get(address) is None:
             # What a disk has spoilt is not given to anybody. Once it was right it is trusted while we run.
             if await asyncio.to_thread(_digest, path) != address:
                 return None
-            self._verified.add(address)
+            self._trust(address)
         return size
 
     async def read(self, address: str, first: int, last: int) -> AsyncIterator[bytes]:
@@ -113,18 +129,24 @@ class Blobs:
             known = await self.size(address) is not None
             if not known:
                 await asyncio.to_thread(_settle, target.fileno(), making, place)
-                self._verified.add(address)
+                self._trust(address)
         return Stored(address, size, known)
 
     def _place(self, address: str) -> Path | None:
         """Where content is; an address that is none leads nowhere."""
-        return self._folder / address[:2] / address if _ADDRESS.fullmatch(address) else None
+        return self._folder / address[:2] / address if is_address(address) else None
 
-    def tidy(self) -> None:
-        """Removes what was never finished."""
+    def _trust(self, address: str) -> None:
+        if self._verified.get(address) is None:
+            self._verified.add(address, True)
+
+    def _tidy(self) -> None:
+        """Removes what was never finished, and what others are not about to finish."""
+        before = time.time() - _GIVEN_UP_S
         with suppress(OSError):
             for path in (self._folder / _UNFINISHED).iterdir():
-                path.unlink(missing_ok=True)
+                if path.stat().st_mtime < before:
+                    path.unlink(missing_ok=True)
 
 
 def _settle(descriptor: int, making: Path, place: Path) -> None:

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import click
 import httpx
 from rich.console import Console
 
 from generated.queuey.deployments import LOCAL
-from handlers.queuey.blob_client import BlobClient, BlobMissing, StoreAway
+from handlers.queuey.blob_client import BlobClient, BlobMissing, BlobRefused, StoreAway
 
 Answer = TypeVar("Answer")
 
 _LOOK_S = 3.0
 _WAIT_MS = 15_000
 _ENDED = ("completed", "failed")
-FAILED, UNREACHED = 1, 2
-"""Exit codes: the job failed; a service was not to be found or did not do what was asked."""
+FAILED = 1
+"""The exit code where a job failed, or did not end in time."""
+
+
+class Trouble(click.ClickException):
+    """A service was not to be found, or did not do what was asked."""
+
+    exit_code = 2
 
 
 class Queue:
@@ -42,21 +50,24 @@ class Queue:
         until = None if seconds is None else loop.time() + seconds
         while True:
             left = _WAIT_MS if until is None else max(0, min(_WAIT_MS, int((until - loop.time()) * 1000)))
-            job = await self._ask("GET", f"/jobs/{job_id}?wait_ms={left}")
+            job = await self._ask("GET", f"/jobs/{quote(job_id, safe='')}?wait_ms={left}")
             if job["status"] in _ENDED or (until is not None and loop.time() >= until):
                 return job
 
     async def report(self, job_id: str) -> dict[str, Any]:
-        return await self._ask("GET", f"/jobs/{job_id}/report")
+        return await self._ask("GET", f"/jobs/{quote(job_id, safe='')}/report")
 
     async def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         try:
             answer = await self._client.request(method, path, json=body)
         except httpx.HTTPError as error:
-            raise click.ClickException(f"The queue does not answer: {type(error).__name__}.") from None
-        if not answer.is_success:
-            raise click.ClickException(f"The queue says no: {answer.json()['error']['message']}.")
-        found: dict[str, Any] = answer.json()
+            raise Trouble(f"The queue does not answer: {type(error).__name__}.") from None
+        try:
+            found: dict[str, Any] = answer.json()
+            if not answer.is_success:
+                raise Trouble(f"The queue says no: {found['error']['message']}.")
+        except (ValueError, LookupError, TypeError):
+            raise Trouble(f"What answers is no queue: it says {answer.status_code}.") from None
         return found
 
 
@@ -66,6 +77,12 @@ def _places(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
         click.option(
             "--token", envvar="CLIENT_TOKEN", help="What proves you; needed where there are tokens."
+        ),
+        click.option(
+            "--ca",
+            envvar="CHARTER_CA_FILE",
+            type=click.Path(exists=True, dir_okay=False),
+            help="The authority behind the certificates of the services, where they speak TLS.",
         ),
         click.option("--store", envvar="STORE_URL", help="URL of the store; else it is looked for."),
         click.option("--queue", envvar="QUEUE_URL", help="URL of the queue; else it is looked for."),
@@ -120,7 +137,7 @@ def output(job_id: str, errors: bool, as_json: bool, **places: str | None) -> No
         if address is not None:
             await _show(store, address)
         elif job["status"] not in _ENDED:
-            raise click.ClickException(f"The job is {job['status']}; it has no output yet.")
+            raise Trouble(f"The job is {job['status']}; it has no output yet.")
 
     _run(work, places)
 
@@ -183,18 +200,21 @@ def _run(
         )
         token = places["token"]
         headers = {"authorization": f"Bearer {token}"} if token else {}
+        tls = ssl.create_default_context(cafile=places["ca"]) if places["ca"] else None
         async with (
-            httpx.AsyncClient(base_url=queue_url, headers=headers, timeout=30.0) as client,
-            BlobClient(store_url, token) as store,
+            httpx.AsyncClient(
+                base_url=queue_url, headers=headers, timeout=30.0, verify=tls or True
+            ) as client,
+            BlobClient(store_url, token, tls) as store,
         ):
             return await work(Queue(client), store)
 
     try:
         return asyncio.run(main())
     except BlobMissing as missing:
-        raise click.ClickException(f"The store has nothing under {missing}.") from None
-    except StoreAway as problem:
-        raise click.ClickException(f"The store: {problem}.") from None
+        raise Trouble(f"The store has nothing under {missing}.") from None
+    except (StoreAway, BlobRefused) as problem:
+        raise Trouble(f"The store: {problem}.") from None
 
 
 async def _found(node: str, option: str) -> str:
@@ -204,7 +224,7 @@ async def _found(node: str, option: str) -> str:
     announced = LOCAL.nodes[node].announced
     offer = await find_one(announced.service, _LOOK_S) if announced is not None else None
     if offer is None:
-        raise click.ClickException(f"No {node} is found on the network. Say by {option} where it is.")
+        raise Trouble(f"No {node} is found on the network. Say by {option} where it is.")
     return f"http://{offer.address}:{offer.properties['http_port']}"
 
 

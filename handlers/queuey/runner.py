@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from generated.queuey.errors import NOT_FOUND
-from generated.queuey.events import JOB_LOST, RUNNER_STARTED
+from generated.queuey.errors import NOT_FOUND, OUTPUT_TOO_LARGE
+from generated.queuey.events import JOB_LOST, RUNNER_STARTED, RUNNER_TROUBLE, STORE_AWAY
 from generated.queuey.messages import (
     COMPLETED,
     FAILED,
@@ -21,10 +21,12 @@ from generated.queuey.messages import (
 )
 from generated.queuey.services import QueueService
 from generated.queuey.settings import RunnerSettings
-from handlers.queuey.blob_client import BlobClient, BlobMissing, StoreAway
+from handlers.queuey.blob_client import BlobClient, BlobMissing, BlobRefused, StoreAway
+from handlers.queuey.blobs import is_address
 from handlers.queuey.sandbox import Limits, Sandboxes
 from runtime.call import Call
 from runtime.conditions import Failure
+from runtime.tls import HttpTls
 
 Answer = TypeVar("Answer")
 
@@ -48,9 +50,10 @@ class Outcome(NamedTuple):
 class Runner:
     """Several slots, each of which has one job at a time."""
 
-    def __init__(self, queue: QueueService, settings: RunnerSettings) -> None:
+    def __init__(self, queue: QueueService, settings: RunnerSettings, tls: HttpTls) -> None:
         self._queue = queue
         self._settings = settings
+        self._tls = tls
         self._limits = Limits(
             seconds=settings.run_seconds,
             fuel=settings.run_fuel,
@@ -65,7 +68,7 @@ class Runner:
         token = settings.caller_token or None
         async with (
             Sandboxes(self._limits) as sandboxes,
-            BlobClient(settings.store_url or "", token) as blobs,
+            BlobClient(settings.store_url or "", token, self._tls.context) as blobs,
             asyncio.TaskGroup() as slots,
         ):
             for _ in range(settings.runner_concurrency):
@@ -109,7 +112,12 @@ class _Slot:
         given_up = asyncio.create_task(self._over(stopping))
         try:
             await asyncio.wait({running, signs, given_up}, return_when=asyncio.FIRST_COMPLETED)
-            if running.done():
+            if running.done() and isinstance(trouble := running.exception(), OSError):
+                # No disk, no processes: the job is as good as it was, and another runner may do better.
+                self._call.tell(RUNNER_TROUBLE, str(trouble), job_id=job.job_id)
+                await self._give_back(job)
+                await self._call.world.sleep(_LONGEST_PAUSE_S)
+            elif running.done():
                 await self._tell(job, running.result())
             elif signs.done():
                 self._call.tell(JOB_LOST, "it is another's by now; its run is ended", job_id=job.job_id)
@@ -149,15 +157,22 @@ class _Slot:
             except BlobMissing as missing:
                 return Outcome(FAILED, reason=f"{NOT_FOUND}: nothing is stored under {missing}")
             run = await self._sandboxes.run(job.binary_addr, binary, stdin, scratch)
-            output = await self._patiently(lambda: self._blobs.put(run.stdout))
-            errors = await self._patiently(lambda: self._blobs.put(run.stderr)) if _has(run.stderr) else None
+            try:
+                output = await self._patiently(lambda: self._blobs.put(run.stdout))
+                errors = (
+                    await self._patiently(lambda: self._blobs.put(run.stderr)) if _has(run.stderr) else None
+                )
+            except BlobRefused as refused:
+                return Outcome(FAILED, exit_code=run.exit_code, reason=f"{OUTPUT_TOO_LARGE}: {refused}")
         if run.reason is None:
             return Outcome(COMPLETED, output, errors, run.exit_code)
         return Outcome(FAILED, output, errors, run.exit_code, f"{run.reason}: {run.detail}")
 
     async def _binary(self, address: str) -> Path:
         """A binary, fetched once for all runs of it."""
-        path = self._sandboxes.kept(f"{address}.wasm")
+        if not is_address(address):
+            raise BlobMissing(address)
+        path = self._sandboxes.binary(address)
         if not path.exists():
             await self._patiently(lambda: self._blobs.get(address, path))
         return path
@@ -168,7 +183,8 @@ class _Slot:
         while True:
             try:
                 return await work()
-            except StoreAway:
+            except StoreAway as away:
+                self._call.tell(STORE_AWAY, str(away))
                 await self._call.world.sleep(self._call.world.uniform(pause / 2, pause))
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
 

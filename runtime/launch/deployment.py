@@ -49,8 +49,8 @@ def launched(
 
     `name` is `<system>.<deployment>`. Logs go to the folder that is given, or to a temporary one; that is
     removed again unless it is to be kept. `data` is for servers that are started with the deployment and for
-    nodes that keep files; without it the data is gone with them. `replicas` says how many processes a node has where that is not what
-    the spec says; none leaves it out.
+    nodes that keep files; without it the data is gone with them. `replicas` says how many processes a node
+    has where that is not what the spec says; none leaves it out.
     """
     return Launched(
         name,

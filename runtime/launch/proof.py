@@ -48,7 +48,9 @@ def make_proof(system: System, deployment: Deployment, *, tls: bool) -> Proof:
     """
     if tls and not _is_local(deployment):
         return Certificates(system, deployment)
-    return Open() if tls and any(each.without_tokens for each in system.principals.values()) else Tokens(system)
+    return (
+        Open() if tls and any(each.without_tokens for each in system.principals.values()) else Tokens(system)
+    )
 
 
 def _is_local(deployment: Deployment) -> bool:

@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -18,6 +19,8 @@ from typing import Any
 _SLACK_S = 2.0
 """How much later than a binary should have ended its process is given up."""
 _MODULE = "handlers.queuey.sandbox.child"
+_KEPT = 1024
+"""How many binaries stay on disk, more than can be in use at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class Sandboxes:
         self._limits = limits
         self._idle: list[asyncio.subprocess.Process] = []
         self._folder = Path(tempfile.mkdtemp(prefix="charter-runs-"))
+        self._kept: OrderedDict[str, None] = OrderedDict()
 
     async def __aenter__(self) -> Sandboxes:
         return self
@@ -69,9 +73,18 @@ class Sandboxes:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def kept(self, name: str) -> Path:
-        """Where something is kept from one run to the next."""
-        return self._folder / name
+    def binary(self, address: str) -> Path:
+        """Where a binary is kept from one run to the next; those that nobody wanted for long are removed."""
+        self._kept[address] = None
+        self._kept.move_to_end(address)
+        while len(self._kept) > _KEPT:
+            old, _ = self._kept.popitem(last=False)
+            for path in (self._folder / f"{old}.wasm", self._compiled(old)):
+                path.unlink(missing_ok=True)
+        return self._folder / f"{address}.wasm"
+
+    def _compiled(self, address: str) -> Path:
+        return self._folder / f"{address}.compiled"
 
     async def run(self, address: str, binary: Path, stdin: Path, scratch: Path) -> Run:
         """Runs a binary. Whoever cancels this ends the run."""
@@ -80,7 +93,7 @@ class Sandboxes:
         wanted = {
             "address": address,
             "binary": str(binary),
-            "compiled": str(self._folder / f"{address}.compiled"),
+            "compiled": str(self._compiled(address)),
             "stdin": str(stdin),
             "stdout": str(stdout),
             "stderr": str(stderr),
