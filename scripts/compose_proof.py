@@ -92,11 +92,12 @@ class Proof:
         self._say("the demo, through the published port")
         ingress = self._deployment.nodes[self._deployment.ingress[0]]
         addresses = [f"127.0.0.1:{port}" for port in self._published(ingress.port_variable)]
-        show = importlib.import_module(f"handlers.{self._system.name}.demo").demo
+        shown = importlib.import_module(f"handlers.{self._system.name}.demo")
+        proof = self._proof_of_caller(getattr(shown, "PRINCIPAL", None))
 
         async def run() -> bool:
-            async with connect(self._system, addresses, **self._proof_of_caller()) as client:
-                return bool(await show(client, self._console) == 0)
+            async with connect(self._system, addresses, **proof) as client:
+                return bool(await shown.demo(client, self._console) == 0)
 
         if not asyncio.run(run()):
             raise SystemExit("The demo did not come out as expected.")
@@ -132,10 +133,10 @@ class Proof:
         if seen != status:
             raise SystemExit(f"{url} answered {seen} instead of {status}.")
 
-    def _proof_of_caller(self) -> dict[str, str]:
+    def _proof_of_caller(self, wanted: str | None = None) -> dict[str, str]:
         """What a caller outside needs: the authority, and a certificate where callers prove themselves."""
         found = {"ca_file": str(self._certificates / "ca.crt")}
-        for name in outside_principals(self._system):
+        for name in [wanted] if wanted else outside_principals(self._system):
             if "certificate" in self._system.principals[name].proofs:
                 found["cert_file"] = str(self._certificates / f"{name}.crt")
                 found["key_file"] = str(self._certificates / f"{name}.key")

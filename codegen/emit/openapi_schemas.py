@@ -235,7 +235,7 @@ def is_needed(spec: Spec, row: MessageField) -> bool:
 
 
 def _or_null(schema: Schema) -> Schema:
-    if isinstance(schema.get("type"), str) and "enum" not in schema:
+    if isinstance(schema.get("type"), str) and not {"enum", "format"} & set(schema):
         return schema | {"type": [schema["type"], "null"]}
     return {"anyOf": [schema, {"type": "null"}]}
 

@@ -1,4 +1,4 @@
 """Priority task queue: everything that is generated from spec/priority.
 
-Generated from spec/priority (sha256:1e80680fb02e85d2). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:0d527ac1060314c9). Do not edit; run `nox -s generate`.
 """

@@ -1,6 +1,6 @@
 """How calls of priority are made: deadlines, retries, idempotency, call modes and connection settings.
 
-Generated from spec/priority (sha256:1e80680fb02e85d2). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:0d527ac1060314c9). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -119,6 +119,9 @@ CALLS: Final[Mapping[str, CallPolicy]] = {
 
 MESSAGE_BYTES: Final = 4194304
 """Largest gRPC message a node accepts or sends."""
+
+ID: Final = 100
+"""Longest id that is looked up."""
 
 TASK_TYPE: Final = 200
 """Longest task type."""

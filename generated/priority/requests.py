@@ -1,6 +1,6 @@
 """What requests are refused, and how the others are put in order before a handler sees them.
 
-Generated from spec/priority (sha256:1e80680fb02e85d2). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:0d527ac1060314c9). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -139,8 +139,12 @@ def settle_submit_tasks_request(message: SubmitTasksRequest) -> None:
 def check_get_task_request(message: GetTaskRequest, at: str = "") -> list[Violation]:
     """Rules of GetTaskRequest in types.yaml."""
     found: list[Violation] = []
-    if not is_uuid4(message.task_id):
-        found.append(Violation(f"{at}task_id", "must be the lowercase text of a version 4 UUID"))
+    if not message.task_id:
+        found.append(Violation(f"{at}task_id", "must not be empty"))
+    if len(message.task_id) > 100:
+        found.append(Violation(f"{at}task_id", "must have at most 100 characters"))
+    if "\0" in message.task_id:
+        found.append(Violation(f"{at}task_id", "must not contain the character NUL"))
     if message.wait_ms > 20000:
         found.append(Violation(f"{at}wait_ms", "must be at most 20000"))
     return found
@@ -178,8 +182,12 @@ def settle_list_tasks_request(message: ListTasksRequest) -> None:
 def check_cancel_task_request(message: CancelTaskRequest, at: str = "") -> list[Violation]:
     """Rules of CancelTaskRequest in types.yaml."""
     found: list[Violation] = []
-    if not is_uuid4(message.task_id):
-        found.append(Violation(f"{at}task_id", "must be the lowercase text of a version 4 UUID"))
+    if not message.task_id:
+        found.append(Violation(f"{at}task_id", "must not be empty"))
+    if len(message.task_id) > 100:
+        found.append(Violation(f"{at}task_id", "must have at most 100 characters"))
+    if "\0" in message.task_id:
+        found.append(Violation(f"{at}task_id", "must not contain the character NUL"))
     return found
 
 
@@ -356,8 +364,12 @@ def settle_exchange_tasks_request(message: ExchangeTasksRequest) -> None:
 def check_deregister_worker_request(message: DeregisterWorkerRequest, at: str = "") -> list[Violation]:
     """Rules of DeregisterWorkerRequest in types.yaml."""
     found: list[Violation] = []
-    if not is_uuid4(message.worker_id):
-        found.append(Violation(f"{at}worker_id", "must be the lowercase text of a version 4 UUID"))
+    if not message.worker_id:
+        found.append(Violation(f"{at}worker_id", "must not be empty"))
+    if len(message.worker_id) > 100:
+        found.append(Violation(f"{at}worker_id", "must have at most 100 characters"))
+    if "\0" in message.worker_id:
+        found.append(Violation(f"{at}worker_id", "must not contain the character NUL"))
     return found
 
 
@@ -409,8 +421,12 @@ def settle_replay_dead_letters_request(message: ReplayDeadLettersRequest) -> Non
 def check_purge_dead_letter_request(message: PurgeDeadLetterRequest, at: str = "") -> list[Violation]:
     """Rules of PurgeDeadLetterRequest in types.yaml."""
     found: list[Violation] = []
-    if not is_uuid4(message.task_id):
-        found.append(Violation(f"{at}task_id", "must be the lowercase text of a version 4 UUID"))
+    if not message.task_id:
+        found.append(Violation(f"{at}task_id", "must not be empty"))
+    if len(message.task_id) > 100:
+        found.append(Violation(f"{at}task_id", "must have at most 100 characters"))
+    if "\0" in message.task_id:
+        found.append(Violation(f"{at}task_id", "must not contain the character NUL"))
     return found
 
 

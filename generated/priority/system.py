@@ -1,6 +1,6 @@
 """Everything the engine has to know of priority.
 
-Generated from spec/priority (sha256:1e80680fb02e85d2). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:0d527ac1060314c9). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.tables import JsonStyle, System
 
 SYSTEM: Final = System(
     name="priority",
-    digest="1e80680fb02e85d2f7391c9e6e7b4faa0258c367e039dae408ba4daeb8ce7577",
+    digest="0d527ac1060314c9b28d3a68c3e1d3d0f03b59a3e28e560c3c427d8b33e2a414",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

@@ -130,7 +130,7 @@ class Queue:
         self.client, self.worker, self.admin = (clients[role] for role in ROLES)
         self.redis = redis
 
-    def post(self, headers: Mapping[str, str] | None = None, **body: Any) -> httpx.Response:
+    def post(self, headers: Mapping[str, str] | None = None, /, **body: Any) -> httpx.Response:
         """Submits in any shape, and returns the whole answer."""
         return self.client.post("/api/v1/tasks", json=body, headers=headers)
 

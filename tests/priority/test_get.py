@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+from typing import Any
 
 import pytest
 
@@ -139,7 +140,7 @@ def test_listing(queue: Queue) -> None:
     queue.complete(worker, done)
     everything = [*reversed(others[1:]), *reversed(first)]
 
-    def ids(**query: object) -> list[str]:
+    def ids(**query: Any) -> list[str]:
         found, page = [], ""
         while True:
             answer = told(queue.client.get("/api/v1/tasks", params={**query, "page_token": page}))

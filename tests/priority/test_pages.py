@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from tests.priority.conftest import NewServers
 from tests.priority.probes import METHODS
-from tests.priority.stack import TOKENS, Queue, Stack, told
+from tests.priority.stack import ROLES, TOKENS, Queue, Stack, told
 
 DEEP = bool(int(os.environ.get("CHARTER_DEEP", "0")))
 
@@ -75,9 +75,11 @@ def test_health_and_metrics(queue: Queue) -> None:
 
 
 @pytest.mark.req("PQ-123", "PQ-104", "PQ-096")
-@pytest.mark.parametrize("role", ["client", "worker", "admin"])
+@pytest.mark.parametrize("role", ROLES if DEEP else ("worker", "admin"))
 def test_the_api_does_what_is_described(probed: Stack, tmp_path: Path, role: str) -> None:
     """Schemathesis looks for a request on which the two differ, step by step along the links as well."""
+    # Whoever asks for the end of a task waits for it, and nobody ends any here.
+    without = () if DEEP or role == "worker" else ("--exclude-operation-id", "GetTask")
     command = shutil.which("schemathesis", path=str(Path(sys.executable).parent))
     assert command is not None
     done = subprocess.run(
@@ -86,8 +88,9 @@ def test_the_api_does_what_is_described(probed: Stack, tmp_path: Path, role: str
             *("--header", f"Authorization: Bearer {TOKENS[role]}"),
             *("--phases", "examples,coverage,fuzzing,stateful" if DEEP else "examples,coverage,stateful"),
             *("--max-examples", "100" if DEEP else "2"),
-            *("--seed", "7", "--workers", "2", "--no-color"),
+            *("--seed", "7", "--workers", "1", "--no-color", "--request-timeout", "30"),
             *("--suppress-health-check", "all", "--generation-database", "none"),
+            *without,
         ],
         cwd=tmp_path,
         capture_output=True,

@@ -45,6 +45,15 @@ def test_examples_fit_their_schemas(folder: str) -> None:
                         Draft202012Validator(schema).validate(example)
 
 
+def test_values_of_an_enum_are_spelled_as_in_json() -> None:
+    """In bodies, in queries and as defaults."""
+    found = openapi.document(spec("tests/specs/rental"))
+    size = found["components"]["schemas"]["LeaveBikeRequest"]["properties"]["size"]
+    assert (size["default"], size["enum"]) == ("small", ["unspecified", "small", "large", "cargo"])
+    query = {each["name"]: each["schema"] for each in found["paths"]["/bikes"]["get"]["parameters"]}
+    assert "aboard" in query["state"]["enum"]
+
+
 def test_a_spec_without_routes_has_no_description() -> None:
     """Neither the document nor its page."""
 

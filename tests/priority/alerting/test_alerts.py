@@ -111,6 +111,7 @@ def _holds(rule: dict[str, Any]) -> bool:
 def test_rules_name_what_is_exported() -> None:
     """Every metric of every expression is one that is told, with a severity on each rule."""
     exported = {each.name for each in MEASURED if each.type in ("counter", "gauge")}
+    exported |= {"charter_outbox_oldest_seconds"}  # of every system with a history
     for each in MEASURED:
         if each.type == "histogram":
             exported |= {f"{each.name}{part}" for part in ("_bucket", "_sum", "_count")}
@@ -118,7 +119,7 @@ def test_rules_name_what_is_exported() -> None:
         assert {each.metric for each in selectors(rule["expr"])} <= exported
     critical = {name for name, rule in BY_NAME.items() if rule["labels"]["severity"] == "critical"}
     assert critical == {"NoActiveWorker", "HighQueueDeep", "FailureRateHigh", "DeadLettersGrow"}
-    assert BY_NAME.keys() - critical == {"WorkersBusy", "PromotionStuck", "QueueDeep"}
+    assert BY_NAME.keys() - critical == {"WorkersBusy", "PromotionStuck", "QueueDeep", "HistoryBehind"}
 
 
 def by_schema() -> None:

@@ -43,8 +43,7 @@ def test_a_killed_redis_comes_back_with_what_was_acknowledged(
                 time.sleep(chance.uniform(0, 0.7))
                 server.kill()
                 died = time.time()
-                client.over.set()
-                client.join()
+                client.end()
                 server.spawn()
                 server.wait()
                 promised |= client.when

@@ -31,8 +31,7 @@ def test_another_master_takes_over(tmp_path: Path, postgres: EmbeddedPostgres, l
         group.lose_master()
         wait_until(lambda: max(client.when.values()) > time.time() - 0.2, "tasks are accepted again")
         accepted = min(when for when in client.when.values() if when > died + 0.3)
-        client.over.set()
-        client.join()
+        client.end()
         after = [task for task, when in client.when.items() if when >= accepted]
         assert after
         wait_until(lambda: {queue.status(each) for each in after}, "all are done", {"completed"}.__eq__)
@@ -56,8 +55,7 @@ def test_what_an_acknowledged_task_survives_at_failover(
         wait_until(lambda: all(each.has_begun() for each in clients), "tasks are accepted")
         master = group.lose_master()
         for client in clients:
-            client.over.set()
-            client.join()
+            client.end()
         promised = [task for client in clients for task in client.when]
         with group.client(master) as there:
             lost = [task for task in promised if not there.exists(f"tasks:{task}")]

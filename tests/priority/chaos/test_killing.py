@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import time
 from collections import Counter
 from itertools import pairwise
 from typing import Any
@@ -17,6 +16,7 @@ import asyncpg
 import pytest
 
 from runtime.embedded.redis import EmbeddedRedis
+from tests.fate import Fate
 from tests.orchestrator.stack import DEEP
 from tests.priority.chaos.submitting import Client
 from tests.priority.stack import BRISK, Stack, wait_until
@@ -26,40 +26,6 @@ VICTIMS = ["worker"] * 3 + ["api"] * 2 + ["scheduler"] * 3 + ["redis"] * 2
 SEED = int(os.environ.get("CHARTER_SEED") or random.SystemRandom().randrange(1 << 32))
 QUICK = {**BRISK, "WORKER_DEAD_SECONDS": "2", "LOW_TO_MEDIUM_SECONDS": "1", "MEDIUM_TO_HIGH_SECONDS": "2"}
 PATIENT = dict.fromkeys(("HIGH_MAX_RETRIES", "MEDIUM_MAX_RETRIES", "LOW_MAX_RETRIES"), "100")
-
-
-class Fate:
-    """Kills at random moments, and brings back to life."""
-
-    def __init__(self, stack: Stack, server: EmbeddedRedis, chance: random.Random) -> None:
-        self.killed: Counter[str] = Counter()
-        self._stack = stack
-        self._server = server
-        self._chance = chance
-
-    def strike(self, kind: str) -> None:
-        """One kill. Whoever is dead comes back after a while, and maybe not before the next kill."""
-        time.sleep(self._chance.uniform(0, 0.6))
-        self.killed[kind] += 1
-        if kind == "redis":
-            self._server.kill()
-            time.sleep(self._chance.choice((0, 0.3, 1.5)))
-            self._server.spawn()
-            self._server.wait()
-        else:
-            alive = [node for node in self._stack.nodes if node.name == kind and node.running]
-            if alive:
-                self._chance.choice(alive).kill()
-        for node in self._stack.nodes:
-            if not node.running and self._chance.random() < 0.7:
-                node.begin()
-
-    def revive(self) -> None:
-        """Brings everybody back."""
-        for node in self._stack.nodes:
-            if not node.running:
-                node.begin()
-            node.wait()
 
 
 @pytest.mark.req("PQ-167", "PQ-173", "PQ-183", "PQ-250", "PQ-259", "PQ-260")
@@ -78,15 +44,13 @@ def test_whatever_is_killed_nothing_acknowledged_is_lost(shaken: Stack, own_redi
     clients = [Client(f"client-{place}", api.url, chance) for place, api in enumerate(apis)]
     for client in clients:
         client.start()
-    fate = Fate(shaken, own_redis, chance)
+    fate = Fate(shaken.nodes, "redis", own_redis, chance)
     try:
-        for kind in chance.sample(VICTIMS, len(VICTIMS)) * (KILLS // len(VICTIMS)):
-            fate.strike(kind)
+        fate.strike_all(VICTIMS, KILLS)
     finally:
         fate.revive()
         for client in clients:
-            client.over.set()
-            client.join()
+            client.end()
     promised = {key: task for client in clients for key, task in client.acknowledged.items()}
     assert len(set(promised.values())) == len(promised), "one task for each key"
     wait_until(

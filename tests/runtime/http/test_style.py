@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
+from generated.taskqueue.messages import QUEUED, RUNNING, JobSummary
+from generated.taskqueue.system import SYSTEM
+from runtime.http.codec import Codec, descriptor_of
+from runtime.http.values import Misread
 from runtime.tables import Instead, JsonStyle, Method, System
 from tests.runtime.http.counter import Served
 
@@ -69,3 +74,15 @@ def test_refusals_tell_all_that_is_known(styled: Served) -> None:
     assert error["details"]["field"] == "answers"
     nowhere = httpx.get(f"{styled.url}/nowhere").json()["error"]
     assert set(nowhere) == {"code", "message", "details"}
+
+
+def test_values_of_an_enum_may_be_in_lower_case() -> None:
+    """They are read and written so, and in no other way."""
+    enum = descriptor_of(JobSummary).fields_by_name["status"].enum_type
+    assert enum is not None
+    codec = Codec(replace(SYSTEM, enum_spelling={enum.full_name: "lower"}))
+    assert json.loads(codec.writer(JobSummary)(JobSummary(status=QUEUED)))["status"] == "queued"
+    assert codec.reader(JobSummary)({"status": "running"}) == JobSummary(status=RUNNING)
+    with pytest.raises(Misread, match="queued, running"):
+        codec.reader(JobSummary)({"status": "RUNNING"})
+    assert codec.renames(JobSummary)["RUNNING"] == "running"

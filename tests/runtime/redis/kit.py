@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import redis.asyncio
@@ -18,6 +18,7 @@ from runtime.call import Call
 from runtime.log import Log
 from runtime.metrics import Metrics
 from runtime.redis import RedisStore, Server
+from runtime.redis.rows import signature
 from runtime.settings import read
 from runtime.store import Created, Held, Settlement
 from runtime.world import RealWorld
@@ -26,7 +27,7 @@ from tests.runtime.hand_world import Lines
 WORLD = RealWorld()
 DEEP = bool(int(os.environ.get("CHARTER_DEEP", "0")))
 """Whether to try all of what is tried in part otherwise."""
-PRIORITIES = {HIGH: "high", MEDIUM: "medium", LOW: "low"}
+PRIORITIES: dict[int, str] = {HIGH: "high", MEDIUM: "medium", LOW: "low"}
 STATES = {number: word for number, word in TASK.in_redis.words["status"].items() if number}  # type: ignore[union-attr]
 NUMBERS = [each for each in SYSTEM.variables.values() if each.type in ("int", "number")]
 VALUES: dict[str, Any] = read(NUMBERS, (), {}, {})
@@ -123,16 +124,22 @@ class Kit:
         seconds, fraction = await self.redis.time()
         return int(seconds) * 1_000_000 + int(fraction)
 
-    async def back_date(self, key: str, seconds: float, field: str = "queued_at") -> None:
+    async def back_date(self, key: str, seconds: float) -> None:
         """Lets a task look as if it had waited for so long, in its hash and in every queue that it is in."""
-        at = await self.now() - int(seconds * 1e6)
-        await self.redis.hset(f"{self.prefix}tasks:{key}", mapping={field: at})
-        needs = json.loads((await self.hash(key)).get("required_capabilities", "[]"))
-        from runtime.redis.rows import signature
+        await self.back_date_all([key], seconds)
 
-        for word in PRIORITIES.values():
-            for name in (f"queue:{word}", f"queue:{word}:cap:{signature(needs)}"):
-                await self.redis.zadd(self.prefix + name, {key: at}, xx=True)
+    async def back_date_all(self, keys: Sequence[str], seconds: float) -> None:
+        """The same for many, each a microsecond younger than the one before."""
+        at = await self.now() - int(seconds * 1e6)
+        rows = await self.tasks._entities.read_all(keys)
+        pipeline = self.redis.pipeline(transaction=False)
+        for place, (key, row) in enumerate(zip(keys, rows, strict=True)):
+            assert row is not None
+            pipeline.hset(f"{self.prefix}tasks:{key}", mapping={"queued_at": at + place})
+            word, mark = PRIORITIES[row.effective_priority], signature(row.required_capabilities)
+            for name in (f"queue:{word}", f"queue:{word}:cap:{mark}"):
+                pipeline.zadd(self.prefix + name, {key: at + place}, xx=True)
+        await pipeline.execute()
 
     async def sweep(self, change: Any, due: Any = None) -> int:
         """Everything that is due; how many were changed."""
@@ -165,8 +172,6 @@ class Kit:
 
 async def check_indexes(kit: Kit) -> None:
     """Compares all indexes with what the hashes say they must hold."""
-    from runtime.redis.rows import signature
-
     wanted: dict[str, dict[str, float]] = {}
     booked: dict[str, set[str]] = {}
     known: dict[str, str] = {}

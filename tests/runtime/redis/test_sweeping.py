@@ -101,8 +101,7 @@ async def test_the_wait_counts_from_the_submission_through_both_steps(kit: Kit) 
 async def test_batches_are_bounded_oldest_first_and_repeated(make_kit: MakeKit) -> None:
     kit = await make_kit(PROMOTION_BATCH_SIZE=100)
     made = [each.record.task_id for each in await kit.create(*(kit.intent(priority=LOW) for _ in range(250)))]
-    for place, key in enumerate(made):
-        await kit.back_date(key, 2000 - place)
+    await kit.back_date_all(made, 2000)
     assert await kit.tasks.sweep(TASK_RAISE_LOW, TASK_RAISE_LOW.due, kit.call("promoter")) == 100  # type: ignore[arg-type]
     assert (await kit.queues())["medium"] == made[:100]
     assert await kit.sweep(TASK_RAISE_LOW) == 150
@@ -114,8 +113,7 @@ async def test_batches_are_bounded_oldest_first_and_repeated(make_kit: MakeKit) 
 async def test_two_promoters_raise_each_task_once(make_kit: MakeKit) -> None:
     kits = [await make_kit(), await make_kit()]
     made = await kits[0].create(*(kits[0].intent(priority=LOW) for _ in range(500)))
-    for each in made:
-        await kits[0].back_date(each.record.task_id, 700)
+    await kits[0].back_date_all([each.record.task_id for each in made], 700)
     changed = await asyncio.gather(*(kit.sweep(TASK_RAISE_LOW) for kit in kits))
     assert sum(changed) == 500
     assert await kits[0].redis.hget("metrics", "tasks_promoted_total|low|medium") == "500"
