@@ -30,6 +30,7 @@ from codegen.rules import (
     methods,
     metrics,
     names,
+    network,
     numbers,
     records,
     routes,
@@ -51,7 +52,7 @@ MODULES = (
     *(text, names, system, types, numbers, fields, services, methods, routes, callers, errors),
     *(records, lifecycle, states, stores, kept, leases, clocks, calls),
     *(keys, indexes, holding, shifts, metrics, gauges, alerts),
-    *(deployments, wiring, routing, listeners, environment, variables),
+    *(deployments, wiring, routing, listeners, network, environment, variables),
 )
 """In the order in which one fault makes the next: what the later ones build on comes first."""
 

@@ -17,6 +17,27 @@ _NEEDED_ROLES = {
 
 
 @rule(
+    "E414",
+    "Someone is let in where there are no tokens, and needs a proof all the same, or nobody ever has one.",
+    wrong="passer_by: {proof: [token], without_tokens: true}",
+    right="passer_by: {proof: [anonymous], without_tokens: true}",
+    needs=("callers",),
+)
+def bad_guest(spec: Spec) -> Iterator[Finding]:
+    proofs = {proof for row in spec.callers.principals.values() for proof in row.proof}
+    for name, row in spec.callers.principals.items():
+        if not row.without_tokens:
+            continue
+        place = spec.place("callers", "principals", name, "without_tokens", key=True)
+        if row.proof != ("anonymous",):
+            message = f"{name} is let in without a proof where there are no tokens, and has one."
+            yield Finding(place, message, "Say 'proof: [anonymous]', or remove 'without_tokens'.")
+        elif "token" not in proofs:
+            message = f"{name} is let in where there are no tokens, and nobody ever has one."
+            yield Finding(place, message, "Remove 'without_tokens'.")
+
+
+@rule(
     "E401",
     "The caller matrix has someone who is no principal.",
     wrong="may_call:\n  gatewy: {}",

@@ -130,6 +130,8 @@ def _readings(entity: Entity) -> Iterator[Reading]:
         yield Reading((*each.path, "every"), f"The pace of '{name}'", due.every, "number", (due.by,))
         if due.after:
             yield Reading((*each.path, "after"), f"The delay of '{name}'", due.after, "number", (due.by,))
+        if due.grace:
+            yield Reading((*each.path, "grace"), f"The grace of '{name}'", due.grace, "number", (due.by,))
         if due.batch:
             yield Reading((*each.path, "batch"), f"The batch of '{name}'", due.batch, "int", (due.by,))
     yield from _readings_of_redis(entity)
@@ -180,7 +182,7 @@ def never_due(spec: Spec) -> Iterator[Finding]:
             elif is_other_type(spec, record[field], "timestamp", *(("uint64",) if entity.in_sqlite else ())):
                 message = f"'{edge}' is due at '{field}', which is of type {record[field].type}."
                 yield Finding(place, message, "Name a timestamp.")
-            elif record[field].optional and entity.in_postgres and field not in _set_in(entity, states[0]):
+            elif record[field].optional and not entity.in_redis and field not in _set_in(entity, states[0]):
                 message = f"'{edge}' is due at '{field}', which is not set in {states[0]}."
                 yield Finding(
                     place, message, "Name a time that is always there, or the end of its wait or lease."

@@ -56,8 +56,9 @@ def unhosted(spec: Spec) -> Iterator[Finding]:
     spreads=True,
 )
 def hosted_twice(spec: Spec) -> Iterator[Finding]:
-    kept = {row.held_by for row in spec.lifecycle.entities.values() if row.kept_in is not None}
-    alone = {row.held_by for row in spec.lifecycle.entities.values() if row.kept_in is None}
+    rows = spec.lifecycle.entities.values()
+    kept = {row.held_by for row in rows if row.in_postgres or row.in_redis}
+    alone = {row.held_by for row in rows if row.kept_in is None or row.in_sqlite}
     alone |= {name for name, row in spec.services.components.items() if row.serves and name not in kept}
     for name, deployment in spec.deployments.root.items():
         first: dict[str, str] = {}

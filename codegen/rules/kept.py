@@ -89,7 +89,8 @@ def bad_server(spec: Spec) -> Iterator[Finding]:
             elif not row.required and row.default is None:
                 hint = "Say 'required: true' of" if kind == "url" else "Give a default to"
                 message = f"{what} {variable}, which may be left unset."
-                yield Finding(place, message, f"{hint} {variable} in environment.yaml.")
+                hint = f"{hint} {variable} in environment.yaml."
+                yield Finding(place, message, hint, f"{variable}, unset")
 
 
 def _servers(name: str, entity: Entity) -> Iterator[tuple[Path, str, str, str, tuple[str, ...]]]:
@@ -130,9 +131,10 @@ def table_twice(spec: Spec) -> Iterator[Finding]:
 
 
 def _tables(entity: Entity) -> Iterator[tuple[tuple[str, ...], str]]:
-    if kept := entity.in_postgres:
+    if kept := entity.in_postgres or entity.in_sqlite:
         yield ("kept_in", "table"), kept.table
-        yield ("kept_in", "history"), kept.history
+        if kept.history:
+            yield ("kept_in", "history"), kept.history
     if entity.in_redis and (box := entity.in_redis.outbox):
         yield ("kept_in", "outbox", "table"), box.table
         yield ("kept_in", "outbox", "ended"), box.ended
@@ -158,15 +160,15 @@ def bad_unique(spec: Spec) -> Iterator[Finding]:
             elif is_other_type(spec, record[field], *(set(SCALARS) - {"json", "bytes"})):
                 message = f"No two {name}s share '{field}', which is of type {record[field].type}."
                 yield Finding(place, message, "Name a text, a number or a time.")
-            elif record[field].optional:
+            elif record[field].optional and not entity.in_sqlite:
                 message = f"No two {name}s share '{field}', which may be absent."
                 yield Finding(place, message, f"Remove 'optional' from '{field}' in types.yaml.")
 
 
 def _unique(spec: Spec, name: str, entity: Entity) -> Iterator[tuple[str, Place]]:
     path = ("entities", name, "kept_in", "unique")
-    if entity.in_postgres:
-        for index, field in enumerate(entity.in_postgres.unique):
+    if kept := entity.in_postgres or entity.in_sqlite:
+        for index, field in enumerate(kept.unique):
             yield field, spec.place("lifecycle", *path, index)
     if entity.in_redis:
         for field in entity.in_redis.unique:

@@ -41,6 +41,24 @@ def bad_leased_state(spec: Spec) -> Iterator[Finding]:
 
 
 @rule(
+    "E259",
+    "A lease does not say how it ends, or says it twice.",
+    wrong="lease: {state: BAKING, owner: baker, fence: turn, …}",
+    right="lease: {state: BAKING, owner: baker, expires: oven_until, fence: turn, …}",
+    needs=("lifecycle",),
+    spreads=True,
+)
+def endless_lease(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        if (lease := entity.lease) is not None and bool(lease.expires) == bool(lease.renewed):
+            place = spec.place("lifecycle", "entities", name, "lease", key=True)
+            ways = "by 'expires' and by 'renewed'" if lease.expires else "in no way"
+            hint = "Name the time at which it ends by 'expires'"
+            hint += ", or the time of the last sign of life by 'renewed'." if entity.in_sqlite else "."
+            yield Finding(place, f"The lease of a {name} ends {ways}.", hint)
+
+
+@rule(
     "E232",
     "A lease, a wait or a count is kept in a field that does not exist, or that is of the wrong type.",
     wrong="lease: {owner: baker, expires: noted_at, …}  # noted_at is always set",
@@ -135,7 +153,7 @@ def written_twice(spec: Spec) -> Iterator[Finding]:
             ):
                 continue
             purpose = f"{what[:1].lower()}{what[1:]}"
-            if {owned.get(field), purpose} == {"the fence", _COUNTER}:
+            if entity.in_sqlite and {owned.get(field), purpose} == {"the fence", _COUNTER}:
                 continue  # A fence that rises once more when the lease is lost fences all the better.
             if (other := owned.setdefault(field, purpose)) != purpose:
                 place = spec.place("lifecycle", "entities", name, *path)

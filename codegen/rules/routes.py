@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from codegen.language.services import Route
-from codegen.rules.lookup import fields_of, method_paths
+from codegen.rules.lookup import fields_of, is_other_type, method_paths
 from codegen.rules.rule import Finding, rule, unknown
 from codegen.source import Path
 from codegen.spec import MethodRow, Spec, type_ref
@@ -59,11 +59,16 @@ def unfit_for_path(spec: Spec) -> Iterator[Finding]:
 )
 def unfit_for_query(spec: Spec) -> Iterator[Finding]:
     for row, route, path in _routes(spec):
-        if route.method not in _WITHOUT_BODY:
+        if route.method not in _WITHOUT_BODY and route.body is None:
             continue
         for name, field in (fields_of(spec, row.request) or {}).items():
             kind, inner, _ = type_ref(field.type)
-            if f"{{{name}}}" not in route.path and (kind == "map" or inner in spec.messages):
+            if f"{{{name}}}" in route.path or not (kind == "map" or inner in spec.messages):
+                continue
+            if route.body is not None:
+                message = f"The body of {row.name} is '{route.body}', but '{name}' is of type {field.type}."
+                yield Finding(spec.place("services", *path, "body"), message, "No query has room for it.")
+            else:
                 message = f"{row.name} has no body, but '{name}' is of type {field.type}, which needs one."
                 yield Finding(spec.place("services", *path, "method"), message, "Make it a POST.")
 
@@ -106,6 +111,31 @@ def unknown_instead(spec: Spec) -> Iterator[Finding]:
                 subject = f"{row.name} answers {each.status} by"
                 lack = f"which {row.response} does not have"
                 yield from unknown(spec, place, subject, getattr(each, words[0]), fields, lack)
+
+
+@rule(
+    "E336",
+    "The body of a request or answer is a field that there is not, that is no bytes, or that has no place.",
+    wrong='PutPicture: {route: {method: PUT, path: "/pictures/{name}", body: name}}',
+    right='PutPicture: {route: {method: PUT, path: "/pictures/{name}", body: content}}',
+)
+def bad_content(spec: Spec) -> Iterator[Finding]:
+    for row, route, path in _routes(spec):
+        for word, what, message_name in (("body", "body", row.request), ("answer", "answer", row.response)):
+            field, fields = getattr(route, word), fields_of(spec, message_name)
+            if field is None or fields is None:
+                continue
+            place, subject = spec.place("services", *path, word), f"The {what} of {row.name} is"
+            if field not in fields:
+                yield from unknown(spec, place, subject, field, fields, f"which {message_name} does not have")
+            elif is_other_type(spec, fields[field], "bytes"):
+                text = f"{subject} '{field}', which is of type {fields[field].type}."
+                yield Finding(place, text, "Name a field of bytes.")
+            elif word == "body" and route.method in _WITHOUT_BODY:
+                text = f"{subject} '{field}', but a {route.method} has none."
+                yield Finding(place, text, "Make it a POST or a PUT.")
+            elif f"{{{field}}}" in route.path and word == "body":
+                yield Finding(place, f"{subject} '{field}', which is in the path already.", "Name another.")
 
 
 @rule(

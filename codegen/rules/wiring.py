@@ -49,7 +49,7 @@ def bad_address(spec: Spec) -> Iterator[Finding]:
         for variable, target in node.upstreams.items():
             place = spec.place("deployments", *path, "upstreams", variable, key=True)
             subject = f"The node '{node_name}' has the address of '{target}' in"
-            yield from _bad_variable(spec, place, subject, variable, "address", deployment, node_name)
+            yield from bad_variable(spec, place, subject, variable, "address", deployment, node_name)
 
 
 @rule(
@@ -64,12 +64,13 @@ def bad_port(spec: Spec) -> Iterator[Finding]:
         for word, listener in node.listeners.items():
             place = spec.place("deployments", *path, word, "port")
             subject = f"The node '{node_name}' has its port in"
-            yield from _bad_variable(spec, place, subject, listener.port, "port", deployment, node_name)
+            yield from bad_variable(spec, place, subject, listener.port, "port", deployment, node_name)
 
 
-def _bad_variable(
+def bad_variable(
     spec: Spec, place: Place, subject: str, name: str, type_: str, deployment: Deployment, node: str
 ) -> Iterator[Finding]:
+    """A finding for a variable that does not exist, is of another type, or that a node does not read."""
     row = spec.environment.variables.get(name)
     fitting = [each for each, row in spec.environment.variables.items() if row.type == type_]
     if row is None:
