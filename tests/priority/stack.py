@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import httpx
 from redis import Redis
@@ -107,7 +107,7 @@ class Stack:
 
     def add(self, name: str, /, **more: Any) -> Node:
         """A node that is ready."""
-        return cast("Node", self.node(name, **more).start())
+        return self.node(name, **more).start()
 
     def queue(self, node: Node | None = None) -> Queue:
         """The queue as its callers see it, at one of the APIs."""
@@ -126,7 +126,7 @@ class Stack:
 class Queue:
     """The REST API in the hands of a client, a worker and an administrator."""
 
-    def __init__(self, clients: Mapping[str, httpx.Client], redis: Redis[str]) -> None:
+    def __init__(self, clients: Mapping[str, httpx.Client], redis: Any) -> None:
         self.client, self.worker, self.admin = (clients[role] for role in ROLES)
         self.redis = redis
 
