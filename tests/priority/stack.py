@@ -58,10 +58,10 @@ class Node(stack.Node):
 class Servers:
     """Where the Redis and the PostgreSQL of some processes are."""
 
-    def __init__(self, redis_url: str, database_url: str, redis: Redis[str] | None = None) -> None:
+    def __init__(self, redis_url: str, database_url: str, redis: Any = None) -> None:
         self.redis_url = redis_url
         self.database_url = database_url
-        self.redis = redis or cast("Redis[str]", Redis.from_url(redis_url, decode_responses=True))
+        self.redis: Any = redis or Redis.from_url(redis_url, decode_responses=True)
 
 
 class Stack:
