@@ -19,6 +19,7 @@ import redis
 from rich.console import Console
 from rich.table import Table
 
+from bench.peers.outcome import invoked
 from bench.percentiles import Times
 from generated.priority.clients import TasksServiceClient, WorkersServiceClient
 from generated.priority.messages import (
@@ -238,11 +239,4 @@ def starvation(seconds: float, per_s: int) -> int:
 
 def main(arguments: list[str]) -> int:
     """Runs the measurement."""
-    try:
-        missed: int = starvation.main(
-            arguments, prog_name="nox -s bench -- starvation", standalone_mode=False
-        )
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    return missed
+    return invoked(starvation, arguments)

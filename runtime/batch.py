@@ -19,8 +19,8 @@ class Batch(Generic[Item, Outcome]):
 
     The first item of a quiet moment goes at once, so that nobody waits for company. `lanes` is how many
     statements are under way at a time. Where a round trip takes hardly longer than a turn of the event loop,
-    `eager` saves the first item those turns: whoever else asks in the same moment comes in the next statement,
-    and a first asker who goes away takes its statement along.
+    `eager` saves the first item those turns: whoever else asks in the same moment comes in the next
+    statement, and a first asker who goes away takes its statement along.
     """
 
     def __init__(

@@ -97,6 +97,10 @@ class Sizes(Record):
     aged: int
     """Jobs that are carried along in the second half."""
 
+    def but(self, **given: int | None) -> Sizes:
+        """The same but for what is given."""
+        return self.model_copy(update={name: each for name, each in given.items() if each is not None})
+
 
 class Findings(Record):
     """One invocation."""

@@ -2,14 +2,81 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import click
 from rich.console import Console
 
-from bench.peers.findings import Findings
+from bench.designs.manifest import commit
+from bench.machine import describe
+from bench.peers.findings import Findings, Sizes
+from bench.peers.install import NotInstalled
+from bench.peers.programs import Stuck
+from bench.peers.run import Tell
+from bench.peers.server import SqlFailed
 from bench.report import peers_page, peers_tables
+from runtime.embedded.programs import EmbeddedError
 
+Options = Callable[..., Any]
 RESULTS = Path(__file__).parents[1] / "results"
+
+
+def options(function: Options) -> Options:
+    """What every comparison can be told."""
+    out = click.Path(file_okay=False, path_type=Path)
+    for option in (
+        click.option("--out", type=out, help="Where to write the report."),
+        click.option("--rounds", type=int, help="How often everything is measured."),
+        click.option("--quick", is_flag=True, help="A few minutes: fewer jobs, one round."),
+    ):
+        function = option(function)
+    return function
+
+
+def compared(measure: Callable[[Path, Tell], Findings], out: Path | None) -> int:
+    """Measures, with a folder for logs, and keeps what was found; 1 if a goal is missed."""
+    console = Console()
+
+    def tell(line: str) -> None:
+        console.print(line, soft_wrap=True, highlight=False)
+
+    try:
+        with tempfile.TemporaryDirectory(prefix="charter-bench-") as folder:
+            found = measure(Path(folder), tell)
+    except (EmbeddedError, NotInstalled, SqlFailed, Stuck) as error:
+        raise click.ClickException(str(error)) from error
+    return kept(found, console, out)
+
+
+def circumstances(system: str, sizes: Sizes, *, quick: bool) -> dict[str, Any]:
+    """What findings have to say of themselves; to be asked for before anything is measured."""
+    return {
+        "system": system,
+        "stamp": time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()),
+        "command": f"nox -s bench -- {shlex.join(sys.argv[1:])}",
+        "commit": commit(),
+        "quick": quick,
+        "machine": describe(),
+        "sizes": sizes,
+    }
+
+
+def invoked(command: click.Command, arguments: list[str]) -> int:
+    """Runs a comparison by its command line; the exit code."""
+    try:
+        missed: int = command.main(
+            arguments, prog_name=f"nox -s bench -- {command.name}", standalone_mode=False
+        )
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    return missed
 
 
 def kept(found: Findings, console: Console, out: Path | None) -> int:

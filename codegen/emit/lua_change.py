@@ -2,43 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from codegen.emit.counting import Counting, Label, counted
-from codegen.emit.lua_entity import SETTLED, IndexKey, RedisEntity, member, owned
-from codegen.emit.lua_layout import Layout, identifier, quoted
+from codegen.emit.counting import counted
+from codegen.emit.lua_entity import SETTLED, IndexKey, RedisEntity, member, needed, owned
+from codegen.emit.lua_layout import Layout, quoted
+from codegen.emit.lua_telling import counts, taken_away
+from codegen.emit.lua_values import UNSET, Get, Reading, Value
 from codegen.language.keeping import Index
 from codegen.language.lifecycle import Shift, Take, Transition
-
-
-@dataclass(frozen=True)
-class Value:
-    """What a field has: an expression of Lua, or nothing; `maybe` where only the script knows."""
-
-    text: str
-    is_set: bool = True
-    maybe: bool = False
-
-
-UNSET = Value("nil", is_set=False)
-Get = Callable[[str], Value]
-"""The value of a field at some moment."""
-
-
-@dataclass
-class Reading:
-    """The fields of a hash that a script reads, each under a name of its own."""
-
-    entity: RedisEntity
-    names: dict[str, str] = field(default_factory=dict)
-
-    def __call__(self, name: str) -> str:
-        return self.names.setdefault(name, "was_" + identifier(name.removeprefix(".")))
-
-    def value(self, name: str) -> Value:
-        """A field as it was."""
-        return Value(self(name), maybe=name.startswith(".") or self.entity.optional(name))
 
 
 @dataclass
@@ -89,7 +62,7 @@ class Change:
         if self.target is not None:
             yield from self._tells(self.target)
         for counting in counted(self.entity.spec, self.entity.name, self.name):
-            yield from self._counts(counting)
+            yield from counts(self, counting)
         yield from self._takes_away()
         state = self.now(self.entity.status).text
         yield f"answers[n] = {{{', '.join(['DONE', state, *answer])}}}"
@@ -187,7 +160,7 @@ class Change:
                 written += [quoted(name), value.text]
             else:
                 unset.append(quoted(name))
-        if self._is_held:
+        if self.is_held:
             written += [quoted(SETTLED), "mark"]
         if maybe:
             yield f"local fields, gone = {{{', '.join(written)}}}, {{{', '.join(unset)}}}"
@@ -205,7 +178,7 @@ class Change:
             yield f"redis.call('PEXPIRE', hash, math.ceil({self.layout.argument(expires)} * 1000))"
 
     @property
-    def _is_held(self) -> bool:
+    def is_held(self) -> bool:
         """Whether the holder of the lease can be the one who makes the change, and leaves it by that."""
         lease, claim = self.entity.lease, self.entity.claim
         if not (lease and claim and isinstance(self.edge, Transition)):
@@ -285,7 +258,7 @@ class Change:
             return layout.each_key(name, key.pattern)
         chosen = get(key.enum)
         if key.text is None:
-            return member(layout.key_table(name, _needed(key.by_word, chosen.text)), chosen.text)
+            return member(layout.key_table(name, needed(key.by_word, chosen.text)), chosen.text)
         if self.own_part:
             return layout.each_key(name, key.pattern)
         self.believed(key.text)
@@ -319,52 +292,8 @@ class Change:
             told += ["'record'", "cjson.encode(redis.call('HGETALL', hash))"]
         yield f"redis.call('XADD', {stream}, '*', {', '.join(told)})"
 
-    def _counts(self, counting: Counting) -> Iterator[str]:
-        metrics = self.entity.kept.metrics
-        if metrics is None:
-            return
-        self.layout.key("metrics", metrics)
-        name = " .. '|' .. ".join([quoted(counting.metric), *map(self._label, counting.labels)])
-        name = name.replace("' .. '", "")
-        if counting.type == "histogram" and counting.since:
-            bounds = self.layout.constant(f"{counting.metric}_bounds", f"{{{', '.join(counting.bounds)}}}")
-            since = self.now(counting.since).text
-            yield f"observe({name}, now - ({since} or now), {bounds})"
-        elif counting.type == "window":
-            yield f"recently({name})"
-        else:
-            yield f"count({name}, 1)"
-
-    def _label(self, label: Label) -> str:
-        if label.text is not None:
-            return quoted(label.text)
-        if label.given is not None:
-            return self.given(label.given)
-        value = self.now(label.field or "")
-        return f"({value.text} or '')" if value.maybe else value.text
-
     def _takes_away(self) -> Iterator[str]:
-        """Whatever somebody else takes from a holder, the holder is told when it asks."""
-        lease = self.entity.lease
-        if self.only_held or not (lease and lease.holder and lease.holder.taken):
-            return
-        if lease.state not in self.sources or self.target is None:
-            return
-        self.believed(lease.owner)
-        taken = self.layout.each_key("taken", owned(lease.holder.taken, lease.owner))
-        if self._is_held:
-            yield "if way ~= 'held' then"
-        yield f"redis.call('SADD', {taken}, {self.key})"
-        if expires := self.entity.kept.expires:
-            yield f"redis.call('PEXPIRE', {taken}, math.ceil({self.layout.argument(expires)} * 1000))"
-        if self._is_held:
-            yield "end"
-
-
-def _needed(by_word: dict[str, str], value: str) -> dict[str, str]:
-    """The keys that a value can choose: one where it is a literal."""
-    word = value[1:-1]
-    return {word: by_word[word]} if value.startswith("'") and word in by_word else by_word
+        yield from taken_away(self)
 
 
 def _when(condition: str | None, line: str) -> Iterator[str]:

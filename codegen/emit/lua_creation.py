@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from codegen.emit.lua_change import Change, Value
+from codegen.emit.lua_change import Change
 from codegen.emit.lua_entity import IndexKey, RedisEntity
 from codegen.emit.lua_layout import quoted
+from codegen.emit.lua_values import Value
 
 
 @dataclass

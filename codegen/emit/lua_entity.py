@@ -177,3 +177,9 @@ def member(table: str, value: str) -> str:
     if value.startswith("'") and not (word := entry(value[1:-1])).startswith("["):
         return f"{table}.{word}"
     return f"{table}[{value}]"
+
+
+def needed(by_word: dict[str, str], value: str) -> dict[str, str]:
+    """The keys that a value can choose: one where it is a literal."""
+    word = value[1:-1]
+    return {word: by_word[word]} if value.startswith("'") and word in by_word else by_word

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.emit.lua_change import Reading
 from codegen.emit.lua_entity import SETTLED, RedisEntity, owned
 from codegen.emit.lua_layout import Layout, quoted
+from codegen.emit.lua_values import Reading
 from codegen.language.lifecycle import Due, Shift, Transition
 
 Check = tuple[str, str]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 _TOKEN = re.compile(
     r"""(?P<text>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`)
     |(?P<number>0x[0-9a-fA-F]+|(?:\d+(?:ms|[smhdwy]))+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
-    |(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)
+    |(?P<name>[a-zA-Z_][a-zA-Z0-9_:]*)
     |(?P<mark>=~|!~|!=|==|<=|>=|[-+*/%^<>=(){}\[\],@:])
     |(?P<space>\s+|\#[^\n]*)""",
     re.VERBOSE,

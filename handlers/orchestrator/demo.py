@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from dataclasses import dataclass
 
 from rich.console import Console
-from rich.table import Table
 
 from generated.orchestrator.clients import JobsServiceClient
 from generated.orchestrator.messages import (
@@ -22,7 +20,7 @@ from generated.orchestrator.messages import (
     SubmitJobsRequest,
 )
 from runtime.client import Client
-from runtime.conditions import Failure
+from runtime.launch.show import Show
 
 PATIENCE = 90.0
 LOOK_EVERY = 0.1
@@ -30,67 +28,39 @@ FINAL = (STATUS_COMPLETED, STATUS_FAILED)
 _SHOWN_PREFIX = "STATUS_"
 
 
-@dataclass
-class Line:
-    """One line of the closing table."""
-
-    what: str
-    expected: str
-    seen: str = ""
-
-
 async def demo(client: Client, console: Console) -> int:
     """Runs the jobs; 0 if every outcome is the expected one."""
-    show = Show(client)
-    try:
-        async with asyncio.timeout(PATIENCE):
-            await show.run()
-    except TimeoutError:
-        console.print(f"Not all jobs were final after {PATIENCE:g} s.")
-    except Failure as failure:
-        console.print(f"The demo broke off: {failure}", markup=False)
-    console.print(show.table())
-    return 0 if all(line.seen == line.expected for line in show.lines) else 1
+    return await Jobs(client).shown(console, PATIENCE)
 
 
-class Show:
+class Jobs(Show):
     """Every kind of job, one after the other."""
 
     def __init__(self, client: Client) -> None:
+        super().__init__()
         self._client = client
         self._api = client.of(JobsServiceClient)
         self._run = uuid.uuid4().hex[:8]
-        self.lines: list[Line] = []
 
     async def run(self) -> None:
         """Submits, waits, and notes what came of it."""
         first = await self._submit("echo", {"hello": "world"}, "echo")
         again = await self._submit("echo", {"hello": "world"}, "echo")
-        self._note("a job", "COMPLETED", await self._final(first))
-        self._note("the same key once more", "the same job", _same(first, again))
+        self.note("a job", "COMPLETED", await self._final(first))
+        self.note("the same key once more", "the same job", _same(first, again))
         batch = await self._api.submit_jobs(
             SubmitJobsRequest(jobs=[self._request("echo", {"n": n}, f"batch-{n}") for n in range(20)]),
             self._client.call(),
         )
         ends = {await self._final(each) for each in batch.jobs}
-        self._note("20 jobs in one request", "COMPLETED", " and ".join(sorted(ends)))
+        self.note("20 jobs in one request", "COMPLETED", " and ".join(sorted(ends)))
         fatal = await self._submit("fatal", {}, "fatal")
-        self._note("a job that fails for good", "FAILED", await self._final(fatal))
+        self.note("a job that fails for good", "FAILED", await self._final(fatal))
         retried = await self._api.retry_job(
             RetryJobRequest(job_id=fatal.job_id, idempotency_key=self._key("retry")), self._client.call()
         )
-        self._note("the failed job as a new one", "FAILED", await self._final(retried))
-        self._note("its id", "a new job", _same(fatal, retried))
-
-    def table(self) -> Table:
-        """What was expected and what was seen."""
-        table = Table("what", "expected", "seen", "")
-        for line in self.lines:
-            table.add_row(line.what, line.expected, line.seen, "ok" if line.seen == line.expected else "NO")
-        return table
-
-    def _note(self, what: str, expected: str, seen: str) -> None:
-        self.lines.append(Line(what, expected, seen))
+        self.note("the failed job as a new one", "FAILED", await self._final(retried))
+        self.note("its id", "a new job", _same(fatal, retried))
 
     async def _submit(self, job_type: str, payload: object, key: str) -> SubmitJobResponse:
         return await self._api.submit_job(self._request(job_type, payload, key), self._client.call())

@@ -11,14 +11,14 @@ from generated.orchestrator.lifecycle import JOB, JOB_COMPLETE, JOB_FAIL
 from generated.orchestrator.policy import ERROR_TEXT
 from generated.orchestrator.records import JobRecord
 from generated.orchestrator.settings import WorkerSettings
-from handlers.jobs import Job, JobFailed, JobFatal, find, is_being_canceled
+from handlers.jobs import Job, find
+from handlers.jobs.running import Reasons, run, storable
 from runtime.call import Call
-from runtime.eager import TimedOut, limited
 from runtime.store import Held, KeptStore
-from runtime.text import cut
 from runtime.work import LeaseWorker, Outcome, Pace, Told
 from runtime.world import World
 
+_REASONS = Reasons(TIMED_OUT, RESULT_NOT_JSON)
 _parsed = json.JSONDecoder().raw_decode
 """The database has written it, so there is nothing around it to look for."""
 
@@ -68,25 +68,16 @@ class Worker:
             attempt=held.fence,
             token=record.job_id,
         )
-        try:
-            output = await limited(function(given), seconds)
-        except JobFailed as failed:
-            return _failed(failed.summary, final=isinstance(failed, JobFatal))
-        except TimedOut:
-            return _failed(f"{TIMED_OUT}: it took longer than {seconds:g} s")
-        except BaseException as error:
-            if isinstance(error, GeneratorExit):
-                raise
-            if isinstance(error, asyncio.CancelledError) and is_being_canceled():
-                raise
-            return _failed(f"{type(error).__name__}: {error}")
-        try:
-            return Outcome(JOB_COMPLETE, {"result": output.json or json.dumps(output.value, allow_nan=False)})
-        except (TypeError, ValueError):
-            return _failed(RESULT_NOT_JSON, final=True)
+        ran = await run(function, given, seconds, _REASONS)
+        if ran.error is not None:
+            return _failed(ran.error, final=ran.is_final)
+        return _completed(ran.result)
+
+
+def _completed(result: str) -> Outcome:
+    return Outcome(JOB_COMPLETE, {"result": result})
 
 
 def _failed(error: str, *, final: bool = False) -> Outcome:
     """A failed run with its error, as text that a database takes."""
-    text = error.encode(errors="replace").decode().replace("\0", "")
-    return Outcome(JOB_FAIL, {"error": cut(text, ERROR_TEXT)}, final=final)
+    return Outcome(JOB_FAIL, {"error": storable(error, ERROR_TEXT)}, final=final)

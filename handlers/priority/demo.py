@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from dataclasses import dataclass
 
 from rich.console import Console
-from rich.table import Table
 
 from generated.priority.clients import AdminServiceClient, TasksServiceClient
 from generated.priority.messages import (
@@ -30,7 +28,7 @@ from generated.priority.messages import (
     TaskStatus,
 )
 from runtime.client import Client
-from runtime.conditions import Failure
+from runtime.launch.show import Show
 
 PRINCIPAL = "admin"
 """Who the demo is: somebody who may submit and look after dead letters, too."""
@@ -39,70 +37,42 @@ _WAIT_MS = 20_000
 _LOOK_EVERY = 0.1
 
 
-@dataclass
-class Line:
-    """One line of the closing table."""
-
-    what: str
-    expected: str
-    seen: str = ""
-
-
 async def demo(client: Client, console: Console) -> int:
     """Runs the tasks; 0 if every outcome is the expected one."""
-    show, is_whole = Show(client), False
-    try:
-        async with asyncio.timeout(PATIENCE):
-            await show.run()
-        is_whole = True
-    except TimeoutError:
-        console.print(f"Not all tasks had ended after {PATIENCE:g} s.")
-    except Failure as failure:
-        console.print(f"The demo broke off: {failure}", markup=False)
-    console.print(show.table())
-    return 0 if is_whole and all(line.seen == line.expected for line in show.lines) else 1
+    return await Tasks(client).shown(console, PATIENCE)
 
 
-class Show:
+class Tasks(Show):
     """Every kind of task, one after the other."""
 
     def __init__(self, client: Client) -> None:
+        super().__init__()
         self._client = client
         self._tasks = client.of(TasksServiceClient)
         self._admin = client.of(AdminServiceClient)
         self._run = uuid.uuid4().hex[:8]
-        self.lines: list[Line] = []
 
     async def run(self) -> None:
         """Submits, waits, and notes what came of it."""
         first = await self._submit("echo", {"hello": "world"}, key="echo")
         again = await self._submit("echo", {"hello": "world"}, key="echo")
-        self._note("a task", "completed", await self._end(first))
-        self._note(
-            "the same key once more", "the same task", "the same task" if again == first else "another"
-        )
+        self.note("a task", "completed", await self._end(first))
+        self.note("the same key once more", "the same task", "the same task" if again == first else "another")
         await self._order()
         batch = await self._tasks.submit_tasks(
             SubmitTasksRequest(tasks=[self._request("echo", {"n": n}) for n in range(50)]),
             self._client.call(),
         )
         ends = {await self._end(each.task_id) for each in batch.tasks}
-        self._note("50 tasks in one request", "completed", " and ".join(sorted(ends)))
-        self._note("a failure for good", "failed", await self._end(await self._submit("fatal")))
+        self.note("50 tasks in one request", "completed", " and ".join(sorted(ends)))
+        self.note("a failure for good", "failed", await self._end(await self._submit("fatal")))
         dead = await self._submit("fail", retries=1)
-        self._note("a failure that is tried again once", "dead_letter", await self._end(dead))
+        self.note("a failure that is tried again once", "dead_letter", await self._end(dead))
         await self._admin.replay_dead_letter(ReplayDeadLetterRequest(task_id=dead), self._client.call())
-        self._note("the dead letter, replayed", "dead_letter", await self._end(dead))
-        self._note("its starts in all", "4", str((await self._get(dead)).attempt))
-        self._note("its history has each of them", "4", await self._starts(dead))
+        self.note("the dead letter, replayed", "dead_letter", await self._end(dead))
+        self.note("its starts in all", "4", str((await self._get(dead)).attempt))
+        self.note("its history has each of them", "4", await self._starts(dead))
         await self._cancel()
-
-    def table(self) -> Table:
-        """What was expected and what was seen."""
-        table = Table("what", "expected", "seen", "")
-        for line in self.lines:
-            table.add_row(line.what, line.expected, line.seen, "ok" if line.seen == line.expected else "NO")
-        return table
 
     async def _order(self) -> None:
         """Keeps the worker busy, submits one task of each priority, and sees which is begun first."""
@@ -114,12 +84,12 @@ class Show:
         tasks = {await self._submit("echo", priority=each): each for each in (LOW, MEDIUM, HIGH)}
         queues = (await self._stats()).queues
         waiting = queues.high.depth, queues.medium.depth, queues.low.depth
-        self._note("one of each priority while all are busy", "1, 1, 1", ", ".join(map(str, waiting)))
+        self.note("one of each priority while all are busy", "1, 1, 1", ", ".join(map(str, waiting)))
         for task in tasks:
             await self._end(task)
         started = {task: (await self._get(task)).started_at.ToNanoseconds() for task in tasks}
         order = [Priority.Name(tasks[task]).lower() for task in sorted(tasks, key=started.__getitem__)]
-        self._note("the order in which they are begun", "high, medium, low", ", ".join(order))
+        self.note("the order in which they are begun", "high, medium, low", ", ".join(order))
 
     async def _stats(self) -> GetQueueStatsResponse:
         return await self._tasks.get_queue_stats(GetQueueStatsRequest(), self._client.call())
@@ -129,10 +99,7 @@ class Show:
         while (await self._get(running)).attempt == 0:
             await asyncio.sleep(_LOOK_EVERY)
         await self._tasks.cancel_task(CancelTaskRequest(task_id=running), self._client.call())
-        self._note("a running task, cancelled", "cancelled", await self._end(running))
-
-    def _note(self, what: str, expected: str, seen: str) -> None:
-        self.lines.append(Line(what, expected, seen))
+        self.note("a running task, cancelled", "cancelled", await self._end(running))
 
     async def _submit(
         self,

@@ -22,18 +22,18 @@ from generated.priority.messages import AssignedTask, RegisterWorkerRequest
 from generated.priority.policy import ERROR_TEXT, RESULT_BYTES
 from generated.priority.services import WorkersService
 from generated.priority.settings import WorkerSettings
-from handlers.jobs import Job, JobFailed, JobFatal, find, is_being_canceled
+from handlers.jobs import Job, find
+from handlers.jobs.running import Reasons, run, storable
 from handlers.priority.borrowing import Borrowed, Registration
 from runtime import log as events
 from runtime.call import Call
 from runtime.conditions import Failure
-from runtime.eager import TimedOut, limited
 from runtime.json_text import json_problem
 from runtime.store import Held
-from runtime.text import cut
 from runtime.work import LeaseWorker, Outcome, Pace, Told
 from runtime.world import World
 
+_REASONS = Reasons(TIMED_OUT, RESULT_NOT_JSON)
 _MISSED_BEATS = 3
 """After so many the manager gives a worker up, and so does the worker itself what it holds."""
 _PAUSE_S = 1.0
@@ -148,24 +148,15 @@ class Worker:
             token=task.task_id,
             report=partial(_report, borrowed, task),
         )
-        try:
-            if seconds > task.timeout_seconds:
+        if seconds > task.timeout_seconds:
+            try:
                 await borrowed.extend(task, seconds)
-            output = await limited(function(given), seconds)
-        except JobFailed as failed:
-            return _failed(failed.summary, final=isinstance(failed, JobFatal))
-        except TimedOut:
-            return _failed(f"{TIMED_OUT}: it took longer than {seconds:g} s")
-        except BaseException as error:
-            if isinstance(error, GeneratorExit):
-                raise
-            if isinstance(error, asyncio.CancelledError) and is_being_canceled():
-                raise
-            return _failed(f"{type(error).__name__}: {error}")
-        try:
-            return _completed(output.json or json.dumps(output.value, allow_nan=False))
-        except (TypeError, ValueError):
-            return _failed(RESULT_NOT_JSON, final=True)
+            except Failure as failure:
+                return _failed(failure.message)
+        ran = await run(function, given, seconds, _REASONS)
+        if ran.error is not None:
+            return _failed(ran.error, final=ran.is_final)
+        return _completed(ran.result)
 
 
 def _completed(result: str) -> Outcome:
@@ -179,8 +170,7 @@ def _completed(result: str) -> Outcome:
 
 def _failed(error: str, *, final: bool = False) -> Outcome:
     """A failed run with its error, as text that a store takes."""
-    text = error.encode(errors="replace").decode().replace("\0", "")
-    return Outcome(TASK_FAIL if final else TASK_RETRY, {"error": cut(text, ERROR_TEXT)})
+    return Outcome(TASK_FAIL if final else TASK_RETRY, {"error": storable(error, ERROR_TEXT)})
 
 
 async def _report(borrowed: Borrowed, task: AssignedTask, progress: Mapping[str, Any]) -> None:

@@ -9,8 +9,10 @@ from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
 GROUP = "history"
-AT_ONCE = 500
-"""The most entries that are taken in one go."""
+AT_ONCE = (10, 500)
+"""The fewest and the most entries that are taken in one go."""
+AT_ONCE_BYTES = 8 * 1024 * 1024
+"""Fewer are taken while the records in them are larger than this together."""
 BLOCK_MS = 1000
 """How long a copy waits for the next entry."""
 ABANDONED_MS = 5_000
@@ -38,10 +40,11 @@ class Stream:
         self._key = key
         self._name = name
         self._next = "0-0"
+        self._most = AT_ONCE[0]
 
     async def take(self, *, unfinished: bool) -> list[Raw]:
         """Waits a moment for entries that nobody has taken; or gives again, at once, what was not done."""
-        command: list[Any] = ["XREADGROUP", "GROUP", GROUP, self._name, "COUNT", AT_ONCE]
+        command: list[Any] = ["XREADGROUP", "GROUP", GROUP, self._name, "COUNT", self._most]
         if not unfinished:
             command += ["BLOCK", BLOCK_MS]
         try:
@@ -51,14 +54,14 @@ class Stream:
                 raise
             await self._make_group()
             return []
-        return _entries(_of_one_stream(answer))
+        return self._weighed(_entries(_of_one_stream(answer)))
 
     async def take_over(self) -> list[Raw]:
         """What other copies took long ago and have not done."""
         whose = (self._key, GROUP, self._name)
-        answer = await self._send("XAUTOCLAIM", *whose, ABANDONED_MS, self._next, "COUNT", AT_ONCE)
+        answer = await self._send("XAUTOCLAIM", *whose, ABANDONED_MS, self._next, "COUNT", self._most)
         self._next = _text(answer[0])
-        return _entries(answer[1])
+        return self._weighed(_entries(answer[1]))
 
     async def done(self, ids: Sequence[str], refused: Sequence[tuple[Raw, str]]) -> None:
         """Takes entries out of the stream; those that cannot be written are set aside in the same step."""
@@ -78,8 +81,8 @@ class Stream:
             return
         number = first[0].id
         groups = await self._client.xinfo_groups(self._key)
-        taken_to = next(_text(each["last-delivered-id"]) for each in groups if _text(each["name"]) == GROUP)
-        if _order(number) > _order(taken_to):
+        ours = [_text(each["last-delivered-id"]) for each in groups if _text(each["name"]) == GROUP]
+        if not ours or _order(number) > _order(ours[0]):
             return
         pending = await self._client.xpending_range(self._key, GROUP, number, number, 1)
         if not pending and await self._client.xrange(self._key, number, number):
@@ -90,6 +93,14 @@ class Stream:
         """Forgets this copy, which has done all that it has taken."""
         if not await self._client.xpending_range(self._key, GROUP, "-", "+", 1, consumername=self._name):
             await self._client.xgroup_delconsumer(self._key, GROUP, self._name)
+
+    def _weighed(self, taken: list[Raw]) -> list[Raw]:
+        """The same entries; how many are taken the next time depends on their size."""
+        size = sum(len(raw.fields.get(b"record", b"")) for raw in taken)
+        self._most = (
+            max(self._most // 2, AT_ONCE[0]) if size > AT_ONCE_BYTES else min(2 * self._most, AT_ONCE[1])
+        )
+        return taken
 
     async def _send(self, *command: Any) -> Any:
         return await self._client.execute_command(*command)  # type: ignore[no-untyped-call]

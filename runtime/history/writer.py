@@ -35,7 +35,7 @@ PAUSE_S = (0.1, 5.0)
 TIDY_S = 5.0
 """How often the stream is looked over, and old history taken away."""
 
-_AWAY = (Unavailable, StoreUnusable, RedisError, OSError, TimeoutError)
+_AWAY = (Unavailable, StoreUnusable, asyncpg.PostgresError, RedisError, OSError, TimeoutError)
 _REFUSED = (asyncpg.PostgresError, asyncpg.DataError, ValueError)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import redis.asyncio
@@ -20,9 +21,19 @@ CONNECT_S = 1.0
 _PAUSES_S = (0.01, 0.2)
 """The least and the greatest pause between two attempts."""
 
-_AGAIN = ("LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "BUSY", "UNBLOCKED")
+_AGAIN = (
+    "LOADING",
+    "READONLY",
+    "MASTERDOWN",
+    "MOVED",
+    "CLUSTERDOWN",
+    "TRYAGAIN",
+    "NOREPLICAS",
+    "BUSY",
+    "UNBLOCKED",
+)
 """The server cannot do it now and has done nothing; another moment, or another server, can."""
-_OTHER_SERVER = ("READONLY", "MASTERDOWN")
+_OTHER_SERVER = ("READONLY", "MASTERDOWN", "MOVED")
 _AWAY = ("MISCONF", "NOAUTH", "WRONGPASS", "NOPERM", "ERR max number of clients")
 _CODE = re.compile(
     r"(?:^|[\s-])(OOM|" + "|".join((*_AGAIN, "MISCONF", "NOAUTH", "WRONGPASS", "NOPERM")) + r")\s"
@@ -167,10 +178,17 @@ class Server:
         """Why the server cannot do it at present, if that is what it says."""
         for answer in answers:
             if isinstance(answer, ReplyError) and (code := code_of(answer)) in _AGAIN:
+                if code == "MOVED":
+                    self._follow(str(answer))
                 if code in _OTHER_SERVER and name in self._lines:
                     self._lines.pop(name).close()
                 return str(code)
         return None
+
+    def _follow(self, answer: str) -> None:
+        """Goes to the node of a cluster that has our keys; their prefix keeps them together."""
+        host, _, port = answer.rpartition(" ")[2].rpartition(":")
+        self._address = replace(self._address, host=host or self._address.host, port=int(port))
 
 
 def _is_missing(answer: Any) -> bool:

@@ -14,11 +14,11 @@ from runtime.log import Log
 from runtime.metrics import Metrics
 from runtime.redis.bell import Bell
 from runtime.redis.creation import Creation
+from runtime.redis.editing import Editing
 from runtime.redis.entities import Entities
 from runtime.redis.leases import Leases
 from runtime.redis.listing import Listing
-from runtime.redis.moving import Asked, Moving
-from runtime.redis.scripts import PAIRS
+from runtime.redis.moving import Moving
 from runtime.redis.server import Server
 from runtime.redis.sweeping import Sweeping
 from runtime.redis.upkeep import Upkeep
@@ -77,6 +77,7 @@ class RedisStore(Generic[Record]):
         )
         self._sweeping = Sweeping(entities, self._moving)
         self._listing = Listing(entities)
+        self._editing = Editing(entities, self._moving)
         self._upkeep = Upkeep(entities)
 
     async def open(self, log: Log) -> None:
@@ -132,41 +133,14 @@ class RedisStore(Generic[Record]):
                 return moved
 
     async def update(self, key: str, **changes: Any) -> Record:
-        guarded = self._guarded()
-        if wrong := sorted(guarded.intersection(changes)):
-            raise GuardBreach(
-                f"{', '.join(wrong)} of a {self._lifecycle.entity} changes by a transition alone"
-            )
-        pairs: list[Any] = []
-        for name, value in changes.items():
-            is_set = value is not None
-            pairs += [name, "1" if is_set else "", self._entities.rows.written(name, value) if is_set else ""]
-        (answer,) = await self._entities.answer(
-            self._entities.run("update", {}, [{"key": key, PAIRS: pairs}])
-        )
-        found = await self.get(key) if answer[0] == "done" else None
+        await self._editing.update(key, changes)
+        found = await self.get(key)
         if found is None:
             raise NoSuchEntity(key)
         return found
 
     async def delete(self, key: str, expected: int, call: Call) -> Moved:
-        lifecycle, entities = self._lifecycle, self._entities
-        if call.caller not in lifecycle.deleters:
-            allowed = ", ".join(sorted(lifecycle.deleters)) or "nobody"
-            raise entities.denied(call, f"only {allowed} may delete a {lifecycle.entity}")
-        if expected not in lifecycle.deletable:
-            raise GuardBreach(f"no {lifecycle.entity} is deleted that is {lifecycle.states[expected]}")
-        answer = await entities.answer(self._moving.one("delete", Asked(key, {}), "plain", call.caller))
-        if answer[0] == "none":
-            raise NoSuchEntity(key)
-        if answer[0] == "holds":
-            raise entities.condition("still_held", entity=lifecycle.entity, key=key, held=answer[2])
-        if answer[0] != "done":
-            return Moved(False, entities.state_numbers[answer[1]])
-        entities.metrics.transition(lifecycle.entity, "delete", call.caller)
-        known = {entities.kept.trace: answer[2]} if entities.kept.trace else {}
-        entities.tell(call, "delete", key, expected, None, **known)
-        return Moved(True, expected)
+        return await self._editing.delete(key, expected, call)
 
     async def shift(
         self, key: str, shift: Shift, call: Call, *, held: Held | None = None, **given: str
@@ -320,20 +294,3 @@ class RedisStore(Generic[Record]):
             return await work
         except Unavailable:
             raise self._entities.unavailable() from None
-
-    def _guarded(self) -> set[str]:
-        """Fields that only creation, transitions and shifts write, or by which keys are named."""
-        lifecycle, kept = self._lifecycle, self._entities.kept
-        found = {lifecycle.key, lifecycle.status, kept.sequence, *lifecycle.creation_stamps, *kept.unique}
-        changes: list[Transition | Shift] = [*lifecycle.edges.values(), *lifecycle.shifts.values()]
-        for change in changes:
-            found |= {*change.stamps, *change.sets, *change.takes, *change.clears}
-            if isinstance(change, Transition):
-                found |= {*change.copies, *change.grows, *([change.counts] if change.counts else [])}
-        if lease := lifecycle.lease:
-            found |= {lease.owner, lease.expires, lease.fence}
-        for index in kept.indexes.values():
-            named = (index.score, index.only_if, index.only_unless, index.parts.by if index.parts else None)
-            found |= {name for name in named if name}
-            found |= {name for name in self._entities.rows.names if f"{{{name}}}" in index.key}
-        return found

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import httpx
 from redis import Redis
@@ -58,10 +58,10 @@ class Node(stack.Node):
 class Servers:
     """Where the Redis and the PostgreSQL of some processes are."""
 
-    def __init__(self, redis_url: str, database_url: str, redis: Redis[str] | None = None) -> None:
+    def __init__(self, redis_url: str, database_url: str, redis: Any = None) -> None:
         self.redis_url = redis_url
         self.database_url = database_url
-        self.redis = redis or cast("Redis[str]", Redis.from_url(redis_url, decode_responses=True))
+        self.redis: Any = redis or Redis.from_url(redis_url, decode_responses=True)
 
 
 class Stack:
@@ -107,7 +107,7 @@ class Stack:
 
     def add(self, name: str, /, **more: Any) -> Node:
         """A node that is ready."""
-        return cast("Node", self.node(name, **more).start())
+        return self.node(name, **more).start()
 
     def queue(self, node: Node | None = None) -> Queue:
         """The queue as its callers see it, at one of the APIs."""
@@ -126,7 +126,7 @@ class Stack:
 class Queue:
     """The REST API in the hands of a client, a worker and an administrator."""
 
-    def __init__(self, clients: Mapping[str, httpx.Client], redis: Redis[str]) -> None:
+    def __init__(self, clients: Mapping[str, httpx.Client], redis: Any) -> None:
         self.client, self.worker, self.admin = (clients[role] for role in ROLES)
         self.redis = redis
 

@@ -12,7 +12,7 @@ from tests.orchestrator.api.remote import Remote
 from tests.priority.probes import METHODS, PROBES, path_of
 from tests.priority.stack import ROLES, TOKENS, Queue, Stack, refused
 
-pytestmark = pytest.mark.req("PQ-122", "PQ-089", "PQ-047")
+pytestmark = pytest.mark.req("PQ-122", "PQ-089")
 
 SPEC = yaml.safe_load((Path(__file__).parents[2] / "spec/priority/callers.yaml").read_text())
 ALLOWED = {

@@ -28,7 +28,7 @@ def test_what_a_dead_letter_is(queue: Queue) -> None:
     assert queue.poll(worker, 5) == []
 
 
-@pytest.mark.req("PQ-120", "PQ-214", "PQ-215", "PQ-085", "PQ-046", "PQ-035")
+@pytest.mark.req("PQ-120", "PQ-214", "PQ-215", "PQ-085", "PQ-046")
 def test_a_replay_gives_it_all_its_tries_again(queue: Queue) -> None:
     """The time limit is the first one, its place in the queue that of one that came just now."""
     worker = queue.register()
@@ -107,7 +107,7 @@ def test_many_at_once(queue: Queue) -> None:
     assert queue.stats()["queues"]["medium"]["depth"] == 2
 
 
-@pytest.mark.req("PQ-212", "PQ-034")
+@pytest.mark.req("PQ-212")
 def test_old_ones_go(fresh: Stack) -> None:
     """After 30 days with all that was kept of them; a day earlier they stay."""
     fresh.add("api", DLQ_SWEEP_INTERVAL_SECONDS="0.1")

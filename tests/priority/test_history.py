@@ -12,12 +12,10 @@ import pytest
 from runtime.embedded.postgres import EmbeddedPostgres
 from tests.orchestrator.conftest import make_database
 from tests.orchestrator.sql import Sql
-from tests.orchestrator.stack import DEEP
 from tests.priority.conftest import NewServers
 from tests.priority.stack import Queue, Servers, Stack, refused, told, wait_until
 
 ROWS = "SELECT * FROM task_changes WHERE task_id = $1 ORDER BY sequence"
-KILLS = 20 if DEEP else 2
 WHOLE = """
 SELECT count(*) AS tasks, coalesce(sum(rows), 0)::int AS rows FROM (
     SELECT count(*) AS rows, max(sequence) AS last FROM task_changes GROUP BY task_id
@@ -101,26 +99,6 @@ def test_the_queue_goes_on_without_postgresql(own_postgres: EmbeddedPostgres, aw
     with Sql(away.servers.database_url) as sql:
         wait_until(lambda: queue.redis.xlen("history:outbox"), "all is written", lambda seen: seen == 0)
         assert sql.row(WHOLE, 3) == {"tasks": 100, "rows": 300}
-
-
-@pytest.mark.req("PQ-250")
-def test_a_killed_historian_loses_and_doubles_nothing(fresh: Stack) -> None:
-    """Periodic work runs in a process of its own, which is killed under load and started again."""
-    fresh.add("api", deployment="compose")
-    scheduler = fresh.add("scheduler", deployment="compose")
-    queue = fresh.queue()
-    worker = queue.register(capacity=50)
-    with Sql(fresh.servers.database_url) as sql:
-        for _ in range(KILLS):
-            for _ in range(40):
-                queue.submit()
-            for task in queue.poll(worker, 50):
-                queue.complete(worker, task)
-            scheduler.kill()
-            scheduler.start()
-        wait_until(lambda: queue.redis.xlen("history:outbox"), "all is written", lambda seen: seen == 0)
-        assert sql.row(WHOLE, 3) == {"tasks": 40 * KILLS, "rows": 120 * KILLS}
-        assert sql.value("SELECT count(*) FROM ended_tasks WHERE status = 'completed'") == 40 * KILLS
 
 
 @pytest.fixture(scope="module")

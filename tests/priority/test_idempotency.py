@@ -9,7 +9,7 @@ import pytest
 from tests.priority.stack import Queue, Stack, refused, wait_until
 
 
-@pytest.mark.req("PQ-198", "PQ-199", "PQ-200", "PQ-202", "PQ-028")
+@pytest.mark.req("PQ-198", "PQ-199", "PQ-200", "PQ-202")
 def test_the_same_key_is_the_same_task(queue: Queue) -> None:
     """The repeat is 200, makes nothing, and does not make the key live longer."""
     first = queue.post(task_type="t", idempotency_key="k1")
@@ -81,7 +81,7 @@ def test_a_key_is_forgotten(fresh: Stack) -> None:
     assert not again["repeated"]
 
 
-@pytest.mark.req("PQ-204", "PQ-095", "PQ-027")
+@pytest.mark.req("PQ-204", "PQ-095")
 def test_many_at_once_make_one_task(fresh: Stack) -> None:
     """Over two APIs, and all of them get its id."""
     queues = [fresh.queue(fresh.add("api")) for _ in range(2)]

@@ -52,7 +52,7 @@ def test_a_worker_that_does_not_hold_the_task(queue: Queue) -> None:
     assert queue.hash(task) == before
 
 
-@pytest.mark.req("PQ-141", "PQ-182", "PQ-015")
+@pytest.mark.req("PQ-141", "PQ-182")
 def test_an_earlier_attempt(queue: Queue) -> None:
     """Even of the worker that holds the task again."""
     worker = queue.register()
@@ -160,7 +160,7 @@ def test_more_time_and_progress(queue: Queue) -> None:
     refused(queue.ask(worker, "progress", progress=[], **said), 400, "VALIDATION_ERROR")
 
 
-@pytest.mark.req("PQ-137", "PQ-175", "PQ-176", "PQ-177", "PQ-178", "PQ-182", "PQ-195", "PQ-013")
+@pytest.mark.req("PQ-137", "PQ-175", "PQ-176", "PQ-177", "PQ-178", "PQ-182", "PQ-195")
 def test_a_run_that_is_out_of_time(fresh: Stack) -> None:
     """It is queued again although its worker is heard of; another one with more time is left alone."""
     fresh.add("api", TIMEOUT_CHECK_INTERVAL_SECONDS="0.1")

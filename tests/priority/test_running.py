@@ -139,7 +139,7 @@ def test_a_worker_that_is_told_to_stop(fresh: Stack) -> None:
     assert fresh.nodes[0].stop() == 0
 
 
-@pytest.mark.req("PQ-170", "PQ-172", "PQ-075", "PQ-029")
+@pytest.mark.req("PQ-170", "PQ-172", "PQ-075")
 def test_a_worker_that_is_lost_for_a_while(fresh: Stack) -> None:
     """Its task is run by another one; when it is back, it registers anew and works on."""
     fresh.node("api", pace=PACE).begin()

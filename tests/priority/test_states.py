@@ -69,7 +69,7 @@ def make(queue: Queue, state: str) -> Made:
     return task, worker, given
 
 
-@pytest.mark.req("PQ-040", "PQ-085", "PQ-086", "PQ-087", "PQ-109", "PQ-143", "PQ-216", "PQ-002", "PQ-004")
+@pytest.mark.req("PQ-040", "PQ-085", "PQ-086", "PQ-087", "PQ-109", "PQ-143", "PQ-216")
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("state", STATES)
 def test_every_operation_in_every_state(queue: Queue, state: str, operation: str) -> None:

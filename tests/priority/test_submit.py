@@ -179,7 +179,7 @@ def test_it_can_be_claimed_at_once(queue: Queue) -> None:
     assert queue.claim(worker)["task_id"] == task
 
 
-@pytest.mark.req("PQ-007", "PQ-006", "PQ-046")
+@pytest.mark.req("PQ-007", "PQ-006")
 def test_they_leave_in_the_order_of_submission(queue: Queue) -> None:
     """Also those of one batch, which came at the same moment."""
     answer = told(

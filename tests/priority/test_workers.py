@@ -69,7 +69,7 @@ def test_bad_registrations(queue: Queue, body: dict[str, Any]) -> None:
     assert queue.stored() == []
 
 
-@pytest.mark.req("PQ-062", "PQ-063", "PQ-064", "PQ-012")
+@pytest.mark.req("PQ-062", "PQ-063", "PQ-064")
 def test_a_worker_never_holds_more_than_its_capacity(queue: Queue) -> None:
     """Whatever it says of itself; its load is what is booked on it."""
     worker = queue.register(capacity=3)
@@ -103,7 +103,7 @@ def test_a_draining_worker(queue: Queue) -> None:
     assert len(queue.poll(worker, 5)) == 1
 
 
-@pytest.mark.req("PQ-031", "PQ-076")
+@pytest.mark.req("PQ-076")
 def test_leaving(queue: Queue) -> None:
     """A worker that holds nothing may go, and is gone; it is no dead worker."""
     worker = queue.register()
@@ -122,7 +122,7 @@ def test_leaving(queue: Queue) -> None:
     assert not re.search(r"^worker_heartbeat_failures_total [1-9]", text, re.MULTILINE)
 
 
-@pytest.mark.req("PQ-075", "PQ-136", "PQ-148", "PQ-070", "PQ-029")
+@pytest.mark.req("PQ-075", "PQ-136", "PQ-148", "PQ-070")
 def test_a_dead_worker_has_to_register_anew(fresh: Stack) -> None:
     """Its id is refused for ever; its tasks are others' by then."""
     fresh.add("api", WORKER_DEAD_SECONDS="0.5", WORKER_CHECK_INTERVAL_SECONDS="0.1")
@@ -159,7 +159,7 @@ def test_only_what_fits_is_handed_out(queue: Queue) -> None:
         assert all(queue.status(each) == "queued" for each in left)
 
 
-@pytest.mark.req("PQ-011", "PQ-131")
+@pytest.mark.req("PQ-131")
 def test_a_poll_may_narrow_what_a_worker_is_able_to_do(queue: Queue) -> None:
     """It never widens it."""
     worker = queue.register("gpu", "disk", capacity=10)
@@ -170,7 +170,7 @@ def test_a_poll_may_narrow_what_a_worker_is_able_to_do(queue: Queue) -> None:
     assert [each["task_id"] for each in queue.poll(worker, 10, capabilities=[])] == [gpu]
 
 
-@pytest.mark.req("PQ-146", "PQ-149", "PQ-151", "PQ-032")
+@pytest.mark.req("PQ-146", "PQ-149", "PQ-151")
 def test_heartbeats(queue: Queue) -> None:
     """The load that a worker reports is kept and not believed."""
     worker = queue.register()

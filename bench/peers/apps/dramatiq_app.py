@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import dramatiq  # type: ignore[import-not-found]
 from dramatiq.brokers.redis import RedisBroker  # type: ignore[import-not-found]
 
-from bench.peers.apps.producer import NOTHING, PICKUP, main, note_run, note_start
+from bench.peers.apps.producer import NOTHING, PICKUP, InWaves, main, note_run, note_start
 
 dramatiq.set_broker(RedisBroker(url=os.environ["REDIS_URL"]))
 
@@ -30,16 +30,11 @@ TASKS = {
 }
 
 
-class Producer:
+class Producer(InWaves):
     """Sends messages; there is no call for many."""
 
     async def submit(self, task: str, payload: dict[str, float]) -> object:
         return TASKS[task].send(**payload)
-
-    async def submit_all(self, task: str, payloads: Sequence[dict[str, float]]) -> object:
-        for each in payloads:
-            TASKS[task].send(**each)
-        return None
 
 
 @asynccontextmanager

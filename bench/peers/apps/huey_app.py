@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from bench.peers.apps.huey_tasks import TASKS
-from bench.peers.apps.producer import main
+from bench.peers.apps.producer import InWaves, main
 
 
-class Producer:
+class Producer(InWaves):
     """Calls the functions, which enqueues them; there is no call for many."""
 
     async def submit(self, task: str, payload: dict[str, float]) -> object:
         return TASKS[task](**payload)
-
-    async def submit_all(self, task: str, payloads: Sequence[dict[str, float]]) -> object:
-        for each in payloads:
-            TASKS[task](**each)
-        return None
 
 
 @asynccontextmanager

@@ -24,6 +24,7 @@ STARTS = "BENCH_STARTS"
 RUNS = "BENCH_RUNS"
 """The variable with the file that grows by a byte with each job that is run."""
 _WARM_UP = 3
+_WAVE = 50
 
 
 class Producer(Protocol):
@@ -32,6 +33,18 @@ class Producer(Protocol):
     async def submit(self, task: str, payload: dict[str, float]) -> object: ...
 
     async def submit_all(self, task: str, payloads: Sequence[dict[str, float]]) -> object: ...
+
+
+class InWaves:
+    """Submits many where there is no call for that: so many singles at a time."""
+
+    async def submit(self, task: str, payload: dict[str, float]) -> object:
+        raise NotImplementedError
+
+    async def submit_all(self, task: str, payloads: Sequence[dict[str, float]]) -> object:
+        for first in range(0, len(payloads), _WAVE):
+            await asyncio.gather(*(self.submit(task, each) for each in payloads[first : first + _WAVE]))
+        return None
 
 
 Opened = Callable[[str], AbstractAsyncContextManager[Producer]]

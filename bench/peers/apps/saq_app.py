@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from saq import Queue  # type: ignore[import-not-found]
 
-from bench.peers.apps.producer import main, note_run, note_start
+from bench.peers.apps.producer import InWaves, main, note_run, note_start
 
 
 async def noop(_context: Any, *, n: float) -> None:
@@ -31,7 +30,7 @@ settings: dict[str, Any] = {
 """What `saq` runs."""
 
 
-class Producer:
+class Producer(InWaves):
     """Enqueues jobs; there is no call for many."""
 
     def __init__(self, queue: Any) -> None:
@@ -39,11 +38,6 @@ class Producer:
 
     async def submit(self, task: str, payload: dict[str, float]) -> object:
         return await self._queue.enqueue(task, **payload)
-
-    async def submit_all(self, task: str, payloads: Sequence[dict[str, float]]) -> object:
-        for first in range(0, len(payloads), 50):
-            await asyncio.gather(*(self.submit(task, each) for each in payloads[first : first + 50]))
-        return None
 
 
 @asynccontextmanager

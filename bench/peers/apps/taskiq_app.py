@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from taskiq_redis import RedisStreamBroker  # type: ignore[import-not-found]
 
-from bench.peers.apps.producer import NOTHING, PICKUP, main, note_run, note_start
+from bench.peers.apps.producer import NOTHING, PICKUP, InWaves, main, note_run, note_start
 
 broker = RedisStreamBroker(url=os.environ["REDIS_URL"])
 """What `taskiq worker` runs."""
@@ -31,16 +30,11 @@ TASKS = {
 }
 
 
-class Producer:
+class Producer(InWaves):
     """Kicks tasks; there is no call for many."""
 
     async def submit(self, task: str, payload: dict[str, float]) -> object:
         return await TASKS[task].kiq(**payload)
-
-    async def submit_all(self, task: str, payloads: Sequence[dict[str, float]]) -> object:
-        for first in range(0, len(payloads), 50):
-            await asyncio.gather(*(self.submit(task, each) for each in payloads[first : first + 50]))
-        return None
 
 
 @asynccontextmanager

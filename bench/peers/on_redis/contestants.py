@@ -127,8 +127,10 @@ def _of_bullmq(there: redis.Redis) -> int:
     return int(there.llen("bull:bench:wait")) + int(there.llen("bull:bench:active"))
 
 
+_RQ = "import bench.peers.apps.rq_app, sys; from rq.cli import main; sys.exit(main())"
+"""Its command, with the functions imported beforehand as its documentation advises."""
 _COMMANDS: Mapping[str, tuple[tuple[str, ...], Left]] = {
-    RQ: (("rq", "worker", "--url", "{url}"), _of_rq),
+    RQ: (("python", "-c", _RQ, "worker", "--url", "{url}"), _of_rq),
     ARQ: (("arq", "{apps}.arq_app.WorkerSettings"), _of_arq),
     SAQ: (("saq", "{apps}.saq_app.settings"), _of_saq),
     DRAMATIQ: (("dramatiq", "{apps}.dramatiq_app", "--processes", "1"), _of_dramatiq),

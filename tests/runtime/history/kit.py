@@ -46,10 +46,15 @@ class Kit:
 
     def writer(self, **values: Any) -> HistoryWriter:
         """A further copy; it does nothing by itself."""
-        client: Redis = Redis.from_url(self.redis_url)
-        self._clients.append(client)
+        client = self.writer_client()
         settings = {"REDIS_KEY_PREFIX": PREFIX, "HISTORY_RETENTION_SECONDS": 0, **values}
         return HistoryWriter(SYSTEM, TASK, client, self.database, self.metrics, settings)
+
+    def writer_client(self) -> Redis:
+        """A client as writers have it."""
+        client: Redis = Redis.from_url(self.redis_url)
+        self._clients.append(client)
+        return client
 
     @property
     def call(self) -> Call:

@@ -162,6 +162,7 @@ async def test_what_somebody_deleted_is_passed_over(kit: Kit, monkeypatch: pytes
 async def test_a_flushed_redis_begins_anew(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the stream and its group the writer makes them again."""
     monkeypatch.setattr(streams, "BLOCK_MS", 50)
+    monkeypatch.setattr(writers, "TIDY_S", 0.01)
     kit.begin()
     await kit.live("a")
     await kit.emptied()
@@ -204,6 +205,23 @@ async def test_old_history_is_taken_away_where_the_spec_says_so(
             await asyncio.sleep(0.05)
     assert [len(await kit.rows(CHANGES, key)) for key in ("new", "old", "replayed")] == [5, 0, 2]
     assert len(await kit.rows("SELECT 1 FROM ended_tasks")) == 2
+
+
+async def test_large_records_are_taken_in_small_numbers(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is in hand at a time has a bound in bytes, not only in number."""
+    monkeypatch.setattr(streams, "BLOCK_MS", 50)
+    monkeypatch.setattr(streams, "AT_ONCE_BYTES", 100_000)
+    stream = Stream(kit.redis, STREAM, "one")
+    await stream.take(unfinished=False)
+    for number in range(600):
+        size = 20_000 if number >= 200 else 1
+        await kit.redis.xadd(STREAM, {"entity": "task", b"record": b"x" * size})
+    taken = []
+    reader = Stream(kit.writer_client(), STREAM, "one")
+    while batch := await reader.take(unfinished=False):
+        taken.append(len(batch))
+    assert taken[:5] == [10, 20, 40, 80, 160]
+    assert taken[-5:] == [10] * 5
 
 
 async def test_the_record_of_the_stream_is_what_lua_makes(kit: Kit) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from runtime.certs import Authority
 from runtime.embedded.redis import EmbeddedRedis, server_program
 from runtime.redis.address import parsed
 from runtime.redis.server import Server, Unavailable
@@ -50,6 +53,47 @@ async def test_a_socket_in_the_file_system(tmp_path: Path) -> None:
     finally:
         await server.close()
         made.remove()
+
+
+async def test_a_server_behind_tls(own_server: EmbeddedRedis, tmp_path: Path) -> None:
+    """Its certificate is checked against the authority that the URL names, and refused without one."""
+    authority = Authority("test")
+    issued = authority.issue("redis", ["localhost"])
+    trusted, own = tmp_path / "authority.pem", tmp_path / "server.pem"
+    trusted.write_bytes(authority.certificate)
+    own.write_bytes(issued.certificate + issued.key)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(own)
+
+    ended = asyncio.Event()
+
+    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        back, there = await asyncio.open_connection("127.0.0.1", own_server.port)
+        await asyncio.gather(_pump(reader, there), _pump(back, writer))
+        ended.set()
+
+    proxy = await asyncio.start_server(forward, "127.0.0.1", 0, ssl=context)
+    url = f"rediss://:{own_server.password}@localhost:{proxy.sockets[0].getsockname()[1]}/0"
+    trusting, doubting = Server(f"{url}?ssl_ca_certs={trusted}"), Server(url)
+    try:
+        assert await trusting.ask(("PING",)) == ["PONG"]
+        with pytest.raises(Unavailable):
+            await doubting.ask(("PING",))
+    finally:
+        await trusting.close()
+        await doubting.close()
+        await ended.wait()
+        proxy.close()
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await reader.read(65_536):
+            writer.write(data)
+            await writer.drain()
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
 
 
 def free_port() -> int:

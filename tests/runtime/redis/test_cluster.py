@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,20 @@ from tests.runtime.redis.conftest import MakeKit
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[EmbeddedRedis]:
-    """A server in cluster mode that has all slots."""
-    made = EmbeddedRedis(tmp_path / "cluster", settings={"cluster-enabled": "yes"})
-    # Its nodes would talk at a port that is higher by ten thousand.
-    made.port = next(port for port in iter(lambda: random.randrange(20_000, 50_000), 0) if _is_free(port))
-    made.start()
+def nodes(tmp_path: Path) -> Iterator[list[EmbeddedRedis]]:
+    """Two servers in cluster mode."""
+    made = [
+        EmbeddedRedis(tmp_path / f"node-{number}", settings={"cluster-enabled": "yes"}, password="cluster")
+        for number in range(2)
+    ]
+    for each in made:
+        # They talk to each other at a port that is higher by ten thousand.
+        drawn = iter(lambda: random.randrange(20_000, 50_000), 0)
+        each.port = next(port for port in drawn if _is_free(port) and _is_free(port + 10_000))
+        each.start()
     yield made
-    made.remove()
+    for each in made:
+        each.remove()
 
 
 def _is_free(port: int) -> bool:
@@ -39,21 +45,31 @@ def _is_free(port: int) -> bool:
 
 
 @pytest.fixture
-async def cluster_url(cluster: EmbeddedRedis) -> AsyncIterator[str]:
-    client: Any = redis.asyncio.Redis.from_url(cluster.url, decode_responses=True)
-    for start in range(0, 16_384, 4096):
-        await client.execute_command("CLUSTER", "ADDSLOTS", *range(start, start + 4096))
-    async with asyncio.timeout(10):
-        while "cluster_state:ok" not in str(await client.execute_command("CLUSTER", "INFO")):
-            await asyncio.sleep(0.05)
-    yield cluster.url
-    await client.aclose()
+async def cluster_url(nodes: list[EmbeddedRedis]) -> str:
+    """Where a node is that has not the slot of our keys, which the other one has."""
+    clients: list[Any] = [redis.asyncio.Redis.from_url(each.url, decode_responses=True) for each in nodes]
+    await clients[0].execute_command("CLUSTER", "MEET", "127.0.0.1", nodes[1].port)
+    slot = await clients[0].execute_command("CLUSTER", "KEYSLOT", "{pq}:")
+    owner = [range(slot, slot + 1), range(slot), range(slot + 1, 16_384)]
+    for client, ranges in ((clients[1], owner[:1]), (clients[0], owner[1:])):
+        for slots in ranges:
+            for start in range(slots.start, slots.stop, 4096):
+                part = range(start, min(start + 4096, slots.stop))
+                await client.execute_command("CLUSTER", "ADDSLOTS", *part)
+    async with asyncio.timeout(20):
+        for client in clients:
+            while "cluster_state:ok" not in str(await client.execute_command("CLUSTER", "INFO")):
+                await asyncio.sleep(0.05)
+            await client.aclose()
+    return nodes[0].url
 
 
 @pytest.mark.req("PQ-162", "PQ-009")
-async def test_a_life_in_one_slot(cluster_url: str, make_kit: MakeKit) -> None:
-    """Submission, promotion, retries, dead workers, replay, cancel and listing; without a tag nothing."""
+async def test_a_life_in_one_slot(cluster_url: str, nodes: list[EmbeddedRedis], make_kit: MakeKit) -> None:
+    """Submission, promotion, retries, dead workers, replay, cancel and listing, at the node that has it."""
     kit = await make_kit(cluster_url, REDIS_KEY_PREFIX="{pq}:")
+    await kit.redis.aclose()
+    kit.redis = redis.asyncio.Redis.from_url(nodes[1].url, decode_responses=True)
     worker = await kit.worker(10, "gpu")
     low = await kit.add(priority=LOW, idempotency_key="{other}", required_capabilities=("gpu",))
     await kit.back_date(low.task_id, 700)

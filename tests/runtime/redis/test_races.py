@@ -39,12 +39,12 @@ async def silent(kit: Kit, worker: str) -> None:
 
 
 @pytest.mark.req("PQ-088", "PQ-179", "PQ-016", "PQ-086", "PQ-004", "PQ-180")
-async def test_detectors_results_and_cancels_race_for_the_same_tasks(
+async def test_detectors_results_cancels_and_promoters_race_for_the_same_tasks(
     make_kit: MakeKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each running task leaves its attempt exactly once, whoever is first; the count grows by one at most."""
     monkeypatch.setattr(sweeping, "MOST", 4)
-    kits = [await make_kit(level="WARNING") for _ in range(3)]
+    kits = [await make_kit(level="WARNING", LOW_TO_MEDIUM_SECONDS=0) for _ in range(3)]
     kit, chance = kits[0], random.Random(7)
     winners: Counter[str] = Counter()
     for number in range(ROUNDS):
@@ -83,6 +83,8 @@ async def test_detectors_results_and_cancels_race_for_the_same_tasks(
             kit.sweep(TASK_RETRY),
             kits[1].sweep(TASK_RETRY, TASK_RETRY.also_due),
             kits[2].sweep(TASK_RETRY),
+            kits[0].sweep(TASK_RAISE_LOW),
+            kits[1].sweep(TASK_RAISE_LOW),
         ]
         chance.shuffle(work)
         outcomes = await gathered(*work)

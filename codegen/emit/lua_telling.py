@@ -1,0 +1,59 @@
+"""What a change tells beside the entity itself: counts for the metrics, and what was taken from a holder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from codegen.emit.counting import Counting, Label
+from codegen.emit.lua_entity import owned
+from codegen.emit.lua_layout import quoted
+
+if TYPE_CHECKING:
+    from codegen.emit.lua_change import Change
+
+
+def counts(change: Change, counting: Counting) -> Iterator[str]:
+    metrics = change.entity.kept.metrics
+    if metrics is None:
+        return
+    change.layout.key("metrics", metrics)
+    name = " .. '|' .. ".join(
+        [quoted(counting.metric), *(_label(change, label) for label in counting.labels)]
+    )
+    name = name.replace("' .. '", "")
+    if counting.type == "histogram" and counting.since:
+        bounds = change.layout.constant(f"{counting.metric}_bounds", f"{{{', '.join(counting.bounds)}}}")
+        since = change.now(counting.since).text
+        yield f"observe({name}, now - ({since} or now), {bounds})"
+    elif counting.type == "window":
+        yield f"recently({name})"
+    else:
+        yield f"count({name}, 1)"
+
+
+def _label(change: Change, label: Label) -> str:
+    if label.text is not None:
+        return quoted(label.text)
+    if label.given is not None:
+        return change.given(label.given)
+    value = change.now(label.field or "")
+    return f"({value.text} or '')" if value.maybe else value.text
+
+
+def taken_away(change: Change) -> Iterator[str]:
+    """Whatever somebody else takes from a holder, the holder is told when it asks."""
+    lease = change.entity.lease
+    if change.only_held or not (lease and lease.holder and lease.holder.taken):
+        return
+    if lease.state not in change.sources or change.target is None:
+        return
+    change.believed(lease.owner)
+    taken = change.layout.each_key("taken", owned(lease.holder.taken, lease.owner))
+    if change.is_held:
+        yield "if way ~= 'held' then"
+    yield f"redis.call('SADD', {taken}, {change.key})"
+    if expires := change.entity.kept.expires:
+        yield f"redis.call('PEXPIRE', {taken}, math.ceil({change.layout.argument(expires)} * 1000))"
+    if change.is_held:
+        yield "end"
