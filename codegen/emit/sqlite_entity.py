@@ -101,17 +101,20 @@ class SqliteEntity:
     @cached_property
     def given(self) -> list[str]:
         """What whoever creates an entity says of it; the store writes the others."""
-        return [each.name for each in self.columns if each.name not in self.guarded]
+        # What grows has to begin somewhere.
+        grown = {name for edge in self.transitions.values() for name in edge.grows}
+        told = grown - self.row.create.copies.keys()
+        return [each.name for each in self.columns if each.name not in self.guarded or each.name in told]
 
     @cached_property
     def changeable(self) -> list[str]:
         """What may be changed apart from a transition."""
-        return [name for name in self.given if name not in (self.key, *self.unique)]
+        return [name for name in self.given if name not in (self.key, *self.unique, *self.guarded)]
 
     @cached_property
     def guarded(self) -> set[str]:
         """Columns that only creation and transitions write."""
-        found = {self.status, *self.row.create.stamps, *self.counters}
+        found = {self.status, *self.row.create.stamps, *self.row.create.copies, *self.counters}
         for edge in self.transitions.values():
             found |= {*edge.stamps, *edge.sets, *edge.takes, *edge.clears, *edge.copies, *edge.grows}
             if edge.waits:

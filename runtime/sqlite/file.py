@@ -38,6 +38,14 @@ class Unavailable(Exception):
     """The file cannot be written or read now; nothing of what was asked has happened."""
 
 
+def is_of_the_file(error: Exception) -> bool:
+    """Whether something failed because of the file, and not because of what was asked of it."""
+    # A file that is spoilt makes the plain class; what breaks a rule of the schema has classes of its own.
+    return isinstance(error, (sqlite3.OperationalError, sqlite3.InternalError)) or (
+        type(error) is sqlite3.DatabaseError
+    )
+
+
 class _Asked(NamedTuple):
     work: Work[Any]
     answer: asyncio.Future[Any]
@@ -100,7 +108,9 @@ class File:
             raise Unavailable("the database is not open")
         try:
             return self._reader.execute(statement, given).fetchall()
-        except sqlite3.OperationalError as error:
+        except sqlite3.DatabaseError as error:
+            if not is_of_the_file(error):
+                raise
             raise Unavailable(str(error)) from None
 
     def _write(self, connection: sqlite3.Connection) -> None:
@@ -156,9 +166,9 @@ def _alone(connection: sqlite3.Connection, work: Work[Any]) -> tuple[Any, BaseEx
     connection.execute("SAVEPOINT one")
     try:
         answer = work(connection)
-    except sqlite3.OperationalError:
-        raise  # The file is full or cannot be written: that is everybody's trouble.
     except Exception as error:
+        if is_of_the_file(error):
+            raise  # It is full, spoilt or cannot be written: that is everybody's trouble.
         connection.execute("ROLLBACK TO one")
         connection.execute("RELEASE one")
         return None, error

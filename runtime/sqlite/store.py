@@ -17,7 +17,7 @@ from runtime.guard import require_edge
 from runtime.log import Log
 from runtime.metrics import Metrics
 from runtime.sqlite.changes import Changes, Refused, Swept, WrongHolder
-from runtime.sqlite.file import File, Unavailable, Work
+from runtime.sqlite.file import File, Unavailable, Work, is_of_the_file
 from runtime.sqlite.news import News
 from runtime.sqlite.rows import moment, stored
 from runtime.store import Change, Compare, GuardBreach, Held, Moved, NoSuchEntity, Record, Unstorable
@@ -319,9 +319,9 @@ class SqliteStore(Generic[Record]):
             connection.execute("SAVEPOINT accessed")
             try:
                 return work(connection), None
-            except sqlite3.OperationalError:
-                raise
             except Exception as error:
+                if is_of_the_file(error):
+                    raise
                 # What was due has happened all the same.
                 connection.execute("ROLLBACK TO accessed")
                 return None, error
