@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ssl
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -31,6 +32,7 @@ def connect(
     cert_file: str | None = None,
     key_file: str | None = None,
     token: str | None = None,
+    urls: Mapping[str, str] | None = None,
 ) -> Client:
     """A client of the ingress nodes of a deployment. It opens nothing until the first call.
 
@@ -44,7 +46,7 @@ def connect(
         raise ValueError("a client needs at least one address")
     own = [Path(each).read_bytes() for each in (cert_file, key_file) if each is not None]
     tls = Credentials(Path(ca_file).read_bytes(), *own) if ca_file is not None else None
-    return Client(tables, lambda _component: found, tls=tls, token=token)
+    return Client(tables, lambda _component: found, tls=tls, token=token, urls=urls)
 
 
 class Client:
@@ -59,8 +61,11 @@ class Client:
         tls: Credentials | None = None,
         token: str | None = None,
         world: World | None = None,
+        urls: Mapping[str, str] | None = None,
     ) -> None:
         self.system = system
+        self.urls = urls or {}
+        """Where nodes take HTTP requests, by node, for what is not sent in messages."""
         self._addresses_of = addresses_of
         self._principal = principal or _anonymous(system)
         self._tls = tls
@@ -70,6 +75,10 @@ class Client:
         self._log = Log("client", "ERROR", self._world, sys.stderr)
         self._channels: dict[tuple[str, str], GrpcChannel] = {}
         self._router = Router(_routing(system))
+
+    def http_proof(self) -> tuple[ssl.SSLContext | None, str | None]:
+        """What it shows and trusts, and its token, for requests to those."""
+        return (self._tls.for_http() if self._tls is not None else None), self._token
 
     def of(self, kind: type[Typed]) -> Typed:
         """The typed client of a service, from the class that was generated for it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,9 +37,8 @@ class HttpTls:
         roles = {system.variables[name].role: value for name, value in values.items()}
         if roles.get("tls_certificate") is None:
             return cls()
-        context = ssl.create_default_context(cafile=roles["tls_authority"])
-        context.load_cert_chain(roles["tls_certificate"], roles["tls_key"])
-        return cls(context)
+        files = (roles[each] for each in ("tls_certificate", "tls_key", "tls_authority"))
+        return cls(Credentials.read(*files).for_http())
 
 
 def server_name(system: str, component: str) -> str:
@@ -66,6 +66,17 @@ class Credentials:
     def for_client(self) -> grpc.ChannelCredentials:
         """What the calling side shows and trusts."""
         return grpc.ssl_channel_credentials(self.authority, self.key, self.certificate)
+
+    def for_http(self) -> ssl.SSLContext:
+        """The same for calls over HTTP."""
+        context = ssl.create_default_context(cadata=self.authority.decode())
+        if self.certificate is not None and self.key is not None:
+            # A certificate is only taken from a file.
+            with tempfile.NamedTemporaryFile() as both:
+                both.write(self.certificate + self.key)
+                both.flush()
+                context.load_cert_chain(both.name)
+        return context
 
     def for_server(self, *, require_client: bool) -> grpc.ServerCredentials:
         """What the serving side shows and, where every caller has to prove itself, demands."""

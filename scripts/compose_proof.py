@@ -91,12 +91,18 @@ class Proof:
         """Runs the system's own demo through the published ports."""
         self._say("the demo, through the published port")
         ingress = self._deployment.nodes[self._deployment.ingress[0]]
-        addresses = [f"127.0.0.1:{port}" for port in self._published(ingress.port_variable)]
+        addresses = [f"127.0.0.1:{port}" for port in self._published(ingress, ingress.port_variable)]
+        nodes = [self._deployment.nodes[name] for name in self._deployment.ingress]
+        urls = {
+            node.name: f"https://127.0.0.1:{self._published(node, node.http.port_variable)[0]}"
+            for node in nodes
+            if node.http is not None
+        }
         shown = importlib.import_module(f"handlers.{self._system.name}.demo")
         proof = self._proof_of_caller(getattr(shown, "PRINCIPAL", None))
 
         async def run() -> bool:
-            async with connect(self._system, addresses, **proof) as client:
+            async with connect(self._system, addresses, urls=urls, **proof) as client:
                 return bool(await shown.demo(client, self._console) == 0)
 
         if not asyncio.run(run()):
@@ -107,7 +113,7 @@ class Proof:
         ingress = self._deployment.nodes[self._deployment.ingress[0]]
         if ingress.http is None:
             return
-        ports = self._published(ingress.http.port_variable)
+        ports = self._published(ingress, ingress.http.port_variable)
         proof = self._proof_of_caller()
         context = ssl.create_default_context(cafile=proof["ca_file"])
         for port in ports:
@@ -209,9 +215,10 @@ class Proof:
     def _service(self, node: str) -> str:
         return node if self._deployment.nodes[node].replicas == 1 else f"{node}-0"
 
-    def _published(self, variable: str | None) -> list[int]:
-        """The ports outside behind which the ingress nodes listen on the port of a variable."""
-        inside = os.environ.get(variable or "") or self._system.variables[variable or ""].default
+    def _published(self, node: Node, variable: str | None) -> list[int]:
+        """The ports outside behind which an ingress node listens on the port of a variable."""
+        name = variable or ""
+        inside = os.environ.get(name) or node.defaults.get(name) or self._system.variables[name].default
         ports = [
             (each["Service"], published["PublishedPort"])
             for each in self._containers()

@@ -144,10 +144,7 @@ class Launched:
                 for each in addresses(self.deployment, self._ports, node)
             ),
         }
-        there = {
-            node: urls(self.system, self.deployment, self._ports, proof, node)
-            for node in self.deployment.ingress
-        }
+        there = self._urls()
         if any(there.values()):
             found["CHARTER_URL"] = ",".join(each for node in there.values() for each in node)
         if len(there) > 1:
@@ -162,7 +159,14 @@ class Launched:
     def client(self, principal: str | None = None) -> Client:
         """A client that proves itself as a principal, and finds each component where its node listens."""
         tls, token = self._prepared().of_caller(principal)
-        return Client(self.system, self._addresses_of, principal=principal, tls=tls, token=token)
+        return Client(
+            self.system,
+            self._addresses_of,
+            principal=principal,
+            tls=tls,
+            token=token,
+            urls={node: each[0] for node, each in self._urls().items() if each},
+        )
 
     async def kill(self, name: str) -> None:
         """Ends a process at once, as a crash would."""
@@ -246,6 +250,13 @@ class Launched:
         if self._proof is None:
             raise RuntimeError(f"{self.name} has not been brought up")
         return self._proof
+
+    def _urls(self) -> dict[str, list[str]]:
+        """Where clients send HTTP requests, by node."""
+        return {
+            node: urls(self.system, self.deployment, self._ports, self._prepared(), node)
+            for node in self.deployment.ingress
+        }
 
     def _addresses_of(self, component: str) -> list[str]:
         return [

@@ -1,0 +1,158 @@
+"""The deployment as `up` brings it up, and what people do with it from a shell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from click.testing import CliRunner, Result
+
+from handlers.queuey.samples import binary
+from runtime.cli import charter
+from runtime.launch.__main__ import command
+from runtime.launch.replicas import WrongReplicas, with_replicas
+from runtime.systems import find_deployment
+from tests.runtime.up import up
+
+DEPLOYMENT = "queuey.local"
+NOBODY = "http://127.0.0.1:9"
+"""The discard port, where nothing listens."""
+
+
+class Running(NamedTuple):
+    """A deployment, and a job that was there before it."""
+
+    env: dict[str, str]
+    endpoints: dict[str, str]
+    folder: Path
+    job: str
+
+    def run(self, *arguments: str, given: bytes = b"") -> Result:
+        """A command as a user would give it."""
+        return CliRunner(env=self.env).invoke(charter, ["queuey", *arguments], input=given)
+
+    def sample(self, name: str) -> str:
+        """A file with a sample in it."""
+        path = self.folder / f"{name}.wasm"
+        path.write_bytes(binary(name))
+        return str(path)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """Brought up without a runner, given a job, taken down, and brought up again with one."""
+    folder, data = tmp_path_factory.mktemp("first"), tmp_path_factory.mktemp("data")
+    with up(folder, DEPLOYMENT, "--runners", "0", CHARTER_DATA=str(data)) as first:
+        assert set(first.ready["endpoints"]) == {"queue", "queue.grpc", "store"}
+        found = Running(first.ready["env"], first.ready["endpoints"], folder, "")
+        submitted = found.run("submit", found.sample("words"), given=b"it was there before")
+        assert submitted.exit_code == 0, submitted.output
+        waited = found.run("wait", submitted.stdout.strip(), "--seconds", "0")
+        assert (waited.exit_code, waited.stdout) == (1, "pending\n")
+        early = found.run("output", submitted.stdout.strip())
+        assert (early.exit_code, "no output yet" in early.stderr) == (2, True)
+    again = tmp_path_factory.mktemp("again")
+    with up(again, DEPLOYMENT, "--set", "RUN_SECONDS=1", CHARTER_DATA=str(data)) as second:
+        env, endpoints = second.ready["env"], second.ready["endpoints"]
+        yield Running(env, endpoints, again, submitted.stdout.strip())
+
+
+@pytest.mark.req("QQ-X12", "QQ-020")
+def test_a_job_outlives_what_it_was_given_to(running: Running) -> None:
+    """The data stays from one run to the next, and what waited is run."""
+    assert running.run("wait", running.job).stdout == "completed\n"
+    assert running.run("output", running.job).stdout_bytes == b"4\n"
+    assert running.run("wait", running.job.lower(), "--json").exit_code == 0
+
+
+@pytest.mark.req("QQ-X12", "QQ-X01")
+def test_run_is_like_running_the_binary_here(running: Running) -> None:
+    """Input, output and exit code are those of the binary."""
+    content = bytes(range(256)) * 300
+    echoed = running.run("run", running.sample("echo"), given=content)
+    assert (echoed.exit_code, echoed.stdout_bytes) == (0, content)
+    (running.folder / "input").write_bytes(b"from a file")
+    counted = running.run("run", running.sample("words"), "--input", str(running.folder / "input"))
+    assert (counted.exit_code, counted.stdout_bytes) == (0, b"3\n")
+    ended = running.run("run", running.sample("exit"))
+    assert (ended.exit_code, "EXITED" in ended.stderr) == (7, True)
+    trapped = running.run("run", running.sample("trap"))
+    assert (trapped.exit_code, "failed: TRAPPED" in trapped.stderr) == (1, True)
+
+
+@pytest.mark.req("QQ-X12", "QQ-X04", "QQ-X07")
+def test_submissions_with_a_key_and_complaints(running: Running) -> None:
+    """The same key is the same job; what a binary complained of is to be had."""
+    submit = ("submit", running.sample("complain"), "--key", "once")
+    first, second = (running.run(*submit).stdout.strip() for _ in range(2))
+    assert first == second
+    job = json.loads(running.run("submit", running.sample("noop"), "--json").stdout)
+    assert (job["status"], job["job_id"] == first) == ("pending", False)
+    assert running.run("wait", first).exit_code == 0
+    assert running.run("output", first, "--errors").stdout == "this is not right\n"
+
+
+@pytest.mark.req("QQ-X05", "QQ-X12")
+def test_every_method_is_a_command(running: Running) -> None:
+    """What the queue has over gRPC can be called as well."""
+    counts = running.run("count-jobs", "--json")
+    assert counts.exit_code == 0, counts.output
+    assert int(json.loads(counts.stdout)["completed"]) >= 1
+
+
+@pytest.mark.req("QQ-X12")
+def test_a_queue_is_found_on_the_network_or_said_to_be_missing(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without addresses the commands look for what is announced; they say so if there is nothing."""
+    nowhere = Running({}, {}, running.folder, "")
+    found = nowhere.run("wait", "00000000-0000-0000-0000-000000000000")
+    assert (found.exit_code, "The queue says no: no job" in found.stderr) == (2, True)
+
+    async def nobody(*_: object) -> None:
+        return None
+
+    monkeypatch.setattr("runtime.discovery.find_one", nobody)
+    missing = nowhere.run("wait", "x")
+    assert (missing.exit_code, missing.stderr) == (
+        2,
+        "Error: No queue is found on the network. Say by --queue or QUEUE_URL where it is.\n",
+    )
+
+
+@pytest.mark.req("QQ-X12")
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("wait", "../../readyz"), "The queue says no"),
+        (("wait", "x", "--queue", NOBODY), "The queue does not answer: ConnectError."),
+        (("run", "{sample}", "--store", NOBODY), "The store: ConnectError"),
+        (("submit", "/no/such/file"), "does not exist"),
+        (("wait", "x", "--queue", "{store}"), "The queue says no"),
+    ],
+)
+def test_what_goes_wrong_is_told_in_a_line(running: Running, arguments: tuple[str, ...], told: str) -> None:
+    """The exit code is 2 and there is no traceback."""
+    places = {"sample": running.sample("noop"), "store": running.endpoints["store"]}
+    done = running.run(*(each.format(**places) for each in arguments))
+    assert done.exit_code == 2, done.output
+    assert told in done.stderr
+    assert "Traceback" not in done.output
+
+
+def test_what_is_called_cannot_be_left_out() -> None:
+    """A runner without a store has nothing to run."""
+    _, deployment = find_deployment(DEPLOYMENT)
+    with pytest.raises(WrongReplicas, match="store"):
+        with_replicas(deployment, {"store": 0})
+
+
+@pytest.mark.req("QQ-026")
+def test_wrong_constants_stop_the_start() -> None:
+    """`up` says which, and nothing is started."""
+    done = CliRunner().invoke(command, ["up", DEPLOYMENT, "--set", "ABANDONED_AGE=x", "--ports", "auto"])
+    assert done.exit_code != 0
+    assert "ABANDONED_AGE: must be a number, not 'x'" in done.output

@@ -1,0 +1,46 @@
+"""What a developer finds: recipes, and documents for users."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+JUST = Path(sys.executable).with_name("just")
+RECIPES = {"ci", "help", "install-tools", "licenses", "lint", "test"}
+
+
+def just(*arguments: str) -> str:
+    return subprocess.run([JUST, *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.req("QQ-115")
+def test_the_recipes_are_there() -> None:
+    """Each is listed with what it does, and is something that can be run."""
+    listed = dict(re.findall(r"^    (\S+) +# (.+)$", just("--list"), re.MULTILINE))
+    assert set(listed) == RECIPES
+    sessions = just("--dry-run", *sorted(RECIPES - {"help"}))
+    assert sessions == ""  # What would be run goes to standard error.
+
+
+@pytest.mark.req("QQ-115")
+@pytest.mark.parametrize("recipe", ["lint", "licenses", "test"])
+def test_recipes_are_sessions_of_nox(recipe: str) -> None:
+    """There is one way to do a thing; the recipes name it."""
+    text = (ROOT / "noxfile.py").read_text(encoding="utf-8")
+    for session in re.findall(r"nox -s (\w+)", just("--show", recipe)):
+        assert f"def {session}(session: nox.Session)" in text
+
+
+@pytest.mark.req("QQ-116")
+def test_documents_for_users_are_linked() -> None:
+    """The README leads to the pages of the system, and these to each other."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for page in ("docs/queuey.md", "docs/queuey/index.md"):
+        assert f"({page})" in readme
+        assert (ROOT / page).is_file()
+    assert "(queuey/index.md)" in (ROOT / "docs/queuey.md").read_text(encoding="utf-8")
