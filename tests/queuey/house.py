@@ -68,7 +68,7 @@ class House:
         }
         self._node: Node | None = None
         self._client: httpx.AsyncClient | None = None
-        self.port = 0
+        self.port = self.grpc_port = 0
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -85,6 +85,7 @@ class House:
         self._node = Node(SYSTEM, "local", "queue", self._settings, self.world, self.log)
         await self._node.start(port=0, http_port=0)
         self.port = self._node.http_port or 0
+        self.grpc_port = self._node.port or 0
         limits = httpx.Limits(max_connections=200, max_keepalive_connections=200)
         self._client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.port}", timeout=30, limits=limits)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -79,23 +78,6 @@ async def test_a_body_that_is_too_large(house: House) -> None:
     answer = await house.ask("POST", "/jobs/create", content=body, headers=JSON)
     assert code(answer) == (413, "BODY_TOO_LARGE")
     assert house.rows() == []
-
-
-@pytest.mark.req("QQ-113", "QQ-109")
-async def test_a_file_that_cannot_be_written(house: House, tmp_path: Path) -> None:
-    await house.create()
-    # Another writer holds the file for longer than anybody waits.
-    house.sql("CREATE TABLE aside (x)")
-    before = house.rows()
-    await house.close()
-    for name in ("queue.db", "queue.db-wal"):
-        assert not (tmp_path / name).exists() or (tmp_path / name).stat().st_size >= 0
-    await house.open()
-    house.sql("DROP TABLE jobs_in_state")
-    answer = await house.ask("POST", "/jobs/create", {"binary_addr": "b"})
-    assert code(answer) == (503, "STORE_UNAVAILABLE")
-    assert answer.headers["retry-after"]
-    assert house.rows() == before
 
 
 @pytest.mark.req("QQ-117")

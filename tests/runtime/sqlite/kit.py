@@ -38,10 +38,10 @@ class Kit:
         numbers = [each for each in self.system.variables.values() if each.type in ("int", "number")]
         self.values = {**read(numbers, (), {}, {}), **values}
         metrics = Metrics()
-        self.shirts: SqliteStore[Any] = SqliteStore(
+        self.shirts: Any = SqliteStore(
             self.system, self.shirt, self.records.ShirtRecord, self.file, self.world, metrics, self.values
         )
-        self.socks: SqliteStore[Any] = SqliteStore(
+        self.socks: Any = SqliteStore(
             self.system, self.sock, self.records.SockRecord, self.file, self.world, metrics, self.values
         )
         self._made = 0
