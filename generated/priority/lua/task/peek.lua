@@ -1,6 +1,6 @@
 -- spec/priority/lifecycle.yaml entities.task.lease
 -- Who could be leased next, in the order of the spec; nothing is changed.
--- Generated from it (sha256:0d527ac1060314c9). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:6418978cf4e9c4f8). Do not edit; run `nox -s generate`.
 --
 -- once key version      queue:capabilities:version
 -- once key paused       queue:paused
