@@ -300,14 +300,14 @@ class IndexedStore(Store[Record], Protocol[Record]):
     ) -> list[Record]:
         """Leases the next entities that the holder is able to take, in the order of the spec.
 
-        `offers` narrows what the holder is able to do; it never widens it. Where there is nothing, it waits for
-        so many seconds that there is. A holder that is unknown, is given no more, or has no room gets nothing
-        at once.
+        `offers` narrows what the holder is able to do; it never widens it. Where there is nothing, it waits
+        for so many seconds that there is. A holder that is unknown, is given no more, or has no room gets
+        nothing at once.
         """
         ...
 
     async def settle_all(self, asked: Sequence[Settlement], call: Call) -> list[int | Failure]:
-        """Leaves leases; for each the state it ended in, or why not (role lease_lost where it was another's)."""
+        """Leaves leases; for each the state it ended in, or why not (role lease_lost if it was another's)."""
         ...
 
     async def exchange(

@@ -77,6 +77,7 @@ def peek(entity: RedisEntity) -> Script:
     layout, lease = Layout(), entity.lease
     assert lease is not None and lease.index is not None
     layout.argument("most")
+    layout.argument("spare")
     index, parts = entity.key_of_index(lease.index), entity.kept.indexes[lease.index].parts
     words = [entity.word(index.enum, value) for value in lease.first] if index.enum else []
     if parts:

@@ -1,6 +1,6 @@
 """How calls of priority are made: deadlines, retries, idempotency, call modes and connection settings.
 
-Generated from spec/priority (sha256:0d527ac1060314c9). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:6418978cf4e9c4f8). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

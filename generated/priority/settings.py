@@ -1,6 +1,6 @@
 """The environment of priority: its variables, and the settings that each component takes from them.
 
-Generated from spec/priority (sha256:0d527ac1060314c9). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:6418978cf4e9c4f8). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VARIABLES: Final[Mapping[str, Variable]] = {
     "REDIS_URL": Variable(
         name="REDIS_URL",
         type="url",
-        meaning="The Redis server, as redis://user:password@host:port/number; redis+sentinel://host:port,host:port/name asks Sentinels.",
+        meaning="The Redis server: redis://…, or redis+sentinel://host:port,host:port/name to ask Sentinels.",
         required=True,
     ),
     "REDIS_KEY_PREFIX": Variable(
@@ -363,8 +363,7 @@ class ManagerSettings:
     """What manager takes from its environment."""
 
     redis_url: str
-    """The Redis server, as redis://user:password@host:port/number;
-    redis+sentinel://host:port,host:port/name asks Sentinels."""
+    """The Redis server: redis://…, or redis+sentinel://host:port,host:port/name to ask Sentinels."""
 
     redis_key_prefix: str
     """What every key begins with; one such as {pq}: keeps all of them on one node of a cluster."""
@@ -540,8 +539,7 @@ class PromoterSettings:
     """What promoter takes from its environment."""
 
     redis_url: str
-    """The Redis server, as redis://user:password@host:port/number;
-    redis+sentinel://host:port,host:port/name asks Sentinels."""
+    """The Redis server: redis://…, or redis+sentinel://host:port,host:port/name to ask Sentinels."""
 
     redis_key_prefix: str
     """What every key begins with; one such as {pq}: keeps all of them on one node of a cluster."""
@@ -604,8 +602,7 @@ class DetectorSettings:
     """What detector takes from its environment."""
 
     redis_url: str
-    """The Redis server, as redis://user:password@host:port/number;
-    redis+sentinel://host:port,host:port/name asks Sentinels."""
+    """The Redis server: redis://…, or redis+sentinel://host:port,host:port/name to ask Sentinels."""
 
     redis_key_prefix: str
     """What every key begins with; one such as {pq}: keeps all of them on one node of a cluster."""
@@ -678,8 +675,7 @@ class SweeperSettings:
     """What sweeper takes from its environment."""
 
     redis_url: str
-    """The Redis server, as redis://user:password@host:port/number;
-    redis+sentinel://host:port,host:port/name asks Sentinels."""
+    """The Redis server: redis://…, or redis+sentinel://host:port,host:port/name to ask Sentinels."""
 
     redis_key_prefix: str
     """What every key begins with; one such as {pq}: keeps all of them on one node of a cluster."""
@@ -737,8 +733,7 @@ class HistorianSettings:
     """What historian takes from its environment."""
 
     redis_url: str
-    """The Redis server, as redis://user:password@host:port/number;
-    redis+sentinel://host:port,host:port/name asks Sentinels."""
+    """The Redis server: redis://…, or redis+sentinel://host:port,host:port/name to ask Sentinels."""
 
     redis_key_prefix: str
     """What every key begins with; one such as {pq}: keeps all of them on one node of a cluster."""

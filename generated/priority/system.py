@@ -1,6 +1,6 @@
 """Everything the engine has to know of priority.
 
-Generated from spec/priority (sha256:0d527ac1060314c9). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:6418978cf4e9c4f8). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.tables import JsonStyle, System
 
 SYSTEM: Final = System(
     name="priority",
-    digest="0d527ac1060314c9b28d3a68c3e1d3d0f03b59a3e28e560c3c427d8b33e2a414",
+    digest="6418978cf4e9c4f85d0fa477ffa340c9d43a5bee5902733e2bb0fcce3d129fbb",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

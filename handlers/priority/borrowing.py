@@ -31,6 +31,10 @@ from runtime.conditions import Failure
 from runtime.store import Exchanged, Held, Settling
 
 _GIVEN_UP = (errors.WorkerDead, errors.WorkerNotFound)
+_STALE = errors.StaleAttempt(holder="the worker", key="it")
+_FEW = 20
+"""So many results go in one request; of more, a half each goes in two, of which one is on its way while the
+other is being written."""
 _MOST_RESULTS = 500
 _MOST_BYTES = 2_000_000
 """What one request carries of results; its limit is twice as much."""
@@ -110,12 +114,7 @@ class Borrowed:
         """Reports what ended and takes as many anew, and what a poll has brought meanwhile."""
         self._free = free + len(settling)
         brought, self._brought = self._brought, []
-        try:
-            taken, outcomes = await self._told(settling, max(self._free - len(brought), 0), call)
-        except Failure:
-            if not settling and not brought:
-                raise
-            taken, outcomes = [], [errors.UpstreamUnavailable(service="manager")] * len(settling)
+        taken, outcomes = await self._told(settling, max(self._free - len(brought), 0), call)
         return Exchanged([*brought, *taken], outcomes)
 
     async def settle_all(self, settling: Sequence[Settling], call: Call) -> Sequence[int | Exception]:
@@ -197,30 +196,41 @@ class Borrowed:
     async def _told(
         self, settling: Sequence[Settling], most: int, call: Call
     ) -> tuple[list[AssignedTask], list[int | Exception]]:
+        """Reports and takes; much of it in several requests, so that none waits for another."""
         now = self._worker.worker_id
         outcomes: list[int | Exception] = []
         own: list[tuple[int, TaskResult]] = []
         for place, each in enumerate(settling):
             owner = self._owners.get((each.key, each.held.fence), "")
-            outcomes.append(errors.StaleAttempt(holder=owner, key=each.key))
+            outcomes.append(_STALE)
             if owner == now:
                 own.append((place, _result(each)))
         chunks = list(_chunks(own)) or [[]]
+        shares = [min(len(chunk), most) for chunk in chunks[:-1]]
+        shares.append(max(most - sum(shares), 0))
+        requests = [
+            ExchangeTasksRequest(results=[each for _, each in chunk], available_capacity=share)
+            for chunk, share in zip(chunks, shares, strict=True)
+        ]
+        if not settling:
+            return list((await self._exchanged(requests[0], call)).tasks), outcomes
         taken: list[AssignedTask] = []
-        for chunk in chunks:
-            request = ExchangeTasksRequest(
-                results=[each for _, each in chunk], available_capacity=most if chunk is chunks[-1] else 0
-            )
-            answer = await self._exchanged(request, call)
-            taken += answer.tasks
-            for (place, _), told in zip(chunk, answer.results, strict=True):
-                outcomes[place] = (
-                    told.status
-                    if told.HasField("status")
-                    else errors.StaleAttempt(holder=now, key=told.task_id)
-                )
-        for each in settling:
-            self._owners.pop((each.key, each.held.fence), None)
+        answers = await asyncio.gather(
+            *(self._exchanged(each, call) for each in requests), return_exceptions=True
+        )
+        for chunk, answer in zip(chunks, answers, strict=True):
+            if isinstance(answer, ExchangeTasksResponse):
+                taken += answer.tasks
+                for (place, _), told in zip(chunk, answer.results, strict=True):
+                    outcomes[place] = told.status or _STALE
+            elif isinstance(answer, Failure):
+                for place, _ in chunk:
+                    outcomes[place] = answer
+            else:
+                raise answer
+        for each, outcome in zip(settling, outcomes, strict=True):
+            if not isinstance(outcome, Failure) or outcome is _STALE:
+                self._owners.pop((each.key, each.held.fence), None)
         return taken, outcomes
 
     async def _exchanged(self, request: ExchangeTasksRequest, call: Call) -> ExchangeTasksResponse:
@@ -230,6 +240,10 @@ class Borrowed:
         except _GIVEN_UP:
             await self._worker.register(instead_of=worker_id)
             raise errors.UpstreamUnavailable(service="manager") from None
+        except Failure as failure:
+            if failure.grpc == "INVALID_ARGUMENT":
+                raise  # It would be refused again.
+            raise errors.UpstreamUnavailable(service="manager") from failure
         for task in answer.tasks:
             self._owners[task.task_id, task.attempt] = worker_id
         return answer
@@ -250,11 +264,12 @@ def _result(each: Settling) -> TaskResult:
 
 def _chunks(results: Sequence[tuple[int, TaskResult]]) -> Iterator[list[tuple[int, TaskResult]]]:
     """Results in parts that requests can carry."""
+    most = _MOST_RESULTS if len(results) <= _FEW else min(-(-len(results) // 2), _MOST_RESULTS)
     part: list[tuple[int, TaskResult]] = []
     size = 0
     for each in results:
         more = len(each[1].result)
-        if part and (len(part) == _MOST_RESULTS or size + more > _MOST_BYTES):
+        if part and (len(part) == most or size + more > _MOST_BYTES):
             yield part
             part, size = [], 0
         part.append(each)

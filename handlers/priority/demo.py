@@ -76,10 +76,12 @@ class Tasks(Show):
 
     async def _order(self) -> None:
         """Keeps the worker busy, submits one task of each priority, and sees which is begun first."""
-        capacity = (await self._stats()).workers.total_capacity
-        for number in range(capacity):
-            await self._submit("sleep", {"seconds": 0.8 * min(number + 1, 4)})
-        while (await self._stats()).workers.used_capacity < capacity:
+        begun = 0
+        while (free := await self._free()) != 0:
+            for _ in range(free or 0):
+                # They end one after the other, so that what waits is begun one by one.
+                await self._submit("sleep", {"seconds": 2 + 0.8 * (begun % 4)})
+                begun += 1
             await asyncio.sleep(_LOOK_EVERY)
         tasks = {await self._submit("echo", priority=each): each for each in (LOW, MEDIUM, HIGH)}
         queues = (await self._stats()).queues
@@ -90,6 +92,12 @@ class Tasks(Show):
         started = {task: (await self._get(task)).started_at.ToNanoseconds() for task in tasks}
         order = [Priority.Name(tasks[task]).lower() for task in sorted(tasks, key=started.__getitem__)]
         self.note("the order in which they are begun", "high, medium, low", ", ".join(order))
+
+    async def _free(self) -> int | None:
+        """How many more tasks would be begun at once; None while some are still waiting to be."""
+        stats = await self._stats()
+        free: int = stats.workers.total_capacity - stats.workers.used_capacity
+        return None if stats.queues.high.depth else free
 
     async def _stats(self) -> GetQueueStatsResponse:
         return await self._tasks.get_queue_stats(GetQueueStatsRequest(), self._client.call())

@@ -74,8 +74,6 @@ class WorkerCalls(Reading):
         ended, taken = await self._tasks.exchange(
             asked, request.worker_id, request.available_capacity, call, offers=request.capabilities or None
         )
-        if not taken and request.available_capacity:
-            await self._living(request.worker_id)
         return ExchangeTasksResponse(
             results=[await self._reported(*each) for each in zip(asked, ended, strict=True)],
             tasks=map(assigned, taken),

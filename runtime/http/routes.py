@@ -43,7 +43,7 @@ class Routes(Generic[Handler]):
                 self._fixed[path.encode()] = Found(methods, allow, {})
 
     def find(self, raw_path: bytes, method: str) -> Found[Handler] | None:
-        """The resource at a path as it was sent, percent signs and all; one that has the method if any has."""
+        """The resource at a path as it was sent, percent signs and all; one with the method, if there is."""
         fixed = self._fixed.get(raw_path)
         if fixed is not None and method in fixed.methods:
             return fixed

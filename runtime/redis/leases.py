@@ -20,9 +20,12 @@ from runtime.tables import Lease
 
 AT_ONCE = 500
 """How many one claim takes at most."""
-_LOOKS = 10
-"""How often it is looked again when others were faster, before whoever asks is told that there is nothing."""
+_SPARES = (10, 50, 250, 250, 250)
+"""How many more than are wanted each look goes through; others were faster with all that the last one saw."""
 _REMEMBERED = 10_000
+
+_NOTHING, _WAIT, _AGAIN = "nothing", "wait", "again"
+"""What is there for whoever wants more: no room; perhaps some later; or some now, which others got first."""
 
 
 class Leases(Generic[Record]):
@@ -70,7 +73,7 @@ class Leases(Generic[Record]):
         while True:
             rings = self._bell.rings
             try:
-                answers, taken, waits = await self._take(calls, holder, min(most, AT_ONCE), call, offers)
+                answers, taken, further = await self._take(calls, holder, min(most, AT_ONCE), call, offers)
             except (Unavailable, Full) as error:
                 if outcomes:
                     return outcomes, []  # What has been settled is not to be forgotten for that.
@@ -79,9 +82,10 @@ class Leases(Generic[Record]):
                 outcomes = await self._settled(asked, places, answers, refused, call)
                 calls = []
             left = until - call.world.monotonic()
-            if taken or asked or not waits or left <= 0:
+            if taken or asked or further == _NOTHING or left <= 0:
                 return outcomes, taken
-            await self._bell.heard_since(rings, left)
+            if further == _WAIT:
+                await self._bell.heard_since(rings, left)
 
     async def settle_all(self, asked: Sequence[Settlement], call: Call) -> list[int | Failure]:
         """Settles and takes nothing."""
@@ -131,20 +135,24 @@ class Leases(Generic[Record]):
 
     async def _take(
         self, calls: Sequence[ScriptCall], holder: str, most: int, call: Call, offers: Collection[str] | None
-    ) -> tuple[list[Any], list[Record], bool]:
-        """What came of the calls, what was taken, and whether waiting may bring more."""
+    ) -> tuple[list[Any], list[Record], str]:
+        """What came of the calls, what was taken, and what to do for more."""
         settled: list[Any] = []
         taken: list[Record] = []
         narrowed = None if offers is None else frozenset(offers)
         if most < 1:
-            return settled, taken, False
+            return settled, taken, _NOTHING
         if self._offers.get(holder) is None and self._lease.holder is not None:
             settled, calls = await self._introduce(calls, holder), ()
-        for _ in range(_LOOKS):
+        looks = 0
+        while looks < len(_SPARES):
             signatures = self._signatures(holder, narrowed)
+            left = most - len(taken)
+            # The first look goes through twice as many as are wanted, and not even that for many.
+            spare = min(left, _SPARES[0]) if looks == 0 else _SPARES[looks]
             peek = self._entities.calling(
                 "peek",
-                {"owner": holder, "most": most - len(taken)},
+                {"owner": holder, "most": left, "spare": spare},
                 [{"signature": each} for each in signatures],
             )
             answers = await self._entities.server.evaluate([*calls, peek], repeatable=True)
@@ -154,20 +162,21 @@ class Leases(Generic[Record]):
             if self._is_stale(holder, version, offered):
                 await self._refresh(holder)
                 continue
+            looks += 1
             if free < 1:
-                return settled, taken, False
+                return settled, taken, _NOTHING
             if not found:
-                return settled, taken, True
+                return settled, taken, _WAIT
             try:
                 records, missed = await self._claim(holder, most - len(taken), signatures, found, call)
             except (Unavailable, Full):
                 if settled or taken:
-                    return settled, taken, False  # What has been done is not to be forgotten for that.
+                    return settled, taken, _NOTHING  # What has been done is not to be forgotten for that.
                 raise
             taken += records
             if len(taken) >= most or not missed:
-                return settled, taken, not missed
-        return settled, taken, True
+                return settled, taken, _WAIT
+        return settled, taken, _AGAIN
 
     async def _claim(
         self, holder: str, most: int, signatures: Sequence[str], found: Sequence[Any], call: Call

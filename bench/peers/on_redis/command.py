@@ -65,9 +65,12 @@ async def _halves(
     server: Server, peers: Peers, folder: Path, sizes: Sizes, only: tuple[str, ...], tell: Tell
 ) -> dict[Table, Half]:
     others = [each for each in contestants.peers(server, peers) if not only or each.name in only]
-    run = Run(Bench(server, folder), [*others, ours.queue(server, 10)], Bare(server, 11), sizes, tell)
-    halves: dict[Table, Half] = {"shallow": await run.half(aged=False)}
+    bench, own, bare = Bench(server, folder), ours.queue(server, 10), Bare(server, 11)
+    halves: dict[Table, Half] = {
+        "shallow": await Run(bench, [*others, own], bare, sizes, tell).half(aged=False)
+    }
     if sizes.aged:
+        run = Run(bench, [*others, own, ours.unburdened(server, 12)], bare, sizes, tell)
         run.age()
         halves["deep"] = await run.half(aged=True)
     return halves

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from bench.peers.findings import Goal, Half, Measure, Table
 from bench.peers.goals import PICKUP_TITLE, TITLES, ratio
 from bench.peers.on_redis.contestants import BULLMQ, PYTHON_PEERS
-from bench.peers.on_redis.ours import IN_PROCESS, OVER_HTTP, SLOTS
+from bench.peers.on_redis.ours import BESIDE, IN_PROCESS, OVER_HTTP, SLOTS
 
 DEPTH_LEAST = 0.8
 """What has to be left of a rate when very many tasks wait besides."""
@@ -19,8 +19,8 @@ OURS: Mapping[Measure, str] = {"single-1": IN_PROCESS, "bulk": IN_PROCESS, "drai
 def goals(halves: Mapping[Table, Half]) -> tuple[Goal, ...]:
     """Every goal, with what was measured."""
     found = [goal for table, half in halves.items() for goal in _of(table, half)]
-    if "shallow" in halves and "deep" in halves:
-        found += _depth(halves["shallow"], halves["deep"])
+    if "deep" in halves:
+        found += _depth(halves["deep"])
     return tuple(found)
 
 
@@ -58,14 +58,15 @@ def _of(table: Table, half: Half) -> Iterator[Goal]:
     )
 
 
-def _depth(shallow: Half, deep: Half) -> Iterator[Goal]:
+def _depth(deep: Half) -> Iterator[Goal]:
+    """A queue that carries much against one that carries nothing, both in the same rounds."""
     for measure, own in OURS.items():
-        value = round(deep.rates[measure][own].per_s / max(shallow.rates[measure][own].per_s, 0.1), 3)
+        value = ratio(deep.rates[measure][own], deep.rates[measure][f"{own}{BESIDE}"])
         yield Goal(
             name=f"{TITLES[measure]}, what is left of the rate",
             table="deep",
             ours=own,
-            theirs="with an empty queue",
+            theirs=f"{own}{BESIDE}",
             value=value,
             bar=DEPTH_LEAST,
             equal=True,

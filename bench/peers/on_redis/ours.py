@@ -21,6 +21,8 @@ IN_PROCESS = "charter in process"
 OVER_GRPC = "charter over gRPC"
 OVER_HTTP = "charter over HTTP"
 SLOTS = {10: "charter, 10 at a time", 100: "charter, 100 at a time"}
+BESIDE = ", empty queue"
+"""What the same is called where it has nothing to carry, while others have."""
 _RARE = "a capability that no worker has"
 
 
@@ -45,6 +47,34 @@ class OurQueue(Queue):
         with self.database.opened() as there:
             waiting = int(there.zcard("queue:medium"))
         return f"{self.name}: {waiting:,} tasks wait in the same queue for a worker that is not there"
+
+
+@dataclass(frozen=True, slots=True)
+class Unburdened(Queue):
+    """Ours without anything else in it, to be measured in the same rounds as one that has much."""
+
+    def prepare(self, aged: bool) -> None:  # noqa: ARG002
+        """Leaves no task, whatever the others have."""
+        self.database.empty()
+
+    def age(self, _jobs: int) -> str:
+        """Stays as it is; what to tell of it."""
+        return f"{self.name}{BESIDE}: nothing waits besides"
+
+
+def unburdened(server: Server, number: int) -> Queue:
+    """Only what is asked about depth."""
+    full = queue(server, number)
+    drain = SLOTS[100]
+    return Unburdened(
+        name=full.name,
+        database=full.database,
+        producers={f"{IN_PROCESS}{BESIDE}": full.producers[IN_PROCESS]},
+        workers={f"{drain}{BESIDE}": full.workers[drain]},
+        pickups={},
+        filler=f"{IN_PROCESS}{BESIDE}",
+        left=full.left,
+    )
 
 
 def queue(server: Server, number: int) -> OurQueue:

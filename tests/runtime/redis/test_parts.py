@@ -131,23 +131,25 @@ async def test_whoever_waits_is_woken_at_once(make_kit: MakeKit) -> None:
     await woken(other.tasks.pause(MEDIUM, paused=False))
 
 
-async def test_of_many_who_wait_each_gets_what_it_can_do(make_kit: MakeKit) -> None:
-    """Ten waiters and ten tasks in one moment: nobody is forgotten, whatever each of them is able to do."""
-    kits = [await make_kit(), await make_kit()]
-    tags = ["a", "b"]
-    for _ in range(20):
-        workers = [await kits[n % 2].worker(1, tags[n % 2]) for n in range(10)]
+@pytest.mark.parametrize(("waiters", "rounds"), [(10, 10), (100, 2)])
+async def test_of_many_who_wait_each_gets_what_it_can_do(
+    make_kit: MakeKit, waiters: int, rounds: int
+) -> None:
+    """As many tasks as waiters in one moment: nobody is forgotten, whatever each of them is able to do."""
+    kits = [await make_kit(level="WARNING"), await make_kit(level="WARNING")]
+    tags, numbers = ["a", "b"], range(waiters)
+    for _ in range(rounds):
+        workers = [await kits[n % 2].worker(1, tags[n % 2]) for n in numbers]
         waiting = [
-            asyncio.create_task(kits[n % 2].claim(each, 1, wait_s=10.0)) for n, each in enumerate(workers)
+            asyncio.create_task(kits[n % 2].claim(each, 1, wait_s=30.0)) for n, each in enumerate(workers)
         ]
         await asyncio.sleep(0.01)
-        intents = [kits[0].intent(required_capabilities=(tags[n % 2],)) for n in range(10)]
+        intents = [kits[0].intent(required_capabilities=(tags[n % 2],)) for n in numbers]
         await asyncio.gather(*(kits[n % 2].create(each) for n, each in enumerate(intents)))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             taken = await asyncio.gather(*waiting)
-        assert sorted(task.task_id for part in taken for task in part) == sorted(
-            each.task_id for each in intents
-        )
+        keys = [task.task_id for part in taken for task in part]
+        assert sorted(keys) == sorted(each.task_id for each in intents)
 
 
 async def test_waiting_ends_when_its_time_is_over(kit: Kit) -> None:

@@ -1,6 +1,6 @@
 -- spec/priority/lifecycle.yaml entities.task.lease
 -- Who could be leased next, in the order of the spec; nothing is changed.
--- Generated from it (sha256:0d527ac1060314c9). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:6418978cf4e9c4f8). Do not edit; run `nox -s generate`.
 --
 -- once key version      queue:capabilities:version
 -- once key paused       queue:paused
@@ -10,15 +10,17 @@
 -- each key part.medium  queue:medium:cap:{signature}
 -- each key part.low     queue:low:cap:{signature}
 -- once argument most
+-- once argument spare
 
 local KEYS_ONCE, KEYS_EACH = 4, 3
-local ARGV_ONCE, ARGV_EACH = 1, 0
+local ARGV_ONCE, ARGV_EACH = 2, 0
 local version = KEYS[1]
 local paused = KEYS[2]
 local holder = KEYS[3]
 local index_booked = KEYS[4]
 local part = {high = 1, medium = 2, low = 3}
 local most = ARGV[1]
+local spare = ARGV[2]
 local free = tonumber(most)
 local status, capacity, offers = unpack(redis.call('HMGET', holder, 'status', 'capacity', 'capabilities'))
 if status ~= 'active' then
@@ -30,8 +32,8 @@ local resting = {}
 for _, word in ipairs(redis.call('SMEMBERS', paused)) do
   resting[word] = true
 end
--- Some more than are wanted, twice as many at most: somebody else may be faster with a few of them.
-local window, found = free + math.min(free, 10), {}
+-- Some more than are wanted: somebody else may be faster with a few of them.
+local window, found = free > 0 and free + spare or 0, {}
 
 local function older(one, other)
   if one[1] ~= other[1] then
