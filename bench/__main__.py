@@ -11,6 +11,7 @@ NAMES = {
     "designs-vs-bare": "bench.designs_vs_bare",
     "orchestrator": "bench.peers.command",
     "priority": "bench.peers.on_redis.command",
+    "queuey": "bench.queuey.command",
     "starvation": "bench.starvation",
     "report": "bench.report.again",
 }

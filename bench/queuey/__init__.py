@@ -1,0 +1,1 @@
+"""The queue for WASI jobs beside a queue that somebody wrote by hand."""

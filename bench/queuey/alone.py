@@ -1,0 +1,12 @@
+"""A node as it is, but that every write has a transaction of its own: `python -m bench.queuey.alone NODE`."""
+
+from __future__ import annotations
+
+import sys
+
+from runtime.serve import main
+from runtime.sqlite import file
+
+if __name__ == "__main__":
+    file._TOGETHER = 1
+    sys.exit(main(sys.argv[1:]))
