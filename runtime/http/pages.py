@@ -6,7 +6,7 @@ import asyncio
 import base64
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -66,10 +66,10 @@ def watch_pages(readiness: Readiness, metrics: Metrics) -> Iterator[tuple[str, s
     yield "GET", METRICS, measured
 
 
-def document_pages(system: str) -> Iterator[tuple[str, str, Respond]]:
-    """For those who write clients: the description of all routes, and a page that shows it."""
+def document_pages(system: str, served: Collection[tuple[str, str]]) -> Iterator[tuple[str, str, Respond]]:
+    """For those who write clients: the description of the routes that there are here, and a page for it."""
     package = files(f"generated.{system}")
-    described = answer(200, package.joinpath("openapi.json").read_bytes())
+    described = answer(200, _described(package.joinpath("openapi.json").read_bytes(), served))
     html = package.joinpath("docs.html").read_bytes()
     page = answer(200, html, _HTML, *_page_headers(html))
 
@@ -81,6 +81,27 @@ def document_pages(system: str) -> Iterator[tuple[str, str, Respond]]:
 
     yield "GET", OPENAPI, openapi
     yield "GET", DOCS, docs
+
+
+def _described(document: bytes, served: Collection[tuple[str, str]]) -> bytes:
+    """The description of a system without what other nodes have."""
+    whole = orjson.loads(document)
+    here: dict[str, dict[str, Any]] = {}
+    for path, methods in whole["paths"].items():
+        kept = {name: row for name, row in methods.items() if (name.upper(), path) in served}
+        if kept:
+            here[path] = kept
+    if here == whole["paths"]:
+        return document
+    operations = {row["operationId"] for methods in here.values() for row in methods.values()}
+    for response in (
+        each for methods in here.values() for row in methods.values() for each in row["responses"].values()
+    ):
+        links = response.get("links", {})
+        response["links"] = {name: row for name, row in links.items() if row["operationId"] in operations}
+        if not response["links"]:
+            del response["links"]
+    return orjson.dumps({**whole, "paths": here})
 
 
 def _page_headers(html: bytes) -> list[tuple[bytes, bytes]]:

@@ -68,7 +68,7 @@ class HttpServer:
                 )
                 routes.append((route.method, route.path, operation.respond))
         if routes:
-            routes += document_pages(system.name)
+            routes += document_pages(system.name, {(method, path) for method, path, _ in routes})
         routes += watch_pages(self._readiness, metrics)
         self._config = _config(App(routes, refusals, log), self._limits)
         self._state = ServerState()
