@@ -13,6 +13,8 @@ BAKERY = ROOT / "tests/specs/bakery"
 """A system whose entities PostgreSQL keeps; those of the locker live in memory."""
 RENTAL = ROOT / "tests/specs/rental"
 """A system whose entities Redis keeps, with every word that there is for it."""
+LAUNDRY = ROOT / "tests/specs/laundry"
+"""A system whose entities a SQLite file keeps, with every word that there is for it."""
 
 
 def project(root: Path, specs: Iterable[Path] = (TASKQUEUE,)) -> Path:

@@ -22,7 +22,7 @@ from codegen.spec import Spec
 ROOT = Path(__file__).parent.parent.parent
 SPECS = (
     ROOT / "spec" / "taskqueue",
-    *(ROOT / "tests" / "specs" / name for name in ("locker", "bakery", "rental")),
+    *(ROOT / "tests" / "specs" / name for name in ("locker", "bakery", "rental", "laundry")),
 )
 TEXTS = {
     spec: {name: (spec / f"{name}.yaml").read_bytes() for name in FILES if (spec / f"{name}.yaml").exists()}

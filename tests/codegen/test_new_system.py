@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from codegen.__main__ import main
-from tests.codegen.projects import BAKERY, LOCKER, RENTAL, ROOT, TASKQUEUE, project, snapshot
+from tests.codegen.projects import BAKERY, LAUNDRY, LOCKER, RENTAL, ROOT, TASKQUEUE, project, snapshot
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project that was generated for one system, got the folder of another, and was generated again."""
     root = project(tmp_path_factory.mktemp("project"))
     assert main(["generate", "--root", str(root)]) == 0
-    project(root, [LOCKER, BAKERY, RENTAL])
+    project(root, [LOCKER, BAKERY, RENTAL, LAUNDRY])
     assert main(["generate", "--root", str(root)]) == 0
     return root
 
@@ -157,14 +157,15 @@ def test_the_new_modules_are_typed(root: Path, tmp_path: Path) -> None:
             "--cache-dir",
             str(tmp_path),
         ),
-        *("-p", "generated.locker", "-p", "generated.bakery", "-p", "generated.rental"),
+        *("-p", "generated.locker", "-p", "generated.bakery"),
+        *("-p", "generated.rental", "-p", "generated.laundry"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_new_modules_are_formatted(root: Path) -> None:
     """Linter and formatter of the repository accept what was generated, as they would written code."""
-    folders = [f"generated/{name}" for name in ("locker", "bakery", "rental")]
+    folders = [f"generated/{name}" for name in ("locker", "bakery", "rental", "laundry")]
     config = ("--config", str(ROOT / "pyproject.toml"), "--no-cache", *folders)
     assert run(root, "-m", "ruff", "format", "--check", *config).returncode == 0
     lint = run(root, "-m", "ruff", "check", *config)

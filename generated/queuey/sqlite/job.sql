@@ -3,7 +3,8 @@
 --
 -- A line with its name begins each. `:now` is the moment in microseconds since the epoch; names in capitals are
 -- variables of the environment; `:owner` and `:fence` are compared where they are given. Each runs in a
--- transaction of the one process that owns the file.
+-- transaction of the one process that owns the file. Indexes are named where the planner, which knows nothing of
+-- how many there are in each state, would choose another.
 
 -- create
 INSERT INTO jobs (job_id, binary_addr, input_addr, idempotency_key, created_at, updated_at)
@@ -26,7 +27,8 @@ SET
     run_attempts = run_attempts + 1,
     updated_at = :now / 1000
 WHERE number = (
-    SELECT number FROM jobs WHERE status = 'pending' ORDER BY created_at, number LIMIT 1
+    SELECT number FROM jobs INDEXED BY jobs_acquirable
+    WHERE status = 'pending' ORDER BY created_at, number LIMIT 1
 )
 RETURNING job_id, binary_addr, input_addr, created_at, updated_at, completed_at, status, run_attempts, runner_id, output_addr, idempotency_key, stderr_addr, exit_code, reason;
 
@@ -57,7 +59,7 @@ RETURNING job_id, binary_addr, input_addr, created_at, updated_at, completed_at,
 
 -- due_abandon
 -- Which of them are due, the longest overdue first.
-SELECT job_id FROM jobs
+SELECT job_id FROM jobs INDEXED BY jobs_abandon
 WHERE status = 'active' AND updated_at < :now / 1000 - CAST(:ABANDONED_AGE * 1000 AS INTEGER)
 ORDER BY updated_at LIMIT :most;
 
