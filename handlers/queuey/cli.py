@@ -17,6 +17,7 @@ import httpx
 from rich.console import Console
 
 from generated.queuey.deployments import LOCAL
+from handlers.queuey import samples
 from handlers.queuey.blob_client import BlobClient, BlobMissing, BlobRefused, StoreAway
 
 Answer = TypeVar("Answer")
@@ -165,6 +166,19 @@ def run(binary: Path, given: Path | None, as_json: bool, **places: str | None) -
     sys.exit(_run(work, places))
 
 
+@click.command()
+@click.argument("name", required=False)
+def sample(name: str | None) -> None:
+    """Write a small WASI binary to this command's output; without a NAME, list them."""
+    if name is None:
+        click.echo("\n".join(samples.names()))
+        return
+    if name not in samples.names():
+        raise click.UsageError(f"There is no sample {name!r}. There are {', '.join(samples.names())}.")
+    sys.stdout.buffer.write(samples.binary(name))
+    sys.stdout.buffer.flush()
+
+
 async def _submit(
     queue: Queue, store: BlobClient, binary: Path, given: Path | None, key: str | None
 ) -> dict[str, Any]:
@@ -228,4 +242,10 @@ async def _found(node: str, option: str) -> str:
     return f"http://{offer.address}:{offer.properties['http_port']}"
 
 
-COMMANDS: dict[str, click.Command] = {"submit": submit, "wait": wait, "output": output, "run": run}
+COMMANDS: dict[str, click.Command] = {
+    "run": run,
+    "submit": submit,
+    "wait": wait,
+    "output": output,
+    "sample": sample,
+}

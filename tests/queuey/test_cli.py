@@ -143,6 +143,15 @@ def test_what_goes_wrong_is_told_in_a_line(running: Running, arguments: tuple[st
     assert "Traceback" not in done.output
 
 
+@pytest.mark.req("QQ-X12")
+def test_samples_can_be_had(running: Running) -> None:
+    """They are binaries; without a name they are listed."""
+    assert "words" in running.run("sample").stdout.split()
+    assert running.run("sample", "words").stdout_bytes == binary("words")
+    wrong = running.run("sample", "nope")
+    assert (wrong.exit_code, "There is no sample 'nope'" in wrong.stderr) == (2, True)
+
+
 def test_what_is_called_cannot_be_left_out() -> None:
     """A runner without a store has nothing to run."""
     _, deployment = find_deployment(DEPLOYMENT)
