@@ -80,7 +80,7 @@ class Kit:
 
     async def stain(self, shirt: Any, remark: str | None = "a spot", *, final: bool = False) -> int:
         """What becomes of a shirt whose machine says that it has a stain."""
-        return await self.shirts.settle(
+        target: int = await self.shirts.settle(
             shirt.shirt_id,
             self.words.SHIRT_SOAKING,
             Held(shirt.machine, shirt.turn),
@@ -88,10 +88,12 @@ class Kit:
             final=final,
             remark=remark,
         )
+        return target
 
     async def sweep(self, edge: str) -> int:
         """Does what is due by one edge of a shirt."""
-        return await self.shirts.sweep(self.shirt.transition(edge), self.call("laundry"))
+        swept: int = await self.shirts.sweep(self.shirt.transition(edge), self.call("laundry"))
+        return swept
 
     async def sought(self, most_looks: int = 3, seeker: str = "s1") -> Any:
         """A sock that somebody looks for."""
