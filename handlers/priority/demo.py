@@ -90,7 +90,10 @@ class Tasks(Show):
         for task in tasks:
             await self._end(task)
         started = {task: (await self._get(task)).started_at.ToNanoseconds() for task in tasks}
-        order = [Priority.Name(tasks[task]).lower() for task in sorted(tasks, key=started.__getitem__)]
+        # What one worker took in one go was begun in the same moment, and so in the right order.
+        first = (HIGH, MEDIUM, LOW)
+        begun_in = sorted(tasks, key=lambda task: (started[task], first.index(tasks[task])))
+        order = [Priority.Name(tasks[task]).lower() for task in begun_in]
         self.note("the order in which they are begun", "high, medium, low", ", ".join(order))
 
     async def _free(self) -> int | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from typing import Any, Generic
 
 from runtime.bounded import BoundedMap
@@ -23,6 +25,8 @@ AT_ONCE = 500
 _SPARES = (10, 50, 250, 250, 250)
 """How many more than are wanted each look goes through; others were faster with all that the last one saw."""
 _REMEMBERED = 10_000
+_TURNS = 2
+"""How many of those who wait look at a time in one process."""
 
 _NOTHING, _WAIT, _AGAIN = "nothing", "wait", "again"
 """What is there for whoever wants more: no room; perhaps some later; or some now, which others got first."""
@@ -36,6 +40,7 @@ class Leases(Generic[Record]):
         self._lease = lease
         self._moving = moving
         self._bell = bell
+        self._turns = asyncio.Semaphore(_TURNS)
         self._edge = next(edge for edge in entities.lifecycle.edges.values() if edge.target == lease.state)
         index = entities.kept.indexes[lease.index or ""]
         self._enum = entities.enum_in(index)
@@ -71,9 +76,13 @@ class Leases(Generic[Record]):
             answers = await entities.answer(self._settle(calls))
             return await self._settled(asked, places, answers, refused, call), []
         while True:
-            rings = self._bell.rings
             try:
-                answers, taken, further = await self._take(calls, holder, min(most, AT_ONCE), call, offers)
+                # Of those whom one ring wakes, each finds something else if they do not all look at once.
+                async with self._turns if wait_s > 0 else nullcontext():
+                    rings = self._bell.rings
+                    answers, taken, further = await self._take(
+                        calls, holder, min(most, AT_ONCE), call, offers
+                    )
             except (Unavailable, Full) as error:
                 if outcomes:
                     return outcomes, []  # What has been settled is not to be forgotten for that.

@@ -16,6 +16,7 @@ from tests.orchestrator import stack
 
 wait_until = stack.wait_until
 PATIENCE = stack.PATIENCE
+DEEP = stack.DEEP
 SERVE = stack.SERVE
 ROLES = ("client", "worker", "admin")
 TOKENS = {role: f"{role}-secret" for role in ROLES}

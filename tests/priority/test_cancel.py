@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.priority.stack import Queue, refused, told
+from tests.priority.stack import DEEP, Queue, refused, told
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
 
@@ -85,7 +85,7 @@ def test_cancel_against_claim(queue: Queue) -> None:
     """One of them wins: what was cancelled before it started is never handed out."""
     worker = queue.register(capacity=1000)
     with ThreadPoolExecutor(8) as pool:
-        for _ in range(150):
+        for _ in range(1000 if DEEP else 40):
             task = queue.submit()
             polling = pool.submit(queue.poll, worker, 1)
             cancelling = pool.submit(queue.cancel, task)

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.priority.stack import Queue, Stack, refused, told, wait_until
+from tests.priority.stack import DEEP, Queue, Stack, refused, told, wait_until
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
 
@@ -74,7 +74,7 @@ def test_two_replays_at_once(queue: Queue) -> None:
     """One of them requeues it, the other finds that it is no dead letter any more."""
     worker = queue.register(capacity=100)
     with ThreadPoolExecutor(2) as pool:
-        for _ in range(50):
+        for _ in range(500 if DEEP else 15):
             task = queue.bury(worker)
             answers = list(pool.map(lambda _, task=task: replay(queue, task).status_code, range(2)))
             assert sorted(answers) == [200, 409]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -15,9 +14,7 @@ from jsonschema import Draft202012Validator
 
 from tests.priority.conftest import NewServers
 from tests.priority.probes import METHODS
-from tests.priority.stack import ROLES, TOKENS, Queue, Stack, told
-
-DEEP = bool(int(os.environ.get("CHARTER_DEEP", "0")))
+from tests.priority.stack import DEEP, ROLES, TOKENS, Queue, Stack, told
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.priority.stack import Queue, Stack, refused, told
+from tests.priority.stack import DEEP, Queue, Stack, refused, told
 
 UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 FULL: dict[str, Any] = {
@@ -211,7 +211,11 @@ _JSON = st.recursive(
 
 
 @pytest.mark.req("PQ-038")
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=200 if DEEP else 15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(
     parameters=st.dictionaries(
         st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=9),

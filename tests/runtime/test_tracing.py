@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -13,7 +14,7 @@ from runtime.conditions import Failure
 from runtime.dispatch import Endpoint, endpoints
 from runtime.log import Log
 from runtime.metrics import Metrics
-from runtime.tracing import Tracer, tracer
+from runtime.tracing import Tracer, trace_id, tracer
 from runtime.world import RealWorld
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -76,3 +77,28 @@ async def test_a_refused_call_ends_its_span_with_the_code() -> None:
 def test_nothing_is_traced_unless_an_exporter_is_configured() -> None:
     """Without an endpoint to send spans to there is no tracer."""
     assert tracer("any", {}) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (PARENT, "0af7651916cd43dd8448eb211c80319c"),
+        ("order-17", "order-17"),
+        ("00-zz-zz-01", "00-zz-zz-01"),
+        ("a b", None),
+        ("", None),
+        ("x" * 129, None),
+        (None, None),
+    ],
+)
+def test_the_id_of_a_trace(given: str | None, found: str | None) -> None:
+    """That of a W3C context, or a plain one; anything odd is none."""
+    assert trace_id(given) == found
+
+
+async def test_a_plain_id_is_passed_on_as_it_is() -> None:
+    """No span can hang below it, but whoever asks for the trace of the call is told it."""
+    endpoint, queue, exporter = traced()
+    await endpoint.answer("gateway", EnqueueJobRequest(job_id="j"), None, trace="order-17")
+    assert queue.seen == ["order-17"]
+    assert len(exporter.get_finished_spans()) == 1

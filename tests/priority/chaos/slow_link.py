@@ -1,0 +1,70 @@
+"""A link to a server that takes its time: whatever goes through arrives some milliseconds later."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from types import TracebackType
+from typing import Self
+
+from runtime.embedded.server import LOOPBACK
+
+
+class SlowLink:
+    """A port behind which a server is, as many milliseconds away in each direction."""
+
+    def __init__(self, port: int, delay_ms: float) -> None:
+        self.port = 0
+        self._server_port = port
+        self._delay_s = delay_ms / 1000
+        self._loop = asyncio.new_event_loop()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._ready.wait()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        server = self._loop.run_until_complete(asyncio.start_server(self._connected, LOOPBACK, 0))
+        self.port = server.sockets[0].getsockname()[1]
+        self._ready.set()
+        self._loop.run_forever()
+        server.close()
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        self._loop.run_until_complete(self._closed())
+        self._loop.close()
+
+    async def _closed(self) -> None:
+        """Lets all connections end, which takes a turn of the loop or two."""
+        me = asyncio.current_task()
+        await asyncio.gather(*(asyncio.all_tasks() - {me}), return_exceptions=True)
+        await asyncio.sleep(0.01)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection(LOOPBACK, self._server_port)
+        try:
+            await asyncio.gather(self._carry(reader, back), self._carry(there, writer))
+        except (OSError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.close()
+            back.close()
+
+    async def _carry(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        """Hands on what comes, in its order; what comes close together is on its way together."""
+        loop = asyncio.get_running_loop()
+        while content := await source.read(65536):
+            loop.call_later(self._delay_s, target.write, content)
+        await asyncio.sleep(self._delay_s)
+        if target.can_write_eof():
+            target.write_eof()

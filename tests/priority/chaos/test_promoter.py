@@ -1,0 +1,57 @@
+"""A promoter that is killed in the middle of its work."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.orchestrator.stack import DEEP
+from tests.priority.stack import Stack, told, wait_until
+
+ROUNDS = 50 if DEEP else 3
+TASKS = 400
+PACE = {
+    "PROMOTION_INTERVAL_SECONDS": "0.05",
+    "PROMOTION_BATCH_SIZE": "5",
+    "LOW_TO_MEDIUM_SECONDS": "0.1",
+    "MEDIUM_TO_HIGH_SECONDS": "0.2",
+}
+
+
+@pytest.mark.req("PQ-028")
+def test_a_killed_promoter_loses_and_doubles_nothing(fresh: Stack) -> None:
+    """Each task is in exactly one queue after every kill, and another promoter ends what was begun."""
+    fresh.add("api", deployment="compose")
+    queue = fresh.queue()
+    many = [{"task_type": "echo", "priority": "low"}] * TASKS
+    answer = told(queue.client.post("/api/v1/tasks/batch", json={"tasks": many}))
+    tasks = sorted(each["task_id"] for each in answer["tasks"])
+    promoter = fresh.node("scheduler", deployment="compose", pace=PACE)
+    chance = random.Random(28)
+    seen: list[int] = []
+
+    def waiting() -> list[str]:
+        with fresh.redis.pipeline() as pipe:
+            for priority in ("high", "medium", "low"):
+                pipe.zrange(f"queue:{priority}", 0, -1)
+            return [task for found in pipe.execute() for task in found]
+
+    for _ in range(ROUNDS):
+        before = fresh.redis.zcard("queue:high")
+        promoter.begin()
+        wait_until(lambda: fresh.redis.zcard("queue:high"), "it has begun", _moved_on(before))
+        time.sleep(chance.uniform(0, 0.05))
+        promoter.kill()
+        assert sorted(waiting()) == tasks
+        seen.append(fresh.redis.zcard("queue:high"))
+    promoter.begin()
+    wait_until(lambda: fresh.redis.zcard("queue:high"), "all are raised", lambda high: high == TASKS)
+    assert sorted(waiting()) == tasks
+    print(f"{ROUNDS} kills after {seen} of {TASKS} tasks were raised: each task is where it belongs, once")
+
+
+def _moved_on(before: int) -> Callable[[int], bool]:
+    return lambda high: high != before or high == TASKS

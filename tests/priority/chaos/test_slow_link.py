@@ -1,0 +1,48 @@
+"""A Redis that is some milliseconds away."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.embedded.redis import EmbeddedRedis
+from tests.orchestrator.conftest import make_database
+from tests.priority.chaos.slow_link import SlowLink
+from tests.priority.stack import BRISK, Servers, Stack, told, wait_until
+
+TASKS = 200
+
+
+@pytest.mark.req("PQ-255")
+def test_everything_works_five_milliseconds_away(
+    own_redis: EmbeddedRedis, postgres: EmbeddedPostgres, logs: Path
+) -> None:
+    """Tasks are accepted, run, buried, replayed and cancelled; many at a time share their journeys."""
+    with SlowLink(own_redis.port, 5) as link:
+        url = own_redis.url.replace(f":{own_redis.port}/", f":{link.port}/")
+        with Stack(Servers(url, make_database(postgres)), logs) as stack:
+            stack.add("api", pace=BRISK)
+            worker = stack.add("worker", pace=BRISK, WORKER_CAPACITY="50")
+            queue = stack.queue()
+            one = queue.submit(parameters={"hello": "world"})
+            wait_until(lambda: queue.status(one), "it is done", "completed".__eq__)
+            assert queue.get(one)["result"] == {"hello": "world"}
+            started = time.monotonic()
+            answer = queue.client.post("/api/v1/tasks/batch", json={"tasks": [{"task_type": "echo"}] * TASKS})
+            tasks = [each["task_id"] for each in told(answer)["tasks"]]
+            wait_until(
+                lambda: stack.redis.zcard("tasks:status:completed"), "all are done", (TASKS + 1).__eq__
+            )
+            took = time.monotonic() - started
+            assert took < TASKS * 0.010, "each by itself would take at least a journey there and back"
+            bad = queue.submit("fail", max_retries=1)
+            wait_until(lambda: queue.status(bad), "it is buried", "dead_letter".__eq__)
+            assert queue.get(bad)["retry_count"] == 1
+            assert told(queue.admin.post(f"/api/v1/admin/dlq/{bad}/replay"))["status"] == "queued"
+            worker.stop()
+            waiting = queue.submit()
+            assert told(queue.cancel(waiting))["status"] == "cancelled"
+            print(f"{len(tasks)} tasks in {took:.2f} s, 5 ms away")

@@ -1,0 +1,41 @@
+"""A queue as a new user starts it: one command, servers of its own, and a line that says how to call it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.runtime.up import up
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Where another user may pass through, who runs PostgreSQL where we are root."""
+    with tempfile.TemporaryDirectory(prefix="charter-test-", ignore_cleanup_errors=True) as made:
+        Path(made).chmod(0o711)
+        yield Path(made)
+
+
+def test_it_is_up_with_a_command_and_keeps_what_it_was_given(folder: Path) -> None:
+    """The line names the API and a token for each role; without workers a task waits, also over a restart."""
+    tasks: list[str] = []
+    for _ in range(2):
+        with up(folder, "priority.local", "--workers", "0", CHARTER_DATA=str(folder / "data")) as running:
+            assert list(running.pids()) == ["redis", "postgres", "api"]
+            url, env = running.ready["endpoints"]["api"], running.ready["env"]
+            headers = {
+                role: {"authorization": f"Bearer {env[f'{role}_TOKEN']}"} for role in ("CLIENT", "ADMIN")
+            }
+            assert env["WORKER_TOKEN"]
+            with httpx.Client(base_url=url, headers=headers["CLIENT"]) as http:
+                answer = http.post("/api/v1/tasks", json={"task_type": "echo", "idempotency_key": "same"})
+                assert answer.status_code == (200 if tasks else 201)
+                tasks.append(answer.json()["task_id"])
+                assert http.get(f"/api/v1/tasks/{tasks[0]}").json()["status"] == "queued"
+                assert http.get("/api/v1/admin/workers").status_code == 403
+                assert http.get("/api/v1/admin/workers", headers=headers["ADMIN"]).json()["workers"] == []
+    assert tasks[0] == tasks[1]
