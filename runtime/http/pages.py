@@ -21,6 +21,7 @@ Problem = Callable[[], Awaitable[str | None]]
 Respond = Callable[[Any, Any, Mapping[str, str]], Awaitable[Answer | None]]
 
 HEALTH, READY, METRICS, OPENAPI, DOCS = "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"
+_FIELD = re.compile(r"\{[^}]*\}")
 _INLINE = re.compile(rb"<(script|style)>(.*?)</\1>", re.DOTALL)
 _PATIENCE = 2.0
 _HTML = b"text/html; charset=utf-8"
@@ -86,9 +87,12 @@ def document_pages(system: str, served: Collection[tuple[str, str]]) -> Iterator
 def _described(document: bytes, served: Collection[tuple[str, str]]) -> bytes:
     """The description of a system without what other nodes have."""
     whole = orjson.loads(document)
+    # Fields are named in JSON there, and as they are in the spec here.
+    known = {(method, _FIELD.sub("{}", path)) for method, path in served}
     here: dict[str, dict[str, Any]] = {}
     for path, methods in whole["paths"].items():
-        kept = {name: row for name, row in methods.items() if (name.upper(), path) in served}
+        shape = _FIELD.sub("{}", path)
+        kept = {name: row for name, row in methods.items() if (name.upper(), shape) in known}
         if kept:
             here[path] = kept
     if here == whole["paths"]:
