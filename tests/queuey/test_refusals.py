@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from generated.queuey.system import SYSTEM
+from handlers.queuey.queue import Queue
 from tests.queuey.house import House
 
 JSON = {"content-type": "application/json"}
@@ -78,6 +80,53 @@ async def test_a_body_that_is_too_large(house: House) -> None:
     answer = await house.ask("POST", "/jobs/create", content=body, headers=JSON)
     assert code(answer) == (413, "BODY_TOO_LARGE")
     assert house.rows() == []
+
+
+@pytest.mark.req("QQ-109")
+async def test_a_fault_of_the_queue_tells_nothing_of_its_inside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> None:
+        raise RuntimeError("SELECT secret FROM /etc/passwd")
+
+    monkeypatch.setattr(Queue, "count_jobs", broken)
+    async with House(tmp_path / "q.db") as house:
+        answer = await house.ask("GET", "/counts")
+        assert code(answer) == (500, "INTERNAL_ERROR")
+        assert "secret" not in answer.text
+        assert "secret" in house.log.getvalue()
+
+
+@pytest.mark.req("QQ-109", "QQ-114")
+async def test_what_is_refused_changes_nothing(house: House) -> None:
+    jobs = {status: (await house.in_status(status))["job_id"] for status in ("completed", "failed", "active")}
+    jobs["pending"] = (await house.create())["job_id"]
+    before, changes = house.rows(), house.sql("SELECT count(*) FROM job_changes")
+    completed = {"status": "completed", "output_addr": "other"}
+    asked: list[tuple[str, str, Any]] = [
+        ("POST", "/jobs/create", {"binary_addr": ""}),
+        ("POST", "/jobs/claim", {"runner_id": ""}),
+        ("GET", "/jobs/nobody", None),
+        ("PUT", "/jobs/create", {}),
+        ("POST", f"/jobs/{jobs['active']}/complete", {"status": "pending"}),
+        ("POST", f"/jobs/{jobs['active']}/complete", {"status": "completed"}),
+        ("POST", f"/jobs/{jobs['active']}/complete", {**completed, "runner_id": "stranger"}),
+        ("POST", f"/jobs/{jobs['active']}/complete", {**completed, "run_attempts": 9}),
+        ("POST", f"/jobs/{jobs['active']}/tickle", {"runner_id": "stranger"}),
+        ("POST", f"/jobs/{jobs['active']}/release", {"runner_id": "stranger"}),
+        ("POST", f"/jobs/{jobs['active']}/retry", None),
+        *(
+            ("POST", f"/jobs/{jobs[status]}/{act}", completed if act == "complete" else None)
+            for status in ("pending", "completed", "failed")
+            for act in ("tickle", "complete")
+        ),
+        *(("POST", f"/jobs/{jobs[status]}/cancel", None) for status in ("completed", "failed")),
+    ]
+    for method, path, body in asked:
+        status, _ = code(await house.ask(method, path, body))
+        assert 400 <= status < 500, (method, path, body)
+        assert house.rows() == before, (method, path, body)
+    assert house.sql("SELECT count(*) FROM job_changes") == changes
 
 
 @pytest.mark.req("QQ-117")
