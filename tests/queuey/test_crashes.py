@@ -19,7 +19,7 @@ import pytest
 from tests.queuey.processes import Process, until
 
 DEEP = bool(int(os.environ.get("CHARTER_DEEP", "0")))
-KILLS = 1000 if DEEP else 3
+KILLS = 200 if DEEP else 3
 CLAIMERS, JOBS = (50, 5000) if DEEP else (20, 300)
 
 
