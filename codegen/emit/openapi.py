@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from codegen.emit import openapi_content
 from codegen.emit.artefact import Artefact, fill, stamp
+from codegen.emit.openapi_proof import callers, listed, schemes, security
 from codegen.emit.openapi_schemas import Schema, Schemas, example, is_needed
 from codegen.language.errors import Condition, Role
 from codegen.language.services import Route
@@ -68,7 +70,7 @@ def document(spec: Spec) -> Schema:
         "paths": paths,
         "components": {
             "schemas": {**schemas.components, "Error": _error(spec)},
-            "securitySchemes": _schemes(spec),
+            "securitySchemes": schemes(spec),
         },
         "x-generated": stamp(spec),
     }
@@ -77,21 +79,25 @@ def document(spec: Spec) -> Schema:
 def _operation(spec: Spec, schemas: Schemas, row: MethodRow, route: Route) -> Schema:
     fields = spec.messages[row.request].fields
     in_path = _PLACEHOLDER.findall(route.path)
-    others = [name for name in fields if name not in in_path]
-    takes_body = route.method in WITH_BODY and bool(others)
+    others = [name for name in fields if name not in (*in_path, route.body)]
+    takes_body = route.method in WITH_BODY and route.body is None and bool(others)
     parameters = [_parameter(spec, schemas, row.request, name, "path") for name in in_path]
-    if route.method not in WITH_BODY:
+    if not takes_body:
         parameters += [_parameter(spec, schemas, row.request, name, "query") for name in others]
+    if route.answer is not None:
+        parameters += openapi_content.ASKED
     found: Schema = {
         "operationId": row.name,
         "summary": row.method.doc,
-        "description": f"May be called by {_listed(_callers(spec, row))}.",
+        "description": f"May be called by {listed(callers(spec, row))}.",
         "tags": [row.service_name],
-        "security": _security(spec, row),
+        "security": security(spec, row),
         "responses": _responses(spec, schemas, row, route, takes_body=takes_body),
     }
     if parameters:
         found["parameters"] = parameters
+    if route.body is not None:
+        found["requestBody"] = openapi_content.upload(fields[route.body].doc)
     if takes_body:
         schema = (
             schemas.message(row.request, "request", in_path)
@@ -121,10 +127,11 @@ def _parameter(spec: Spec, schemas: Schemas, message: str, name: str, place: str
 def _responses(
     spec: Spec, schemas: Schemas, row: MethodRow, route: Route, *, takes_body: bool
 ) -> dict[str, Schema]:
-    found = {
-        str(status): _success(spec, schemas, row, status)
-        for status in (route.status, *(each.status for each in route.instead))
-    }
+    if route.answer is not None:
+        found = openapi_content.download(row.method.doc)
+    else:
+        statuses = (route.status, *(each.status for each in route.instead))
+        found = {str(status): _success(spec, schemas, row, status) for status in statuses}
     refused: dict[int, dict[str, Condition]] = {}
     for name in _conditions(spec, row, takes_body=takes_body):
         condition = spec.errors.conditions[name]
@@ -133,7 +140,7 @@ def _responses(
     for status, conditions in refused.items():
         found[str(status)] = _refusal(spec, status, conditions)
     for status, (code, doc, message) in _OF_TRANSPORT.items():
-        if takes_body or status != 408:
+        if takes_body or route.body is not None or status != 408:
             told = _error_body(spec, code, message, {})
             found.setdefault(str(status), _error_answer({code: doc}, {code: told}, _HEADERS))
     return found
@@ -266,30 +273,3 @@ def _keys(spec: Spec, message: str, at: str) -> Iterator[tuple[str, str]]:
             yield from _keys(spec, inner, f"{at}/{spec.json_name(name)}")
         elif row.type == "string" and not row.optional:
             yield name, f"{at}/{spec.json_name(name)}"
-
-
-def _callers(spec: Spec, row: MethodRow) -> list[str]:
-    return [principal for principal, ref in spec.permissions if ref == row.ref]
-
-
-def _security(spec: Spec, row: MethodRow) -> list[Schema]:
-    """One way of proof is enough; nothing is, too, where somebody without proof may call."""
-    callers = _callers(spec, row)
-    proofs = {proof for name in callers for proof in spec.callers.principals[name].proof}
-    listeners = [each for _, _, _, node in spec.nodes() for each in (node.http,) if each is not None]
-    open_here = "anonymous" in proofs or any(each.anonymous in callers for each in listeners)
-    found: list[Schema] = [{name: []} for name in _schemes(spec) if name in proofs]
-    return [{}, *found] if open_here else found
-
-
-def _schemes(spec: Spec) -> dict[str, Schema]:
-    proofs = {proof for row in spec.callers.principals.values() for proof in row.proof}
-    known: dict[str, Schema] = {
-        "token": {"type": "http", "scheme": "bearer", "description": "The token of a principal."},
-        "certificate": {"type": "mutualTLS", "description": "The certificate of a principal."},
-    }
-    return {name: row for name, row in known.items() if name in proofs}
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(sorted(names)) or "nobody"

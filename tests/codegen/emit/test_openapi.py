@@ -121,3 +121,23 @@ def test_every_status_of_a_route_is_described() -> None:
     answers = found["paths"]["/jobs/{jobId}"]["get"]["responses"]
     assert {"200", "201", "204"} < set(answers)
     assert "content" in answers["201"] and "content" not in answers["204"]
+
+
+def test_content_is_no_json() -> None:
+    """What is sent and answered as it is has no schema of a message; parts of it can be asked for."""
+    paths = openapi.document(spec("spec/queuey"))["paths"]
+    octets = ["application/octet-stream"]
+    for upload in (paths["/blobs"]["post"], paths["/blobs/{address}"]["put"]):
+        assert list(upload["requestBody"]["content"]) == octets
+        assert list(upload["responses"]["201"]["content"]) == ["application/json"]
+        assert {"408", "413"} <= set(upload["responses"])
+        assert "415" not in upload["responses"]
+    download = paths["/blobs/{address}"]["get"]
+    assert list(download["responses"]["200"]["content"]) == octets
+    assert {"206", "304", "416"} <= set(download["responses"])
+    assert {each["name"] for each in download["parameters"]} == {
+        "address",
+        "Range",
+        "If-Range",
+        "If-None-Match",
+    }
