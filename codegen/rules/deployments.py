@@ -58,7 +58,8 @@ def unhosted(spec: Spec) -> Iterator[Finding]:
 def hosted_twice(spec: Spec) -> Iterator[Finding]:
     rows = spec.lifecycle.entities.values()
     kept = {row.held_by for row in rows if row.in_postgres or row.in_redis}
-    alone = {row.held_by for row in rows if row.kept_in is None or row.in_sqlite}
+    files = {row.held_by for row in rows if row.in_sqlite}
+    alone = files | {row.held_by for row in rows if row.kept_in is None}
     alone |= {name for name, row in spec.services.components.items() if row.serves and name not in kept}
     for name, deployment in spec.deployments.root.items():
         first: dict[str, str] = {}
@@ -69,9 +70,8 @@ def hosted_twice(spec: Spec) -> Iterator[Finding]:
                 if (other := first.setdefault(component, node_name)) != node_name:
                     place = spec.place("deployments", name, "nodes", node_name, "hosts", index)
                     message = f"The node '{node_name}' hosts {component}, and so does '{other}'."
-                    yield Finding(
-                        place, message, "Leave it to one of them; for more of the same, say 'replicas'."
-                    )
+                    more = "" if component in files else "; for more of the same, say 'replicas'"
+                    yield Finding(place, message, f"Leave it to one of them{more}.")
 
 
 @rule(

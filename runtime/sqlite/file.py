@@ -67,6 +67,7 @@ class File:
     def open(self, system: str) -> None:
         """Takes the file for this process and brings it up to date; raises StoreUnusable where it cannot."""
         self._loop = asyncio.get_running_loop()
+        writer: sqlite3.Connection | None = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._lock = _locked(self.path.with_name(f"{self.path.name}.lock"))
@@ -74,12 +75,13 @@ class File:
             migrate(writer, system)
             self._reader = _connected(self.path)
             self._reader.execute("PRAGMA query_only = ON")
-        except (sqlite3.Error, OSError) as error:
+        except BaseException as error:
+            if writer is not None:
+                writer.close()
             self._unlock()
+            if not isinstance(error, (sqlite3.Error, OSError)):
+                raise
             raise StoreUnusable(f"{self.path} cannot be used as a database: {error}") from None
-        except BaseException:
-            self._unlock()
-            raise
         self._thread = threading.Thread(target=self._write, args=(writer,), name="sqlite", daemon=True)
         self._thread.start()
 
