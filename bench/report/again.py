@@ -9,6 +9,7 @@ from bench.designs.findings import Findings
 from bench.report import page
 
 PEERS = tuple(f"{name}.json" for name in ("orchestrator", "priority"))
+QUEUE = "queuey.json"
 
 
 def main(arguments: list[str]) -> int:
@@ -17,6 +18,9 @@ def main(arguments: list[str]) -> int:
         print("usage: nox -s bench -- report FOLDER", file=sys.stderr)
         return 2
     folder = Path(arguments[0])
+    if (folder / QUEUE).exists():
+        print(_queue(folder / QUEUE))
+        return 0
     found = [folder / each for each in PEERS if (folder / each).exists()]
     print(_peers(found[0]) if found else page.write(Findings.load(folder), folder))
     return 0
@@ -27,3 +31,9 @@ def _peers(path: Path) -> Path:
     from bench.report import peers_page
 
     return peers_page.write(Compared.model_validate_json(path.read_text()), path.parent)
+
+
+def _queue(path: Path) -> Path:
+    from bench.queuey import findings, page
+
+    return page.write(findings.Findings.model_validate_json(path.read_text()), path.parent)
