@@ -103,7 +103,7 @@ def _past(folder: Path, rounds: int, count: int, many: int, tell: Tell) -> Compa
             served = stack.enter_context(ours(file))
             served.measured("create", count * rounds, CROWD)
             sides.append(served)
-        row = _in_turns(*sides, "claim", count, 1, rounds)
+        row = _in_turns(sides[0], sides[1], "claim", count, 1, rounds)
     names = (f"{FEW} finished jobs", f"{many:,} finished jobs")
     return _compared("taken, 1 at a time", *names, row, Goal(at_least=0.8), tell)
 
