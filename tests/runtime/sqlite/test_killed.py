@@ -33,12 +33,12 @@ def test_a_file_outlives_whoever_writes_it(tmp_path: Path) -> None:
         connection.close()
         lost = [key for key, state in told.items() if ORDER.index(found[key]) < ORDER.index(state)]
         assert lost == []
-        if len(found) > 20_000:
+        if len(found) > 5_000:
             # What is whole has been looked at; looking at it again and again takes the time of further kills.
             for each in tmp_path.glob("killed.db*"):
                 each.unlink()
             told = {}
-    assert told or DEEP
+    assert told or DEEP  # where the file may just have been made anew
 
 
 def _killed(path: Path, after: float) -> list[str]:
