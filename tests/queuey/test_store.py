@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import io
+import resource
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from generated.queuey.system import SYSTEM
 from handlers.queuey.blob_client import BlobClient, BlobMissing, StoreAway
 from runtime.node import Node
 from runtime.world import RealWorld
+from tests.queuey.processes import Process, until
 
 MOST = 1 << 20
 
@@ -218,3 +221,31 @@ async def test_tokens_tell_callers_apart(tmp_path: Path) -> None:
         assert seen == {None: (401, 401), "client": (200, 403), "runner": (403, 200), "stranger": (401, 401)}
     finally:
         await node.stop()
+
+
+@pytest.mark.req("QQ-X03")
+def test_killed_in_the_middle_and_a_disk_that_is_full(tmp_path: Path) -> None:
+    """Half a content is never there, before and after; what does not fit is refused, and the rest goes on."""
+    store = Process(tmp_path, "store", "store", {"STORE_PATH": str(tmp_path / "blobs")})
+    content = bytes(range(256)) * 4096
+    store.begin().wait()
+    try:
+        with socket.create_connection(("127.0.0.1", store.ports["http_port"])) as halfway:
+            head = f"POST /blobs HTTP/1.1\r\nhost: x\r\ncontent-length: {len(content)}\r\n\r\n"
+            halfway.sendall(head.encode() + content[: len(content) // 2])
+            until(lambda: list((tmp_path / "blobs").rglob("unfinished/*")))
+            store.kill()
+        store.begin().wait()
+        with httpx.Client(base_url=store.url) as http:
+            assert http.get(f"/blobs/{address_of(content)}").status_code == 404
+            assert store.process is not None
+            resource.prlimit(store.process.pid, resource.RLIMIT_FSIZE, (len(content) // 2, -1))
+            full = http.post("/blobs", content=content)
+            assert (full.status_code, full.json()["error"]["code"]) == (503, "BLOB_STORE_UNAVAILABLE")
+            assert http.get(f"/blobs/{address_of(content)}").status_code == 404
+            assert http.post("/blobs", content=b"small").status_code == 201
+            resource.prlimit(store.process.pid, resource.RLIMIT_FSIZE, (-1, -1))
+            assert http.post("/blobs", content=content).status_code == 201
+            assert http.get(f"/blobs/{address_of(content)}").content == content
+    finally:
+        store.kill()
