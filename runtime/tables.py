@@ -85,6 +85,8 @@ class Route:
     """The bytes field of the request that the body is."""
     answer: str | None = None
     """The bytes field of the answer that its body is."""
+    any_value: bool = False
+    """Whether it also takes paths that another route has, for methods which that one lacks."""
     instead: tuple[Instead, ...] = ()
 
 

@@ -71,6 +71,10 @@ class Route(Part):
     answer: LowerName | None = Field(
         default=None, description="The bytes field of the answer that its body is, as it goes."
     )
+    any_value: bool = Field(
+        default=False,
+        description="Whether it also takes paths that another route has, for methods which that one lacks.",
+    )
     instead: tuple[Instead, ...] = Field(
         default=(), description="Other statuses; the first that fits is answered. 204 has no body."
     )

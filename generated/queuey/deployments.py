@@ -1,6 +1,6 @@
 """The deployments of queuey: which node hosts what, and how it is started, found and checked.
 
-Generated from spec/queuey (sha256:74a703d6431b0dfb). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:a3f168a8a1c4ff9a). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The method tables of queuey, from which the engine serves and calls.
 
-Generated from spec/queuey (sha256:74a703d6431b0dfb). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:a3f168a8a1c4ff9a). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ QUEUE_SERVICE_GET_JOB: Final = Method(
     settle=settle_get_job_request,
     max_request_bytes=MESSAGE_BYTES,
     log_fields=("job_id",),
-    route=Route("GET", "/jobs/{job_id}", 200),
+    route=Route("GET", "/jobs/{job_id}", 200, any_value=True),
 )
 QUEUE_SERVICE_LIST_JOBS: Final = Method(
     service="queuey.v1.QueueService",

@@ -1,6 +1,6 @@
 """Everything the engine has to know of queuey.
 
-Generated from spec/queuey (sha256:74a703d6431b0dfb). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:a3f168a8a1c4ff9a). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tables import JsonStyle, System
 
 SYSTEM: Final = System(
     name="queuey",
-    digest="74a703d6431b0dfb6116fe57ab508041f9bc7f0d01e5cb3a0af22585b96c1b27",
+    digest="a3f168a8a1c4ff9afb8e94cc9290d701db3193e274023501f80156b744b15229",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

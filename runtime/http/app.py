@@ -6,7 +6,7 @@ It is written without a framework: the routes are tables already, and each layer
 from __future__ import annotations
 
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, MutableMapping
 from typing import Any
 
 from runtime import log as events
@@ -26,8 +26,14 @@ _LONGEST_PATH = 200
 class App:
     """What uvicorn calls for each request."""
 
-    def __init__(self, routes: Iterable[tuple[str, str, Respond]], refusals: Refusals, log: Log) -> None:
-        self._routes = Routes(routes)
+    def __init__(
+        self,
+        routes: Iterable[tuple[str, str, Respond]],
+        refusals: Refusals,
+        log: Log,
+        any_value: Collection[tuple[str, str]] = (),
+    ) -> None:
+        self._routes = Routes(routes, any_value)
         self._refusals = refusals
         self._log = log
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import unquote
 
@@ -22,11 +22,13 @@ class Found(NamedTuple, Generic[Handler]):
 class Routes(Generic[Handler]):
     """All routes of a node.
 
-    A path that stands for itself is taken for the value of a placeholder only by a method that it does not
-    have itself.
+    A path that stands for itself is never taken for the value of a placeholder, but by the routes named in
+    `any_value`, each a method and a path, for a method that it does not have itself.
     """
 
-    def __init__(self, routes: Iterable[tuple[str, str, Handler]]) -> None:
+    def __init__(
+        self, routes: Iterable[tuple[str, str, Handler]], any_value: Collection[tuple[str, str]] = ()
+    ) -> None:
         resources: dict[str, dict[str, Handler]] = {}
         for method, path, handler in routes:
             resources.setdefault(path, {})[method] = handler
@@ -41,23 +43,27 @@ class Routes(Generic[Handler]):
                 self._patterns.append((_pattern(path), names, methods, allow))
             else:
                 self._fixed[path.encode()] = Found(methods, allow, {})
+        self._also: dict[tuple[bytes, str], Found[Handler]] = {}
+        for method, path in any_value:
+            for raw_path in self._fixed:
+                if _pattern(path).fullmatch(raw_path.decode()) and (found := self._matched(raw_path)):
+                    self._also[raw_path, method] = found
 
     def find(self, raw_path: bytes, method: str) -> Found[Handler] | None:
-        """The resource at a path as it was sent, percent signs and all; one with the method, if there is."""
+        """The resource at a path as it was sent, percent signs and all."""
         fixed = self._fixed.get(raw_path)
-        if fixed is not None and method in fixed.methods:
-            return fixed
+        if fixed is None:
+            return self._matched(raw_path)
+        return fixed if method in fixed.methods else self._also.get((raw_path, method), fixed)
+
+    def _matched(self, raw_path: bytes) -> Found[Handler] | None:
         path = raw_path.decode("ascii", "replace")
-        first = fixed
         for pattern, names, methods, allow in self._patterns:
             if (match := pattern.fullmatch(path)) is not None:
                 # Bytes that are no text become U+FFFD, under which nothing is ever found.
                 values = map(unquote, match.groups())
-                found = Found(methods, allow, dict(zip(names, values, strict=True)))
-                if method in methods:
-                    return found
-                first = first or found
-        return first
+                return Found(methods, allow, dict(zip(names, values, strict=True)))
+        return None
 
 
 def _pattern(path: str) -> re.Pattern[str]:

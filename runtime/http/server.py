@@ -52,6 +52,7 @@ class HttpServer:
         refusals, codec = Refusals(system), Codec(system)
         self._refusals = refusals
         routes: list[tuple[str, str, Respond]] = []
+        any_value: list[tuple[str, str]] = []
         for endpoint in endpoints:
             if (route := endpoint.method.route) is not None:
                 streams = route.body is not None or route.answer is not None
@@ -67,10 +68,12 @@ class HttpServer:
                     body_seconds=self._limits.body_seconds,
                 )
                 routes.append((route.method, route.path, operation.respond))
+                if route.any_value:
+                    any_value.append((route.method, route.path))
         if routes:
             routes += document_pages(system.name, {(method, path) for method, path, _ in routes})
         routes += watch_pages(self._readiness, metrics)
-        self._config = _config(App(routes, refusals, log), self._limits)
+        self._config = _config(App(routes, refusals, log, any_value), self._limits)
         self._state = ServerState()
         self._server: asyncio.AbstractServer | None = None
 

@@ -1,5 +1,5 @@
 -- Every statement that the engine runs about a job of queuey.
--- Generated from spec/queuey (sha256:74a703d6431b0dfb). Do not edit; run `nox -s generate`.
+-- Generated from spec/queuey (sha256:a3f168a8a1c4ff9a). Do not edit; run `nox -s generate`.
 --
 -- A line with its name begins each. `:now` is the moment in microseconds since the epoch; names in capitals are
 -- variables of the environment; `:owner` and `:fence` are compared where they are given. Each runs in a

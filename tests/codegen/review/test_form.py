@@ -16,7 +16,7 @@ def test_members_stand_by_number_and_names_by_name() -> None:
     """Fields are in the order of their numbers, and what is found by name in the order of names."""
     form = write(spec(base()))
     assert list(form["types"]["public"]["messages"]["Ticket"]["fields"])[:3] == ["ticket_id", "state", "zone"]
-    assert list(form["callers"]["principals"]) == ["booth", "gate", "till", "visitor"]
+    assert list(form["callers"]["principals"]) == ["booth", "gate", "stranger", "till", "visitor"]
 
 
 def test_defaults_are_left_out() -> None:
