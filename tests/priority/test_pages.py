@@ -72,7 +72,7 @@ def test_health_and_metrics(queue: Queue) -> None:
 
 
 @pytest.mark.req("PQ-123", "PQ-104", "PQ-096")
-@pytest.mark.parametrize("role", ROLES if DEEP else ("worker", "admin"))
+@pytest.mark.parametrize("role", ROLES if DEEP else ("admin",))
 def test_the_api_does_what_is_described(probed: Stack, tmp_path: Path, role: str) -> None:
     """Schemathesis looks for a request on which the two differ, step by step along the links as well."""
     # Whoever asks for the end of a task waits for it, and nobody ends any here.

@@ -146,7 +146,8 @@ def test_queue_and_store_may_be_away_for_a_while(lonely: Works) -> None:
 @pytest.mark.req("QQ-X01", "QQ-093", "QQ-103", "QQ-104")
 def test_of_two_runners_on_one_job_the_first_loses(lonely: Works) -> None:
     """One that was asleep for too long learns that its job is another's, and drops it."""
-    sleeper = lonely.runner("sleeper", RUN_SECONDS="60").wait()
+    # With one slot: another would wait for a job all the while, and get this one while it sleeps.
+    sleeper = lonely.runner("sleeper", RUN_SECONDS="60", RUNNER_CONCURRENCY="1").wait()
     job = lonely.submit("loop")
     lonely.in_status(job, "active")
     sleeper.signal(signal.SIGSTOP)

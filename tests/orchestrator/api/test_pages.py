@@ -133,7 +133,8 @@ def test_the_api_does_what_is_described(probed: Stack, tmp_path: Path) -> None:
             *("--header", f"Authorization: Bearer {TOKEN}"),
             *("--phases", "examples,coverage,fuzzing,stateful" if DEEP else "examples,coverage,stateful"),
             *("--max-examples", "100" if DEEP else "2"),
-            *("--seed", "7", "--workers", "2", "--no-color"),
+            # One worker: Python 3.11 loses count of its own parser where two threads use it at once.
+            *("--seed", "7", "--workers", "1", "--no-color"),
             *("--suppress-health-check", "all", "--generation-database", "none"),
         ],
         cwd=tmp_path,
