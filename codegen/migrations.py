@@ -12,9 +12,10 @@ from codegen import sqlite_migrations
 from codegen.emit import sqlite
 from codegen.emit.history import histories, history_schema
 from codegen.emit.history import steps as history_steps
-from codegen.emit.kept_entity import Column, KeptEntity
+from codegen.emit.kept_entity import KeptEntity
 from codegen.emit.records import in_postgres
 from codegen.emit.sql import MIGRATIONS, entity_schema, guards, table_schema, with_tables
+from codegen.emit.stored_entity import Column
 from codegen.spec import Spec
 
 _LEADS_TO = re.compile(r"^-- Leads to the schema sha256:([0-9a-f]{16})\b", re.MULTILINE)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from codegen.emit.artefact import quoted_sql as quoted
-from codegen.emit.lifecycle import states_of
-from codegen.language.lifecycle import Entity, Take, Transition
+from codegen.emit.stored_entity import Column, StoredEntity
+from codegen.language.lifecycle import Take, Transition
 from codegen.language.types import MessageField
-from codegen.spec import Spec
 
 TYPES = {
     "string": "text",
@@ -39,30 +37,8 @@ EMPTY = {
 Parameter = Callable[[str, str], str]
 
 
-@dataclass(frozen=True)
-class Column:
-    """One column of the table."""
-
-    name: str
-    type: str
-    optional: bool
-    default: str | None
-    check: str | None
-
-    def __str__(self) -> str:
-        needed = "" if self.optional else " NOT NULL"
-        return (
-            f"{self.name} {self.type}{needed}{f' DEFAULT {self.default}' if self.default is not None else ''}"
-        )
-
-
-@dataclass(frozen=True)
-class KeptEntity:
+class KeptEntity(StoredEntity):
     """One entity, its names and everything that templates have to know of it."""
-
-    spec: Spec
-    name: str
-    row: Entity
 
     @property
     def table(self) -> str:
@@ -81,33 +57,8 @@ class KeptEntity:
         return " and ".join(self.unique) or self.row.key
 
     @property
-    def key(self) -> str:
-        return self.row.key
-
-    @property
     def key_type(self) -> str:
         return self.type_of(self.row.key)
-
-    @property
-    def status(self) -> str:
-        return self.row.status
-
-    @cached_property
-    def states(self) -> list[str]:
-        """In the order of their numbers. All that the schema shows is in an order that no edit changes."""
-        numbers = self.spec.enums[self.fields[self.status].type].values
-        return sorted(states_of(self.spec, self.row), key=lambda state: numbers[state].number)
-
-    @cached_property
-    def fields(self) -> dict[str, MessageField]:
-        rows = self.spec.messages[self.row.record].fields
-        return dict(sorted(rows.items(), key=lambda item: item[1].number))
-
-    @cached_property
-    def transitions(self) -> dict[str, Transition]:
-        rank = {state: number for number, state in enumerate(self.states)}
-        rows = self.row.transitions.items()
-        return dict(sorted(rows, key=lambda item: (rank[item[1].from_], rank[item[1].to])))
 
     @cached_property
     def columns(self) -> list[Column]:
@@ -132,13 +83,6 @@ class KeptEntity:
         if lease := self.row.lease:
             found |= {lease.owner, lease.expires}
         return found
-
-    @cached_property
-    def counters(self) -> list[str]:
-        """Columns that only ever grow."""
-        fence = [self.row.lease.fence] if self.row.lease else []
-        counted = [edge.counts for edge in self.transitions.values() if edge.counts]
-        return [*dict.fromkeys((*counted, *fence))]
 
     @cached_property
     def waiting(self) -> dict[str, list[str]]:

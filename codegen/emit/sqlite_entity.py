@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from codegen.emit.artefact import quoted_sql as quoted
-from codegen.emit.lifecycle import states_of
-from codegen.language.lifecycle import Due, Entity, GiveUp, Take, Transition
+from codegen.emit.stored_entity import Column, StoredEntity
+from codegen.language.lifecycle import Due, GiveUp, Take, Transition
 from codegen.language.types import MessageField
-from codegen.spec import Spec
 
 TYPES = {"string": "TEXT", "json": "TEXT", "bytes": "BLOB", "double": "REAL", "float": "REAL"}
 """What each type of a record's field is in SQLite; whatever is not here is INTEGER."""
@@ -20,29 +18,8 @@ MICROSECONDS, MILLISECONDS = 1_000_000, 1_000
 """How fine the times are: those of type timestamp, and those that are plain numbers."""
 
 
-@dataclass(frozen=True)
-class Column:
-    """One column of the table."""
-
-    name: str
-    type: str
-    optional: bool
-    default: str | None
-    check: str | None
-
-    def __str__(self) -> str:
-        needed = "" if self.optional else " NOT NULL"
-        default = f" DEFAULT {self.default}" if self.default is not None else ""
-        return f"{self.name} {self.type}{needed}{default}"
-
-
-@dataclass(frozen=True)
-class SqliteEntity:
+class SqliteEntity(StoredEntity):
     """One entity, its names and everything that templates have to know of it."""
-
-    spec: Spec
-    name: str
-    row: Entity
 
     @property
     def table(self) -> str:
@@ -53,37 +30,12 @@ class SqliteEntity:
         return self.row.in_sqlite.history if self.row.in_sqlite else None
 
     @property
-    def key(self) -> str:
-        return self.row.key
-
-    @property
-    def status(self) -> str:
-        return self.row.status
-
-    @property
     def unique(self) -> tuple[str, ...]:
         return tuple(sorted(self.row.in_sqlite.unique)) if self.row.in_sqlite else ()
 
     def word(self, state: str) -> str:
         """A state as the file has it, quoted."""
         return quoted(self.spec.enums[self.fields[self.status].type].word(state))
-
-    @cached_property
-    def states(self) -> list[str]:
-        """In the order of their numbers. All that the schema shows is in an order that no edit changes."""
-        numbers = self.spec.enums[self.fields[self.status].type].values
-        return sorted(states_of(self.spec, self.row), key=lambda state: numbers[state].number)
-
-    @cached_property
-    def fields(self) -> dict[str, MessageField]:
-        rows = self.spec.messages[self.row.record].fields
-        return dict(sorted(rows.items(), key=lambda item: item[1].number))
-
-    @cached_property
-    def transitions(self) -> dict[str, Transition]:
-        rank = {state: number for number, state in enumerate(self.states)}
-        rows = self.row.transitions.items()
-        return dict(sorted(rows, key=lambda item: (rank[item[1].from_], rank[item[1].to])))
 
     @cached_property
     def targets(self) -> dict[str, list[str]]:
@@ -122,13 +74,6 @@ class SqliteEntity:
         if lease := self.row.lease:
             found |= {each for each in (lease.owner, lease.expires, lease.renewed) if each}
         return found
-
-    @cached_property
-    def counters(self) -> list[str]:
-        """Columns that only ever grow."""
-        fence = [self.row.lease.fence] if self.row.lease else []
-        counted = [edge.counts for edge in self.transitions.values() if edge.counts]
-        return [*dict.fromkeys((*counted, *fence))]
 
     @cached_property
     def acquiring(self) -> tuple[str, Transition] | None:
