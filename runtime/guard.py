@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from runtime.conditions import Condition
-from runtime.tables import Lifecycle, Method, Permission, System, Transition
+from runtime.lifecycles import Lifecycle, Transition
+from runtime.tables import Method, Permission, System
 
 Admit = Callable[[str, Any], None]
 """Takes the proven caller and the request; raises a condition or puts the request in order."""

@@ -11,10 +11,11 @@ from typing import Any, Generic
 from runtime import log as events
 from runtime.call import Call
 from runtime.guard import require_edge
+from runtime.lifecycles import Lifecycle
 from runtime.listing import Listing
 from runtime.metrics import Metrics
 from runtime.store import GuardBreach, Moved, NoSuchEntity, Record
-from runtime.tables import Lifecycle, System
+from runtime.tables import System
 from runtime.world import World
 
 

@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from runtime.call import Call
 from runtime.conditions import Failure
-from runtime.tables import Due, Shift, Transition
+from runtime.lifecycles import Due, Shift, Transition
 
 Record = TypeVar("Record")
 Compare = Callable[[Record, Record], None]

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runtime.call import Call
+from runtime.lifecycles import Due, Lifecycle, Shift, Transition
 from runtime.log import Log
 from runtime.metrics import Metrics
 from runtime.sweeper import Sweep, SweepMeasures, sweep_regularly
-from runtime.tables import Due, Lifecycle, Shift, System, Transition
+from runtime.tables import System
 from runtime.wiring import memory_stores
 from runtime.world import World
 

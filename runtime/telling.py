@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 from runtime import log as events
 from runtime.call import Call
+from runtime.lifecycles import Lifecycle
 from runtime.metrics import Metrics
-from runtime.tables import Lifecycle
 
 
 class Telling:

@@ -10,9 +10,10 @@ from types import ModuleType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from runtime.call import Channel
+from runtime.lifecycles import Lifecycle
 from runtime.metrics import Metrics
 from runtime.store import FileStore, IndexedStore, KeptStore, Store
-from runtime.tables import Lifecycle, System
+from runtime.tables import System
 from runtime.tls import HttpTls
 from runtime.world import World
 

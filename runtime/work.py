@@ -22,8 +22,9 @@ from runtime.call import Call
 from runtime.conditions import Failure
 from runtime.eager import detached
 from runtime.holdings import Holding, Holdings
+from runtime.lifecycles import Lease, Transition
 from runtime.store import Busy, Held, LeaseStore, Record, Settling, Unstorable
-from runtime.tables import Event, Lease, Transition
+from runtime.tables import Event
 
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0

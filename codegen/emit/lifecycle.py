@@ -11,7 +11,7 @@ from codegen.emit.records import kept_entities
 from codegen.language.lifecycle import Entity
 from codegen.spec import Spec, field_enum
 
-_IMPORT = "from runtime.tables import"
+_IMPORT = "from runtime.lifecycles import"
 _TABLES = (
     *(
         "Backoff",

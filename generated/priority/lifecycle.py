@@ -27,7 +27,7 @@ from generated.priority.messages import (
     WORKER_STATUS_UNSPECIFIED,
 )
 from generated.priority.records import TaskRecord, WorkerRecord
-from runtime.tables import (
+from runtime.lifecycles import (
     Backoff,
     Ceiling,
     Due,

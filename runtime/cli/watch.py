@@ -12,7 +12,8 @@ from rich.console import Console
 
 from runtime.call import Call
 from runtime.cli.descriptors import fields_of
-from runtime.tables import Lifecycle, Method, System
+from runtime.lifecycles import Lifecycle
+from runtime.tables import Method, System
 
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 1.0

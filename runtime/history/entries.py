@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import orjson
 
+from runtime.lifecycles import Lifecycle
 from runtime.postgres.statements import Statement
-from runtime.tables import Lifecycle
 
 _CHANGE = {
     "sequence": b"sequence",

@@ -8,9 +8,9 @@ from dataclasses import fields
 from typing import Any, Generic
 
 from runtime.history.tables import HistoryTables
+from runtime.lifecycles import KeptInRedis, Lifecycle
 from runtime.postgres.database import Database
 from runtime.store import Change, Record
-from runtime.tables import KeptInRedis, Lifecycle
 
 
 class HistoryReader(Generic[Record]):

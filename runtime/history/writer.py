@@ -25,10 +25,11 @@ from runtime.history.entries import Entry, Misshapen, Shape
 from runtime.history.measures import HistoryMeasures
 from runtime.history.stream import Raw, Stream
 from runtime.history.tables import HistoryTables
+from runtime.lifecycles import Lifecycle
 from runtime.metrics import Metrics
 from runtime.postgres.database import Database, Unavailable
 from runtime.store import StoreUnusable
-from runtime.tables import Lifecycle, System
+from runtime.tables import System
 
 PAUSE_S = (0.1, 5.0)
 """The least and the greatest pause after something failed."""

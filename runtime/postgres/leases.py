@@ -10,13 +10,13 @@ from typing import Any, Generic
 from runtime.call import Call
 from runtime.conditions import Condition
 from runtime.guard import require_edge
+from runtime.lifecycles import Lease, Transition
 from runtime.postgres.database import Unavailable
 from runtime.postgres.looking import EVER, Looking
 from runtime.postgres.rows import as_key, is_key
 from runtime.postgres.settling import Lost, Settlement, columns
 from runtime.postgres.table import Table
 from runtime.store import Busy, Exchanged, GuardBreach, Held, Record, Settling
-from runtime.tables import Lease, Transition
 
 _PATIENT = 3
 """How many results wait for another transaction at a time: the connections are for the others too."""

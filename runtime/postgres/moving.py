@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Generic
 
 from runtime.batch import Batch
+from runtime.lifecycles import Transition
 from runtime.postgres.table import Table
 from runtime.store import Moved, Record
-from runtime.tables import Transition
 
 FEW = 10
 """So few moves wait for company; more of them make a statement of their own."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Generic, get_type_hints
 
+from runtime.lifecycles import Lifecycle
 from runtime.store import Record, Unstorable
-from runtime.tables import Lifecycle
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Generic, NamedTuple
 
 from runtime.bounded import BoundedMap
+from runtime.lifecycles import Transition
 from runtime.postgres.database import Locked, Unavailable
 from runtime.postgres.rows import as_key
 from runtime.postgres.table import Table
 from runtime.store import Busy, Held, Record, Settling, Unstorable
-from runtime.tables import Transition
 
 _REMEMBERED = 10_000
 _Sent = tuple[Any, int, int]

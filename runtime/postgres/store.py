@@ -10,6 +10,7 @@ from typing import Any, Generic
 from runtime import log as events
 from runtime.call import Call
 from runtime.guard import require_edge
+from runtime.lifecycles import Lifecycle, Transition
 from runtime.metrics import Metrics
 from runtime.postgres.creation import Creation
 from runtime.postgres.database import Database
@@ -30,7 +31,7 @@ from runtime.store import (
     Record,
     Settling,
 )
-from runtime.tables import Lifecycle, System, Transition
+from runtime.tables import System
 
 PURGED_AT_ONCE = 5000
 """Each look passes by all that ended since, so the looks are few."""

@@ -7,9 +7,10 @@ from typing import Any, Generic
 
 from runtime.call import Call
 from runtime.guard import require_edge
+from runtime.lifecycles import Transition
 from runtime.postgres.table import Table
 from runtime.store import GuardBreach, Record, Unstorable
-from runtime.tables import Event, Transition
+from runtime.tables import Event
 
 MOST = 500
 """How many entities one statement moves: enough to keep up, few enough that nobody waits long for a row."""

@@ -10,13 +10,14 @@ import asyncpg
 from runtime import log as events
 from runtime.call import Call
 from runtime.conditions import Condition
+from runtime.lifecycles import Lifecycle, Transition
 from runtime.metrics import Metrics
 from runtime.postgres.database import LONG_S, STATEMENT_S, Database, Unavailable, run
 from runtime.postgres.measures import Measures
 from runtime.postgres.rows import Rows, refused, storable
 from runtime.postgres.statements import Statement, statements
 from runtime.store import GuardBreach, Record
-from runtime.tables import Lifecycle, System, Transition
+from runtime.tables import System
 
 Answer = TypeVar("Answer")
 

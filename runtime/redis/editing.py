@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Generic
 
 from runtime.call import Call
+from runtime.lifecycles import Shift, Transition
 from runtime.redis.entities import Entities
 from runtime.redis.moving import Asked, Moving
 from runtime.redis.scripts import PAIRS
 from runtime.store import GuardBreach, Moved, NoSuchEntity, Record
-from runtime.tables import Shift, Transition
 
 
 class Editing(Generic[Record]):

@@ -10,13 +10,14 @@ from runtime import log as events
 from runtime.batch import Run
 from runtime.call import Call
 from runtime.conditions import Condition
+from runtime.lifecycles import Index, Lifecycle, Shift, Transition
 from runtime.metrics import Metrics
 from runtime.redis.measures import Measures
 from runtime.redis.rows import Rows, refused
 from runtime.redis.scripts import Given, ScriptCall, scripts
 from runtime.redis.server import Full, Server, Unavailable
 from runtime.store import Record
-from runtime.tables import Index, Lifecycle, Shift, System, Transition
+from runtime.tables import System
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")

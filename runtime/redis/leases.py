@@ -11,6 +11,7 @@ from runtime.bounded import BoundedMap
 from runtime.call import Call
 from runtime.conditions import Failure
 from runtime.guard import require_edge
+from runtime.lifecycles import Lease
 from runtime.redis.bell import Bell
 from runtime.redis.entities import Entities
 from runtime.redis.moving import Moving
@@ -18,7 +19,6 @@ from runtime.redis.rows import moment_of, texts_of
 from runtime.redis.scripts import ScriptCall
 from runtime.redis.server import Full, Unavailable
 from runtime.store import Held, Record, Settlement
-from runtime.tables import Lease
 
 AT_ONCE = 500
 """How many one claim takes at most."""

@@ -7,11 +7,11 @@ from datetime import datetime
 from heapq import nlargest, nsmallest
 from typing import Any, Generic
 
+from runtime.lifecycles import Index
 from runtime.measuring import Counts
 from runtime.redis.entities import Entities
 from runtime.redis.rows import microseconds, moment_of
 from runtime.store import GuardBreach, Record, Size
-from runtime.tables import Index
 
 _SLOTS = 128
 """The ring of seconds in which scripts count recent things."""

@@ -10,12 +10,12 @@ from runtime.batch import Batch
 from runtime.call import Call
 from runtime.conditions import Failure
 from runtime.guard import require_edge
+from runtime.lifecycles import Shift, Transition
 from runtime.redis.entities import Entities
 from runtime.redis.rows import signature, storable, texts_of
 from runtime.redis.scripts import Script, ScriptCall
 from runtime.redis.server import Unavailable
 from runtime.store import GuardBreach, Held, Moved, Record, Settlement
-from runtime.tables import Shift, Transition
 
 AT_ONCE = 500
 _LOOKS = 5

@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any, Generic
 
+from runtime.lifecycles import KeptInRedis
 from runtime.store import Record, Unstorable
-from runtime.tables import KeptInRedis
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -10,6 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from runtime.call import Call
 from runtime.conditions import Condition, Failure
 from runtime.guard import require_edge
+from runtime.lifecycles import Due, Lifecycle, Shift, Transition
 from runtime.log import Log
 from runtime.metrics import Metrics
 from runtime.redis.bell import Bell
@@ -33,7 +34,7 @@ from runtime.store import (
     Settlement,
     Size,
 )
-from runtime.tables import Due, Lifecycle, Shift, System, Transition
+from runtime.tables import System
 
 Told = TypeVar("Told")
 

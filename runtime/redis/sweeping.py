@@ -8,10 +8,10 @@ from typing import Any, Generic
 from runtime import log as events
 from runtime.call import Call
 from runtime.guard import require_edge
+from runtime.lifecycles import Due, Index, Lifecycle, Shift, Transition
 from runtime.redis.entities import Entities
 from runtime.redis.moving import Asked, Moving
 from runtime.store import GuardBreach, Record
-from runtime.tables import Due, Index, Lifecycle, Shift, Transition
 
 MOST = 500
 """How many entities one script changes, where the spec does not say."""

@@ -6,10 +6,10 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from runtime.lifecycles import Due, Transition
 from runtime.sqlite.rows import stored
 from runtime.sqlite.steps import Steps, claimed, texts
 from runtime.store import GuardBreach, Held, Moved, Record
-from runtime.tables import Due, Transition
 
 Swept = list[tuple[Transition, str]]
 """Edges that were taken because they were due, and the key of each entity."""

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from runtime.call import Call
 from runtime.conditions import Condition
 from runtime.guard import require_edge
+from runtime.lifecycles import Lifecycle, Transition
 from runtime.log import Log
 from runtime.metrics import Metrics
 from runtime.sqlite.changes import Changes, Swept
@@ -21,7 +22,7 @@ from runtime.sqlite.news import News
 from runtime.sqlite.rows import moment, stored
 from runtime.sqlite.steps import WrongHolder
 from runtime.store import Change, GuardBreach, Record, Unstorable
-from runtime.tables import Event, Lifecycle, System, Transition
+from runtime.tables import Event, System
 from runtime.telling import Telling
 from runtime.world import World
 

@@ -7,8 +7,8 @@ from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, get_args, get_type_hints
 
+from runtime.lifecycles import Lifecycle
 from runtime.store import Record, Unstorable
-from runtime.tables import Lifecycle
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -6,10 +6,10 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any, Generic
 
+from runtime.lifecycles import Lease, Lifecycle, Transition
 from runtime.sqlite.rows import Rows, stored
 from runtime.sqlite.statements import statements
 from runtime.store import GuardBreach, Held, NoSuchEntity, Record
-from runtime.tables import Lease, Lifecycle, Transition
 from runtime.world import World
 
 _ANYBODY = Held("", 0)

@@ -10,11 +10,11 @@ from typing import Any
 from runtime.call import Call
 from runtime.conditions import Condition
 from runtime.guard import require_edge
+from runtime.lifecycles import Transition
 from runtime.sqlite.changes import Refused, Swept
 from runtime.sqlite.entities import Entities, some
 from runtime.sqlite.rows import stored
 from runtime.store import Compare, GuardBreach, Held, Moved, NoSuchEntity, Record
-from runtime.tables import Transition
 
 SWEPT_AT_ONCE = 500
 PURGED_AT_ONCE = 5000

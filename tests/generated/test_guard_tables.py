@@ -16,7 +16,8 @@ from generated.taskqueue.policy import RESCUE
 from generated.taskqueue.system import SYSTEM
 from runtime.conditions import Condition
 from runtime.guard import Guard
-from runtime.tables import Method, Permission, Take
+from runtime.lifecycles import Take
+from runtime.tables import Method, Permission
 
 METHODS = {method.name: method for service in SYSTEM.services.values() for method in service.methods}
 TRANSITION = METHODS["TransitionJobStatus"]

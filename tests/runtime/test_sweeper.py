@@ -10,9 +10,9 @@ import pytest
 from generated.orchestrator.lifecycle import JOB_ACCEPT, JOB_FAIL
 from generated.orchestrator.messages import CREATED, QUEUED, RETRY, RUNNING
 from runtime.call import Call
+from runtime.lifecycles import Transition
 from runtime.postgres import sweeping
 from runtime.sweeper import Sweep, sweep_all, sweep_regularly
-from runtime.tables import Transition
 from runtime.world import RealWorld
 from tests.runtime.postgres.conftest import folder, kit, make_kit, server, url
 from tests.runtime.postgres.kit import Kit

@@ -1,0 +1,283 @@
+"""What the generator tells the engine of entities: states and edges, and where and how each kind is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """A record field that keeps what the driving request says."""
+
+    source: str
+    default: str = ""
+    keep_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """How long an entity waits; seconds are in variables."""
+
+    until: str
+    count: str
+    base: str
+    most: str
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """A further edge taken in the same step when an entity has failed too often, or for good."""
+
+    transition: str
+    count: str
+    limit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A change that the engine drives by the clock of the store; numbers are in variables."""
+
+    at: str | None
+    by: str
+    every: str
+    after: str | None = None
+    holder_in: int | None = None
+    """The state of the holder of the lease in which it is due at once."""
+    batch: str | None = None
+    gives: Mapping[str, str] = field(default_factory=dict)
+    grace: str | None = None
+    on_access: bool = False
+    """Whether whoever touches an entity for which it is due takes it first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A number that grows each time, rounded up, to what a variable says at most."""
+
+    times: float
+    most: str
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One edge of a lifecycle."""
+
+    name: str
+    source: int
+    target: int
+    actors: frozenset[str]
+    via: str | None
+    """The method through which it is driven, and no other; None where its actors have the store itself."""
+    when: tuple[str, ...] = ()
+    stamps: tuple[str, ...] = ()
+    sets: Mapping[str, object] = field(default_factory=dict)
+    takes: Mapping[str, Take] = field(default_factory=dict)
+    copies: Mapping[str, str] = field(default_factory=dict)
+    clears: tuple[str, ...] = ()
+    grows: Mapping[str, Growth] = field(default_factory=dict)
+    counts: str | None = None
+    waits: Backoff | None = None
+    gives_up: GiveUp | None = None
+    due: Due | None = None
+    also_due: Due | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """A change that leaves the state as it is."""
+
+    name: str
+    states: frozenset[int]
+    actors: frozenset[str]
+    where: Mapping[str, int] = field(default_factory=dict)
+    stamps: tuple[str, ...] = ()
+    sets: Mapping[str, object] = field(default_factory=dict)
+    takes: Mapping[str, Take] = field(default_factory=dict)
+    clears: tuple[str, ...] = ()
+    fenced: bool = False
+    due: Due | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The entity that a lease is booked on, and what the two must have in common."""
+
+    entity: str
+    states: frozenset[int]
+    capacity: str
+    offers: str
+    needs: str
+    booked: str
+    taken: str | None = None
+    """The key of the set of what was taken from a holder until it asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Time-limited ownership of an entity while it is in one state."""
+
+    state: int
+    owner: str
+    expires: str
+    """Empty where the lease goes by `renewed`."""
+    fence: str
+    seconds: str
+    """A variable, or a field of the record where it is in lower case."""
+    oldest_by: str
+    index: str | None = None
+    first: tuple[int, ...] = ()
+    paused: str | None = None
+    holder: Holder | None = None
+    keeps_owner: bool = False
+    renewed: str | None = None
+    """The time that its holder moves on, where there is none at which it ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """An index that is also kept apart for each set of texts that occurs."""
+
+    by: str
+    key: str
+    known: str
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """A set of the keys of entities, kept in step with them by every script."""
+
+    key: str
+    states: frozenset[int]
+    score: str | None = None
+    only_if: str | None = None
+    only_unless: str | None = None
+    parts: Parts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A field of which no two entities share a value for some time."""
+
+    key: str
+    seconds: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outbox:
+    """A stream of all changes, and the tables that they are written to."""
+
+    stream: str
+    url: str
+    table: str
+    ended: str
+    by: str
+    expires: str | None = None
+    """The variable with the seconds for which the history of what has ended is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptInRedis:
+    """Entities as hashes, and the names of all other keys."""
+
+    url: str
+    prefix: str | None
+    hash: str
+    sequence: str
+    types: Mapping[str, str] = field(default_factory=dict)
+    """The type of each field of the record as the spec has it, `enum` where it is one."""
+    optional: frozenset[str] = frozenset()
+    words: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    """What the values of each enum field are in the hash."""
+    trace: str | None = None
+    expires: str | None = None
+    replicas: str | None = None
+    """The variable with how many replicas must have what was created before anybody is told so."""
+    unique: Mapping[str, Remembered] = field(default_factory=dict)
+    indexes: Mapping[str, Index] = field(default_factory=dict)
+    wakes: str | None = None
+    metrics: str | None = None
+    outbox: Outbox | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptInSqlite:
+    """The file that keeps the entities, by the variable that names it, and the table in it."""
+
+    path: str
+    table: str
+    unique: tuple[str, ...]
+    words: Mapping[int, str]
+    """What each state is called there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """What stands in for a field that was not given: a variable for each value of an enum field."""
+
+    by: str
+    of: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """How many an index may hold before no more are created."""
+
+    index: str
+    most: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The server that keeps the entities, and what they are called there."""
+
+    store: str
+    url: str
+    table: str
+    history: str
+    unique: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lifecycle:
+    """The states of an entity and the edges between them."""
+
+    entity: str
+    holder: str
+    key: str
+    status: str
+    states: Mapping[int, str]
+    initial: int
+    terminal: frozenset[int]
+    creators: frozenset[str]
+    creation_stamps: tuple[str, ...]
+    listed_by: str | None
+    retained_by: str | None
+    deletable: frozenset[int]
+    deleters: frozenset[str]
+    edges: Mapping[tuple[int, int], Transition]
+    given_up: tuple[Transition, ...] = ()
+    """Edges that lead where another leads; they are taken in the place of one that failed too often."""
+    holders: frozenset[str] = frozenset()
+    """Every component that applies its transitions."""
+    record: type[Any] | None = None
+    """What an entity is in Python, where a server keeps it."""
+    kept: Kept | None = None
+    in_redis: KeptInRedis | None = None
+    in_sqlite: KeptInSqlite | None = None
+    copies: Mapping[str, str] = field(default_factory=dict)
+    """Fields that begin as another field does."""
+    fills: Mapping[str, Fill] = field(default_factory=dict)
+    refuses: Ceiling | None = None
+    deletion_due: Due | None = None
+    unless_holding: str | None = None
+    shifts: Mapping[str, Shift] = field(default_factory=dict)
+    lease: Lease | None = None
+    shown: Mapping[int, int] = field(default_factory=dict)
+    """What outsiders are told of each state."""
+
+    def transition(self, name: str) -> Transition:
+        """The edge of a name."""
+        return next(each for each in (*self.edges.values(), *self.given_up) if each.name == name)
