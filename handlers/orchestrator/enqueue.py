@@ -7,7 +7,7 @@ The jobs go to the database in one round trip, in which each is created and acce
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
@@ -22,7 +22,7 @@ from runtime.postgres.statements import statements
 from runtime.world import RealWorld
 
 _WORLD = RealWorld()
-_SUBMIT = statements(SYSTEM.name, "job")["create_accept"].text
+SUBMIT = statements(SYSTEM.name, "job")["create_accept"].text
 (_ACTOR,) = JOB_ACCEPT.actors
 
 
@@ -43,6 +43,15 @@ class Intent(NamedTuple):
     idempotency_key: str | None = None
 
 
+class Prepared(NamedTuple):
+    """A job that has its id and obeys all rules, so that it can be submitted, and submitted again."""
+
+    job_id: str
+    job_type: str
+    payload: str
+    idempotency_key: str
+
+
 async def enqueue(
     connection: Connection, job_type: str, payload: Mapping[str, Any], idempotency_key: str | None = None
 ) -> str:
@@ -55,22 +64,33 @@ async def enqueue_all(connection: Connection, intents: Sequence[Intent]) -> list
     """Submits many jobs at once; their ids in the same order. A known key gives the job it already has."""
     if not intents:
         return []
-    job_ids = _WORLD.new_keys(len(intents))
-    columns = zip(*_checked(intents, job_ids), strict=True)
-    known = await connection.fetchval(_SUBMIT, _ACTOR, job_ids, *columns)
-    return job_ids if known is None else [*map(str, known)]
+    jobs = prepared(intents)
+    return answered(jobs, await connection.fetchval(SUBMIT, *arguments(jobs)))
 
 
-def _checked(intents: Sequence[Intent], job_ids: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+def prepared(intents: Sequence[Intent]) -> list[Prepared]:
     """The intents as the API would take them; ValueError says which field of which job breaks which rule."""
     request = SubmitJobRequest()
-    for number, (job_type, payload, key) in enumerate(intents):
+    jobs: list[Prepared] = []
+    for number, (job_id, intent) in enumerate(zip(_WORLD.new_keys(len(intents)), intents, strict=True)):
+        job_type, payload, key = intent
         request.job_type = job_type
         request.payload = text = _text(payload)
-        request.idempotency_key = known_by = job_ids[number] if key is None else key
+        request.idempotency_key = known_by = job_id if key is None else key
         if problems := check_submit_job_request(request):
             raise ValueError(f"job {number}: {'; '.join(map(str, problems))}")
-        yield job_type, text, known_by
+        jobs.append(Prepared(job_id, job_type, text, known_by))
+    return jobs
+
+
+def arguments(jobs: Sequence[Prepared]) -> tuple[Any, ...]:
+    """What the statement takes: who accepts the jobs, and their columns."""
+    return (_ACTOR, *zip(*jobs, strict=True))
+
+
+def answered(jobs: Sequence[Prepared], known: Sequence[Any] | None) -> list[str]:
+    """The ids of the jobs that hold now; the statement names them only where some were there already."""
+    return [job.job_id for job in jobs] if known is None else [*map(str, known)]
 
 
 def _text(payload: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Submits as a producer does that shares our database: by the enqueue function and its own pool.
+"""Submits as a producer does that writes to our database itself.
 
 The peers are given no key that would make a submit the same as an earlier one, so none is given here either.
 With the variable BENCH_KEYS each job has a random one.
@@ -10,13 +10,11 @@ import os
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
-
-import asyncpg
 
 from bench.peers.apps.http_app import JOB_TYPES
 from bench.peers.apps.producer import main
-from handlers.orchestrator.enqueue import Intent, enqueue, enqueue_all
+from handlers.orchestrator.enqueue import Intent
+from handlers.orchestrator.producer import Producer as Jobs
 
 KEYS = "BENCH_KEYS"
 
@@ -24,17 +22,15 @@ KEYS = "BENCH_KEYS"
 class Producer:
     """Enqueues jobs."""
 
-    def __init__(self, pool: Any) -> None:
-        self._pool = pool
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
         self._keys = KEYS in os.environ
 
     async def submit(self, task: str, payload: dict[str, float]) -> object:
-        return await enqueue(self._pool, JOB_TYPES[task], payload, self._key())
+        return await self._jobs.enqueue(JOB_TYPES[task], payload, self._key())
 
     async def submit_all(self, task: str, payloads: Sequence[dict[str, float]]) -> object:
-        return await enqueue_all(
-            self._pool, [Intent(JOB_TYPES[task], each, self._key()) for each in payloads]
-        )
+        return await self._jobs.enqueue_all([Intent(JOB_TYPES[task], each, self._key()) for each in payloads])
 
     def _key(self) -> str | None:
         return str(uuid.uuid4()) if self._keys else None
@@ -42,9 +38,9 @@ class Producer:
 
 @asynccontextmanager
 async def opened(address: str) -> AsyncIterator[Producer]:
-    """A pool of the size that pgqueuer's producer has."""
-    async with asyncpg.create_pool(address, min_size=5, max_size=20) as pool:
-        yield Producer(pool)
+    """As the README shows it."""
+    async with Jobs(address) as jobs:
+        yield Producer(jobs)
 
 
 if __name__ == "__main__":
