@@ -17,7 +17,7 @@ WITHOUT: Mapping[str, str] = {
 }
 """By name, the script that takes it away. What fences within the statements themselves stays, and what that
 costs is not in these numbers."""
-_SLOTS = ours.SLOTS[100]
+_SLOTS = ours.SLOTS[200]
 
 
 async def without_guards(bench: Bench, sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Middle]:

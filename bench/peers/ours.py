@@ -17,7 +17,7 @@ SYSTEM = "orchestrator"
 OVER_HTTP = "charter over HTTP"
 IN_DATABASE = "charter in the database"
 WITH_KEYS = "charter in the database, with keys"
-SLOTS = {1: "charter, 1 at a time", 10: "charter, 10 at a time", 100: "charter, 100 at a time"}
+SLOTS = {1: "charter, 1 at a time", 10: "charter, 10 at a time", 200: "charter, 200 slots, 100 an exchange"}
 
 
 async def queue(server: Server, name: str = SYSTEM) -> Queue:

@@ -50,7 +50,7 @@ def test_a_goal_that_is_missed_is_named() -> None:
     missed = findings(slower=1.01).missed
     assert [goal.theirs for goal in missed] == [PGQUEUER_100]
     assert peers_tables.told(missed[0]) == (
-        "drain, with an aged table: charter, 100 at a time against pgqueuer, batch 100 is 0.99, "
+        "drain, with an aged table: charter, 200 slots, 100 an exchange against pgqueuer, batch 100 is 0.99, "
         "and must be >= 1"
     )
     assert not findings().missed
