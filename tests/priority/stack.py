@@ -93,7 +93,7 @@ class Stack:
         /,
         *,
         deployment: str = "local",
-        program: tuple[str, ...] = SERVE,
+        program: str = SERVE,
         pace: Mapping[str, str] = CALM,
         **settings: str,
     ) -> Node:

@@ -13,7 +13,7 @@ import pytest
 from tests.priority.conftest import NewServers
 from tests.priority.stack import BRISK, TOKENS, Queue, Stack, told, wait_until
 
-STAGED = ("-m", "tests.priority.staged")
+STAGED = "tests.priority.staged"
 PACE = {**BRISK, "WORKER_DEAD_SECONDS": "1.5"}
 
 
