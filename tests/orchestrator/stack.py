@@ -18,6 +18,7 @@ import httpx
 from generated.orchestrator.system import SYSTEM
 from tests import warm
 from tests.orchestrator.sql import Sql
+from tests.plain import NO_TLS
 
 Seen = TypeVar("Seen")
 
@@ -99,7 +100,7 @@ class Node:
         """Where it takes gRPC calls, if it does."""
         clean = {name: value for name, value in os.environ.items() if name not in self.system.variables}
         self._environment = {**clean, "DATABASE_URL": database, **ports, **(settings or {})}
-        self.http = httpx.Client(base_url=self.url, timeout=PATIENCE)
+        self.http = httpx.Client(base_url=self.url, timeout=PATIENCE, verify=NO_TLS)
 
     @property
     def pid(self) -> int:

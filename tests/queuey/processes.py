@@ -15,6 +15,7 @@ import httpx
 
 from handlers.queuey.samples import binary
 from tests import warm
+from tests.plain import NO_TLS
 
 Seen = TypeVar("Seen")
 PATIENCE_S = 40.0
@@ -100,7 +101,7 @@ class Works:
         self.store = Process(folder, "store", "store", {"STORE_PATH": str(folder / "blobs"), **settings})
         self.runners: list[Process] = []
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        self._http = httpx.Client(timeout=30, headers=headers)
+        self._http = httpx.Client(timeout=30, headers=headers, verify=NO_TLS)
 
     def __enter__(self) -> Self:
         self.queue.begin()
