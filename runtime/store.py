@@ -365,8 +365,8 @@ class IndexedStore(Store[Record], Protocol[Record]):
         """The sizes of an index, by the value of the enum in its key."""
         ...
 
-    async def census(self) -> dict[int, int]:
-        """How many are in each state."""
+    async def census(self, states: Collection[int] = ()) -> tuple[dict[int, int], list[Record]]:
+        """How many are in each state, and all of some states; nobody is counted twice, or left out."""
         ...
 
     async def recent(self, metric: str) -> dict[tuple[str, ...], int]:

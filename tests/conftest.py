@@ -22,5 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Tells the modules and the parallel workers, which are started after this."""
+    # Processes that tests start find their modules compiled, whatever the surroundings wish: half the time.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if config.getoption("--deep"):
         os.environ["CHARTER_DEEP"] = "1"

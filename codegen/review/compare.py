@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from codegen.review.difference import Difference, Kind, Verdict
 from codegen.review.form import Path, Text, leaves, read, tree, write
@@ -43,14 +43,30 @@ FROZEN = {
 """Kinds that touch a frozen decision, and which one. It counts only while the accepted form is frozen."""
 
 
-def compare(old: Spec, new: Spec, kinds: Sequence[Kind] = KINDS) -> list[Difference]:
+class Stored(NamedTuple):
+    """A spec as its stored form has it, so that the order of names plays no part, and each value of it."""
+
+    spec: Spec
+    leaves: dict[Path, Any]
+
+
+def stored(spec: Spec) -> Stored:
+    """The side of a comparison that a spec is."""
+    found = read(write(spec), spec.folder)
+    return Stored(found, leaves(tree(found)))
+
+
+def compare(old: Spec, new: Spec) -> list[Difference]:
     """Every difference, the gravest first; equal specs have none."""
-    # In their stored form, so that the order of names plays no part.
-    old, new = (read(write(each), each.folder) for each in (old, new))
-    found = [each for kind in kinds for each in kind.find(old, new)]
-    if old.system.frozen:
+    return differences(stored(old), stored(new))
+
+
+def differences(old: Stored, new: Stored, kinds: Sequence[Kind] = KINDS) -> list[Difference]:
+    """The same for two sides, of which one may stay while the other changes."""
+    found = [each for kind in kinds for each in kind.find(old.spec, new.spec)]
+    if old.spec.system.frozen:
         found = [replace(each, verdict=Verdict.FROZEN) if each.kind in FROZEN else each for each in found]
-    rest = _unexplained(_changes(leaves(tree(old)), leaves(tree(new))), found)
+    rest = _unexplained(_changes(old.leaves, new.leaves), found)
     found += [*_wording(rest), *_other(rest)]
     order = list(Verdict)
     return sorted(found, key=lambda each: (order.index(each.verdict), not each.needs_record, each.id))

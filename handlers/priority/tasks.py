@@ -100,12 +100,11 @@ class TaskCalls(Reading):
         return TaskState(task_id=request.task_id, status=CANCELLED)
 
     async def get_queue_stats(self, _request: GetQueueStatsRequest, _call: Call) -> GetQueueStatsResponse:
-        waiting, paused, tasks, workers, capacity, ended = await asyncio.gather(
+        waiting, paused, (tasks, _), (workers, living), ended = await asyncio.gather(
             self._tasks.sizes("waiting"),
             self._tasks.paused(),
             self._tasks.census(),
-            self._workers.census(),
-            self._capacity(),
+            self._workers.census([ACTIVE, DRAINING]),
             self._tasks.recent("tasks_ended_recently"),
         )
         queues = {
@@ -120,7 +119,7 @@ class TaskCalls(Reading):
                 active=workers.get(ACTIVE, 0),
                 draining=workers.get(DRAINING, 0),
                 dead=workers.get(DEAD, 0),
-                total_capacity=capacity,
+                total_capacity=sum(each.capacity for each in living),
                 used_capacity=tasks.get(EXECUTING, 0),
             ),
             throughput=Throughput(
@@ -141,9 +140,6 @@ class TaskCalls(Reading):
             size=size,
         )
         return ListTasksResponse(tasks=map(shown, found), next_page_token=token(after))
-
-    async def _capacity(self) -> int:
-        return sum(each.capacity for each in await self._all_workers([ACTIVE, DRAINING]))
 
     def _wanted(self, request: SubmitTaskRequest, call: Call) -> TaskRecord:
         keyed = request.HasField("idempotency_key")

@@ -36,7 +36,7 @@ class BlobClient:
     def __init__(self, url: str, token: str | None = None, tls: ssl.SSLContext | None = None) -> None:
         headers = {"authorization": f"Bearer {token}"} if token else {}
         self._client = httpx.AsyncClient(
-            base_url=url.rstrip("/"), headers=headers, timeout=_TIMEOUTS, verify=tls or True
+            base_url=url.rstrip("/"), headers=headers, timeout=_TIMEOUTS, verify=trusted(url, tls)
         )
 
     async def __aenter__(self) -> BlobClient:
@@ -94,3 +94,8 @@ async def _pieces(path: Path) -> AsyncIterator[bytes]:
     with path.open("rb") as source:
         while piece := source.read(_PIECE):
             yield piece
+
+
+def trusted(url: str, tls: ssl.SSLContext | None) -> ssl.SSLContext | bool:
+    """Whom a client trusts. Plain HTTP has no use for the authorities of the web, 30 ms to load."""
+    return tls or url.startswith("https:")

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from generated.queuey.deployments import LOCAL
 from handlers.queuey import samples
-from handlers.queuey.blob_client import BlobClient, BlobMissing, BlobRefused, StoreAway
+from handlers.queuey.blob_client import BlobClient, BlobMissing, BlobRefused, StoreAway, trusted
 
 Answer = TypeVar("Answer")
 
@@ -217,7 +217,7 @@ def _run(
         tls = ssl.create_default_context(cafile=places["ca"]) if places["ca"] else None
         async with (
             httpx.AsyncClient(
-                base_url=queue_url, headers=headers, timeout=30.0, verify=tls or True
+                base_url=queue_url, headers=headers, timeout=30.0, verify=trusted(queue_url, tls)
             ) as client,
             BlobClient(store_url, token, tls) as store,
         ):

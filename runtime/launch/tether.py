@@ -19,12 +19,17 @@ _PR_SET_PDEATHSIG = 1
 
 def main(parent: int, command: list[str]) -> None:
     """Does not return unless the command cannot be run."""
+    tie(parent)
+    os.execvp(command[0], command)
+
+
+def tie(parent: int) -> None:
+    """Has the kernel kill this process when its parent ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             # It ended before we asked, so nobody will ever tell us.
             sys.exit(1)
-    os.execvp(command[0], command)
 
 
 if __name__ == "__main__":

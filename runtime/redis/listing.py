@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from heapq import nlargest, nsmallest
-from typing import Any, Generic
+from typing import Any, Generic, TypeGuard
 
 from runtime.lifecycles import Index
 from runtime.measuring import Counts
@@ -46,7 +46,7 @@ class Listing(Generic[Record]):
                 if len(found) == size:
                     return found, after
                 after = (moment_of(score), key)
-                if record is not None and all(
+                if self._is_still(record, states) and all(
                     getattr(record, name) == value for name, value in equal.items()
                 ):
                     found.append(record)
@@ -62,11 +62,13 @@ class Listing(Generic[Record]):
         """A part of the listing, and whether there is more after it."""
         keys, most = self._keys(states), offset + size + 1
         command = "ZREVRANGE" if newest_first else "ZRANGE"
-        parts = await self._entities.server.ask(*((command, key, 0, most - 1, "WITHSCORES") for key in keys))
+        parts = await self._entities.server.ask_at_once(
+            *((command, key, 0, most - 1, "WITHSCORES") for key in keys)
+        )
         rows = [(int(float(score)), key) for part in parts for key, score in _pairs(part)]
         chosen = (nlargest if newest_first else nsmallest)(most, rows)[offset:]
         records = await self._entities.read_all([key for _, key in chosen[:size]])
-        return [each for each in records if each is not None], len(chosen) > size
+        return [each for each in records if self._is_still(each, states)], len(chosen) > size
 
     async def sizes(self, name: str) -> dict[int, Size]:
         """The sizes of an index, by the value of the enum in its key."""
@@ -77,7 +79,7 @@ class Listing(Generic[Record]):
         asked: list[tuple[Any, ...]] = [("TIME",), *((card, key) for key in keys.values())]
         if index.score:
             asked += [("ZRANGE", key, 0, 0, "WITHSCORES") for key in keys.values()]
-        (seconds, fraction), *answers = await entities.server.ask(*asked)
+        (seconds, fraction), *answers = await entities.server.ask_at_once(*asked)
         now = int(seconds) * 1_000_000 + int(fraction)
         counts, oldest = answers[: len(keys)], answers[len(keys) :] or [[]] * len(keys)
         return {
@@ -85,24 +87,34 @@ class Listing(Generic[Record]):
             for value, count, first in zip(keys, counts, oldest, strict=True)
         }
 
-    async def census(self) -> dict[int, int]:
-        """How many are in each state; those that ended are counted for as long as they are kept."""
+    async def census(self, states: Collection[int] = ()) -> tuple[dict[int, int], list[Record]]:
+        """How many are in each state, and all of some states; nobody is counted in two of them, or in none.
+
+        Those that ended are counted for as long as they are kept. Who goes away while the records are read is
+        not counted either; who goes on to another state is still counted where it was.
+        """
         entities, index = self._entities, self._listed()
         keys = {state: key for state, key in entities.index_keys(index).items() if state in index.states}
         ((seconds, fraction),) = await entities.server.ask(("TIME",))
         expires = entities.kept.expires
         kept = float(entities.variables[expires]) if expires else 0.0
-        since = f"({int(seconds) * 1_000_000 + int(fraction) - kept * 1e6:.0f}"
-        counted = await entities.server.ask(
-            *(
-                ("ZCOUNT", key, since, "+inf")
-                if expires and state in entities.lifecycle.terminal
-                else ("ZCARD", key)
-                for state, key in keys.items()
-            )
+        earliest = f"({int(seconds) * 1_000_000 + int(fraction) - kept * 1e6:.0f}"
+        ending = entities.lifecycle.terminal if expires else ()
+        within = {
+            state: (key, earliest if state in ending else "-inf", "+inf") for state, key in keys.items()
+        }
+        answers = await entities.server.ask_at_once(
+            *(("ZCOUNT", *each) for each in within.values()),
+            *(("ZRANGEBYSCORE", *within[state]) for state in states),
         )
-        found = dict(zip(keys, counted, strict=True))
-        return {state: found.get(state, 0) for state in entities.lifecycle.states}
+        found = dict(zip(within, answers, strict=False))
+        counts = {state: found.get(state, 0) for state in entities.lifecycle.states}
+        listed = zip(states, answers[len(within) :], strict=True)
+        members = [(state, key) for state, part in listed for key in part]
+        records = await entities.read_all([key for _, key in members])
+        for (state, _), record in zip(members, records, strict=True):
+            counts[state] -= record is None
+        return counts, [each for each in records if each is not None]
 
     async def recent(self, name: str) -> dict[tuple[str, ...], int]:
         """What was counted within the window of a metric."""
@@ -132,12 +144,12 @@ class Listing(Generic[Record]):
         """(score, key) in the order of the listing, from behind an entity."""
         keys = self._keys(states)
         if after is None:
-            parts = await self._entities.server.ask(
+            parts = await self._entities.server.ask_at_once(
                 *(("ZREVRANGEBYSCORE", key, "+inf", "-inf", "WITHSCORES", "LIMIT", 0, most) for key in keys)
             )
         else:
             mark = microseconds(after[0])
-            parts = await self._entities.server.ask(
+            parts = await self._entities.server.ask_at_once(
                 # Of the same moment all, of which some were told before; then the older ones.
                 *(("ZRANGEBYSCORE", key, mark, mark, "WITHSCORES") for key in keys),
                 *(
@@ -149,6 +161,12 @@ class Listing(Generic[Record]):
         if after is not None:
             rows = [row for row in rows if row < (microseconds(after[0]), after[1])]
         return nlargest(most, rows)
+
+    def _is_still(self, record: Record | None, states: Collection[int]) -> TypeGuard[Record]:
+        """Whether an entity has neither gone nor gone on since its key was read."""
+        if record is None:
+            return False
+        return not states or getattr(record, self._entities.lifecycle.status) in states
 
     def _keys(self, states: Collection[int]) -> list[str]:
         wanted = set(states) or set(self._entities.lifecycle.states)

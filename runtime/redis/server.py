@@ -112,18 +112,16 @@ class Server:
             if place in missing or calls[place].reads:
                 # The whole text brings a script back for everybody; whoever has looked meanwhile looks again.
                 (answers[place],) = await self.run([calls[place].in_full()], repeatable=repeatable, line=line)
-        for answer in answers:
-            if isinstance(answer, ReplyError):
-                raise refusal(answer)
-        return answers
+        return _given(answers)
 
     async def ask(self, *commands: Command) -> list[Any]:
         """Answers to commands that change nothing, or do no harm when they are repeated."""
-        answers = await self.run(commands, repeatable=True)
-        for answer in answers:
-            if isinstance(answer, ReplyError):
-                raise refusal(answer)
-        return answers
+        return _given(await self.run(commands, repeatable=True))
+
+    async def ask_at_once(self, *commands: Command) -> list[Any]:
+        """The same, all of one moment: no change of anybody else comes in between."""
+        *_, answers = await self.ask(("MULTI",), *commands, ("EXEC",))
+        return _given(answers)
 
     async def listen(self, told: Callable[[Any], None]) -> Line:
         """A connection of its own that tells whatever the server says of its own accord."""
@@ -189,6 +187,14 @@ class Server:
         """Goes to the node of a cluster that has our keys; their prefix keeps them together."""
         host, _, port = answer.rpartition(" ")[2].rpartition(":")
         self._address = replace(self._address, host=host or self._address.host, port=int(port))
+
+
+def _given(answers: list[Any]) -> list[Any]:
+    """The answers, none of which is a refusal."""
+    for answer in answers:
+        if isinstance(answer, ReplyError):
+            raise refusal(answer)
+    return answers
 
 
 def _is_missing(answer: Any) -> bool:

@@ -240,8 +240,8 @@ class RedisStore(Generic[Record]):
     async def sizes(self, index: str) -> dict[int, Size]:
         return await self._entities.answer(self._listing.sizes(index))
 
-    async def census(self) -> dict[int, int]:
-        return await self._entities.answer(self._listing.census())
+    async def census(self, states: Collection[int] = ()) -> tuple[dict[int, int], list[Record]]:
+        return await self._entities.answer(self._listing.census(states))
 
     async def recent(self, metric: str) -> dict[tuple[str, ...], int]:
         return await self._entities.answer(self._listing.recent(metric))

@@ -25,7 +25,7 @@ from tests.orchestrator.sql import Sql
 from tests.orchestrator.stack import Node, Stack, wait_until
 from tests.orchestrator.worker.stage import BEGUN, VARIABLE, Run, Stage
 
-STAGED = ("-m", "tests.orchestrator.worker.staged")
+STAGED = "tests.orchestrator.worker.staged"
 DEEP = bool(int(os.environ.get("CHARTER_DEEP", "0")))
 ENDS = ("SUCCESS", "DEAD")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -18,8 +16,9 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from generated.orchestrator.system import SYSTEM
-from runtime.launch import tether
+from tests import warm
 from tests.orchestrator.sql import Sql
+from tests.plain import NO_TLS
 
 Seen = TypeVar("Seen")
 
@@ -29,7 +28,7 @@ DEEP = bool(int(os.environ.get("CHARTER_DEEP", "0")))
 """Whether to try all of what is tried in part otherwise."""
 _PAUSE = 0.02
 _LOOPBACK = "127.0.0.1"
-SERVE = ("-m", "runtime.serve")
+SERVE = "runtime.serve"
 
 SHORT = {
     "CREATED_GRACE_SECONDS": "0.5",
@@ -67,7 +66,7 @@ def new_key(name: str = "key") -> str:
 class Node:
     """One process of a deployment. It can be started again after it was stopped or killed, on the same ports.
 
-    `program` stands in place of `-m runtime.serve`, for a test whose node has job functions of its own.
+    `program` stands in place of `runtime.serve`, for a test whose node has job functions of its own.
     """
 
     system = SYSTEM
@@ -80,14 +79,15 @@ class Node:
         settings: Mapping[str, str] | None = None,
         *,
         deployment: str = "local",
-        program: tuple[str, ...] = SERVE,
+        program: str = SERVE,
     ) -> None:
         self.name = name
         self.database = database
         self._table = self.system.deployments[deployment].nodes[name]
-        self._command = [sys.executable, *program, f"{self.system.name}.{deployment}.{name}"]
+        self._program = program
+        self._node = f"{self.system.name}.{deployment}.{name}"
         self._held: list[socket.socket] = []
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: warm.Forked | None = None
         logs.mkdir(parents=True, exist_ok=True)
         unique = uuid.uuid4().hex[:8]
         self.log = logs / f"{name}-{unique}.jsonl"
@@ -100,7 +100,7 @@ class Node:
         """Where it takes gRPC calls, if it does."""
         clean = {name: value for name, value in os.environ.items() if name not in self.system.variables}
         self._environment = {**clean, "DATABASE_URL": database, **ports, **(settings or {})}
-        self.http = httpx.Client(base_url=self.url, timeout=PATIENCE)
+        self.http = httpx.Client(base_url=self.url, timeout=PATIENCE, verify=NO_TLS)
 
     @property
     def pid(self) -> int:
@@ -113,16 +113,9 @@ class Node:
 
     def begin(self) -> Self:
         """Starts it and does not wait for it."""
-        with self.log.open("ab") as log, self.errors.open("ab") as errors:
-            # Tied to this process, so that nothing is left behind by tests that are killed.
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), *self._command],
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=errors,
-                start_new_session=True,
-            )
+        self._process = warm.fork(
+            self.system.name, self._program, [self._node], self._environment, self.log, self.errors
+        )
         return self
 
     def start(self) -> Self:
@@ -208,9 +201,7 @@ class Stack:
             node.discard()
         self.sql.close()
 
-    def node(
-        self, name: str, /, *, deployment: str = "local", program: tuple[str, ...] = SERVE, **settings: str
-    ) -> Node:
+    def node(self, name: str, /, *, deployment: str = "local", program: str = SERVE, **settings: str) -> Node:
         """A node with short intervals, not started yet."""
         table = SYSTEM.deployments[deployment].nodes[name]
         short = {key: value for key, value in SHORT.items() if key in table.variables}
@@ -225,9 +216,7 @@ class Stack:
         self.nodes.append(made)
         return made
 
-    def add(
-        self, name: str, /, *, deployment: str = "local", program: tuple[str, ...] = SERVE, **settings: str
-    ) -> Node:
+    def add(self, name: str, /, *, deployment: str = "local", program: str = SERVE, **settings: str) -> Node:
         """A node that is ready."""
         return self.node(name, deployment=deployment, program=program, **settings).start()
 

@@ -76,11 +76,17 @@ def shared(redis_server: EmbeddedRedis, postgres: EmbeddedPostgres, logs: Path) 
         yield made
 
 
-@pytest.fixture
-def queue(shared: Stack) -> Queue:
-    """The shared API, with nothing in it."""
-    shared.redis.flushdb()
+@pytest.fixture(scope="session")
+def shared_queue(shared: Stack) -> Queue:
+    """The shared API as its callers see it."""
     return shared.queue()
+
+
+@pytest.fixture
+def queue(shared_queue: Queue) -> Queue:
+    """The same, with nothing in it."""
+    shared_queue.redis.flushdb()
+    return shared_queue
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from tests.orchestrator.api.remote import Remote
+from tests.plain import NO_TLS
 from tests.priority.probes import METHODS, PROBES, path_of
 from tests.priority.stack import ROLES, TOKENS, Queue, Stack, refused
 
@@ -34,6 +35,7 @@ def ask(shared: Stack, name: str, authorization: str | None) -> httpx.Response:
         json=probe.body,
         headers=headers,
         timeout=30,
+        verify=NO_TLS,
     )
 
 

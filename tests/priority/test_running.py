@@ -13,7 +13,7 @@ import pytest
 from tests.priority.conftest import NewServers
 from tests.priority.stack import BRISK, TOKENS, Queue, Stack, told, wait_until
 
-STAGED = ("-m", "tests.priority.staged")
+STAGED = "tests.priority.staged"
 PACE = {**BRISK, "WORKER_DEAD_SECONDS": "1.5"}
 
 
@@ -103,8 +103,11 @@ def test_a_cancelled_run_is_stopped(crew: Stack) -> None:
     for task in tasks:
         told(queue.cancel(task))
     assert ended(queue, queue.submit())["status"] == "completed"
-    lost = [line for line in crew.nodes[1].lines() if line["event"] == "lease_lost"]
-    assert {line["task_id"] for line in lost} >= set(tasks)
+    wait_until(
+        lambda: {line["task_id"] for line in crew.nodes[1].lines() if line["event"] == "lease_lost"},
+        "it has told of all of them",
+        lambda seen: seen >= set(tasks),
+    )
 
 
 @pytest.mark.req("PQ-177")

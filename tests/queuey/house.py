@@ -15,6 +15,7 @@ import httpx
 from generated.queuey.system import SYSTEM
 from runtime.node import Node
 from runtime.world import RealWorld
+from tests.plain import NO_TLS
 
 FIELDS = {
     "job_id",
@@ -87,7 +88,9 @@ class House:
         self.port = self._node.http_port or 0
         self.grpc_port = self._node.port or 0
         limits = httpx.Limits(max_connections=200, max_keepalive_connections=200)
-        self._client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.port}", timeout=30, limits=limits)
+        self._client = httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{self.port}", timeout=30, limits=limits, verify=NO_TLS
+        )
 
     async def close(self) -> None:
         """Stops it in order."""

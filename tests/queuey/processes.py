@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +14,8 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from handlers.queuey.samples import binary
+from tests import warm
+from tests.plain import NO_TLS
 
 Seen = TypeVar("Seen")
 PATIENCE_S = 40.0
@@ -38,19 +38,16 @@ class Process:
         self._node = node
         self._settings = {"MDNS_ENABLED": "false", **settings}
         self._start = 0
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: warm.Forked | None = None
         self.ports: dict[str, int] = {}
 
     def begin(self) -> Self:
         """Starts it; returns before it is ready."""
-        with self._log.open("ab") as log:
-            self._start = log.tell()
-            self.process = subprocess.Popen(
-                (sys.executable, "-m", "runtime.serve", f"queuey.local.{self._node}"),
-                env={**os.environ, **self._settings},
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
+        self._start = self._log.stat().st_size if self._log.exists() else 0
+        environ = {**os.environ, **self._settings}
+        self.process = warm.fork(
+            "queuey", "runtime.serve", [f"queuey.local.{self._node}"], environ, self._log, self._log
+        )
         return self
 
     def wait(self) -> Self:
@@ -104,7 +101,7 @@ class Works:
         self.store = Process(folder, "store", "store", {"STORE_PATH": str(folder / "blobs"), **settings})
         self.runners: list[Process] = []
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        self._http = httpx.Client(timeout=30, headers=headers)
+        self._http = httpx.Client(timeout=30, headers=headers, verify=NO_TLS)
 
     def __enter__(self) -> Self:
         self.queue.begin()

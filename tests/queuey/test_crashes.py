@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.plain import NO_TLS
 from tests.queuey.processes import Process, until
 
 DEEP = bool(int(os.environ.get("CHARTER_DEEP", "0")))
@@ -30,7 +31,7 @@ class Alone:
         self.path = folder / "q.db"
         calm = {"DB_PATH": str(self.path), "SWEEP_INTERVAL": "3600", "LOG_LEVEL": "ERROR"}
         self.process = Process(folder, "queue", "queue", {**calm, **settings})
-        self.http = httpx.Client(timeout=30, limits=httpx.Limits(max_connections=100))
+        self.http = httpx.Client(timeout=30, limits=httpx.Limits(max_connections=100), verify=NO_TLS)
 
     def start(self) -> None:
         self.process.begin().wait()
@@ -87,7 +88,7 @@ class Burst:
         return self.told
 
     def _work(self, name: str) -> None:
-        with httpx.Client(base_url=self._queue.process.url, timeout=30) as http:
+        with httpx.Client(base_url=self._queue.process.url, timeout=30, verify=NO_TLS) as http:
             try:
                 while True:
                     self._note(http.post("/jobs/create", json={"binary_addr": "b"}))

@@ -18,6 +18,7 @@ from generated.queuey.system import SYSTEM
 from handlers.queuey.blob_client import BlobClient, BlobMissing, StoreAway
 from runtime.node import Node
 from runtime.world import RealWorld
+from tests.plain import NO_TLS
 from tests.queuey.processes import Process, until
 
 MOST = 1 << 20
@@ -45,7 +46,9 @@ async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
     settings = {"STORE_PATH": str(folder), "MAX_BLOB_BYTES": str(MOST), "MDNS_ENABLED": "false"}
     node = Node(SYSTEM, "local", "store", settings, RealWorld(), io.StringIO())
     await node.start(http_port=0)
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{node.http_port}", timeout=30) as client:
+    async with httpx.AsyncClient(
+        base_url=f"http://127.0.0.1:{node.http_port}", timeout=30, verify=NO_TLS
+    ) as client:
         yield Shop(folder, node, client)
     await node.stop()
 
@@ -142,7 +145,7 @@ async def test_what_was_spoilt_is_not_given_away(shop: Shop) -> None:
     settings = {"STORE_PATH": str(shop.folder), "MDNS_ENABLED": "false"}
     node = Node(SYSTEM, "local", "store", settings, RealWorld(), io.StringIO())
     await node.start(http_port=0)
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{node.http_port}") as client:
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{node.http_port}", verify=NO_TLS) as client:
         assert (await client.get(f"/blobs/{address_of(b'precious')}")).status_code == 404
         assert (await client.post("/blobs", content=b"precious")).status_code == 201
         assert (await client.get(f"/blobs/{address_of(b'precious')}")).content == b"precious"
@@ -211,7 +214,7 @@ async def test_tokens_tell_callers_apart(tmp_path: Path) -> None:
     node = Node(SYSTEM, "local", "queue", settings, RealWorld(), io.StringIO())
     await node.start(port=0, http_port=0)
     try:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{node.http_port}") as http:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{node.http_port}", verify=NO_TLS) as http:
             seen = {}
             for who in (None, "client", "runner", "stranger"):
                 headers = {"authorization": f"Bearer {who}"} if who else {}
@@ -236,7 +239,7 @@ def test_killed_in_the_middle_and_a_disk_that_is_full(tmp_path: Path) -> None:
             until(lambda: list((tmp_path / "blobs").rglob("unfinished/*")))
             store.kill()
         store.begin().wait()
-        with httpx.Client(base_url=store.url) as http:
+        with httpx.Client(base_url=store.url, verify=NO_TLS) as http:
             assert http.get(f"/blobs/{address_of(content)}").status_code == 404
             assert store.process is not None
             resource.prlimit(store.process.pid, resource.RLIMIT_FSIZE, (len(content) // 2, -1))

@@ -13,7 +13,7 @@ from handlers.taskqueue.gateway import Gateway
 from tests.taskqueue.equivalence import Step, answers
 
 DEEP = int(os.environ.get("CHARTER_DEEP", "0"))
-SEQUENCES = 5000 if DEEP else 500
+SEQUENCES = 5000 if DEEP else 100
 
 SPECS = st.fixed_dictionaries(
     {"job_type": st.sampled_from(["resize", "fail", "other"])},
@@ -54,7 +54,7 @@ SEQUENCE = st.builds(
 )
 
 
-@pytest.mark.no_cover  # Five hundred runs of two whole deployments; what they run is covered elsewhere.
+@pytest.mark.no_cover  # Many runs of two whole deployments; what they run is covered elsewhere.
 @pytest.mark.req("TQ-002", "TQ-066", "TQ-217", "CH-89")
 @settings(
     max_examples=SEQUENCES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not DEEP

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import copy
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from codegen.review.compare import Stored, stored
 from codegen.review.form import Data, read
 from codegen.source import parse
 from codegen.spec import Spec
 
+Change = Callable[[Any, Any], None]
+"""What is done to a mapping or a list, at one of its keys."""
+
 HERE = Path(__file__).parent
 
 
-def base() -> Data:
-    """The base spec as plain data, the way the accepted form has it."""
-    return copy.deepcopy(_base())
-
-
 @cache
-def _base() -> Data:
+def base() -> Data:
+    """The base spec as plain data, the way the accepted form has it; edits make another of it."""
     source, complaints = parse("base.yaml", (HERE / "base.yaml").read_text(encoding="utf-8"))
     assert not complaints
     data: Data = source.data
@@ -33,32 +33,55 @@ def spec(data: Data) -> Spec:
     return read(data, "spec/kiosk")
 
 
+@cache
+def stored_base() -> Stored:
+    """The side of a comparison that the base spec is."""
+    return stored(spec(base()))
+
+
 def edited(data: Data, edits: dict[str, Any]) -> Data:
     """The data with some places changed.
 
     `null` takes a thing away, `{copy_of: path}` puts a copy there, and places in lists count from 0.
     """
-    result = copy.deepcopy(data)
+    result = data
     for path, value in edits.items():
-        *outer, last = path.split("/")
-        holder = _at(result, outer, grow=True)
-        key = int(last) if isinstance(holder, list) else last
-        if value is None:
-            del holder[key]
-        elif isinstance(value, dict) and "copy_of" in value:
-            holder[key] = copy.deepcopy(_at(data, value["copy_of"].split("/")))
-        else:
-            holder[key] = value
+        said = (
+            at(data, value["copy_of"].split("/")) if isinstance(value, dict) and "copy_of" in value else value
+        )
+        result = changed(result, path.split("/"), partial(_put, value=said))
     return result
 
 
-def _at(data: Any, steps: list[str], *, grow: bool = False) -> Any:
+def changed(data: Any, steps: Sequence[str | int], change: Change) -> Any:
+    """The data with a change at a place; it shares all the rest with the data that was given."""
+    copied = data.copy()
+    step = _step(copied, steps[0])
+    if len(steps) > 1:
+        copied[step] = changed(
+            copied[step] if isinstance(copied, list) else copied.get(step, {}), steps[1:], change
+        )
+    else:
+        change(copied, step)
+    return copied
+
+
+def at(data: Any, steps: Iterable[str | int]) -> Any:
+    """What is at a place."""
     for step in steps:
-        if isinstance(data, list):
-            data = data[int(step)]
-        else:
-            data = data.setdefault(step, {}) if grow else data[step]
+        data = data[_step(data, step)]
     return data
+
+
+def _put(holder: Any, step: str | int, value: Any) -> None:
+    if value is None:
+        del holder[step]
+    else:
+        holder[step] = value
+
+
+def _step(holder: Any, step: str | int) -> Any:
+    return int(step) if isinstance(holder, list) else step
 
 
 def cases() -> list[Any]:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from codegen.review import FROZEN, KINDS, Verdict, compare
-from tests.codegen.review.forms import base, cases, edited, spec
+from codegen.review.compare import Stored, differences, stored
+from tests.codegen.review.forms import at, base, cases, edited, spec, stored_base
 
 CASES = cases()
 ORDERED = (
@@ -23,8 +24,8 @@ ORDERED = (
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["expect"][0][0]))
 def test_case(case: dict[str, Any]) -> None:
     """An edit gives exactly the differences of its case: id, sentence and verdict."""
-    old, new = (spec(edited(base(), case.get(side, {}))) for side in ("before", "after"))
-    found = [[each.id, each.sentence, each.verdict.value] for each in compare(old, new)]
+    old, new = (_side(case.get(side, {})) for side in ("before", "after"))
+    found = [[each.id, each.sentence, each.verdict.value] for each in differences(old, new)]
     assert found == case["expect"]
 
 
@@ -49,7 +50,7 @@ def test_equal_specs_have_no_differences() -> None:
 def test_order_says_nothing() -> None:
     """Names, grants, rules and the members of lists may stand in any order."""
     reordered = _reversed(base())
-    kept = {place: _at(base(), place) for place in ORDERED}
+    kept = {place: at(base(), place.split("/")) for place in ORDERED}
     assert compare(spec(base()), spec(edited(reordered, kept))) == []
 
 
@@ -121,10 +122,8 @@ def test_only_additions_keep_the_wire(edits: dict[str, Any], verdict: Verdict) -
     assert compare(spec(base()), spec(changed))[0].verdict == verdict
 
 
-def _at(data: Any, place: str) -> Any:
-    for step in place.split("/"):
-        data = data[step]
-    return data
+def _side(edits: dict[str, Any]) -> Stored:
+    return stored(spec(edited(base(), edits))) if edits else stored_base()
 
 
 def _reversed(data: Any) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import json
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, RootModel, ValidationError
 
 from codegen.language import FILES
-from codegen.review import compare
+from codegen.review.compare import differences, stored
 from codegen.review.form import Data, leaves, tree, write
 from codegen.spec import Spec
-from tests.codegen.review.forms import base, edited, spec
+from tests.codegen.review.forms import at, base, changed, edited, spec, stored_base
 
 Steps = tuple[str | int, ...]
+
+DEEP = bool(int(os.environ.get("CHARTER_DEEP", "0")))
+"""Whether to try all of what is tried in part otherwise."""
 
 BASE = spec(base())
 STORED: Data = json.loads(json.dumps(write(BASE)))
@@ -39,27 +42,27 @@ LITERALS = (
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=1500 if DEEP else 60, deadline=None)
 @given(st.data())
 def test_any_change_is_a_difference(data: st.DataObject) -> None:
     """Whatever is changed of the stored form, each value that changes is told by a kind that knows it."""
-    changed = copy.deepcopy(STORED)
+    now = STORED
     for _ in range(data.draw(st.integers(1, 3))):
-        steps = data.draw(st.sampled_from(list(_places(changed))))
-        acts = data.draw(st.permutations([REMOVED, *NAMES, *_others(_value(changed, steps))]))
-        mutants = (_mutated(changed, steps, act) for act in acts)
-        changed = next((each for each in mutants if _spec(each) is not None), changed)
-    new = _spec(changed)
+        steps = data.draw(st.sampled_from(list(_places(now))))
+        acts = data.draw(st.permutations([REMOVED, *NAMES, *_others(at(now, steps))]))
+        mutants = (_mutated(now, steps, act) for act in acts)
+        now = next((each for each in mutants if _spec(each) is not None), now)
+    new = _spec(now)
     assert new is not None
-    found = compare(BASE, new)
-    assert bool(found) == (write(new) != write(BASE))
+    found = differences(stored_base(), stored(new))
+    assert bool(found) == (write(new) != STORED)
     assert [each.id for each in found if each.kind == "other"] == []
 
 
 def test_what_no_kind_knows_is_told_as_it_is() -> None:
     """Without any kind, every value that differs is still a difference of its own."""
     new = spec(edited(base(), {"environment/variables/SEATS/default": 12, "types/public/messages/Hat": {}}))
-    assert [(each.id, each.sentence) for each in compare(BASE, new, kinds=())] == [
+    assert [(each.id, each.sentence) for each in differences(stored_base(), stored(new), kinds=())] == [
         ("other environment.variables.SEATS.default", "environment.variables.SEATS.default 10 -> 12"),
         ("other types.public.messages.Hat", "types.public.messages.Hat none -> {}"),
     ]
@@ -110,14 +113,16 @@ def _places(value: Any, steps: Steps = ()) -> Iterator[Steps]:
 
 def _mutated(data: Data, steps: Steps, act: Any) -> Data:
     """The data with what is at a place taken away, given another name too, or replaced."""
-    mutant = copy.deepcopy(data)
-    holder = _value(mutant, steps[:-1])
-    if act is REMOVED:
-        del holder[steps[-1]]
-    elif act in NAMES and isinstance(holder, dict):
-        holder[act] = copy.deepcopy(holder[steps[-1]])
-    else:
-        holder[steps[-1]] = act
+
+    def change(holder: Any, step: Any) -> None:
+        if act is REMOVED:
+            del holder[step]
+        elif act in NAMES and isinstance(holder, dict):
+            holder[act] = holder[step]
+        else:
+            holder[step] = act
+
+    mutant: Data = changed(data, steps, change)
     return mutant
 
 
@@ -129,12 +134,6 @@ def _others(value: Any) -> list[Any]:
     if isinstance(value, str):
         return [f"{value}x", f"{value}X", f"{value}_x", f"{value}_X", *LITERALS]
     return [value[::-1]] if isinstance(value, list) else []
-
-
-def _value(data: Any, steps: Steps) -> Any:
-    for step in steps:
-        data = data[step]
-    return data
 
 
 def _spec(data: Data) -> Spec | None:

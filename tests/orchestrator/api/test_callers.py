@@ -26,6 +26,7 @@ from generated.orchestrator.messages import (
 from tests.orchestrator.api.remote import METHODS, Remote
 from tests.orchestrator.conftest import NewDatabase
 from tests.orchestrator.stack import Node, Stack, new_key, submit, wait_until
+from tests.plain import NO_TLS
 
 pytestmark = pytest.mark.req("ORC-032")
 
@@ -110,7 +111,9 @@ def people(guarded: Node) -> Iterator[dict[str, httpx.Client]]:
     with ExitStack() as open_ones:
         yield {
             name: open_ones.enter_context(
-                httpx.Client(base_url=guarded.url, headers={"authorization": f"Bearer {TOKENS[name]}"})
+                httpx.Client(
+                    base_url=guarded.url, headers={"authorization": f"Bearer {TOKENS[name]}"}, verify=NO_TLS
+                )
             )
             for name in ("client", "operator")
         }

@@ -23,6 +23,7 @@ from tests.orchestrator.stack import (
     submit,
     wait_until,
 )
+from tests.plain import NO_TLS
 
 GATE = 4711
 """The advisory lock in front of a step of the API."""
@@ -81,7 +82,7 @@ def terminate_sessions(sql: Sql) -> None:
 
 
 def _post_alone(api: Node, key: str) -> httpx.Response:
-    with httpx.Client(base_url=api.url, timeout=60) as http:
+    with httpx.Client(base_url=api.url, timeout=60, verify=NO_TLS) as http:
         return post(http, "echo", {"n": 1}, key)
 
 
@@ -177,7 +178,7 @@ def test_clients_that_repeat_through_crashes_never_make_two_jobs(fresh: Stack) -
 
     def client() -> dict[str, str]:
         found: dict[str, str] = {}
-        with httpx.Client(base_url=api.url, timeout=20) as http:
+        with httpx.Client(base_url=api.url, timeout=20, verify=NO_TLS) as http:
             while True:
                 with taking:
                     key = next(left, None)

@@ -16,6 +16,7 @@ from runtime.conditions import Condition
 from runtime.launch import Launched, launched
 from runtime.tls import Credentials
 from tests.orchestrator.stack import PATIENCE, SHORT, new_key
+from tests.plain import NO_TLS
 
 HISTORY = "/operator/jobs/00000000-0000-4000-8000-000000000000/history"
 
@@ -31,7 +32,9 @@ async def test_without_anything_it_comes_with_its_own_database() -> None:
     """No DATABASE_URL and no proof: a job is submitted and run by what was started, and nothing else."""
     settings = {"POLL_INTERVAL_MS": "50"}
     async with launched("orchestrator.local", ports="auto", tls=False, settings=settings) as running:
-        async with httpx.AsyncClient(base_url=running.endpoints["api"], timeout=PATIENCE) as http:
+        async with httpx.AsyncClient(
+            base_url=running.endpoints["api"], timeout=PATIENCE, verify=NO_TLS
+        ) as http:
             body = {"jobType": "echo", "payload": {"hello": "world"}, "idempotencyKey": new_key()}
             answer = await http.post("/jobs", json=body)
             assert (answer.status_code, answer.json()["status"]) == (202, "PENDING")

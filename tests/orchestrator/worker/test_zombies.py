@@ -105,7 +105,7 @@ def test_a_lease_that_nobody_keeps_is_taken_back(lone: Crew) -> None:
 @pytest.mark.req("ORC-107")
 def test_wrong_clocks_change_nothing(lone: Crew) -> None:
     """An API and workers hours ahead and behind: one run a job, kept leases, times of the database."""
-    api = lone.add("api", program=("-m", "tests.orchestrator.worker.staged"), **{SHIFT: "18000"})
+    api = lone.add("api", program="tests.orchestrator.worker.staged", **{SHIFT: "18000"})
     ahead, behind = (
         lone.hand("ahead", **KEPT, **{SHIFT: "10800"}),
         lone.hand("behind", **KEPT, **{SHIFT: "-10800"}),

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from runtime.tables import System
+from tests.plain import NO_TLS
 from tests.runtime.http.counter import Served, bearer, importable, make_project
 
 
@@ -34,11 +35,11 @@ def kiosk(counter: System) -> Iterator[Served]:
 @pytest.fixture
 def http(kiosk: Served) -> Iterator[httpx.Client]:
     """Somebody at the kiosk who shows nothing."""
-    with httpx.Client(base_url=kiosk.url) as client:
+    with httpx.Client(base_url=kiosk.url, verify=NO_TLS) as client:
         yield client
 
 
 @pytest.fixture
 def clerk(kiosk: Served) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=kiosk.url, headers=bearer("clerk")) as client:
+    with httpx.Client(base_url=kiosk.url, headers=bearer("clerk"), verify=NO_TLS) as client:
         yield client

@@ -14,6 +14,7 @@ from runtime.certs import Authority
 from runtime.client import Client
 from runtime.conditions import Condition
 from runtime.tables import System
+from tests.plain import NO_TLS
 from tests.runtime.http.counter import Served, bearer
 
 STAMP = "/forms/7/stamp"
@@ -79,7 +80,10 @@ def test_this_machine_has_many_names(http: httpx.Client, host: str) -> None:
 def test_without_such_a_listener_only_the_anonymous_principal_is_let_in(counter: System) -> None:
     """The desk of the branch knows couriers by their token only; recipients are anonymous everywhere."""
     address = {"VAULT_ADDR": "127.0.0.1:1"}
-    with Served(counter, "branch", "desk", address) as desk, httpx.Client(base_url=desk.url) as client:
+    with (
+        Served(counter, "branch", "desk", address) as desk,
+        httpx.Client(base_url=desk.url, verify=NO_TLS) as client,
+    ):
         assert client.get("/forms").status_code == 200
         assert code(client.post("/forms/p1/fill", json={"answers": {}})) == (401, "STRANGER")
         assert (

@@ -12,6 +12,7 @@ import pytest
 from runtime.launch import launched
 from runtime.launch.health import CallRate
 from runtime.tables import System
+from tests.plain import NO_TLS
 from tests.runtime.http.counter import ROOT
 
 
@@ -30,7 +31,7 @@ async def test_a_deployment_that_lets_somebody_in_is_in_the_clear() -> None:
         assert url.startswith("http://127.0.0.1:")
         assert running.env["CHARTER_URL"] == url
         assert running.endpoints["kiosk.grpc"] == running.env["CHARTER_ADDRESS"]
-        async with httpx.AsyncClient(base_url=url) as client:
+        async with httpx.AsyncClient(base_url=url, verify=NO_TLS) as client:
             assert (await client.post("/forms/p1/fill", json={"answers": {}})).status_code == 202
             headers = {"authorization": f"Bearer {running.env['CLERK_TOKEN']}"}
             stamped = await client.put("/forms/7/stamp", json={"ink": "red"}, headers=headers)

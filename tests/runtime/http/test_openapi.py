@@ -15,6 +15,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from runtime.tables import System
+from tests.plain import NO_TLS
 from tests.runtime.http.counter import Served
 from tests.runtime.http.test_values import EMPTY, FULL
 
@@ -24,7 +25,7 @@ ALWAYS_FAIL = ("BreakForm", "CloseForm", "WaitForm")
 
 @pytest.fixture(scope="module")
 def described(kiosk: Served) -> dict[str, Any]:
-    found: dict[str, Any] = httpx.get(f"{kiosk.url}/openapi.json").json()
+    found: dict[str, Any] = httpx.get(f"{kiosk.url}/openapi.json", verify=NO_TLS).json()
     return found
 
 

@@ -17,6 +17,7 @@ from runtime.log import Log
 from runtime.metrics import Metrics
 from runtime.tables import System
 from runtime.world import RealWorld
+from tests.plain import NO_TLS
 from tests.runtime.http.counter import Served
 
 
@@ -42,7 +43,7 @@ def test_readiness_tells_the_problem(kiosk: Served, counter: System) -> None:
     port = kiosk.run(server.start("127.0.0.1", 0))
 
     def ready() -> tuple[int, object]:
-        response = httpx.get(f"http://127.0.0.1:{port}/readyz")
+        response = httpx.get(f"http://127.0.0.1:{port}/readyz", verify=NO_TLS)
         return response.status_code, response.json()
 
     try:
@@ -51,7 +52,7 @@ def test_readiness_tells_the_problem(kiosk: Served, counter: System) -> None:
         assert ready() == (503, {"ready": False, "problem": "the database cannot be reached"})
         problem = None
         assert ready() == (200, {"ready": True})
-        assert httpx.get(f"http://127.0.0.1:{port}/healthz").status_code == 200
+        assert httpx.get(f"http://127.0.0.1:{port}/healthz", verify=NO_TLS).status_code == 200
     finally:
         kiosk.run(server.stop(1))
 
@@ -67,7 +68,10 @@ def test_metrics_are_those_of_the_node(http: httpx.Client) -> None:
 
 def test_a_node_without_routes_has_the_pages_for_its_watchers_alone(counter: System) -> None:
     """The vault offers no method over HTTP, and so no documents."""
-    with Served(counter, "branch", "vault") as vault, httpx.Client(base_url=vault.url) as client:
+    with (
+        Served(counter, "branch", "vault") as vault,
+        httpx.Client(base_url=vault.url, verify=NO_TLS) as client,
+    ):
         assert [client.get(path).status_code for path in ("/healthz", "/readyz", "/metrics")] == [200] * 3
         for path in ("/openapi.json", "/docs", "/forms"):
             response = client.get(path)
@@ -114,7 +118,9 @@ def test_stopping_lets_a_call_finish(counter: System) -> None:
     found: list[int] = []
     with Served(counter, "kiosk", "kiosk") as served:
         url = served.url
-        thread = threading.Thread(target=lambda: found.append(httpx.post(f"{url}/forms/wait").status_code))
+        thread = threading.Thread(
+            target=lambda: found.append(httpx.post(f"{url}/forms/wait", verify=NO_TLS).status_code)
+        )
         thread.start()
         while not any("WaitForm" in line.get("method", "") for line in served.log):
             if found:
@@ -122,4 +128,4 @@ def test_stopping_lets_a_call_finish(counter: System) -> None:
     thread.join()
     assert found == [504]
     with pytest.raises(httpx.ConnectError):
-        httpx.get(f"{url}/healthz")
+        httpx.get(f"{url}/healthz", verify=NO_TLS)

@@ -15,6 +15,7 @@ from generated.taskqueue.system import SYSTEM
 from runtime.http.codec import Codec, descriptor_of
 from runtime.http.values import Misread
 from runtime.tables import Instead, JsonStyle, Method, System
+from tests.plain import NO_TLS
 from tests.runtime.http.counter import Served
 
 FORM = "/forms/p1/fill"
@@ -40,7 +41,7 @@ def styled(counter: System) -> Iterator[Served]:
 
 
 def filled(styled: Served, body: dict[str, Any]) -> httpx.Response:
-    return httpx.post(f"{styled.url}{FORM}", json=body)
+    return httpx.post(f"{styled.url}{FORM}", json=body, verify=NO_TLS)
 
 
 @pytest.mark.req("PQ-055", "PQ-101")
@@ -72,7 +73,7 @@ def test_refusals_tell_all_that_is_known(styled: Served) -> None:
     error = wrong.json()["error"]
     assert set(error) == {"code", "message", "details"}
     assert error["details"]["field"] == "answers"
-    nowhere = httpx.get(f"{styled.url}/nowhere").json()["error"]
+    nowhere = httpx.get(f"{styled.url}/nowhere", verify=NO_TLS).json()["error"]
     assert set(nowhere) == {"code", "message", "details"}
 
 

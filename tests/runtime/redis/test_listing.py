@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
+from generated.priority.lifecycle import WORKER_LOSE
 from generated.priority.messages import (
+    ACTIVE,
     CANCELLED,
     COMPLETED,
+    DEAD,
     DEAD_LETTER,
+    DRAINING,
     EXECUTING,
     FAILED,
     HIGH,
@@ -17,6 +22,7 @@ from generated.priority.messages import (
     MEDIUM,
     QUEUED,
 )
+from generated.priority.records import WorkerRecord
 from runtime.store import GuardBreach, Size
 from tests.runtime.redis.conftest import MakeKit
 from tests.runtime.redis.kit import Kit
@@ -91,16 +97,16 @@ async def test_sizes_and_ages_of_the_queues(kit: Kit) -> None:
 
 @pytest.mark.req("PQ-224", "PQ-115")
 async def test_how_many_are_in_each_state(kit: Kit) -> None:
-    assert await kit.tasks.census() == dict.fromkeys(
-        (QUEUED, EXECUTING, COMPLETED, FAILED, CANCELLED, DEAD_LETTER), 0
-    )
+    counts, _ = await kit.tasks.census()
+    assert counts == dict.fromkeys((QUEUED, EXECUTING, COMPLETED, FAILED, CANCELLED, DEAD_LETTER), 0)
     worker = await kit.worker()
     await kit.create(*(kit.intent(max_retries=0) for _ in range(6)))
     one, two, three, *_ = await kit.claim(worker, 4)
     await kit.settle(one)
     await kit.settle(two, FAILED)
     await kit.fail(three)
-    assert await kit.tasks.census() == {
+    counts, _ = await kit.tasks.census()
+    assert counts == {
         QUEUED: 2,
         EXECUTING: 1,
         COMPLETED: 1,
@@ -139,3 +145,41 @@ async def test_what_ended_within_the_last_seconds(make_kit: MakeKit) -> None:
 async def test_without_a_history_there_is_none(kit: Kit) -> None:
     made = await kit.add()
     assert await kit.tasks.history(made.task_id) == [] and await kit.tasks.ended(made.task_id) is None
+
+
+@pytest.mark.req("PQ-116")
+async def test_whoever_changes_while_it_is_counted_is_counted_once(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One dies and one leaves between the count and the reading of the records."""
+    dying, leaving, staying = [await kit.worker(capacity) for capacity in (1, 10, 100)]
+    silent_since = await kit.now() - 91_000_000
+    await kit.redis.hset(f"workers:{dying}", "last_heartbeat", silent_since)
+    await kit.redis.zadd("workers:heartbeats", {dying: silent_since})
+    read_all = kit.workers._entities.read_all
+
+    async def read_late(keys: Sequence[str]) -> list[WorkerRecord | None]:
+        await kit.workers.delete(leaving, ACTIVE, kit.call("worker"))
+        assert await kit.sweep(WORKER_LOSE) == 1
+        return await read_all(keys)
+
+    monkeypatch.setattr(kit.workers._entities, "read_all", read_late)
+    counts, found = await kit.workers.census([ACTIVE, DRAINING])
+    assert counts == {ACTIVE: 2, DRAINING: 0, DEAD: 0}
+    assert {(each.worker_id, each.capacity) for each in found} == {(dying, 1), (staying, 100)}
+
+
+async def test_whoever_goes_on_while_it_is_listed_is_not_told_as_what_it_was(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page that is narrowed by state has no other states."""
+    staying, going = [await kit.worker() for _ in range(2)]
+    read_all = kit.workers._entities.read_all
+
+    async def read_late(keys: Sequence[str]) -> list[WorkerRecord | None]:
+        await kit.workers.move(going, ACTIVE, DRAINING, kit.call("worker"))
+        return await read_all(keys)
+
+    monkeypatch.setattr(kit.workers._entities, "read_all", read_late)
+    found, _ = await kit.workers.find(states=[ACTIVE])
+    assert [each.worker_id for each in found] == [staying]
