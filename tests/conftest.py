@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+from runtime.embedded.postgres import EmbeddedPostgres
+from tests.clusters import SHARED, Clusters
 
 LONGEST = ("test_equivalence.py", "test_failure_windows.py", "test_fuzz.py", "test_nothing_unseen.py")
 """Modules that take long. They go first, so that no worker is left alone with one of them at the end."""
@@ -26,3 +32,18 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if config.getoption("--deep"):
         os.environ["CHARTER_DEEP"] = "1"
+
+
+@pytest.fixture(scope="session")
+def clusters() -> Iterator[Clusters]:
+    """Makes PostgreSQL servers."""
+    with tempfile.TemporaryDirectory(prefix="charter-test-") as folder:
+        Path(folder).chmod(0o711)
+        yield Clusters(Path(folder))
+
+
+@pytest.fixture(scope="session")
+def shared_postgres(clusters: Clusters) -> Iterator[EmbeddedPostgres]:
+    """A server for all tests of the process. Each makes databases of its own, and nobody stops it."""
+    with clusters.started(**SHARED) as made:
+        yield made

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from runtime.launch import tether
 from tests import warmed
@@ -25,8 +25,20 @@ from tests import warmed
 ROOT = Path(__file__).parent.parent
 
 
+class Process(Protocol):
+    """What is asked of a node's process, in the words of subprocess.Popen."""
+
+    @property
+    def pid(self) -> int: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, number: int, /) -> None: ...
+    def terminate(self) -> None: ...
+    def kill(self) -> None: ...
+
+
 class Forked:
-    """A process, in the words of subprocess.Popen. It ends when the tests do."""
+    """A process that was forked off. It ends when the tests do."""
 
     def __init__(self, pid: int, source: _Source) -> None:
         self.pid = pid
@@ -43,7 +55,7 @@ class Forked:
         assert self.returncode is not None
         return self.returncode
 
-    def send_signal(self, number: int) -> None:
+    def send_signal(self, number: int, /) -> None:
         self._source.signal(self, number)
 
     def terminate(self) -> None:
@@ -58,12 +70,26 @@ class Forked:
         self._ended.set()
 
 
-def fork(
+def start(
     system: str, module: str, arguments: Sequence[str], environ: Mapping[str, str], out: Path, errors: Path
-) -> Forked:
-    """Runs `python -m <module> <arguments>` with the modules of a system; both outputs are appended to."""
+) -> Process:
+    """Runs `python -m <module> <arguments>` with the modules of a system; both outputs are appended to.
+
+    Where variables of Python itself differ from ours it is an interpreter of its own: these count from the
+    beginning.
+    """
     for each in (out, errors):
         each.touch()
+    if any(environ.get(name) != os.environ.get(name) for name in environ if name.startswith("PYTHON")):
+        with out.open("ab") as output, errors.open("ab") as complaints:
+            return subprocess.Popen(
+                _tied([sys.executable, "-m", module, *arguments]),
+                env=environ,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=complaints,
+                start_new_session=True,
+            )
     asked = {
         "module": module,
         "arguments": list(arguments),
@@ -79,9 +105,8 @@ class _Source:
 
     def __init__(self, system: str) -> None:
         ours, theirs = socket.socketpair()
-        command = [sys.executable, "-m", warmed.__name__, system, str(theirs.fileno())]
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), *command],
+            _tied([sys.executable, "-m", warmed.__name__, system, str(theirs.fileno())]),
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
@@ -131,6 +156,11 @@ class _Source:
                     self._line.sendall(b"%d\n" % said["ended"])
         with self._known:
             self._known.notify_all()
+
+
+def _tied(command: Sequence[str]) -> list[str]:
+    """The command, tied to this process, so that nothing is left behind by tests that are killed."""
+    return [sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), *command]
 
 
 @cache

@@ -7,7 +7,6 @@ something takes `fresh`, whose database and processes are its own.
 from __future__ import annotations
 
 import asyncio
-import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ import asyncpg
 import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
+from tests.clusters import Clusters
 from tests.orchestrator.sql import Sql
 from tests.orchestrator.stack import Node, Stack
 
@@ -23,15 +23,16 @@ NewDatabase = Callable[[], str]
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[EmbeddedPostgres]:
+def server(shared_postgres: EmbeddedPostgres) -> EmbeddedPostgres:
     """A real PostgreSQL. Whoever stops it takes `own_server` instead, so that only his own tests notice."""
-    yield from _server()
+    return shared_postgres
 
 
 @pytest.fixture(scope="module")
-def own_server() -> Iterator[EmbeddedPostgres]:
+def own_server(clusters: Clusters) -> Iterator[EmbeddedPostgres]:
     """A PostgreSQL that the tests of one module may stop, restart and kill."""
-    yield from _server()
+    with clusters.started() as made:
+        yield made
 
 
 @pytest.fixture(scope="session")
@@ -54,9 +55,9 @@ def alone(new_database: NewDatabase, logs: Path) -> Iterator[Stack]:
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def stack(new_database: NewDatabase, logs: Path) -> Iterator[Stack]:
-    """An API and a worker with short intervals."""
+    """An API and a worker with short intervals, which would keep a machine busy for the rest of a session."""
     with Stack(new_database(), logs) as made:
         made.node("api").begin()
         made.node("worker").begin()
@@ -101,15 +102,3 @@ def make_database(server: EmbeddedPostgres) -> str:
 
     asyncio.run(make())
     return server.url_of(name)
-
-
-def _server() -> Iterator[EmbeddedPostgres]:
-    with tempfile.TemporaryDirectory(prefix="charter-test-") as folder:
-        # The server runs as another user where we are root, who has to pass through it.
-        Path(folder).chmod(0o711)
-        made = EmbeddedPostgres(Path(folder) / "postgres", settings={"max_connections": "300"})
-        made.start()
-        try:
-            yield made
-        finally:
-            made.stop(immediate=True)

@@ -87,7 +87,7 @@ class Node:
         self._program = program
         self._node = f"{self.system.name}.{deployment}.{name}"
         self._held: list[socket.socket] = []
-        self._process: warm.Forked | None = None
+        self._process: warm.Process | None = None
         logs.mkdir(parents=True, exist_ok=True)
         unique = uuid.uuid4().hex[:8]
         self.log = logs / f"{name}-{unique}.jsonl"
@@ -113,7 +113,7 @@ class Node:
 
     def begin(self) -> Self:
         """Starts it and does not wait for it."""
-        self._process = warm.fork(
+        self._process = warm.start(
             self.system.name, self._program, [self._node], self._environment, self.log, self.errors
         )
         return self

@@ -22,17 +22,9 @@ _DATABASES = 16
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[EmbeddedPostgres]:
+def postgres(shared_postgres: EmbeddedPostgres) -> EmbeddedPostgres:
     """A real PostgreSQL, for history."""
-    with tempfile.TemporaryDirectory(prefix="charter-test-") as folder:
-        # The server runs as another user where we are root, who has to pass through it.
-        Path(folder).chmod(0o711)
-        made = EmbeddedPostgres(Path(folder) / "postgres", settings={"max_connections": "300"})
-        made.start()
-        try:
-            yield made
-        finally:
-            made.stop(immediate=True)
+    return shared_postgres
 
 
 @pytest.fixture(scope="session")

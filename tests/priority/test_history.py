@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
+from tests.clusters import Clusters
 from tests.orchestrator.conftest import make_database
 from tests.orchestrator.sql import Sql
 from tests.priority.conftest import NewServers
@@ -102,14 +102,10 @@ def test_the_queue_goes_on_without_postgresql(own_postgres: EmbeddedPostgres, aw
 
 
 @pytest.fixture(scope="module")
-def own_postgres() -> Iterator[EmbeddedPostgres]:
+def own_postgres(clusters: Clusters) -> Iterator[EmbeddedPostgres]:
     """A PostgreSQL that may be stopped."""
-    with tempfile.TemporaryDirectory(prefix="charter-test-") as folder:
-        Path(folder).chmod(0o711)
-        made = EmbeddedPostgres(Path(folder) / "postgres")
-        made.start()
+    with clusters.started() as made:
         yield made
-        made.stop(immediate=True)
 
 
 @pytest.fixture

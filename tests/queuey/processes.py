@@ -38,14 +38,14 @@ class Process:
         self._node = node
         self._settings = {"MDNS_ENABLED": "false", **settings}
         self._start = 0
-        self.process: warm.Forked | None = None
+        self.process: warm.Process | None = None
         self.ports: dict[str, int] = {}
 
     def begin(self) -> Self:
         """Starts it; returns before it is ready."""
         self._start = self._log.stat().st_size if self._log.exists() else 0
         environ = {**os.environ, **self._settings}
-        self.process = warm.fork(
+        self.process = warm.start(
             "queuey", "runtime.serve", [f"queuey.local.{self._node}"], environ, self._log, self._log
         )
         return self

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -17,28 +14,16 @@ from tests.runtime.history.kit import WORLD, Kit
 
 
 @pytest.fixture(scope="session")
-def folder() -> Iterator[Path]:
-    """A folder that another user can pass through, which pytest's own are not."""
-    made = Path(tempfile.mkdtemp(prefix="charter-test-"))
-    made.chmod(0o711)
-    yield made
-    shutil.rmtree(made, ignore_errors=True)
-
-
-@pytest.fixture(scope="session")
-def redis_server(folder: Path) -> Iterator[EmbeddedRedis]:
-    made = EmbeddedRedis(folder / "redis")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedRedis]:
+    made = EmbeddedRedis(tmp_path_factory.mktemp("redis") / "shared")
     made.start()
     yield made
     made.remove()
 
 
 @pytest.fixture(scope="session")
-def postgres(folder: Path) -> Iterator[EmbeddedPostgres]:
-    made = EmbeddedPostgres(folder / "postgres", settings={"fsync": "off", "shared_buffers": "64MB"})
-    made.start()
-    yield made
-    made.remove()
+def postgres(shared_postgres: EmbeddedPostgres) -> EmbeddedPostgres:
+    return shared_postgres
 
 
 @pytest.fixture

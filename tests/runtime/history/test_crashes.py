@@ -16,6 +16,7 @@ from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.history import stream as streams
 from runtime.history import writer as writers
+from tests.clusters import Clusters
 from tests.orchestrator.stack import DEEP
 from tests.runtime.history.conftest import new_database
 from tests.runtime.history.kit import PATH, STREAM, Kit
@@ -76,12 +77,10 @@ async def test_a_killed_database_has_what_it_confirmed(own_kit: Kit, own_postgre
 
 
 @pytest.fixture(scope="module")
-def own_postgres(folder: Path) -> Iterator[EmbeddedPostgres]:
+def own_postgres(clusters: Clusters) -> Iterator[EmbeddedPostgres]:
     """A database that may be stopped and killed, and so writes to the disk for real."""
-    made = EmbeddedPostgres(folder / "own", settings={"shared_buffers": "64MB"})
-    made.start()
-    yield made
-    made.remove()
+    with clusters.started(shared_buffers="64MB") as made:
+        yield made
 
 
 @pytest.fixture

@@ -29,13 +29,9 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def server(folder: Path) -> Iterator[EmbeddedPostgres]:
+def server(shared_postgres: EmbeddedPostgres) -> EmbeddedPostgres:
     """A server; nothing in it has to outlive the machine."""
-    settings = {"fsync": "off", "max_connections": "300", "shared_buffers": "64MB"}
-    made = EmbeddedPostgres(folder / "shared", settings=settings)
-    made.start()
-    yield made
-    made.remove()
+    return shared_postgres
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import asyncpg
 import pytest
@@ -16,6 +15,7 @@ from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.postgres import Database
 from runtime.postgres.database import Unavailable
 from runtime.store import Held
+from tests.clusters import Clusters
 from tests.runtime.postgres.conftest import MakeKit
 from tests.runtime.postgres.kit import Kit
 from tests.runtime.postgres.test_store import blocked
@@ -25,12 +25,10 @@ ENOUGH_S = 5.0
 
 
 @pytest.fixture(scope="module")
-def own_server(folder: Path) -> Iterator[EmbeddedPostgres]:
+def own_server(clusters: Clusters) -> Iterator[EmbeddedPostgres]:
     """A server that a test may stop."""
-    made = EmbeddedPostgres(folder / "own", settings={"shared_buffers": "16MB"})
-    made.start()
-    yield made
-    made.remove()
+    with clusters.started(shared_buffers="16MB") as made:
+        yield made
 
 
 @pytest.fixture

@@ -28,11 +28,25 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "smoke: the five public methods, once each")
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session", params=DEPLOYMENTS)
-async def deployment(request: pytest.FixtureRequest) -> AsyncIterator[Launched]:
-    """All nodes of a deployment, healthy, on free ports."""
-    async with launched(request.param, ports="auto", tls=False) as running:
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def microservices() -> AsyncIterator[Launched]:
+    """All nodes of the deployment, healthy, on free ports. It stays when tests turn to the other one."""
+    async with launched("taskqueue.microservices", ports="auto", tls=False) as running:
         yield running
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def monolith() -> AsyncIterator[Launched]:
+    """The same of the other one."""
+    async with launched("taskqueue.monolith", ports="auto", tls=False) as running:
+        yield running
+
+
+@pytest.fixture(scope="session", params=DEPLOYMENTS)
+def deployment(request: pytest.FixtureRequest) -> Launched:
+    """Each deployment in turn."""
+    found: Launched = request.getfixturevalue(request.param.partition(".")[2])
+    return found
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
