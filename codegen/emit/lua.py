@@ -9,7 +9,7 @@ from codegen.emit.lua_change import Change
 from codegen.emit.lua_creation import Creation
 from codegen.emit.lua_entity import RedisEntity, owned
 from codegen.emit.lua_layout import Layout
-from codegen.emit.lua_leases import claim, peek, renew
+from codegen.emit.lua_leases import claim, renew
 from codegen.emit.lua_script import Script, text
 from codegen.emit.lua_upkeep import due, forget, forget_unique, trim, update
 from codegen.emit.lua_values import Reading
@@ -33,7 +33,6 @@ def scripts(entity: RedisEntity) -> Iterator[Script]:
     for name, edge in row.transitions.items():
         if entity.claim and entity.claim[0] == name:
             yield claim(entity, name, edge)
-            yield peek(entity)
             yield renew(entity)
         else:
             yield _change(entity, f"move_{name}", f".transitions.{name}", name, edge)

@@ -77,9 +77,11 @@ class Entities(Generic[Record]):
         """The enum field in the key of an index."""
         return next((name for name in self.kept.words if f"{{{name}}}" in index.key), None)
 
-    def calling(self, script: str, once: Given, each: Sequence[Given]) -> ScriptCall:
+    def calling(
+        self, script: str, once: Given, each: Sequence[Given], parts: Sequence[str] = ()
+    ) -> ScriptCall:
         """A call of a script."""
-        return self.scripts[script].call(self.variables, once, each)
+        return self.scripts[script].call(self.variables, once, each, parts)
 
     async def run(
         self, script: str, once: Given, each: Sequence[Given], *, repeatable: bool = False
