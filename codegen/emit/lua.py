@@ -91,7 +91,9 @@ def _change(entity: RedisEntity, script: str, where: str, name: str, edge: Trans
     if edge.due and edge.due.at and isinstance(edge, Shift):
         told.append(f"string.format('%.0f', now - ({was(edge.due.at)} or now))")
     only_held = ways(entity, edge) == ["held"]
-    change = Change(entity, layout, was, name, edge, only_held=only_held)
+    # One that ends goes into the history as a whole.
+    whole = isinstance(edge, Transition) and edge.to in entity.ended and entity.kept.outbox is not None
+    change = Change(entity, layout, was, name, edge, only_held=only_held, whole=whole)
     usual = [*change.lines(told)]
     given_up, limit = list[str](), ""
     if isinstance(edge, Transition) and edge.gives_up:
@@ -104,6 +106,7 @@ def _change(entity: RedisEntity, script: str, where: str, name: str, edge: Trans
         given_up = [*instead.lines(told)]
     data = {
         "was": was,
+        "whole": whole,
         "checks": [*checks(entity, layout, was, name, edge)],
         "ways": ways(entity, edge),
         "lines": usual,
@@ -133,6 +136,7 @@ def _delete(entity: RedisEntity) -> Script:
         held = _booked_by(entity, deletion.unless_holding, layout)
     data = {
         "was": was,
+        "whole": False,
         "lines": [*change.lines(told)],
         "checks": [*checks(entity, layout, was, "delete", gone, held)],
         "ways": ways(entity, gone),

@@ -30,6 +30,8 @@ class Change:
     """Whether all entities of a call have the same holder."""
     only_held: bool = False
     """Whether nobody but the holder of the lease makes the change."""
+    whole: bool = False
+    """Whether the script has read all fields, into `was`."""
     is_new: bool = False
     is_gone: bool = False
     prelude: list[str] = field(default_factory=list)
@@ -289,8 +291,20 @@ class Change:
         if entity.kept.trace:
             told += ["'trace'", f"{self.was(entity.kept.trace)} or ''"]
         if target in entity.ended:
-            told += ["'record'", "cjson.encode(redis.call('HGETALL', hash))"]
+            row = "redis.call('HGETALL', hash)"
+            if self.whole:
+                yield from self._brings_up_to_date()
+                row = "was"
+            told += ["'record'", f"cjson.encode({row})"]
         yield f"redis.call('XADD', {stream}, '*', {', '.join(told)})"
+
+    def _brings_up_to_date(self) -> Iterator[str]:
+        """Makes what the script has read what it has written."""
+        yield f"was[{quoted(self.entity.kept.sequence)}] = sequence"
+        for name, value in self.after.items():
+            yield f"was[{quoted(name)}] = {value.text}"
+        if self.is_held:
+            yield f"was[{quoted(SETTLED)}] = mark"
 
     def _takes_away(self) -> Iterator[str]:
         yield from taken_away(self)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic
 
-from runtime import log as events
 from runtime.batch import Batch
 from runtime.call import Call
 from runtime.redis.entities import Entities
@@ -201,10 +200,13 @@ class Creation(Generic[Record]):
         entities, trace = self._entities, self._entities.kept.trace
         new = [each.record for each in made if each.is_new]
         entities.metrics.transition(entities.lifecycle.entity, "create", call.caller, len(new))
-        if call.log.wants(events.TRANSITION):
-            for record in new:
-                known = {trace: getattr(record, trace)} if trace else {}
-                entities.tell(call, "create", self._key(record), None, entities.lifecycle.initial, **known)
+
+        def known(place: int) -> dict[str, object]:
+            found = getattr(new[place], trace) if trace else None
+            return {trace: found} if trace and found else {}
+
+        keys = [self._key(record) for record in new]
+        entities.tell(call, "create", None, entities.lifecycle.initial, keys, known)
 
 
 _OWN = -1

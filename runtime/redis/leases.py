@@ -44,6 +44,8 @@ class Leases(Generic[Record]):
         self._turns = asyncio.Semaphore(_TURNS)
         self._edge = next(edge for edge in entities.lifecycle.edges.values() if edge.target == lease.state)
         self._fitting = Fitting(entities, lease)
+        trace = entities.kept.trace
+        self._told = (lease.owner, lease.fence, *((trace,) if trace else ()))
 
     async def claim(
         self, holder: str, most: int, call: Call, offers: Collection[str] | None, wait_s: float
@@ -231,6 +233,5 @@ class Leases(Generic[Record]):
 
     def _of_lease(self, record: Record) -> dict[str, object]:
         """What the log is told of a lease."""
-        trace = self._entities.kept.trace
-        named = (self._lease.owner, self._lease.fence, *((trace,) if trace else ()))
-        return {name: getattr(record, name) for name in named}
+        known = {name: getattr(record, name) for name in self._told}
+        return known if all(known.values()) else {name: each for name, each in known.items() if each}

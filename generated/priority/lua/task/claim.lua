@@ -113,6 +113,7 @@ local function take(key, n, word, p, signature)
   local was_status, was_effective_priority, was_signature, was_timeout_seconds, was_attempt, was_available_at,
       was_changes, was_trace_id = was['status'], was['effective_priority'], was['.signature'],
       was['timeout_seconds'], was['attempt'], was['available_at'], was['changes'], was['trace_id']
+
   if was_status ~= 'queued' or was_effective_priority ~= word or was_available_at then
     -- Whatever the index says, this one is not to be had.
     gone = gone + 1

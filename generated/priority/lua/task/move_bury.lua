@@ -104,9 +104,14 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local believed_assigned_worker_id = ARGV[a + 4]
   local take_reason = ARGV[a + 5]
   local fence = ARGV[a + 6]
+  local row, was = redis.call('HGETALL', hash), {}
+  for i = 1, #row, 2 do
+    was[row[i]] = row[i + 1]
+  end
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_changes, was_priority,
-      was_created_at, was_settled = unpack(redis.call('HMGET', hash, 'status', 'assigned_worker_id',
-      'attempt', 'trace_id', 'changes', 'priority', 'created_at', '.settled'))
+      was_created_at, was_settled = was['status'], was['assigned_worker_id'], was['attempt'], was['trace_id'],
+      was['changes'], was['priority'], was['created_at'], was['.settled']
+
   if way ~= 'held' and way ~= 'plain' then
     answers[n] = {WAY}
   elseif seen[hash] then
@@ -138,10 +143,18 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     keep(fields, gone, 'retriable', new_retriable)
     if #gone > 0 then redis.call('HDEL', hash, unpack(gone)) end
     if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
+    was['changes'] = sequence
+    was['status'] = 'dead_letter'
+    was['deadline_at'] = nil
+    was['completed_at'] = stamp
+    was['updated_at'] = stamp
+    was['dead_reason'] = 'max_retries_exceeded'
+    was['error'] = new_error
+    was['retriable'] = new_retriable
+    was['.settled'] = mark
     redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'executing',
         'to', 'dead_letter', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
-        was_attempt or '0', 'reason', take_reason, 'trace', was_trace_id or '', 'record',
-        cjson.encode(redis.call('HGETALL', hash)))
+        was_attempt or '0', 'reason', take_reason, 'trace', was_trace_id or '', 'record', cjson.encode(was))
     observe('task_duration_seconds|' .. was_priority .. '|dead_letter', now - (was_created_at or now),
         task_duration_seconds_bounds)
     count('tasks_failed_total|max_retries_exceeded', 1)

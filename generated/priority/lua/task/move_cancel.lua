@@ -82,10 +82,15 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local hash = KEYS[k + 1]
   local key = ARGV[a + 1]
   local believed_signature = ARGV[a + 2]
+  local row, was = redis.call('HGETALL', hash), {}
+  for i = 1, #row, 2 do
+    was[row[i]] = row[i + 1]
+  end
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_available_at,
-      was_effective_priority, was_changes, was_priority, was_created_at,
-      was_signature = unpack(redis.call('HMGET', hash, 'status', 'assigned_worker_id', 'attempt', 'trace_id',
-      'available_at', 'effective_priority', 'changes', 'priority', 'created_at', '.signature'))
+      was_effective_priority, was_changes, was_priority, was_created_at, was_signature = was['status'],
+      was['assigned_worker_id'], was['attempt'], was['trace_id'], was['available_at'],
+      was['effective_priority'], was['changes'], was['priority'], was['created_at'], was['.signature']
+
   if way ~= 'plain' then
     answers[n] = {WAY}
   elseif seen[hash] then
@@ -108,10 +113,14 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     redis.call('HSET', hash, 'changes', sequence, 'status', 'cancelled', 'completed_at', stamp, 'updated_at',
         stamp)
     redis.call('PEXPIRE', hash, math.ceil(TASK_RETENTION_SECONDS * 1000))
+    was['changes'] = sequence
+    was['status'] = 'cancelled'
+    was['completed_at'] = stamp
+    was['updated_at'] = stamp
+    was['available_at'] = nil
     redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'queued',
         'to', 'cancelled', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
-        was_attempt or '0', 'reason', '', 'trace', was_trace_id or '', 'record',
-        cjson.encode(redis.call('HGETALL', hash)))
+        was_attempt or '0', 'reason', '', 'trace', was_trace_id or '', 'record', cjson.encode(was))
     observe('task_duration_seconds|' .. was_priority .. '|cancelled', now - (was_created_at or now),
         task_duration_seconds_bounds)
     answers[n] = {DONE, 'cancelled', was_assigned_worker_id or '', was_attempt or '', was_trace_id or ''}

@@ -95,9 +95,14 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local take_result = ARGV[a + 2]
   local believed_assigned_worker_id = ARGV[a + 3]
   local fence = ARGV[a + 4]
+  local row, was = redis.call('HGETALL', hash), {}
+  for i = 1, #row, 2 do
+    was[row[i]] = row[i + 1]
+  end
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_changes, was_priority,
-      was_created_at, was_settled = unpack(redis.call('HMGET', hash, 'status', 'assigned_worker_id',
-      'attempt', 'trace_id', 'changes', 'priority', 'created_at', '.settled'))
+      was_created_at, was_settled = was['status'], was['assigned_worker_id'], was['attempt'], was['trace_id'],
+      was['changes'], was['priority'], was['created_at'], was['.settled']
+
   if way ~= 'held' then
     answers[n] = {WAY}
   elseif seen[hash] then
@@ -127,10 +132,18 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     if #gone > 0 then redis.call('HDEL', hash, unpack(gone)) end
     if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
     redis.call('PEXPIRE', hash, math.ceil(TASK_RETENTION_SECONDS * 1000))
+    was['changes'] = sequence
+    was['status'] = 'completed'
+    was['deadline_at'] = nil
+    was['completed_at'] = stamp
+    was['updated_at'] = stamp
+    was['error'] = nil
+    was['retriable'] = nil
+    was['result'] = new_result
+    was['.settled'] = mark
     redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'executing',
         'to', 'completed', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
-        was_attempt or '0', 'reason', '', 'trace', was_trace_id or '', 'record',
-        cjson.encode(redis.call('HGETALL', hash)))
+        was_attempt or '0', 'reason', '', 'trace', was_trace_id or '', 'record', cjson.encode(was))
     observe('task_duration_seconds|' .. was_priority .. '|completed', now - (was_created_at or now),
         task_duration_seconds_bounds)
     recently('tasks_ended_recently|completed')
