@@ -219,11 +219,11 @@ class Change:
             part = self._place(self.entity.part_of_index(name), self.now)
             texts = f"{self.now(self.entity.signature_field).text}, {self.now(index.parts.by).text}"
             yield from _when(after, f"put(zadd, {part}, {score}{self.key})")
-            yield from _when(after, f"parts[{part}] = {{{texts}}}")
+            yield from _when(after, f"parts[{part}] = {{{texts}, key = {self.key}}}")
             self.layout.key("known", index.parts.known)
             self.layout.key("version", f"{index.parts.known}:version")
         elif self.entity.leased_index is index and kept.wakes:
-            yield from _when(after, f"parts[{new}] = {{}}")
+            yield from _when(after, f"parts[{new}] = {{key = {self.key}}}")
         if self.entity.leased_index is index and kept.wakes:
             self.layout.key("bell", kept.wakes)
 

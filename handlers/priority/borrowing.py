@@ -116,6 +116,8 @@ class Borrowed:
         """Reports what ended and takes as many anew, and what a poll has brought meanwhile."""
         self._free = free + len(settling)
         brought, self._brought = self._brought, []
+        if brought and not settling:
+            return Exchanged(brought, [])  # They have waited long enough.
         taken, outcomes = await self._told(settling, max(self._free - len(brought), 0), call)
         return Exchanged([*brought, *taken], outcomes)
 

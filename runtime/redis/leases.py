@@ -203,7 +203,9 @@ class Leases(Generic[Record]):
             "strict": "1" if seen is None else "",
             **fitting.believed(holder, fit),
         }
-        named = [{"key": key} for key in (drawn if seen is None else seen[: most + spare])]
+        # Whoever is woken by something new names that, and mostly gets it at once.
+        known = seen[: most + spare] if seen is not None else drawn or (self._bell.news,)
+        named = [{"key": key} for key in known if key]
         claim = self._entities.calling("claim", once, named, fit.signatures)
         ahead: Sequence[str] = ()
         try:

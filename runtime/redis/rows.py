@@ -69,15 +69,22 @@ class Rows(Generic[Record]):
         self._readers = [(name, read) for name, read in readers.items() if read is not None]
         self._known = frozenset(self.names)
         defaults = {each.name: each.default for each in fields(record)}  # type: ignore[arg-type]
-        self._made = partial(object.__new__, record)
+        self._empty = partial(object.__new__, record)
         self._slots = [(getattr(record, name).__set__, readers[name], defaults[name]) for name in self.names]
 
     def read_values(self, row: Sequence[str | None]) -> Record:
         """The record of values in the order of its fields, which are texts or nothing."""
         # A record that is frozen writes its slots in a way that takes twice as long.
-        made: Record = self._made()
+        made: Record = self._empty()
         for (put, read, default), text in zip(self._slots, row, strict=True):
             put(made, default if text is None else text if read is None else read(text))
+        return made
+
+    def made(self, values: Sequence[Any]) -> Record:
+        """The record of values that are as it has them, in the order of its fields."""
+        made: Record = self._empty()
+        for (put, _, _), value in zip(self._slots, values, strict=True):
+            put(made, value)
         return made
 
     def read(self, row: Sequence[str]) -> Record:

@@ -106,7 +106,8 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     if available_at_if_set and tonumber(available_at_if_set) <= now then available_at_if_set = nil end
     if not available_at_if_set then put(zadd, index_waiting[new_effective_priority], stamp, key) end
     if not available_at_if_set then put(zadd, part_waiting, stamp, key) end
-    if not available_at_if_set then parts[part_waiting] = {believed_signature, new_required_capabilities} end
+    if not available_at_if_set then parts[part_waiting] = {believed_signature, new_required_capabilities,
+        key = key} end
     if available_at_if_set then put(zadd, index_delayed, available_at_if_set, key) end
     put(zadd, index_listed.queued, stamp, key)
     local sequence = '1'
@@ -128,7 +129,7 @@ redis.call('SET', clock, string.format('%.0f', latest))
 local news = false
 for key, texts in pairs(parts) do
   if redis.call('EXISTS', key) == 0 then
-    news = true
+    news = texts.key
     if redis.call('HSETNX', known, texts[1], texts[2]) == 1 then
       redis.call('INCR', version)
     end
@@ -138,7 +139,7 @@ for key, members in pairs(zadd) do
   redis.call('ZADD', key, unpack(members))
 end
 if news then
-  redis.call('PUBLISH', bell, '1')
+  redis.call('PUBLISH', bell, news)
 end
 
 return answers

@@ -95,7 +95,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     seen[hash] = true
     put(zadd, index_waiting[was_priority], stamp, key)
     put(zadd, KEYS[k + part_waiting[was_priority]], stamp, key)
-    parts[KEYS[k + part_waiting[was_priority]]] = {was_signature, was_required_capabilities}
+    parts[KEYS[k + part_waiting[was_priority]]] = {was_signature, was_required_capabilities, key = key}
     put(zrem, index_dead, key)
     put(zrem, index_listed.dead_letter, key)
     put(zadd, index_listed.queued, stamp, key)
@@ -119,7 +119,7 @@ end
 local news = false
 for key, texts in pairs(parts) do
   if redis.call('EXISTS', key) == 0 then
-    news = true
+    news = texts.key
     if redis.call('HSETNX', known, texts[1], texts[2]) == 1 then
       redis.call('INCR', version)
     end
@@ -129,7 +129,7 @@ for key, members in pairs(zadd) do
   redis.call('ZADD', key, unpack(members))
 end
 if news then
-  redis.call('PUBLISH', bell, '1')
+  redis.call('PUBLISH', bell, news)
 end
 
 return answers

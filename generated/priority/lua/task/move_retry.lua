@@ -206,7 +206,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
       if not new_available_at then put(zadd, index_waiting[was_priority], was_queued_at, key) end
       if not new_available_at then put(zadd, KEYS[k + part_waiting[was_priority]], was_queued_at, key) end
       if not new_available_at then parts[KEYS[k + part_waiting[was_priority]]] = {was_signature,
-          was_required_capabilities} end
+          was_required_capabilities, key = key} end
       if new_available_at then put(zadd, index_delayed, new_available_at, key) end
       put(zrem, index_running, key)
       put(srem, index_booked, key)
@@ -244,7 +244,7 @@ end
 local news = false
 for key, texts in pairs(parts) do
   if redis.call('EXISTS', key) == 0 then
-    news = true
+    news = texts.key
     if redis.call('HSETNX', known, texts[1], texts[2]) == 1 then
       redis.call('INCR', version)
     end
@@ -266,7 +266,7 @@ for name, by in pairs(recent) do
   redis.call('HSET', metrics, slot, time[1] .. ':' .. by)
 end
 if news then
-  redis.call('PUBLISH', bell, '1')
+  redis.call('PUBLISH', bell, news)
 end
 
 return answers
