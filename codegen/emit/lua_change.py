@@ -92,8 +92,8 @@ class Change:
                 seconds = self.layout.argument(lease.seconds)
             else:
                 seconds = f"({self.was(lease.seconds)} or 0)"
-            self.prelude.append(f"local ends = string.format('%.0f', now + {seconds} * 1000000)")
-            self.prelude.append(f"local fence = string.format('%.0f', {self.was(lease.fence)} + 1)")
+            self.prelude.append(f"local ends = text(now + {seconds} * 1000000)")
+            self.prelude.append(f"local fence = text({self.was(lease.fence)} + 1)")
             self.after[lease.owner] = Value("owner")
             self.after[lease.expires] = Value("ends")
             self.after[lease.fence] = Value("fence")
@@ -106,11 +106,11 @@ class Change:
         for name, other in edge.copies.items():
             self.after[name] = self.was.value(other)
         if edge.counts:
-            self._compute(edge.counts, f"string.format('%.0f', ({self.was(edge.counts)} or 0) + 1)")
+            self._compute(edge.counts, f"text(({self.was(edge.counts)} or 0) + 1)")
         for name, growth in edge.grows.items():
             most = self.layout.argument(growth.most)
             grown = f"math.ceil(({self.was(name)} or 0) * {growth.times:g})"
-            self._compute(name, f"string.format('%.0f', math.min({grown}, {most}))")
+            self._compute(name, f"text(math.min({grown}, {most}))")
         if waits := edge.waits:
             failures = f"({self.was(waits.count)} or 0)"
             if edge.counts != waits.count:
@@ -119,7 +119,7 @@ class Change:
             local = f"new_{waits.until}"
             self.prelude += [
                 f"local wait = math.min({most}, {base} * 2 ^ math.min({failures}, 60))",
-                f"local {local} = wait > 0 and string.format('%.0f', now + wait * 1000000) or nil",
+                f"local {local} = wait > 0 and text(now + wait * 1000000) or nil",
             ]
             self.after[waits.until] = Value(local, maybe=True)
 
@@ -153,7 +153,7 @@ class Change:
         sequence = self.entity.kept.sequence
         written, unset, maybe = list[str](), list[str](), dict[str, str]()
         if self.target is not None:
-            yield f"local sequence = string.format('%.0f', ({self.was(sequence)} or 0) + 1)"
+            yield f"local sequence = text(({self.was(sequence)} or 0) + 1)"
             written += [quoted(sequence), "sequence"]
         for name, value in self.after.items():
             if value.maybe:
@@ -177,7 +177,7 @@ class Change:
                 yield f"redis.call('HSET', hash, {', '.join(written)})"
         expires = self.entity.kept.expires
         if expires and self.target in self.entity.row.terminal:
-            yield f"redis.call('PEXPIRE', hash, math.ceil({self.layout.argument(expires)} * 1000))"
+            yield f"redis.call('PEXPIRE', hash, text(math.ceil({self.layout.argument(expires)} * 1000)))"
 
     @property
     def is_held(self) -> bool:
@@ -287,7 +287,8 @@ class Change:
             owner = "owner" if taken else f"{self.was(lease.owner)} or ''"
             told += ["'owner'", owner, "'fence'", "fence" if taken else f"{self.was(lease.fence)} or '0'"]
         reason = self.edge.reason if isinstance(self.edge, Transition) else None
-        told += ["'reason'", self.given(reason) if reason else "''"]
+        if reason:
+            told += ["'reason'", self.given(reason)]
         if entity.kept.trace:
             told += ["'trace'", f"{self.was(entity.kept.trace)} or ''"]
         if target in entity.ended:

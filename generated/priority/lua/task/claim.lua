@@ -53,6 +53,18 @@ local now = time[1] * 1000000 + time[2]
 local stamp = string.format('%.0f', now)
 
 local DONE, STALE, FULL = 'done', 'stale', 'full'
+-- Whole numbers as texts. Those of one call are few, and writing one takes longer than looking it up.
+local texts = {}
+
+local function text(number)
+  local found = texts[number]
+  if not found then
+    found = string.format('%.0f', number)
+    texts[number] = found
+  end
+  return found
+end
+
 -- Indexes are written at the end, each in one command for all entities.
 local zrem, srem, zadd, sadd = {}, {}, {}, {}
 
@@ -125,8 +137,8 @@ local function take(key, n, word, p, signature)
     redis.call('ZREM', part_waiting, key)
     return
   end
-  local ends = string.format('%.0f', now + (was_timeout_seconds or 0) * 1000000)
-  local fence = string.format('%.0f', was_attempt + 1)
+  local ends = text(now + (was_timeout_seconds or 0) * 1000000)
+  local fence = text(was_attempt + 1)
   if not was_available_at then put(zrem, index_waiting[was_effective_priority], key) end
   if not was_available_at then put(zrem, part_waiting, key) end
   if was_available_at then put(zrem, index_delayed, key) end
@@ -134,12 +146,11 @@ local function take(key, n, word, p, signature)
   put(sadd, index_booked, key)
   put(zrem, index_listed.queued, key)
   put(zadd, index_listed.executing, stamp, key)
-  local sequence = string.format('%.0f', (was_changes or 0) + 1)
+  local sequence = text((was_changes or 0) + 1)
   redis.call('HSET', hash, 'changes', sequence, 'status', 'executing', 'assigned_worker_id', owner,
       'deadline_at', ends, 'attempt', fence, 'started_at', stamp, 'updated_at', stamp)
   redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'queued', 'to',
-      'executing', 'at', stamp, 'actor', actor, 'owner', owner, 'fence', fence, 'reason', '', 'trace',
-      was_trace_id or '')
+      'executing', 'at', stamp, 'actor', actor, 'owner', owner, 'fence', fence, 'trace', was_trace_id or '')
   rows[#rows + 1] = {was['task_id'] or false, was['task_type'] or false, was['priority'] or false,
       was['effective_priority'] or false, was['parameters'] or false, was['required_capabilities'] or false,
       'executing', was['retry_count'] or false, was['max_retries'] or false, was['timeout_seconds'] or false,

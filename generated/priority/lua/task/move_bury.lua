@@ -40,6 +40,18 @@ local stamp = string.format('%.0f', now)
 local DONE, SAME, NONE, STATE, LOST = 'done', 'same', 'none', 'state', 'lost'
 local EARLY, AGAIN, HOLDS, WAY = 'early', 'again', 'holds', 'way'
 
+-- Whole numbers as texts. Those of one call are few, and writing one takes longer than looking it up.
+local texts = {}
+
+local function text(number)
+  local found = texts[number]
+  if not found then
+    found = string.format('%.0f', number)
+    texts[number] = found
+  end
+  return found
+end
+
 -- Indexes are written at the end, each in one command for all entities.
 local zrem, srem, zadd, sadd = {}, {}, {}, {}
 
@@ -71,16 +83,21 @@ local function count(name, by)
   counts[name] = (counts[name] or 0) + by
 end
 
+-- How many waited for so long, by the place of the bound, and how long together.
+local observed = {}
+
 local function observe(name, waited, bounds)
-  local bucket = '+Inf'
-  for _, bound in ipairs(bounds) do
-    if waited <= bound * 1000000 then
-      bucket = bound
-      break
-    end
+  local seen = observed[name]
+  if not seen then
+    seen = {bounds = bounds, sum = 0}
+    observed[name] = seen
   end
-  count(name .. '|le|' .. bucket, 1)
-  count(name .. '|sum', waited)
+  local place = 1
+  while bounds[place] and waited > bounds[place] * 1000000 do
+    place = place + 1
+  end
+  seen[place] = (seen[place] or 0) + 1
+  seen.sum = seen.sum + waited
 end
 
 local recent = {}
@@ -136,7 +153,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     put(zadd, index_dead, stamp, key)
     put(zrem, index_listed.executing, key)
     put(zadd, index_listed.dead_letter, stamp, key)
-    local sequence = string.format('%.0f', (was_changes or 0) + 1)
+    local sequence = text((was_changes or 0) + 1)
     local fields, gone = {'changes', sequence, 'status', 'dead_letter', 'completed_at', stamp, 'updated_at',
         stamp, 'dead_reason', 'max_retries_exceeded', '.settled', mark}, {'deadline_at'}
     keep(fields, gone, 'error', new_error)
@@ -179,6 +196,14 @@ for key, members in pairs(zadd) do
 end
 for name, by in pairs(counts) do
   redis.call('HINCRBY', metrics, name, by)
+end
+for name, seen in pairs(observed) do
+  for place = 1, #seen.bounds + 1 do
+    if seen[place] then
+      redis.call('HINCRBY', metrics, name .. '|le|' .. (seen.bounds[place] or '+Inf'), seen[place])
+    end
+  end
+  redis.call('HINCRBY', metrics, name .. '|sum', seen.sum)
 end
 -- The last seconds of a count, in a ring: a slot of another second begins anew.
 for name, by in pairs(recent) do

@@ -37,6 +37,18 @@ local stamp = string.format('%.0f', now)
 local DONE, SAME, NONE, STATE, LOST = 'done', 'same', 'none', 'state', 'lost'
 local EARLY, AGAIN, HOLDS, WAY = 'early', 'again', 'holds', 'way'
 
+-- Whole numbers as texts. Those of one call are few, and writing one takes longer than looking it up.
+local texts = {}
+
+local function text(number)
+  local found = texts[number]
+  if not found then
+    found = string.format('%.0f', number)
+    texts[number] = found
+  end
+  return found
+end
+
 -- Indexes are written at the end, each in one command for all entities.
 local zrem, srem, zadd, sadd = {}, {}, {}, {}
 
@@ -68,16 +80,21 @@ local function count(name, by)
   counts[name] = (counts[name] or 0) + by
 end
 
+-- How many waited for so long, by the place of the bound, and how long together.
+local observed = {}
+
 local function observe(name, waited, bounds)
-  local bucket = '+Inf'
-  for _, bound in ipairs(bounds) do
-    if waited <= bound * 1000000 then
-      bucket = bound
-      break
-    end
+  local seen = observed[name]
+  if not seen then
+    seen = {bounds = bounds, sum = 0}
+    observed[name] = seen
   end
-  count(name .. '|le|' .. bucket, 1)
-  count(name .. '|sum', waited)
+  local place = 1
+  while bounds[place] and waited > bounds[place] * 1000000 do
+    place = place + 1
+  end
+  seen[place] = (seen[place] or 0) + 1
+  seen.sum = seen.sum + waited
 end
 
 local recent = {}
@@ -131,14 +148,14 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     put(srem, index_booked, key)
     put(zrem, index_listed.executing, key)
     put(zadd, index_listed.failed, stamp, key)
-    local sequence = string.format('%.0f', (was_changes or 0) + 1)
+    local sequence = text((was_changes or 0) + 1)
     local fields, gone = {'changes', sequence, 'status', 'failed', 'completed_at', stamp, 'updated_at', stamp,
         '.settled', mark}, {'deadline_at'}
     keep(fields, gone, 'error', new_error)
     keep(fields, gone, 'retriable', new_retriable)
     if #gone > 0 then redis.call('HDEL', hash, unpack(gone)) end
     if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
-    redis.call('PEXPIRE', hash, math.ceil(TASK_RETENTION_SECONDS * 1000))
+    redis.call('PEXPIRE', hash, text(math.ceil(TASK_RETENTION_SECONDS * 1000)))
     was['changes'] = sequence
     was['status'] = 'failed'
     was['deadline_at'] = nil
@@ -169,6 +186,14 @@ for key, members in pairs(zadd) do
 end
 for name, by in pairs(counts) do
   redis.call('HINCRBY', metrics, name, by)
+end
+for name, seen in pairs(observed) do
+  for place = 1, #seen.bounds + 1 do
+    if seen[place] then
+      redis.call('HINCRBY', metrics, name .. '|le|' .. (seen.bounds[place] or '+Inf'), seen[place])
+    end
+  end
+  redis.call('HINCRBY', metrics, name .. '|sum', seen.sum)
 end
 -- The last seconds of a count, in a ring: a slot of another second begins anew.
 for name, by in pairs(recent) do

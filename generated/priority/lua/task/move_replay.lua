@@ -40,6 +40,18 @@ local stamp = string.format('%.0f', now)
 local DONE, SAME, NONE, STATE, LOST = 'done', 'same', 'none', 'state', 'lost'
 local EARLY, AGAIN, HOLDS, WAY = 'early', 'again', 'holds', 'way'
 
+-- Whole numbers as texts. Those of one call are few, and writing one takes longer than looking it up.
+local texts = {}
+
+local function text(number)
+  local found = texts[number]
+  if not found then
+    found = string.format('%.0f', number)
+    texts[number] = found
+  end
+  return found
+end
+
 -- Indexes are written at the end, each in one command for all entities.
 local zrem, srem, zadd, sadd = {}, {}, {}, {}
 
@@ -99,7 +111,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     put(zrem, index_dead, key)
     put(zrem, index_listed.dead_letter, key)
     put(zadd, index_listed.queued, stamp, key)
-    local sequence = string.format('%.0f', (was_changes or 0) + 1)
+    local sequence = text((was_changes or 0) + 1)
     local fields, gone = {'changes', sequence, 'status', 'queued', 'effective_priority', was_priority,
         'queued_at', stamp, 'updated_at', stamp, 'retry_count', '0'}, {'error', 'retriable', 'dead_reason',
         'assigned_worker_id', 'started_at', 'completed_at', 'available_at'}
@@ -108,7 +120,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
     redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'dead_letter',
         'to', 'queued', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
-        was_attempt or '0', 'reason', '', 'trace', was_trace_id or '')
+        was_attempt or '0', 'trace', was_trace_id or '')
     answers[n] = {DONE, 'queued', was_assigned_worker_id or '', was_attempt or '', was_trace_id or ''}
   end
 end

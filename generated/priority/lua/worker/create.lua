@@ -20,6 +20,7 @@ local now = time[1] * 1000000 + time[2]
 local stamp = string.format('%.0f', now)
 
 local DONE, OWN, FOUND, FULL = 'done', 'own', 'found', 'full'
+
 -- Indexes are written at the end, each in one command for all entities.
 local zrem, srem, zadd, sadd = {}, {}, {}, {}
 

@@ -21,6 +21,18 @@ local stamp = string.format('%.0f', now)
 local DONE, SAME, NONE, STATE, LOST = 'done', 'same', 'none', 'state', 'lost'
 local EARLY, AGAIN, HOLDS, WAY = 'early', 'again', 'holds', 'way'
 
+-- Whole numbers as texts. Those of one call are few, and writing one takes longer than looking it up.
+local texts = {}
+
+local function text(number)
+  local found = texts[number]
+  if not found then
+    found = string.format('%.0f', number)
+    texts[number] = found
+  end
+  return found
+end
+
 -- Indexes are written at the end, each in one command for all entities.
 local zrem, srem, zadd, sadd = {}, {}, {}, {}
 
@@ -58,7 +70,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     seen[hash] = true
     put(zrem, index_listed.draining, key)
     put(zadd, index_listed.active, stamp, key)
-    local sequence = string.format('%.0f', (was_changes or 0) + 1)
+    local sequence = text((was_changes or 0) + 1)
     redis.call('HSET', hash, 'changes', sequence, 'status', 'active', 'updated_at', stamp)
     answers[n] = {DONE, 'active', ''}
   end
