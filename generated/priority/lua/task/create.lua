@@ -41,7 +41,6 @@ local IDEMPOTENCY_TTL_SECONDS = tonumber(ARGV[2])
 local MAX_QUEUE_DEPTH = tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local stamp = string.format('%.0f', now)
 
 local DONE, OWN, FOUND, FULL = 'done', 'own', 'found', 'full'
 
@@ -65,11 +64,13 @@ end
 local parts = {}
 
 -- No two are created at the same moment, so that whoever came first is first.
-local latest = tonumber(redis.call('GET', clock) or 0)
+local latest, stamp = tonumber(redis.call('GET', clock) or 0), nil
 local depth, total = {}, 0
-for word, index in pairs(index_waiting) do
-  depth[word] = redis.call('ZCARD', index)
-  total = total + depth[word]
+if MAX_QUEUE_DEPTH > 0 then
+  for word, index in pairs(index_waiting) do
+    depth[word] = redis.call('ZCARD', index)
+    total = total + depth[word]
+  end
 end
 local answers = {}
 local a = 3
@@ -119,14 +120,17 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
         stamp, 'actor', actor, 'trace', new_trace_id)
     if not available_at_if_set then
       total = total + 1
-      place = depth[new_effective_priority] + 1
+      local index = index_waiting[new_effective_priority]
+      place = (depth[new_effective_priority] or redis.call('ZCARD', index)) + 1
       depth[new_effective_priority] = place
     end
     answers[n] = {DONE, 'queued', place or false, stamp}
   end
 end
 
-redis.call('SET', clock, string.format('%.0f', latest))
+if stamp then
+  redis.call('SET', clock, stamp)
+end
 local news = false
 for key, texts in pairs(parts) do
   if redis.call('EXISTS', key) == 0 then

@@ -17,7 +17,6 @@ local index_listed = {active = KEYS[3]}
 local actor = ARGV[1]
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local stamp = string.format('%.0f', now)
 
 local DONE, OWN, FOUND, FULL = 'done', 'own', 'found', 'full'
 
@@ -38,7 +37,7 @@ local function put(lists, key, first, second)
 end
 
 -- No two are created at the same moment, so that whoever came first is first.
-local latest = tonumber(redis.call('GET', clock) or 0)
+local latest, stamp = tonumber(redis.call('GET', clock) or 0), nil
 local answers = {}
 local a = 1
 
@@ -64,7 +63,9 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   end
 end
 
-redis.call('SET', clock, string.format('%.0f', latest))
+if stamp then
+  redis.call('SET', clock, stamp)
+end
 for key, members in pairs(zadd) do
   redis.call('ZADD', key, unpack(members))
 end
