@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from codegen.emit.counting import counted
 from codegen.emit.lua_entity import SETTLED, IndexKey, RedisEntity, member, needed, owned
 from codegen.emit.lua_layout import Layout, quoted
-from codegen.emit.lua_telling import counts, taken_away
+from codegen.emit.lua_telling import counts, taken_away, written_down
 from codegen.emit.lua_values import UNSET, Get, Reading, Value
 from codegen.language.keeping import Index
 from codegen.language.lifecycle import Shift, Take, Transition
@@ -273,39 +273,7 @@ class Change:
     # The outbox, the counts, and what the holder is told.
 
     def _tells(self, target: str) -> Iterator[str]:
-        outbox, entity = self.entity.kept.outbox, self.entity
-        if outbox is None:
-            return
-        stream = self.layout.key("outbox", outbox.stream)
-        told = [
-            *("'entity'", quoted(entity.name), "'key'", self.key, "'sequence'", "sequence"),
-            *("'from'", entity.state(self.sources[0]), "'to'", entity.state(target), "'at'", "stamp"),
-            *("'actor'", self.layout.argument("actor")),
-        ]
-        if lease := entity.lease:
-            taken = target == lease.state
-            owner = "owner" if taken else f"{self.was(lease.owner)} or ''"
-            told += ["'owner'", owner, "'fence'", "fence" if taken else f"{self.was(lease.fence)} or '0'"]
-        reason = self.edge.reason if isinstance(self.edge, Transition) else None
-        if reason:
-            told += ["'reason'", self.given(reason)]
-        if entity.kept.trace:
-            told += ["'trace'", f"{self.was(entity.kept.trace)} or ''"]
-        if target in entity.ended:
-            row = "redis.call('HGETALL', hash)"
-            if self.whole:
-                yield from self._brings_up_to_date()
-                row = "was"
-            told += ["'record'", f"cjson.encode({row})"]
-        yield f"redis.call('XADD', {stream}, '*', {', '.join(told)})"
-
-    def _brings_up_to_date(self) -> Iterator[str]:
-        """Makes what the script has read what it has written."""
-        yield f"was[{quoted(self.entity.kept.sequence)}] = sequence"
-        for name, value in self.after.items():
-            yield f"was[{quoted(name)}] = {value.text}"
-        if self.is_held:
-            yield f"was[{quoted(SETTLED)}] = mark"
+        yield from written_down(self, target)
 
     def _takes_away(self) -> Iterator[str]:
         yield from taken_away(self)
