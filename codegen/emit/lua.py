@@ -9,7 +9,7 @@ from codegen.emit.lua_change import Change
 from codegen.emit.lua_creation import Creation
 from codegen.emit.lua_entity import RedisEntity, owned
 from codegen.emit.lua_layout import Layout
-from codegen.emit.lua_leases import claim, peek, renew
+from codegen.emit.lua_leases import claim, renew
 from codegen.emit.lua_script import Script, text
 from codegen.emit.lua_upkeep import due, forget, forget_unique, trim, update
 from codegen.emit.lua_values import Reading
@@ -33,7 +33,6 @@ def scripts(entity: RedisEntity) -> Iterator[Script]:
     for name, edge in row.transitions.items():
         if entity.claim and entity.claim[0] == name:
             yield claim(entity, name, edge)
-            yield peek(entity)
             yield renew(entity)
         else:
             yield _change(entity, f"move_{name}", f".transitions.{name}", name, edge)
@@ -92,7 +91,9 @@ def _change(entity: RedisEntity, script: str, where: str, name: str, edge: Trans
     if edge.due and edge.due.at and isinstance(edge, Shift):
         told.append(f"string.format('%.0f', now - ({was(edge.due.at)} or now))")
     only_held = ways(entity, edge) == ["held"]
-    change = Change(entity, layout, was, name, edge, only_held=only_held)
+    # One that ends goes into the history as a whole.
+    whole = isinstance(edge, Transition) and edge.to in entity.ended and entity.kept.outbox is not None
+    change = Change(entity, layout, was, name, edge, only_held=only_held, whole=whole)
     usual = [*change.lines(told)]
     given_up, limit = list[str](), ""
     if isinstance(edge, Transition) and edge.gives_up:
@@ -105,6 +106,7 @@ def _change(entity: RedisEntity, script: str, where: str, name: str, edge: Trans
         given_up = [*instead.lines(told)]
     data = {
         "was": was,
+        "whole": whole,
         "checks": [*checks(entity, layout, was, name, edge)],
         "ways": ways(entity, edge),
         "lines": usual,
@@ -134,6 +136,7 @@ def _delete(entity: RedisEntity) -> Script:
         held = _booked_by(entity, deletion.unless_holding, layout)
     data = {
         "was": was,
+        "whole": False,
         "lines": [*change.lines(told)],
         "checks": [*checks(entity, layout, was, "delete", gone, held)],
         "ways": ways(entity, gone),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from codegen.emit.counting import counted
 from codegen.emit.lua_entity import SETTLED, IndexKey, RedisEntity, member, needed, owned
 from codegen.emit.lua_layout import Layout, quoted
-from codegen.emit.lua_telling import counts, taken_away
+from codegen.emit.lua_telling import counts, taken_away, written_down
 from codegen.emit.lua_values import UNSET, Get, Reading, Value
 from codegen.language.keeping import Index
 from codegen.language.lifecycle import Shift, Take, Transition
@@ -30,6 +30,8 @@ class Change:
     """Whether all entities of a call have the same holder."""
     only_held: bool = False
     """Whether nobody but the holder of the lease makes the change."""
+    whole: bool = False
+    """Whether the script has read all fields, into `was`."""
     is_new: bool = False
     is_gone: bool = False
     prelude: list[str] = field(default_factory=list)
@@ -90,8 +92,8 @@ class Change:
                 seconds = self.layout.argument(lease.seconds)
             else:
                 seconds = f"({self.was(lease.seconds)} or 0)"
-            self.prelude.append(f"local ends = string.format('%.0f', now + {seconds} * 1000000)")
-            self.prelude.append(f"local fence = string.format('%.0f', {self.was(lease.fence)} + 1)")
+            self.prelude.append(f"local ends = text(now + {seconds} * 1000000)")
+            self.prelude.append(f"local fence = text({self.was(lease.fence)} + 1)")
             self.after[lease.owner] = Value("owner")
             self.after[lease.expires] = Value("ends")
             self.after[lease.fence] = Value("fence")
@@ -104,11 +106,11 @@ class Change:
         for name, other in edge.copies.items():
             self.after[name] = self.was.value(other)
         if edge.counts:
-            self._compute(edge.counts, f"string.format('%.0f', ({self.was(edge.counts)} or 0) + 1)")
+            self._compute(edge.counts, f"text(({self.was(edge.counts)} or 0) + 1)")
         for name, growth in edge.grows.items():
             most = self.layout.argument(growth.most)
             grown = f"math.ceil(({self.was(name)} or 0) * {growth.times:g})"
-            self._compute(name, f"string.format('%.0f', math.min({grown}, {most}))")
+            self._compute(name, f"text(math.min({grown}, {most}))")
         if waits := edge.waits:
             failures = f"({self.was(waits.count)} or 0)"
             if edge.counts != waits.count:
@@ -117,7 +119,7 @@ class Change:
             local = f"new_{waits.until}"
             self.prelude += [
                 f"local wait = math.min({most}, {base} * 2 ^ math.min({failures}, 60))",
-                f"local {local} = wait > 0 and string.format('%.0f', now + wait * 1000000) or nil",
+                f"local {local} = wait > 0 and text(now + wait * 1000000) or nil",
             ]
             self.after[waits.until] = Value(local, maybe=True)
 
@@ -151,7 +153,7 @@ class Change:
         sequence = self.entity.kept.sequence
         written, unset, maybe = list[str](), list[str](), dict[str, str]()
         if self.target is not None:
-            yield f"local sequence = string.format('%.0f', ({self.was(sequence)} or 0) + 1)"
+            yield f"local sequence = text(({self.was(sequence)} or 0) + 1)"
             written += [quoted(sequence), "sequence"]
         for name, value in self.after.items():
             if value.maybe:
@@ -175,7 +177,7 @@ class Change:
                 yield f"redis.call('HSET', hash, {', '.join(written)})"
         expires = self.entity.kept.expires
         if expires and self.target in self.entity.row.terminal:
-            yield f"redis.call('PEXPIRE', hash, math.ceil({self.layout.argument(expires)} * 1000))"
+            yield f"redis.call('PEXPIRE', hash, text(math.ceil({self.layout.argument(expires)} * 1000)))"
 
     @property
     def is_held(self) -> bool:
@@ -217,11 +219,11 @@ class Change:
             part = self._place(self.entity.part_of_index(name), self.now)
             texts = f"{self.now(self.entity.signature_field).text}, {self.now(index.parts.by).text}"
             yield from _when(after, f"put(zadd, {part}, {score}{self.key})")
-            yield from _when(after, f"parts[{part}] = {{{texts}}}")
+            yield from _when(after, f"parts[{part}] = {{{texts}, key = {self.key}}}")
             self.layout.key("known", index.parts.known)
             self.layout.key("version", f"{index.parts.known}:version")
         elif self.entity.leased_index is index and kept.wakes:
-            yield from _when(after, f"parts[{new}] = {{}}")
+            yield from _when(after, f"parts[{new}] = {{key = {self.key}}}")
         if self.entity.leased_index is index and kept.wakes:
             self.layout.key("bell", kept.wakes)
 
@@ -271,26 +273,7 @@ class Change:
     # The outbox, the counts, and what the holder is told.
 
     def _tells(self, target: str) -> Iterator[str]:
-        outbox, entity = self.entity.kept.outbox, self.entity
-        if outbox is None:
-            return
-        stream = self.layout.key("outbox", outbox.stream)
-        told = [
-            *("'entity'", quoted(entity.name), "'key'", self.key, "'sequence'", "sequence"),
-            *("'from'", entity.state(self.sources[0]), "'to'", entity.state(target), "'at'", "stamp"),
-            *("'actor'", self.layout.argument("actor")),
-        ]
-        if lease := entity.lease:
-            taken = target == lease.state
-            owner = "owner" if taken else f"{self.was(lease.owner)} or ''"
-            told += ["'owner'", owner, "'fence'", "fence" if taken else f"{self.was(lease.fence)} or '0'"]
-        reason = self.edge.reason if isinstance(self.edge, Transition) else None
-        told += ["'reason'", self.given(reason) if reason else "''"]
-        if entity.kept.trace:
-            told += ["'trace'", f"{self.was(entity.kept.trace)} or ''"]
-        if target in entity.ended:
-            told += ["'record'", "cjson.encode(redis.call('HGETALL', hash))"]
-        yield f"redis.call('XADD', {stream}, '*', {', '.join(told)})"
+        yield from written_down(self, target)
 
     def _takes_away(self) -> Iterator[str]:
         yield from taken_away(self)

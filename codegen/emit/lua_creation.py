@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from codegen.emit.lua_change import Change
-from codegen.emit.lua_entity import IndexKey, RedisEntity
+from codegen.emit.lua_entity import IndexKey, RedisEntity, member
 from codegen.emit.lua_layout import quoted
 from codegen.emit.lua_values import Value
 
@@ -39,8 +39,10 @@ class Creation(Change):
         index, key = self.entity.kept.indexes[name], self.entity.key_of_index(name)
         inside = self._condition(index, (self.entity.row.initial,), self.now)
         table = self._table(key)
+        word = self.now(key.enum).text if key.enum else ""
         return {
             "table": table,
+            "key": member(table, word) if word else self.layout.key(key.name, key.pattern),
             "word": self.now(key.enum).text if key.enum else "1",
             "inside": inside or "true",
         }

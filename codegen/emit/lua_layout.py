@@ -23,6 +23,9 @@ class Layout:
 
     once_keys: dict[str, str] = field(default_factory=dict)
     each_keys: dict[str, str] = field(default_factory=dict)
+    part_keys: dict[str, str] = field(default_factory=dict)
+    """Keys that come again for each part of an index that is looked at, behind those of the entities; the
+    last arguments are the signatures of these parts."""
     once_arguments: dict[str, str] = field(default_factory=dict)
     each_arguments: dict[str, str] = field(default_factory=dict)
     constants: dict[str, str] = field(default_factory=dict)
@@ -33,7 +36,10 @@ class Layout:
     def copy(self) -> Layout:
         """All of it as it is now."""
         return Layout(
-            dict(self.once_keys), dict(self.each_keys), dict(self.once_arguments), dict(self.each_arguments)
+            once_keys=dict(self.once_keys),
+            each_keys=dict(self.each_keys),
+            once_arguments=dict(self.once_arguments),
+            each_arguments=dict(self.each_arguments),
         )
 
     def restore(self, earlier: Layout) -> None:
@@ -50,6 +56,11 @@ class Layout:
         """Keys that the whole call shares, by the value of an enum."""
         for word, pattern in patterns.items():
             self.once_keys[f"{name}.{word}"] = pattern
+        return name
+
+    def part_key(self, name: str, pattern: str) -> str:
+        """A key of each part."""
+        self.part_keys[name] = pattern
         return name
 
     def each_key(self, name: str, pattern: str) -> str:
@@ -78,9 +89,10 @@ class Layout:
 
     def header(self) -> Iterator[str]:
         """What the engine reads to lay out a call."""
-        names = [*self.once_keys, *self.each_keys]
+        names = [*self.once_keys, *self.each_keys, *self.part_keys]
         width = max(map(len, names), default=0)
-        for times, keys in (("once", self.once_keys), ("each", self.each_keys)):
+        all_keys = (("once", self.once_keys), ("each", self.each_keys), ("part", self.part_keys))
+        for times, keys in all_keys:
             for name, pattern in keys.items():
                 yield f"-- {times} key {name:<{width}} {pattern}"
         for times, arguments in (("once", self.once_arguments), ("each", self.each_arguments)):
@@ -94,6 +106,8 @@ class Layout:
     def prologue(self) -> Iterator[str]:
         """Names for all that comes once."""
         yield f"local KEYS_ONCE, KEYS_EACH = {len(self.once_keys)}, {len(self.each_keys)}"
+        if self.part_keys:
+            yield f"local KEYS_PART = {len(self.part_keys)}"
         if not self.open_ended:
             yield f"local ARGV_ONCE, ARGV_EACH = {len(self.once_arguments)}, {len(self.each_arguments)}"
         yield from _named(self.once_keys, "KEYS[{}]")

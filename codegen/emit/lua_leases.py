@@ -1,4 +1,4 @@
-"""Scripts of leases: a look at what is free, the claim that takes it, and the renewal."""
+"""Scripts of leases: the claim, which looks and takes, and the renewal."""
 
 from __future__ import annotations
 
@@ -16,42 +16,64 @@ def claim(entity: RedisEntity, name: str, edge: Transition) -> Script:
     layout, was, lease = Layout(), Reading(entity), entity.lease
     assert lease is not None and lease.index is not None
     layout.each_key("hash", entity.kept.hash)
-    layout.argument("actor")
-    layout.argument("owner")
-    layout.argument("most")
+    for argument in ("actor", "owner", "most", "window", "strict"):
+        layout.argument(argument)
     layout.each_argument("key")
-    index = entity.key_of_index(lease.index)
-    for each in (entity.status, index.enum, entity.signature_field if entity.parted else None):
+    index, parts = entity.key_of_index(lease.index), entity.kept.indexes[lease.index].parts
+    for each in (entity.status, index.enum, entity.signature_field if parts else None):
         if each:
             was(each)
     change = Change(entity, layout, was, name, edge, own_part=True, one_owner=True)
-    lines = [*change.lines(["row"])]
+    lines = [*change.lines()]
+    # The script finds the part itself, so that it is no key of the entity.
+    layout.each_keys = {"hash": entity.kept.hash}
+    layout.each_arguments = {"key": "key"}
     now = {name: value.text for name, value in change.after.items()} | {entity.kept.sequence: "sequence"}
     row = [
         now[name].replace("nil", "false") if name in now else f"was[{quoted(name)}] or false"
         for name in entity.fields
     ]
-    if index.enum:
-        layout.each_argument(f"believed.{index.enum}")
-    if entity.parted:
-        layout.each_argument("believed.signature")
+    words = [entity.word(index.enum, value) for value in lease.first] if index.enum else []
     data = {
         "was": was,
-        "lines": lines,
+        "lines": lines[:-1],
         "row": row,
         "enum": index.enum,
+        "words": words,
         "source": edge.from_,
-        "part": f"part_{lease.index}" if entity.parted else None,
+        "elsewhere": _elsewhere(entity, was, index.enum),
+        "part": f"part_{lease.index}" if parts else None,
         "index": layout.key_table(index.name, index.by_word)
         if index.enum
         else layout.key(index.name, index.pattern),
         **_holder(entity, layout),
     }
+    if parts:
+        layout.key("version", f"{parts.known}:version")
+        layout.argument("believed_version")
+        layout.argument("sets")
+        part = entity.part_of_index(lease.index)
+        for place in [part.by_word[word] for word in words] if part.enum else [part.pattern]:
+            layout.part_key(f"part_{len(layout.part_keys) + 1}", place)
     return Script("claim", f".transitions.{name}", edge.trigger, "claim", layout, data)
 
 
+def _elsewhere(entity: RedisEntity, was: Reading, enum: str | None) -> str:
+    """When an entity is not in the queue that an index says it is in."""
+    claim, index = entity.claim, entity.leased_index
+    assert claim is not None and index is not None
+    found = [f"{was(entity.status)} ~= {entity.state(claim[1].from_)}"]
+    if enum:
+        found.append(f"{was(enum)} ~= word")
+    if index.only_if:
+        found.append(f"not {was(index.only_if)}")
+    if index.only_unless:
+        found.append(was(index.only_unless))
+    return " or ".join(found)
+
+
 def _holder(entity: RedisEntity, layout: Layout) -> dict[str, Any]:
-    """What both halves of taking a lease have to know of whoever takes it."""
+    """What the claim has to know of whoever takes a lease."""
     lease = entity.lease
     assert lease is not None and lease.index is not None
     found: dict[str, Any] = {"holder": None, "paused": None}
@@ -62,6 +84,7 @@ def _holder(entity: RedisEntity, layout: Layout) -> dict[str, Any]:
             entity.spec, lease.holder.entity, entity.spec.lifecycle.entities[lease.holder.entity]
         )
         layout.key("holder", owned(other.kept.hash))
+        layout.argument("believed_offers")
         booked = owned(entity.kept.indexes[lease.holder.booked].key)
         layout.key(f"index_{lease.holder.booked}", booked)
         found |= {
@@ -71,29 +94,6 @@ def _holder(entity: RedisEntity, layout: Layout) -> dict[str, Any]:
             "booked": f"index_{lease.holder.booked}",
         }
     return found
-
-
-def peek(entity: RedisEntity) -> Script:
-    layout, lease = Layout(), entity.lease
-    assert lease is not None and lease.index is not None
-    layout.argument("most")
-    layout.argument("spare")
-    index, parts = entity.key_of_index(lease.index), entity.kept.indexes[lease.index].parts
-    words = [entity.word(index.enum, value) for value in lease.first] if index.enum else []
-    if parts:
-        part = entity.part_of_index(lease.index)
-        layout.key("version", f"{parts.known}:version")
-        if part.enum:
-            layout.each_key_table("part", {word: part.by_word[word] for word in words})
-        else:
-            layout.each_key("part", part.pattern)
-    elif index.enum:
-        layout.key_table("index", {word: index.by_word[word] for word in words})
-    else:
-        layout.key("index", index.pattern)
-    data = {"words": words, "parts": bool(parts), "enum": index.enum, **_holder(entity, layout)}
-    doc = "Who could be leased next, in the order of the spec; nothing is changed."
-    return Script("peek", ".lease", doc, "peek", layout, data)
 
 
 def renew(entity: RedisEntity) -> Script:

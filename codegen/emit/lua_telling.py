@@ -1,4 +1,4 @@
-"""What a change tells beside the entity itself: counts for the metrics, and what was taken from a holder."""
+"""What a change tells beside the entity itself: the outbox, counts, and what was taken from a holder."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from codegen.emit.counting import Counting, Label
-from codegen.emit.lua_entity import owned
+from codegen.emit.lua_entity import SETTLED, owned
 from codegen.emit.lua_layout import quoted
+from codegen.language.lifecycle import Transition
 
 if TYPE_CHECKING:
     from codegen.emit.lua_change import Change
@@ -39,6 +40,44 @@ def _label(change: Change, label: Label) -> str:
         return change.given(label.given)
     value = change.now(label.field or "")
     return f"({value.text} or '')" if value.maybe else value.text
+
+
+def written_down(change: Change, target: str) -> Iterator[str]:
+    """Appends a change of state to the outbox."""
+    outbox, entity = change.entity.kept.outbox, change.entity
+    if outbox is None:
+        return
+    stream = change.layout.key("outbox", outbox.stream)
+    told = [
+        *("'entity'", quoted(entity.name), "'key'", change.key, "'sequence'", "sequence"),
+        *("'from'", entity.state(change.sources[0]), "'to'", entity.state(target), "'at'", "stamp"),
+        *("'actor'", change.layout.argument("actor")),
+    ]
+    if lease := entity.lease:
+        taken = target == lease.state
+        owner = "owner" if taken else f"{change.was(lease.owner)} or ''"
+        told += ["'owner'", owner, "'fence'", "fence" if taken else f"{change.was(lease.fence)} or '0'"]
+    reason = change.edge.reason if isinstance(change.edge, Transition) else None
+    if reason:
+        told += ["'reason'", change.given(reason)]
+    if entity.kept.trace:
+        told += ["'trace'", f"{change.was(entity.kept.trace)} or ''"]
+    if target in entity.ended:
+        row = "redis.call('HGETALL', hash)"
+        if change.whole:
+            yield from _brought_up_to_date(change)
+            row = "was"
+        told += ["'record'", f"cjson.encode({row})"]
+    yield f"redis.call('XADD', {stream}, '*', {', '.join(told)})"
+
+
+def _brought_up_to_date(change: Change) -> Iterator[str]:
+    """Makes what the script has read what it has written."""
+    yield f"was[{quoted(change.entity.kept.sequence)}] = sequence"
+    for name, value in change.after.items():
+        yield f"was[{quoted(name)}] = {value.text}"
+    if change.is_held:
+        yield f"was[{quoted(SETTLED)}] = mark"
 
 
 def taken_away(change: Change) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 
 from generated.priority import errors
@@ -32,9 +32,6 @@ from runtime.store import Exchanged, Held, Settling
 
 _GIVEN_UP = (errors.WorkerDead, errors.WorkerNotFound)
 _STALE = errors.StaleAttempt(holder="the worker", key="it")
-_FEW = 20
-"""So many results go in one request; of more, a half each goes in two, of which one is on its way while the
-other is being written."""
 _MOST_RESULTS = 500
 _MOST_BYTES = 2_000_000
 """What one request carries of results; its limit is twice as much."""
@@ -52,6 +49,8 @@ class Registration:
         self.worker_id = ""
         self.heartbeat_s = 30.0
         self.is_draining = False
+        self.holds: dict[tuple[str, int], str] = {}
+        """As whom each task was taken; the worker may have registered anew since."""
         self._last_beat = call.world.monotonic()
 
     @property
@@ -70,22 +69,27 @@ class Registration:
         if instead_of:
             self._call.tell(WORKER_LOST, f"{instead_of} was given up", worker_id=self.worker_id)
 
-    async def beat(self, running: Sequence[str] = ()) -> set[str]:
-        """Lets itself be heard of; what it should stop of what it runs."""
+    async def beat(self) -> None:
+        """Lets itself be heard of, and forgets what is not its own any more."""
         worker_id = self.worker_id
         request = HeartbeatRequest(
             worker_id=worker_id,
-            current_load=len(running),
+            current_load=len(self.holds),
             status=DRAINING if self.is_draining else ACTIVE,
-            running=running,
+            running=[key for key, _ in self.holds],
         )
+        stop: Collection[str]
         try:
-            answer = await self._manager.heartbeat(request, self._call)
+            stop = (await self._manager.heartbeat(request, self._call)).stop
         except _GIVEN_UP:
             await self.register(instead_of=worker_id)
-            return set()
-        self._last_beat = self._call.world.monotonic()
-        return set(answer.stop)
+            stop = ()
+        else:
+            self._last_beat = self._call.world.monotonic()
+        if worker_id != self.worker_id:
+            stop = {key for (key, _), owner in self.holds.items() if owner == worker_id}
+        for each in [each for each in self.holds if each[0] in stop]:
+            del self.holds[each]
 
     async def leave(self) -> None:
         """Says goodbye, so that nobody takes the worker for dead."""
@@ -103,8 +107,6 @@ class Borrowed:
         self._call = call
         self._wait_ms = int(wait_s * 1000)
         self._free = 0
-        self._owners: dict[tuple[str, int], str] = {}
-        """As whom each task was taken; the worker may have registered anew since."""
         self._poll: asyncio.Task[None] | None = None
         self._brought: list[AssignedTask] = []
 
@@ -114,6 +116,8 @@ class Borrowed:
         """Reports what ended and takes as many anew, and what a poll has brought meanwhile."""
         self._free = free + len(settling)
         brought, self._brought = self._brought, []
+        if brought and not settling:
+            return Exchanged(brought, [])  # They have waited long enough.
         taken, outcomes = await self._told(settling, max(self._free - len(brought), 0), call)
         return Exchanged([*brought, *taken], outcomes)
 
@@ -133,16 +137,8 @@ class Borrowed:
 
     async def renew_all(self, held: Sequence[tuple[str, Held]]) -> Sequence[bool | Exception]:
         """Lets the worker be heard of; a task that it should stop is not its own any more."""
-        await self.beat()
-        return [(key, each.fence) in self._owners for key, each in held]
-
-    async def beat(self) -> None:
-        """Lets the worker be heard of, and forgets what is not its own any more."""
-        worker_id = self._worker.worker_id
-        stop = await self._worker.beat([key for key, _ in self._owners])
-        if worker_id != self._worker.worker_id:
-            stop = {key for (key, _), owner in self._owners.items() if owner == worker_id}
-        self._owners = {each: owner for each, owner in self._owners.items() if each[0] not in stop}
+        await self._worker.beat()
+        return [(key, each.fence) in self._worker.holds for key, each in held]
 
     async def awaited(self, timeout_s: float) -> bool:
         """Waits for a task; the next exchange has what came."""
@@ -196,12 +192,12 @@ class Borrowed:
     async def _told(
         self, settling: Sequence[Settling], most: int, call: Call
     ) -> tuple[list[AssignedTask], list[int | Exception]]:
-        """Reports and takes; much of it in several requests, so that none waits for another."""
+        """Reports and takes, in as many requests as it needs."""
         now = self._worker.worker_id
         outcomes: list[int | Exception] = []
         own: list[tuple[int, TaskResult]] = []
         for place, each in enumerate(settling):
-            owner = self._owners.get((each.key, each.held.fence), "")
+            owner = self._worker.holds.get((each.key, each.held.fence), "")
             outcomes.append(_STALE)
             if owner == now:
                 own.append((place, _result(each)))
@@ -230,7 +226,7 @@ class Borrowed:
                 raise answer
         for each, outcome in zip(settling, outcomes, strict=True):
             if not isinstance(outcome, Failure) or outcome is _STALE:
-                self._owners.pop((each.key, each.held.fence), None)
+                self._worker.holds.pop((each.key, each.held.fence), None)
         return taken, outcomes
 
     async def _exchanged(self, request: ExchangeTasksRequest, call: Call) -> ExchangeTasksResponse:
@@ -245,11 +241,11 @@ class Borrowed:
                 raise  # It would be refused again.
             raise errors.UpstreamUnavailable(service="manager") from failure
         for task in answer.tasks:
-            self._owners[task.task_id, task.attempt] = worker_id
+            self._worker.holds[task.task_id, task.attempt] = worker_id
         return answer
 
     def _owner_of(self, task: AssignedTask) -> str:
-        return self._owners.get((task.task_id, task.attempt), self._worker.worker_id)
+        return self._worker.holds.get((task.task_id, task.attempt), self._worker.worker_id)
 
 
 def _result(each: Settling) -> TaskResult:
@@ -264,12 +260,11 @@ def _result(each: Settling) -> TaskResult:
 
 def _chunks(results: Sequence[tuple[int, TaskResult]]) -> Iterator[list[tuple[int, TaskResult]]]:
     """Results in parts that requests can carry."""
-    most = _MOST_RESULTS if len(results) <= _FEW else min(-(-len(results) // 2), _MOST_RESULTS)
     part: list[tuple[int, TaskResult]] = []
     size = 0
     for each in results:
         more = len(each[1].result)
-        if part and (len(part) == most or size + more > _MOST_BYTES):
+        if part and (len(part) == _MOST_RESULTS or size + more > _MOST_BYTES):
             yield part
             part, size = [], 0
         part.append(each)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -37,6 +37,9 @@ _REASONS = Reasons(TIMED_OUT, RESULT_NOT_JSON)
 _MISSED_BEATS = 3
 """After so many the manager gives a worker up, and so does the worker itself what it holds."""
 _PAUSE_S = 1.0
+_MANY = 40
+"""With so many slots a half of them is exchanged while the other half of the worker is at work: neither the
+worker nor the store waits for the other."""
 
 
 class Worker:
@@ -60,15 +63,36 @@ class Worker:
         if not await self._registered(registration, call, stopping):
             return
         call.note(worker_id=registration.worker_id)
+        lanes = 1 if settings.worker_capacity < _MANY else 2
+        shares = [(settings.worker_capacity + number) // lanes for number in range(lanes)]
+        workers = [self._lane(registration, slots, call) for slots in shares]
+        beating = [
+            asyncio.create_task(self._beat(registration)),
+            asyncio.create_task(self._drain(registration, stopping)),
+        ]
+        try:
+            async with asyncio.TaskGroup() as working:
+                for _, lane in workers:
+                    working.create_task(lane.work(call, stopping))
+        finally:
+            for each in beating:
+                each.cancel()
+        await self._leave(registration, [borrowed for borrowed, _ in workers], call)
+
+    def _lane(
+        self, registration: Registration, slots: int, call: Call
+    ) -> tuple[Borrowed, LeaseWorker[AssignedTask]]:
+        """Some of the slots, with exchanges of their own."""
+        settings = self._settings
         borrowed = Borrowed(self._manager, registration, call, settings.poll_wait_ms / 1000)
         assert TASK.lease is not None
-        worker = LeaseWorker(
+        return borrowed, LeaseWorker(
             borrowed,
             TASK.lease,
             TASK.key,
             registration.worker_id,
             Pace(
-                slots=settings.worker_capacity,
+                slots=slots,
                 poll_s=settings.poll_wait_ms / 1000 + _PAUSE_S,
                 lease_s=_MISSED_BEATS * registration.heartbeat_s,
                 renew_s=registration.heartbeat_s,
@@ -79,16 +103,6 @@ class Worker:
             _failed(RESULT_NOT_JSON, final=True),
             Told(WORKER_STARTED, LEASE_LOST),
         )
-        beating = [
-            asyncio.create_task(self._beat(registration, borrowed)),
-            asyncio.create_task(self._drain(registration, borrowed, stopping)),
-        ]
-        try:
-            await worker.work(call, stopping)
-        finally:
-            for each in beating:
-                each.cancel()
-        await self._leave(registration, borrowed, call)
 
     async def _registered(self, registration: Registration, call: Call, stopping: asyncio.Event) -> bool:
         """Registers as soon as the manager can be reached; False if the worker is stopped before."""
@@ -107,26 +121,27 @@ class Worker:
                 return True
         return False
 
-    async def _beat(self, registration: Registration, borrowed: Borrowed) -> None:
+    async def _beat(self, registration: Registration) -> None:
         """Lets the worker be heard of while it holds nothing, and so has nothing to keep."""
         while True:
             least = registration.heartbeat_s / 10
             await self._world.sleep(max(registration.quiet_until - self._world.monotonic(), least))
             if registration.quiet_until <= self._world.monotonic():
                 with suppress(Failure):  # An outage; the next beat is not far.
-                    await borrowed.beat()
+                    await registration.beat()
 
-    async def _drain(self, registration: Registration, borrowed: Borrowed, stopping: asyncio.Event) -> None:
+    async def _drain(self, registration: Registration, stopping: asyncio.Event) -> None:
         """Tells the manager at once when the worker wants no more tasks."""
         await stopping.wait()
         registration.is_draining = True
         with suppress(Failure):
-            await borrowed.beat()
+            await registration.beat()
 
-    async def _leave(self, registration: Registration, borrowed: Borrowed, call: Call) -> None:
+    async def _leave(self, registration: Registration, lanes: Sequence[Borrowed], call: Call) -> None:
         """Gives back what was handed out and never begun, and says goodbye."""
         try:
-            await borrowed.give_back(GIVEN_BACK, call)
+            for borrowed in lanes:
+                await borrowed.give_back(GIVEN_BACK, call)
             await registration.leave()
         except Failure as failure:
             call.tell(WORKER_LEFT, f"without a goodbye: {failure.message}")

@@ -72,8 +72,9 @@ class Shape:
             raise Misshapen(f"{type(error).__name__}: {error}") from None
 
     def _ended(self, fields: Mapping[bytes, bytes]) -> Row:
-        flat = orjson.loads(_text(fields[b"record"]))
-        values = dict(zip(flat[::2], flat[1::2], strict=True))
+        found = orjson.loads(_text(fields[b"record"]))
+        # Where a script had no need of all fields before, it has them as the server lists them.
+        values = found if isinstance(found, dict) else dict(zip(found[::2], found[1::2], strict=True))
         return [*(values.get(name) for name in self._record), _text(fields[b"at"])]
 
 

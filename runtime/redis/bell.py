@@ -24,6 +24,8 @@ class Bell:
         self._news = asyncio.Event()
         self.rings = 0
         """How often it has rung. Whoever looks notes this first, so that no ring is missed."""
+        self.news = ""
+        """The key of the last entity that was told of, which may be what those who wait are waiting for."""
         self.is_heard = False
 
     async def open(self) -> None:
@@ -50,9 +52,10 @@ class Bell:
                 await self._news.wait()
         return unheard or self.rings != rings
 
-    def ring(self, _message: Any = None) -> None:
+    def ring(self, message: Any = None) -> None:
         """Wakes everybody who waits."""
         self.rings += 1
+        self.news = message[2] if message else ""
         self._news.set()
         self._news = asyncio.Event()
 

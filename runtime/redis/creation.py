@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic
 
-from runtime import log as events
 from runtime.batch import Batch
 from runtime.call import Call
 from runtime.redis.entities import Entities
@@ -34,9 +33,7 @@ class Creation(Generic[Record]):
         self._entities = entities
         lifecycle, kept, rows = entities.lifecycle, entities.kept, entities.rows
         script = entities.scripts["create"]
-        self._new = [
-            (name, name.removeprefix("new.")) for name in script.each_arguments if name.startswith("new.")
-        ]
+        new = [name for name in script.each_arguments if name.startswith("new.")]
         decided = {
             each for index in kept.indexes.values() for each in (index.only_if, index.only_unless) if each
         }
@@ -44,10 +41,18 @@ class Creation(Generic[Record]):
         self._given = [
             (place, name, rows.writers[name]) for place, name in enumerate(rows.names) if name not in written
         ]
-        self._place = {name: place for place, name in enumerate(rows.names)}
-        self._parted = next((index.parts.by for index in kept.indexes.values() if index.parts), None)
+        place = {name: place for place, name in enumerate(rows.names)}
+        self._key_place = place[lifecycle.key]
+        self._fills = [(place[name], place[fill.by], fill.of) for name, fill in lifecycle.fills.items()]
+        self._copies = [(place[name], place[other]) for name, other in lifecycle.copies.items()]
+        self._stamps = [place[name] for name in lifecycle.creation_stamps]
+        self._status, self._sequence = place[lifecycle.status], place[kept.sequence]
+        self._new = [(name, place[name[4:]], rows.writers[name[4:]]) for name in new]
+        parted = next((index.parts.by for index in kept.indexes.values() if index.parts), None)
+        self._parted = place[parted] if parted else None
         index = lifecycle.lease.index if lifecycle.lease else None
-        self._held_back = kept.indexes[index].only_unless if index else None
+        held_back = kept.indexes[index].only_unless if index else None
+        self._held_back = place[held_back] if held_back else None
         self._waiting: dict[str, Batch[Record, Created[Record]]] = {}
         self.past: Past | None = None
 
@@ -142,33 +147,25 @@ class Creation(Generic[Record]):
             await entities.server.evaluate([entities.calling("forget_unique", once, [{"key": answer[1]}])])
         return gone
 
-    def _filled(self, record: Any) -> tuple[Any, dict[str, Any]]:
+    def _filled(self, record: Any) -> tuple[list[Any], dict[str, Any]]:
         """A record with all that stands in for what was not given, and what the script is handed of it."""
-        lifecycle, rows, place = self._entities.lifecycle, self._entities.rows, self._place
-        values = list(rows.values_of(record))
-        for name, fill in lifecycle.fills.items():
-            if values[place[name]] is None:
-                values[place[name]] = self._entities.variables[fill.of[values[place[fill.by]]]]
-        for name, other in lifecycle.copies.items():
-            values[place[name]] = values[place[other]]
+        values = list(self._entities.rows.values_of(record))
+        for at, by, of in self._fills:
+            if values[at] is None:
+                values[at] = self._entities.variables[of[values[by]]]
+        for at, other in self._copies:
+            values[at] = values[other]
         pairs: list[Any] = []
-        written: dict[str, Any] = {}
         for at, name, write in self._given:
             value = values[at]
             if value is not None:
-                if write is not None:
-                    value = written[name] = write(value)
-                pairs.append(name)
-                pairs.append(value)
-        handed: dict[str, Any] = {"key": values[place[lifecycle.key]], PAIRS: pairs}
-        for argument, name in self._new:
-            value = values[place[name]]
-            if value is None:
-                handed[argument] = ""
-            else:
-                handed[argument] = written[name] if name in written else rows.written(name, value)
+                pairs += (name, value if write is None else write(value))
+        handed: dict[str, Any] = {"key": values[self._key_place], PAIRS: pairs}
+        for argument, at, write in self._new:
+            value = values[at]
+            handed[argument] = "" if value is None else value if write is None else write(value)
         if self._parted is not None:
-            handed["believed.signature"] = signature(values[place[self._parted]])
+            handed["believed.signature"] = signature(values[self._parted])
         return values, handed
 
     def _made(self, record: Any, values: list[Any], answer: Sequence[Any]) -> Created[Record]:
@@ -177,15 +174,15 @@ class Creation(Generic[Record]):
             return Created(record, False, full=True)
         if code == "own":
             return Created(record, True, position=_OWN)
-        lifecycle, kept, rows = self._entities.lifecycle, self._entities.kept, self._entities.rows
-        made = dict(zip(rows.names, values, strict=True))
-        made |= dict.fromkeys(lifecycle.creation_stamps, moment_of(answer[3]))
-        made[lifecycle.status] = lifecycle.initial
-        made[kept.sequence] = 1
+        moment = moment_of(answer[3])
+        for at in self._stamps:
+            values[at] = moment
+        values[self._status] = self._entities.lifecycle.initial
+        values[self._sequence] = 1
         if answer[2] is not None and self._held_back is not None:
             # It has a place, so whatever was to hold it back was over already.
-            made[self._held_back] = None
-        return Created(rows.record(**made), True, position=answer[2])
+            values[self._held_back] = None
+        return Created(self._entities.rows.made(values), True, position=answer[2])
 
     def _key(self, record: Any) -> str:
         key: str = getattr(record, self._entities.lifecycle.key)
@@ -201,10 +198,13 @@ class Creation(Generic[Record]):
         entities, trace = self._entities, self._entities.kept.trace
         new = [each.record for each in made if each.is_new]
         entities.metrics.transition(entities.lifecycle.entity, "create", call.caller, len(new))
-        if call.log.wants(events.TRANSITION):
-            for record in new:
-                known = {trace: getattr(record, trace)} if trace else {}
-                entities.tell(call, "create", self._key(record), None, entities.lifecycle.initial, **known)
+
+        def known(place: int) -> dict[str, object]:
+            found = getattr(new[place], trace) if trace else None
+            return {trace: found} if trace and found else {}
+
+        keys = [self._key(record) for record in new]
+        entities.tell(call, "create", None, entities.lifecycle.initial, keys, known)
 
 
 _OWN = -1

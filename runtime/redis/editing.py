@@ -53,8 +53,8 @@ class Editing(Generic[Record]):
         if answer[0] != "done":
             return Moved(False, entities.state_numbers[answer[1]])
         entities.metrics.transition(lifecycle.entity, "delete", call.caller)
-        known = {entities.kept.trace: answer[2]} if entities.kept.trace else {}
-        entities.tell(call, "delete", key, expected, None, **known)
+        known = {entities.kept.trace: answer[2]} if entities.kept.trace and answer[2] else {}
+        entities.tell(call, "delete", expected, None, [key], lambda _: known)
         return Moved(True, expected)
 
     def _guarded(self) -> set[str]:

@@ -23,7 +23,7 @@ Answer = TypeVar("Answer")
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 Known = Callable[[int], Mapping[str, object]]
-"""What is known of one of several entities, by its place among them."""
+"""What is known of one of several entities, by its place among them; what is unset is not there."""
 
 
 class Entities(Generic[Record]):
@@ -77,9 +77,11 @@ class Entities(Generic[Record]):
         """The enum field in the key of an index."""
         return next((name for name in self.kept.words if f"{{{name}}}" in index.key), None)
 
-    def calling(self, script: str, once: Given, each: Sequence[Given]) -> ScriptCall:
+    def calling(
+        self, script: str, once: Given, each: Sequence[Given], parts: Sequence[str] = ()
+    ) -> ScriptCall:
         """A call of a script."""
-        return self.scripts[script].call(self.variables, once, each)
+        return self.scripts[script].call(self.variables, once, each, parts)
 
     async def run(
         self, script: str, once: Given, each: Sequence[Given], *, repeatable: bool = False
@@ -141,9 +143,7 @@ class Entities(Generic[Record]):
     def applied(self, call: Call, edge: Transition, keys: Sequence[str], known: Known) -> None:
         """Counts and tells a transition that a script has made to some entities."""
         self.metrics.transition(self.lifecycle.entity, edge.name, call.caller, len(keys))
-        if call.log.wants(events.TRANSITION):
-            for place, key in enumerate(keys):
-                self.tell(call, edge.name, key, edge.source, edge.target, **known(place))
+        self.tell(call, edge.name, edge.source, edge.target, keys, known)
 
     def shifted(self, call: Call, shift: Shift, key: str, **known: object) -> None:
         """Counts and tells a change that left the state as it was."""
@@ -158,17 +158,23 @@ class Entities(Generic[Record]):
             call.tell(events.SHIFT, f"{self.lifecycle.entity} {shift.name}", **told)
 
     def tell(
-        self, call: Call, name: str, key: str, source: int | None, target: int | None, **known: object
+        self,
+        call: Call,
+        name: str,
+        source: int | None,
+        target: int | None,
+        keys: Sequence[str],
+        known: Known,
     ) -> None:
-        """Writes a transition to the log. What an entity carries, or failed with, is not for the log."""
-        if call.log.wants(events.TRANSITION):
-            states = self.lifecycle.states
-            told: dict[str, object] = {
+        """Writes a transition of some to the log. What one carries, or failed with, is not for the log."""
+        if keys and call.log.wants(events.TRANSITION):
+            states, of_key = self.lifecycle.states, self.lifecycle.key
+            shared: dict[str, object] = {
+                "request_id": call.request_id,
                 "entity": self.lifecycle.entity,
                 "transition": name,
-                self.lifecycle.key: key,
                 "from_status": None if source is None else states[source],
                 "to_status": None if target is None else states[target],
-                **{name: value for name, value in known.items() if value},
             }
-            call.tell(events.TRANSITION, f"{self.lifecycle.entity} {name}", **told)
+            each = [{of_key: key, **known(place)} for place, key in enumerate(keys)]
+            call.tell_all(events.TRANSITION, f"{self.lifecycle.entity} {name}", shared, each)

@@ -1,4 +1,4 @@
-"""Leases: a look at the heads of what fits, then one script that takes them and books them."""
+"""Leases: one script looks at the heads of what fits, takes those that it was told of, and books them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from typing import Any, Generic
 
-from runtime.bounded import BoundedMap
 from runtime.call import Call
 from runtime.conditions import Failure
 from runtime.guard import require_edge
 from runtime.lifecycles import Lease
 from runtime.redis.bell import Bell
 from runtime.redis.entities import Entities
+from runtime.redis.fitting import Fitting
 from runtime.redis.moving import Moving
-from runtime.redis.rows import moment_of, texts_of
+from runtime.redis.rows import moment_of
 from runtime.redis.scripts import ScriptCall
 from runtime.redis.server import Full, Unavailable
 from runtime.store import Held, Record, Settlement
@@ -23,8 +23,9 @@ from runtime.store import Held, Record, Settlement
 AT_ONCE = 500
 """How many one claim takes at most."""
 _SPARES = (10, 50, 250, 250, 250)
-"""How many more than are wanted each look goes through; others were faster with all that the last one saw."""
-_REMEMBERED = 10_000
+"""How many more than are wanted are named to each look; others were faster with all that the last one saw."""
+_FURTHER = 2
+"""The first look goes through so many times as many again, for those that come next to be known by then."""
 _TURNS = 2
 """How many of those who wait look at a time in one process."""
 
@@ -42,13 +43,9 @@ class Leases(Generic[Record]):
         self._bell = bell
         self._turns = asyncio.Semaphore(_TURNS)
         self._edge = next(edge for edge in entities.lifecycle.edges.values() if edge.target == lease.state)
-        index = entities.kept.indexes[lease.index or ""]
-        self._enum = entities.enum_in(index)
-        self._parts = index.parts
-        self._version = ""
-        self._known: dict[str, frozenset[str]] = {}
-        self._offers: BoundedMap[str] = BoundedMap(_REMEMBERED)
-        self._fitting: BoundedMap[list[str]] = BoundedMap(1000)
+        self._fitting = Fitting(entities, lease)
+        trace = entities.kept.trace
+        self._told = (lease.owner, lease.fence, *((trace,) if trace else ()))
 
     async def claim(
         self, holder: str, most: int, call: Call, offers: Collection[str] | None, wait_s: float
@@ -66,7 +63,7 @@ class Leases(Generic[Record]):
         offers: Collection[str] | None,
         wait_s: float,
     ) -> tuple[list[int | Failure], list[Record]]:
-        """Settles in one exchange with the look for more, and takes what was seen in a second one."""
+        """Settles and takes in one exchange, if what comes next is known by then; else in two."""
         entities, edge = self._entities, self._edge
         require_edge(entities.roles, entities.lifecycle, call.caller, call.method, edge.source, edge.target)
         until = call.world.monotonic() + wait_s
@@ -148,132 +145,95 @@ class Leases(Generic[Record]):
         """What came of the calls, what was taken, and what to do for more."""
         settled: list[Any] = []
         taken: list[Record] = []
-        narrowed = None if offers is None else frozenset(offers)
         if most < 1:
             return settled, taken, _NOTHING
-        if self._offers.get(holder) is None and self._lease.holder is not None:
+        if self._fitting.is_unknown(holder):
             settled, calls = await self._introduce(calls, holder), ()
+        ahead: Sequence[str] | None = None
         looks = 0
         while looks < len(_SPARES):
-            signatures = self._signatures(holder, narrowed)
-            left = most - len(taken)
-            # The first look goes through twice as many as are wanted, and not even that for many.
-            spare = min(left, _SPARES[0]) if looks == 0 else _SPARES[looks]
-            peek = self._entities.calling(
-                "peek",
-                {"owner": holder, "most": left, "spare": spare},
-                [{"signature": each} for each in signatures],
-            )
-            answers = await self._entities.server.evaluate([*calls, peek], repeatable=True)
-            if calls:
-                settled, calls = answers[:-1], ()
-            version, _, offered, free, found = answers[-1]
-            if self._is_stale(holder, version, offered):
-                await self._refresh(holder)
-                continue
-            looks += 1
-            if free < 1:
-                return settled, taken, _NOTHING
-            if not found:
-                return settled, taken, _WAIT
             try:
-                records, missed = await self._claim(holder, most - len(taken), signatures, found, call)
+                answers, found = await self._look(
+                    calls, holder, most - len(taken), call, offers, looks, ahead
+                )
             except (Unavailable, Full):
+                if calls:
+                    # Whoever settles twice is told the same, but whoever takes twice has twice as much.
+                    return await self._settle(calls), taken, _NOTHING
                 if settled or taken:
                     return settled, taken, _NOTHING  # What has been done is not to be forgotten for that.
                 raise
-            taken += records
-            if len(taken) >= most or not missed:
+            has_settled, calls = bool(calls), ()
+            settled = settled or answers
+            if found[0] == "stale":
+                self._fitting.learn(holder, await self._entities.server.ask(*self._fitting.questions(holder)))
+                continue
+            looks += 1
+            if found[0] == "full":
+                if has_settled:
+                    continue  # A script that had to be loaded first may have freed something only now.
+                return settled, taken, _NOTHING
+            _, free, ahead, rows, gone = found
+            taken += self._taken(rows, call)
+            if len(taken) >= most or free < 1 or not (ahead or gone):
                 return settled, taken, _WAIT
         return settled, taken, _AGAIN
 
-    async def _claim(
-        self, holder: str, most: int, signatures: Sequence[str], found: Sequence[Any], call: Call
-    ) -> tuple[list[Record], bool]:
-        """Takes what was seen; whether others were faster with some of it."""
+    async def _look(
+        self,
+        calls: Sequence[ScriptCall],
+        holder: str,
+        most: int,
+        call: Call,
+        offers: Collection[str] | None,
+        looks: int,
+        seen: Sequence[str] | None,
+    ) -> tuple[list[Any], list[Any]]:
+        """Takes what comes first, as far as it was seen in an earlier look."""
+        fitting = self._fitting
+        fit = fitting.of(holder, offers)
+        spare = _SPARES[looks]
+        drawn = fit.ahead.draw(most + spare) if seen is None else ()
+        once = {
+            "actor": call.caller,
+            "owner": holder,
+            "most": most,
+            "window": most + (max(spare, _FURTHER * most) if looks == 0 else spare),
+            # What somebody saw earlier may not be first any more.
+            "strict": "1" if seen is None else "",
+            **fitting.believed(holder, fit),
+        }
+        # Whoever is woken by something new names that, and mostly gets it at once.
+        known = seen[: most + spare] if seen is not None else drawn or (self._bell.news,)
+        named = [{"key": key} for key in known if key]
+        claim = self._entities.calling("claim", once, named, fit.signatures)
+        ahead: Sequence[str] = ()
+        try:
+            *answers, found = await self._entities.server.evaluate([*calls, claim])
+            if found[0] == "done":
+                ahead = found[2]
+        finally:
+            fit.ahead.seen(drawn, ahead)
+        return answers, found
+
+    def _taken(self, rows: Sequence[Any], call: Call) -> list[Record]:
+        """The records of what a claim has taken."""
         entities = self._entities
-        each = [
-            {
-                "key": key,
-                f"believed.{self._enum}": word,
-                "believed.signature": signatures[number - 1] if self._parts else "",
-            }
-            for word, number, key in zip(found[0::3], found[1::3], found[2::3], strict=True)
-        ]
-        once = {"actor": call.caller, "owner": holder, "most": most}
-        answers = await entities.run("claim", once, each)
-        taken, missed = list[Record](), False
-        for answer in answers:
-            if answer[0] == "done":
-                taken.append(entities.rows.read_values(answer[2]))
-            elif answer[0] in ("missed", "none", "state"):
-                missed = True
+        taken = [entities.rows.read_values(row) for row in rows]
         if taken:
             name = entities.lifecycle.key
             keys = [getattr(record, name) for record in taken]
             entities.applied(call, self._edge, keys, lambda place: self._of_lease(taken[place]))
-        return taken, missed
-
-    def _of_lease(self, record: Record) -> dict[str, object]:
-        """What the log is told of a lease."""
-        trace = self._entities.kept.trace
-        named = (self._lease.owner, self._lease.fence, *((trace,) if trace else ()))
-        return {name: getattr(record, name) for name in named}
-
-    # What fits a holder.
-
-    def _signatures(self, holder: str, narrowed: frozenset[str] | None) -> list[str]:
-        """The signatures of all sets of needs that a holder can meet."""
-        if self._parts is None:
-            return []
-        listed = self._offers.get(holder)
-        name = f"{self._version} {listed} {sorted(narrowed) if narrowed is not None else '*'}"
-        fitting = self._fitting.get(name)
-        if fitting is None:
-            offered = None
-            if self._lease.holder is not None:
-                offered = frozenset(texts_of(listed or "[]"))
-                offered = offered if narrowed is None else offered & narrowed
-            fitting = [each for each, needs in self._known.items() if offered is None or needs <= offered]
-            self._fitting.add(name, fitting)
-        return fitting
-
-    def _is_stale(self, holder: str, version: str, offered: str) -> bool:
-        if self._lease.holder is not None and self._offers.get(holder) != offered:
-            return True
-        return self._parts is not None and version != self._version
+        return taken
 
     async def _introduce(self, calls: Sequence[ScriptCall], holder: str) -> list[Any]:
         """The first time: settles, and learns what the holder offers."""
-        answers = await self._entities.server.evaluate(calls, *self._questions(holder), repeatable=True)
-        self._learn(holder, answers[len(calls) :])
+        questions = self._fitting.questions(holder)
+        answers = await self._entities.server.evaluate(calls, *questions, repeatable=True)
+        self._fitting.learn(holder, answers[len(calls) :])
         return answers[: len(calls)]
 
-    async def _refresh(self, holder: str) -> None:
-        self._learn(holder, await self._entities.server.ask(*self._questions(holder)))
-
-    def _questions(self, holder: str) -> list[tuple[Any, ...]]:
-        entities, lease = self._entities, self._lease
-        asked: list[tuple[Any, ...]] = []
-        if lease.holder is not None:
-            other = entities.system.lifecycles[lease.holder.entity]
-            assert other.in_redis is not None
-            asked.append(
-                ("HGET", entities.key(other.in_redis.hash, **{other.key: holder}), lease.holder.offers)
-            )
-        if self._parts is not None:
-            known = entities.key(self._parts.known)
-            asked += [("GET", f"{known}:version"), ("HGETALL", known)]
-        return asked
-
-    def _learn(self, holder: str, answers: Sequence[Any]) -> None:
-        left = list(answers)
-        if self._lease.holder is not None:
-            self._offers.remove(holder)
-            self._offers.add(holder, left.pop(0) or "")
-        if self._parts is not None:
-            self._version = left[0] or "0"
-            flat = left[1]
-            self._known = {
-                each: frozenset(texts_of(texts)) for each, texts in zip(flat[0::2], flat[1::2], strict=True)
-            }
+    def _of_lease(self, record: Record) -> dict[str, object]:
+        """What the log is told of a lease."""
+        known = {name: getattr(record, name) for name in self._told}
+        return known if all(known.values()) else {name: each for name, each in known.items() if each}

@@ -42,6 +42,8 @@ class Moving(Generic[Record]):
         self._parted = parted
         lease = entities.lifecycle.lease
         self._owner = lease.owner if lease else None
+        self._fence = lease.fence if lease else ""
+        self._names = (*((lease.owner, lease.fence) if lease else ()), entities.kept.trace or "")
 
     async def one(self, script: str, asked: Asked, way: str, actor: str) -> list[Any]:
         """What a script answers about one entity; those who ask at the same moment share it."""
@@ -189,13 +191,11 @@ class Moving(Generic[Record]):
 
     def known(self, told: Sequence[Any]) -> dict[str, object]:
         """What a script tells of an entity for the log, by the names that the record has for it."""
-        lease, trace = self._entities.lifecycle.lease, self._entities.kept.trace
-        names = [*([lease.owner, lease.fence] if lease else []), trace or ""]
         known: dict[str, object] = {
-            name: text for name, text in zip(names, told, strict=False) if name and text
+            name: text for name, text in zip(self._names, told, strict=False) if name and text
         }
-        if lease is not None and lease.fence in known:
-            known[lease.fence] = int(str(known[lease.fence]))
+        if self._fence in known:
+            known[self._fence] = int(told[1])
         return known
 
     # Leases that are given back.

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
-_LINE = re.compile(r"^-- (once|each) (key|argument) (\S+)(?: +(\S+))?$")
+_LINE = re.compile(r"^-- (once|part|each) (key|argument) (\S+)(?: +(\S+))?$")
 _CUT = re.compile(r"^-- cut (\S+) (\d+)$")
 _PLACE = re.compile(r"\{(\w+)\}")
 PAIRS = "pairs"
 """Under this name an entity has the arguments that its own come before."""
 
-_READING = ("peek", "due")
+_READING = ("due",)
 
 Given = Mapping[str, Any]
 _Key = Callable[[Given], str]
@@ -50,6 +50,7 @@ class Script:
     prefix: str
     key_field: str
     once_keys: list[tuple[str, str]] = field(default_factory=list)
+    part_keys: list[tuple[str, str]] = field(default_factory=list)
     each_keys: list[tuple[str, str]] = field(default_factory=list)
     once_arguments: list[str] = field(default_factory=list)
     each_arguments: list[str] = field(default_factory=list)
@@ -65,16 +66,25 @@ class Script:
             if not any("{" in pattern for _, pattern in self.once_keys)
             else None
         )
+        self._parts = [self._key(pattern) for _, pattern in self.part_keys]
         self._each = [self._key(pattern) for _, pattern in self.each_keys]
 
-    def call(self, variables: Given, once: Given, each: Sequence[Given]) -> ScriptCall:
-        """A call for some entities. Names in capitals are variables of the environment."""
+    def call(
+        self, variables: Given, once: Given, each: Sequence[Given], parts: Sequence[str] = ()
+    ) -> ScriptCall:
+        """A call for some entities, and for the parts of some signatures.
+
+        Names in capitals are variables of the environment.
+        """
         handed: list[Any] = (
             list(self._fixed) if self._fixed is not None else [key(once) for key in self._once]
         )
         for entity in each:
             for key in self._each:
                 handed.append(key(entity))
+        for signature in parts:
+            part = {"signature": signature}
+            handed += [key(part) for key in self._parts]
         keys = len(handed)
         for name in self.once_arguments:
             handed.append(variables[name] if name.isupper() else once[name])
@@ -85,6 +95,7 @@ class Script:
                 pairs = entity[PAIRS]
                 handed.append(len(pairs))
                 handed += pairs
+        handed += parts
         return ScriptCall(self.text, self.digest, keys, handed, self.name in _READING)
 
     def _read_header(self) -> None:
@@ -94,7 +105,8 @@ class Script:
             if match := _LINE.match(line):
                 times, kind, name, pattern = match.groups()
                 if kind == "key":
-                    (self.once_keys if times == "once" else self.each_keys).append((name, pattern))
+                    keys = {"once": self.once_keys, "part": self.part_keys, "each": self.each_keys}
+                    keys[times].append((name, pattern))
                 else:
                     (self.once_arguments if times == "once" else self.each_arguments).append(name)
             elif match := _CUT.match(line):

@@ -142,14 +142,19 @@ class Sweeping(Generic[Record]):
                     entities.measures.lease_expired()
             self._moving.tell_moved(call, change, [keys[at] for at in done], [answers[at] for at in done])
             return len(done)
-        for key, answer in ((keys[at], answers[at]) for at in done):
-            if isinstance(change, Shift):
-                known = self._moving.known(answer[2:])
-                entities.shifted(call, change, key, age_seconds=round(int(answer[-1]) / 1e6, 3), **known)
-            else:
-                entities.metrics.transition(entities.lifecycle.entity, "delete", call.caller)
-                known = {entities.kept.trace: answer[2]} if entities.kept.trace else {}
-                entities.tell(call, "delete", key, None, None, **known)
+        if isinstance(change, Shift):
+            for at in done:
+                age_s, known = int(answers[at][-1]) / 1e6, self._moving.known(answers[at][2:])
+                entities.shifted(call, change, keys[at], age_seconds=round(age_s, 3), **known)
+            return len(done)
+        entities.metrics.transition(entities.lifecycle.entity, "delete", call.caller, len(done))
+        trace = entities.kept.trace
+
+        def traced(place: int) -> dict[str, object]:
+            found = answers[done[place]][2]
+            return {trace: found} if trace and found else {}
+
+        entities.tell(call, "delete", None, None, [keys[at] for at in done], traced)
         return len(done)
 
     def _most(self, due: Due) -> int:

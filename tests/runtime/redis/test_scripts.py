@@ -131,7 +131,6 @@ async def test_scripts_are_found_by_their_names(kit: Kit) -> None:
     assert {
         "create",
         "claim",
-        "peek",
         "renew",
         "delete",
         "due",

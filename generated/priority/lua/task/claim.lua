@@ -13,33 +13,58 @@
 -- once key outbox                 history:outbox
 -- once key paused                 queue:paused
 -- once key holder                 workers:{owner}
+-- once key version                queue:capabilities:version
 -- each key hash                   tasks:{task_id}
--- each key part_waiting           queue:{effective_priority}:cap:{signature}
+-- part key part_1                 queue:high:cap:{signature}
+-- part key part_2                 queue:medium:cap:{signature}
+-- part key part_3                 queue:low:cap:{signature}
 -- once argument actor
 -- once argument owner
 -- once argument most
+-- once argument window
+-- once argument strict
+-- once argument believed_offers
+-- once argument believed_version
+-- once argument sets
 -- each argument key
--- each argument believed.effective_priority
--- each argument believed.signature
 
-local KEYS_ONCE, KEYS_EACH = 11, 2
-local ARGV_ONCE, ARGV_EACH = 3, 3
+local KEYS_ONCE, KEYS_EACH = 12, 1
+local KEYS_PART = 3
+local ARGV_ONCE, ARGV_EACH = 8, 1
 local index_delayed = KEYS[4]
 local index_running = KEYS[5]
 local index_booked = KEYS[6]
 local outbox = KEYS[9]
 local paused = KEYS[10]
 local holder = KEYS[11]
+local version = KEYS[12]
 local index_waiting = {high = KEYS[1], medium = KEYS[2], low = KEYS[3]}
 local index_listed = {queued = KEYS[7], executing = KEYS[8]}
 local actor = ARGV[1]
 local owner = ARGV[2]
 local most = ARGV[3]
+local window = ARGV[4]
+local strict = ARGV[5]
+local believed_offers = ARGV[6]
+local believed_version = ARGV[7]
+local sets = ARGV[8]
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local stamp = string.format('%.0f', now)
 
-local DONE, NONE, STATE, MISSED, FULL, PAUSED = 'done', 'none', 'state', 'missed', 'full', 'paused'
+local DONE, STALE, FULL = 'done', 'stale', 'full'
+-- Whole numbers as texts. Those of one call are few, and writing one takes longer than looking it up.
+local texts = {}
+
+local function text(number)
+  local found = texts[number]
+  if not found then
+    found = string.format('%.0f', number)
+    texts[number] = found
+  end
+  return found
+end
+
 -- Indexes are written at the end, each in one command for all entities.
 local zrem, srem, zadd, sadd = {}, {}, {}, {}
 
@@ -49,84 +74,134 @@ local function put(lists, key, first, second)
     list = {}
     lists[key] = list
   end
-  list[#list + 1] = first
-  list[#list + 1] = second
+  local n = #list
+  list[n + 1] = first
+  if second then
+    list[n + 2] = second
+  end
 end
 
+local status, capacity, offers = unpack(redis.call('HMGET', holder, 'status', 'capacity', 'capabilities'))
+-- Whoever chose the parts by something else has to choose again.
+if (offers or '') ~= believed_offers or (redis.call('GET', version) or '0') ~= believed_version then
+  return {STALE}
+end
 local free = tonumber(most)
-local status, capacity = unpack(redis.call('HMGET', holder, 'status', 'capacity'))
 if status ~= 'active' then
   free = 0
 else
   free = math.min(free, capacity - redis.call('SCARD', index_booked))
 end
+if free < 1 then
+  return {FULL}
+end
 local resting = {}
 for _, word in ipairs(redis.call('SMEMBERS', paused)) do
   resting[word] = true
 end
-local answers, taken = {}, {}
--- A first write that only frees: past it, a Redis without memory lets the script finish.
-redis.call('HDEL', KEYS[KEYS_ONCE + 1], '')
+local k, a = KEYS_ONCE, ARGV_ONCE
+local named = #KEYS - k - sets * KEYS_PART
+local places = {}
+for n = 1, named do
+  places[ARGV[a + n]] = n
+end
+if named > 0 then
+  -- A first write that only frees: past it, a Redis without memory lets the script finish.
+  redis.call('HDEL', KEYS[k + 1], '')
 
-for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
-  local k, a = KEYS_ONCE + (n - 1) * KEYS_EACH, ARGV_ONCE + (n - 1) * ARGV_EACH
-  local hash = KEYS[k + 1]
-  local part_waiting = KEYS[k + 2]
-  local key = ARGV[a + 1]
-  local believed_effective_priority = ARGV[a + 2]
-  local believed_signature = ARGV[a + 3]
-  local index = index_waiting[believed_effective_priority]
-  if free < 1 then
-    answers[n] = {FULL}
-  elseif resting[believed_effective_priority] then
-    answers[n] = {PAUSED}
-  elseif taken[key] or not redis.call('ZSCORE', index, key) then
-    answers[n] = {MISSED}
+end
+-- What is taken, and what comes next: of that the caller has to name the hash before it can be taken.
+local rows, ahead, gone, blocked = {}, {}, 0, false
+window = tonumber(window)
+
+local function take(key, n, word, p, signature)
+  local hash = KEYS[k + n]
+  local part_waiting = KEYS[k + p]
+  local index = index_waiting[word]
+  local row, was = redis.call('HGETALL', hash), {}
+  for i = 1, #row, 2 do
+    was[row[i]] = row[i + 1]
+  end
+  local was_status, was_effective_priority, was_signature, was_timeout_seconds, was_attempt, was_available_at,
+      was_changes, was_trace_id = was['status'], was['effective_priority'], was['.signature'],
+      was['timeout_seconds'], was['attempt'], was['available_at'], was['changes'], was['trace_id']
+
+  if was_status ~= 'queued' or was_effective_priority ~= word or was_available_at then
+    -- Whatever the index says, this one is not to be had.
+    gone = gone + 1
+    redis.call('ZREM', index, key)
     redis.call('ZREM', part_waiting, key)
+    return
+  elseif was_signature ~= signature then
+    gone = gone + 1
+    redis.call('ZREM', part_waiting, key)
+    return
+  end
+  local ends = text(now + (was_timeout_seconds or 0) * 1000000)
+  local fence = text(was_attempt + 1)
+  if not was_available_at then put(zrem, index_waiting[was_effective_priority], key) end
+  if not was_available_at then put(zrem, part_waiting, key) end
+  if was_available_at then put(zrem, index_delayed, key) end
+  put(zadd, index_running, ends, key)
+  put(sadd, index_booked, key)
+  put(zrem, index_listed.queued, key)
+  put(zadd, index_listed.executing, stamp, key)
+  local sequence = text((was_changes or 0) + 1)
+  redis.call('HSET', hash, 'changes', sequence, 'status', 'executing', 'assigned_worker_id', owner,
+      'deadline_at', ends, 'attempt', fence, 'started_at', stamp, 'updated_at', stamp)
+  redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'queued', 'to',
+      'executing', 'at', stamp, 'actor', actor, 'owner', owner, 'fence', fence, 'trace', was_trace_id or '')
+  rows[#rows + 1] = {was['task_id'] or false, was['task_type'] or false, was['priority'] or false,
+      was['effective_priority'] or false, was['parameters'] or false, was['required_capabilities'] or false,
+      'executing', was['retry_count'] or false, was['max_retries'] or false, was['timeout_seconds'] or false,
+      was['base_timeout_seconds'] or false, was['created_at'] or false, was['queued_at'] or false, stamp,
+      stamp, was['completed_at'] or false, was['available_at'] or false, ends, owner, fence,
+      was['result'] or false, was['error'] or false, was['retriable'] or false, was['dead_reason'] or false,
+      was['idempotency_key'] or false, was['digest'] or false, was['trace_id'] or false,
+      was['progress'] or false, sequence}
+  free = free - 1
+end
+
+local function look(place, word)
+  local left = window - #rows - #ahead
+  local heads, of, p = {}, {}, named + place
+  if tonumber(sets) == 1 then
+    heads = redis.call('ZRANGE', KEYS[k + p], 0, left - 1)
   else
-    local row, was = redis.call('HGETALL', hash), {}
-    for i = 1, #row, 2 do
-      was[row[i]] = row[i + 1]
+    local all = {}
+    for n = 1, sets do
+      local found = redis.call('ZRANGE', KEYS[k + p + (n - 1) * KEYS_PART], 0, left - 1, 'WITHSCORES')
+      for i = 1, #found, 2 do
+        all[#all + 1] = {tonumber(found[i + 1]), found[i], n}
+      end
     end
-    local was_status, was_effective_priority, was_signature, was_timeout_seconds, was_attempt,
-        was_available_at, was_changes, was_trace_id = was['status'], was['effective_priority'],
-        was['.signature'], was['timeout_seconds'], was['attempt'], was['available_at'], was['changes'],
-        was['trace_id']
-    if was_status ~= 'queued' then
-      -- Whatever the index says, this one is not to be had.
-      redis.call('ZREM', index, key)
-      redis.call('ZREM', part_waiting, key)
-      answers[n] = {was_status and STATE or NONE}
-    elseif was_effective_priority ~= believed_effective_priority or was_signature ~= believed_signature then
-      answers[n] = {MISSED}
+    table.sort(all, function(one, other)
+      if one[1] ~= other[1] then
+        return one[1] < other[1]
+      end
+      return one[2] < other[2]
+    end)
+    for i = 1, math.min(#all, left) do
+      heads[i] = all[i][2]
+      of[i] = all[i][3]
+    end
+  end
+  for i = 1, #heads do
+    local n = free > 0 and not blocked and places[heads[i]]
+    if n then
+      local of_part = of[i] or 1
+      take(heads[i], n, word, p + (of_part - 1) * KEYS_PART, ARGV[a + named + of_part])
     else
-      local ends = string.format('%.0f', now + (was_timeout_seconds or 0) * 1000000)
-      local fence = string.format('%.0f', was_attempt + 1)
-      if not was_available_at then put(zrem, index_waiting[was_effective_priority], key) end
-      if not was_available_at then put(zrem, part_waiting, key) end
-      if was_available_at then put(zrem, index_delayed, key) end
-      put(zadd, index_running, ends, key)
-      put(sadd, index_booked, key)
-      put(zrem, index_listed.queued, key)
-      put(zadd, index_listed.executing, stamp, key)
-      local sequence = string.format('%.0f', (was_changes or 0) + 1)
-      redis.call('HSET', hash, 'changes', sequence, 'status', 'executing', 'assigned_worker_id', owner,
-          'deadline_at', ends, 'attempt', fence, 'started_at', stamp, 'updated_at', stamp)
-      redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'queued',
-          'to', 'executing', 'at', stamp, 'actor', actor, 'owner', owner, 'fence', fence, 'reason', '',
-          'trace', was_trace_id or '')
-      row = {was['task_id'] or false, was['task_type'] or false, was['priority'] or false,
-          was['effective_priority'] or false, was['parameters'] or false,
-          was['required_capabilities'] or false, 'executing', was['retry_count'] or false,
-          was['max_retries'] or false, was['timeout_seconds'] or false, was['base_timeout_seconds'] or false,
-          was['created_at'] or false, was['queued_at'] or false, stamp, stamp, was['completed_at'] or false,
-          was['available_at'] or false, ends, owner, fence, was['result'] or false, was['error'] or false,
-          was['retriable'] or false, was['dead_reason'] or false, was['idempotency_key'] or false,
-          was['digest'] or false, was['trace_id'] or false, was['progress'] or false, sequence}
-      answers[n] = {DONE, 'executing', row}
-      taken[key] = true
-      free = free - 1
+      ahead[#ahead + 1] = heads[i]
+      -- Nothing is taken before what comes first, unless whoever asks has looked a moment ago.
+      blocked = strict == '1'
     end
+  end
+end
+
+for place, word in ipairs({'high', 'medium', 'low'}) do
+  if #rows + #ahead < window and not resting[word] then
+    look(place, word)
   end
 end
 
@@ -140,4 +215,4 @@ for key, members in pairs(sadd) do
   redis.call('SADD', key, unpack(members))
 end
 
-return answers
+return {DONE, free, ahead, rows, gone}

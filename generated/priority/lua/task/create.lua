@@ -41,9 +41,9 @@ local IDEMPOTENCY_TTL_SECONDS = tonumber(ARGV[2])
 local MAX_QUEUE_DEPTH = tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local stamp = string.format('%.0f', now)
 
 local DONE, OWN, FOUND, FULL = 'done', 'own', 'found', 'full'
+
 -- Indexes are written at the end, each in one command for all entities.
 local zrem, srem, zadd, sadd = {}, {}, {}, {}
 
@@ -53,19 +53,24 @@ local function put(lists, key, first, second)
     list = {}
     lists[key] = list
   end
-  list[#list + 1] = first
-  list[#list + 1] = second
+  local n = #list
+  list[n + 1] = first
+  if second then
+    list[n + 2] = second
+  end
 end
 
 -- Whatever of these is empty now is news for those who wait.
 local parts = {}
 
 -- No two are created at the same moment, so that whoever came first is first.
-local latest = tonumber(redis.call('GET', clock) or 0)
+local latest, stamp = tonumber(redis.call('GET', clock) or 0), nil
 local depth, total = {}, 0
-for word, index in pairs(index_waiting) do
-  depth[word] = redis.call('ZCARD', index)
-  total = total + depth[word]
+if MAX_QUEUE_DEPTH > 0 then
+  for word, index in pairs(index_waiting) do
+    depth[word] = redis.call('ZCARD', index)
+    total = total + depth[word]
+  end
 end
 local answers = {}
 local a = 3
@@ -103,7 +108,8 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     if available_at_if_set and tonumber(available_at_if_set) <= now then available_at_if_set = nil end
     if not available_at_if_set then put(zadd, index_waiting[new_effective_priority], stamp, key) end
     if not available_at_if_set then put(zadd, part_waiting, stamp, key) end
-    if not available_at_if_set then parts[part_waiting] = {believed_signature, new_required_capabilities} end
+    if not available_at_if_set then parts[part_waiting] = {believed_signature, new_required_capabilities,
+        key = key} end
     if available_at_if_set then put(zadd, index_delayed, available_at_if_set, key) end
     put(zadd, index_listed.queued, stamp, key)
     local sequence = '1'
@@ -114,18 +120,21 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
         stamp, 'actor', actor, 'trace', new_trace_id)
     if not available_at_if_set then
       total = total + 1
-      place = depth[new_effective_priority] + 1
+      local index = index_waiting[new_effective_priority]
+      place = (depth[new_effective_priority] or redis.call('ZCARD', index)) + 1
       depth[new_effective_priority] = place
     end
     answers[n] = {DONE, 'queued', place or false, stamp}
   end
 end
 
-redis.call('SET', clock, string.format('%.0f', latest))
+if stamp then
+  redis.call('SET', clock, stamp)
+end
 local news = false
 for key, texts in pairs(parts) do
   if redis.call('EXISTS', key) == 0 then
-    news = true
+    news = texts.key
     if redis.call('HSETNX', known, texts[1], texts[2]) == 1 then
       redis.call('INCR', version)
     end
@@ -135,7 +144,7 @@ for key, members in pairs(zadd) do
   redis.call('ZADD', key, unpack(members))
 end
 if news then
-  redis.call('PUBLISH', bell, '1')
+  redis.call('PUBLISH', bell, news)
 end
 
 return answers

@@ -34,6 +34,18 @@ local stamp = string.format('%.0f', now)
 local DONE, SAME, NONE, STATE, LOST = 'done', 'same', 'none', 'state', 'lost'
 local EARLY, AGAIN, HOLDS, WAY = 'early', 'again', 'holds', 'way'
 
+-- Whole numbers as texts. Those of one call are few, and writing one takes longer than looking it up.
+local texts = {}
+
+local function text(number)
+  local found = texts[number]
+  if not found then
+    found = string.format('%.0f', number)
+    texts[number] = found
+  end
+  return found
+end
+
 -- Indexes are written at the end, each in one command for all entities.
 local zrem, srem, zadd, sadd = {}, {}, {}, {}
 
@@ -43,8 +55,11 @@ local function put(lists, key, first, second)
     list = {}
     lists[key] = list
   end
-  list[#list + 1] = first
-  list[#list + 1] = second
+  local n = #list
+  list[n + 1] = first
+  if second then
+    list[n + 2] = second
+  end
 end
 
 local function keep(fields, gone, name, value)
@@ -56,22 +71,21 @@ local function keep(fields, gone, name, value)
   end
 end
 
-local counts = {}
-
-local function count(name, by)
-  counts[name] = (counts[name] or 0) + by
-end
+-- How many waited for so long, by the place of the bound, and how long together.
+local observed = {}
 
 local function observe(name, waited, bounds)
-  local bucket = '+Inf'
-  for _, bound in ipairs(bounds) do
-    if waited <= bound * 1000000 then
-      bucket = bound
-      break
-    end
+  local seen = observed[name]
+  if not seen then
+    seen = {bounds = bounds, sum = 0}
+    observed[name] = seen
   end
-  count(name .. '|le|' .. bucket, 1)
-  count(name .. '|sum', waited)
+  local place = 1
+  while bounds[place] and waited > bounds[place] * 1000000 do
+    place = place + 1
+  end
+  seen[place] = (seen[place] or 0) + 1
+  seen.sum = seen.sum + waited
 end
 
 local recent = {}
@@ -92,9 +106,14 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local take_result = ARGV[a + 2]
   local believed_assigned_worker_id = ARGV[a + 3]
   local fence = ARGV[a + 4]
+  local row, was = redis.call('HGETALL', hash), {}
+  for i = 1, #row, 2 do
+    was[row[i]] = row[i + 1]
+  end
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_changes, was_priority,
-      was_created_at, was_settled = unpack(redis.call('HMGET', hash, 'status', 'assigned_worker_id',
-      'attempt', 'trace_id', 'changes', 'priority', 'created_at', '.settled'))
+      was_created_at, was_settled = was['status'], was['assigned_worker_id'], was['attempt'], was['trace_id'],
+      was['changes'], was['priority'], was['created_at'], was['.settled']
+
   if way ~= 'held' then
     answers[n] = {WAY}
   elseif seen[hash] then
@@ -117,17 +136,25 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     put(srem, index_booked, key)
     put(zrem, index_listed.executing, key)
     put(zadd, index_listed.completed, stamp, key)
-    local sequence = string.format('%.0f', (was_changes or 0) + 1)
+    local sequence = text((was_changes or 0) + 1)
     local fields, gone = {'changes', sequence, 'status', 'completed', 'completed_at', stamp, 'updated_at',
         stamp, '.settled', mark}, {'deadline_at', 'error', 'retriable'}
     keep(fields, gone, 'result', new_result)
     if #gone > 0 then redis.call('HDEL', hash, unpack(gone)) end
     if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
-    redis.call('PEXPIRE', hash, math.ceil(TASK_RETENTION_SECONDS * 1000))
+    redis.call('PEXPIRE', hash, text(math.ceil(TASK_RETENTION_SECONDS * 1000)))
+    was['changes'] = sequence
+    was['status'] = 'completed'
+    was['deadline_at'] = nil
+    was['completed_at'] = stamp
+    was['updated_at'] = stamp
+    was['error'] = nil
+    was['retriable'] = nil
+    was['result'] = new_result
+    was['.settled'] = mark
     redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'executing',
         'to', 'completed', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
-        was_attempt or '0', 'reason', '', 'trace', was_trace_id or '', 'record',
-        cjson.encode(redis.call('HGETALL', hash)))
+        was_attempt or '0', 'trace', was_trace_id or '', 'record', cjson.encode(was))
     observe('task_duration_seconds|' .. was_priority .. '|completed', now - (was_created_at or now),
         task_duration_seconds_bounds)
     recently('tasks_ended_recently|completed')
@@ -144,8 +171,13 @@ end
 for key, members in pairs(zadd) do
   redis.call('ZADD', key, unpack(members))
 end
-for name, by in pairs(counts) do
-  redis.call('HINCRBY', metrics, name, by)
+for name, seen in pairs(observed) do
+  for place = 1, #seen.bounds + 1 do
+    if seen[place] then
+      redis.call('HINCRBY', metrics, name .. '|le|' .. (seen.bounds[place] or '+Inf'), seen[place])
+    end
+  end
+  redis.call('HINCRBY', metrics, name .. '|sum', seen.sum)
 end
 -- The last seconds of a count, in a ring: a slot of another second begins anew.
 for name, by in pairs(recent) do

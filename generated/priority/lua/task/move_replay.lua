@@ -40,6 +40,18 @@ local stamp = string.format('%.0f', now)
 local DONE, SAME, NONE, STATE, LOST = 'done', 'same', 'none', 'state', 'lost'
 local EARLY, AGAIN, HOLDS, WAY = 'early', 'again', 'holds', 'way'
 
+-- Whole numbers as texts. Those of one call are few, and writing one takes longer than looking it up.
+local texts = {}
+
+local function text(number)
+  local found = texts[number]
+  if not found then
+    found = string.format('%.0f', number)
+    texts[number] = found
+  end
+  return found
+end
+
 -- Indexes are written at the end, each in one command for all entities.
 local zrem, srem, zadd, sadd = {}, {}, {}, {}
 
@@ -49,8 +61,11 @@ local function put(lists, key, first, second)
     list = {}
     lists[key] = list
   end
-  list[#list + 1] = first
-  list[#list + 1] = second
+  local n = #list
+  list[n + 1] = first
+  if second then
+    list[n + 2] = second
+  end
 end
 
 -- Whatever of these is empty now is news for those who wait.
@@ -92,11 +107,11 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     seen[hash] = true
     put(zadd, index_waiting[was_priority], stamp, key)
     put(zadd, KEYS[k + part_waiting[was_priority]], stamp, key)
-    parts[KEYS[k + part_waiting[was_priority]]] = {was_signature, was_required_capabilities}
+    parts[KEYS[k + part_waiting[was_priority]]] = {was_signature, was_required_capabilities, key = key}
     put(zrem, index_dead, key)
     put(zrem, index_listed.dead_letter, key)
     put(zadd, index_listed.queued, stamp, key)
-    local sequence = string.format('%.0f', (was_changes or 0) + 1)
+    local sequence = text((was_changes or 0) + 1)
     local fields, gone = {'changes', sequence, 'status', 'queued', 'effective_priority', was_priority,
         'queued_at', stamp, 'updated_at', stamp, 'retry_count', '0'}, {'error', 'retriable', 'dead_reason',
         'assigned_worker_id', 'started_at', 'completed_at', 'available_at'}
@@ -105,7 +120,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
     redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'dead_letter',
         'to', 'queued', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
-        was_attempt or '0', 'reason', '', 'trace', was_trace_id or '')
+        was_attempt or '0', 'trace', was_trace_id or '')
     answers[n] = {DONE, 'queued', was_assigned_worker_id or '', was_attempt or '', was_trace_id or ''}
   end
 end
@@ -116,7 +131,7 @@ end
 local news = false
 for key, texts in pairs(parts) do
   if redis.call('EXISTS', key) == 0 then
-    news = true
+    news = texts.key
     if redis.call('HSETNX', known, texts[1], texts[2]) == 1 then
       redis.call('INCR', version)
     end
@@ -126,7 +141,7 @@ for key, members in pairs(zadd) do
   redis.call('ZADD', key, unpack(members))
 end
 if news then
-  redis.call('PUBLISH', bell, '1')
+  redis.call('PUBLISH', bell, news)
 end
 
 return answers

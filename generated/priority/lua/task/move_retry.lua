@@ -66,6 +66,18 @@ local stamp = string.format('%.0f', now)
 local DONE, SAME, NONE, STATE, LOST = 'done', 'same', 'none', 'state', 'lost'
 local EARLY, AGAIN, HOLDS, WAY = 'early', 'again', 'holds', 'way'
 
+-- Whole numbers as texts. Those of one call are few, and writing one takes longer than looking it up.
+local texts = {}
+
+local function text(number)
+  local found = texts[number]
+  if not found then
+    found = string.format('%.0f', number)
+    texts[number] = found
+  end
+  return found
+end
+
 -- Indexes are written at the end, each in one command for all entities.
 local zrem, srem, zadd, sadd = {}, {}, {}, {}
 
@@ -75,8 +87,11 @@ local function put(lists, key, first, second)
     list = {}
     lists[key] = list
   end
-  list[#list + 1] = first
-  list[#list + 1] = second
+  local n = #list
+  list[n + 1] = first
+  if second then
+    list[n + 2] = second
+  end
 end
 
 -- Whatever of these is empty now is news for those who wait.
@@ -97,16 +112,21 @@ local function count(name, by)
   counts[name] = (counts[name] or 0) + by
 end
 
+-- How many waited for so long, by the place of the bound, and how long together.
+local observed = {}
+
 local function observe(name, waited, bounds)
-  local bucket = '+Inf'
-  for _, bound in ipairs(bounds) do
-    if waited <= bound * 1000000 then
-      bucket = bound
-      break
-    end
+  local seen = observed[name]
+  if not seen then
+    seen = {bounds = bounds, sum = 0}
+    observed[name] = seen
   end
-  count(name .. '|le|' .. bucket, 1)
-  count(name .. '|sum', waited)
+  local place = 1
+  while bounds[place] and waited > bounds[place] * 1000000 do
+    place = place + 1
+  end
+  seen[place] = (seen[place] or 0) + 1
+  seen.sum = seen.sum + waited
 end
 
 local recent = {}
@@ -170,7 +190,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
       put(zadd, index_dead, stamp, key)
       put(zrem, index_listed.executing, key)
       put(zadd, index_listed.dead_letter, stamp, key)
-      local sequence = string.format('%.0f', (was_changes or 0) + 1)
+      local sequence = text((was_changes or 0) + 1)
       local fields, gone = {'changes', sequence, 'status', 'dead_letter', 'completed_at', stamp, 'updated_at',
           stamp, 'dead_reason', 'max_retries_exceeded', '.settled', mark}, {'deadline_at'}
       keep(fields, gone, 'error', new_error)
@@ -192,24 +212,24 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
       end
       answers[n] = {DONE, 'dead_letter', was_assigned_worker_id or '', was_attempt or '', was_trace_id or ''}
     else
-      local new_retry_count = string.format('%.0f', (was_retry_count or 0) + 1)
-      local new_timeout_seconds = string.format('%.0f', math.min(math.ceil((was_timeout_seconds or 0) * 1.5),
+      local new_retry_count = text((was_retry_count or 0) + 1)
+      local new_timeout_seconds = text(math.min(math.ceil((was_timeout_seconds or 0) * 1.5),
           MAX_TIMEOUT_SECONDS))
       local wait = math.min(RETRY_BACKOFF_MAX_SECONDS,
           RETRY_BACKOFF_SECONDS * 2 ^ math.min((was_retry_count or 0), 60))
-      local new_available_at = wait > 0 and string.format('%.0f', now + wait * 1000000) or nil
+      local new_available_at = wait > 0 and text(now + wait * 1000000) or nil
       local new_error = take_error ~= '' and take_error or nil
       local new_retriable = take_retriable ~= '' and take_retriable or nil
       if not new_available_at then put(zadd, index_waiting[was_priority], was_queued_at, key) end
       if not new_available_at then put(zadd, KEYS[k + part_waiting[was_priority]], was_queued_at, key) end
       if not new_available_at then parts[KEYS[k + part_waiting[was_priority]]] = {was_signature,
-          was_required_capabilities} end
+          was_required_capabilities, key = key} end
       if new_available_at then put(zadd, index_delayed, new_available_at, key) end
       put(zrem, index_running, key)
       put(srem, index_booked, key)
       put(zrem, index_listed.executing, key)
       put(zadd, index_listed.queued, stamp, key)
-      local sequence = string.format('%.0f', (was_changes or 0) + 1)
+      local sequence = text((was_changes or 0) + 1)
       local fields, gone = {'changes', sequence, 'status', 'queued', 'effective_priority', was_priority,
           'retry_count', new_retry_count, 'timeout_seconds', new_timeout_seconds, 'updated_at', stamp,
           '.settled', mark}, {'deadline_at', 'assigned_worker_id', 'started_at'}
@@ -241,7 +261,7 @@ end
 local news = false
 for key, texts in pairs(parts) do
   if redis.call('EXISTS', key) == 0 then
-    news = true
+    news = texts.key
     if redis.call('HSETNX', known, texts[1], texts[2]) == 1 then
       redis.call('INCR', version)
     end
@@ -253,6 +273,14 @@ end
 for name, by in pairs(counts) do
   redis.call('HINCRBY', metrics, name, by)
 end
+for name, seen in pairs(observed) do
+  for place = 1, #seen.bounds + 1 do
+    if seen[place] then
+      redis.call('HINCRBY', metrics, name .. '|le|' .. (seen.bounds[place] or '+Inf'), seen[place])
+    end
+  end
+  redis.call('HINCRBY', metrics, name .. '|sum', seen.sum)
+end
 -- The last seconds of a count, in a ring: a slot of another second begins anew.
 for name, by in pairs(recent) do
   local slot = name .. '|' .. (time[1] % 128)
@@ -263,7 +291,7 @@ for name, by in pairs(recent) do
   redis.call('HSET', metrics, slot, time[1] .. ':' .. by)
 end
 if news then
-  redis.call('PUBLISH', bell, '1')
+  redis.call('PUBLISH', bell, news)
 end
 
 return answers

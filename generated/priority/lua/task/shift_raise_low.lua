@@ -45,8 +45,11 @@ local function put(lists, key, first, second)
     list = {}
     lists[key] = list
   end
-  list[#list + 1] = first
-  list[#list + 1] = second
+  local n = #list
+  list[n + 1] = first
+  if second then
+    list[n + 2] = second
+  end
 end
 
 -- Whatever of these is empty now is news for those who wait.
@@ -92,7 +95,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     if not was_available_at then put(zadd, index_waiting.medium, was_queued_at, key) end
     if not was_available_at then put(zadd, KEYS[k + part_waiting.medium], was_queued_at, key) end
     if not was_available_at then parts[KEYS[k + part_waiting.medium]] = {was_signature,
-        was_required_capabilities} end
+        was_required_capabilities, key = key} end
     redis.call('HSET', hash, 'effective_priority', 'medium')
     count('tasks_promoted_total|low|medium', 1)
     answers[n] = {DONE, 'queued', was_assigned_worker_id or '', was_attempt or '', was_trace_id or '',
@@ -106,7 +109,7 @@ end
 local news = false
 for key, texts in pairs(parts) do
   if redis.call('EXISTS', key) == 0 then
-    news = true
+    news = texts.key
     if redis.call('HSETNX', known, texts[1], texts[2]) == 1 then
       redis.call('INCR', version)
     end
@@ -119,7 +122,7 @@ for name, by in pairs(counts) do
   redis.call('HINCRBY', metrics, name, by)
 end
 if news then
-  redis.call('PUBLISH', bell, '1')
+  redis.call('PUBLISH', bell, news)
 end
 
 return answers

@@ -44,8 +44,11 @@ local function put(lists, key, first, second)
     list = {}
     lists[key] = list
   end
-  list[#list + 1] = first
-  list[#list + 1] = second
+  local n = #list
+  list[n + 1] = first
+  if second then
+    list[n + 2] = second
+  end
 end
 
 -- Whatever of these is empty now is news for those who wait.
@@ -82,7 +85,8 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     if not was_available_at then put(zrem, KEYS[k + part_waiting[was_effective_priority]], key) end
     put(zadd, index_waiting[was_effective_priority], was_queued_at, key)
     put(zadd, KEYS[k + part_waiting[was_effective_priority]], was_queued_at, key)
-    parts[KEYS[k + part_waiting[was_effective_priority]]] = {was_signature, was_required_capabilities}
+    parts[KEYS[k + part_waiting[was_effective_priority]]] = {was_signature, was_required_capabilities,
+        key = key}
     if was_available_at then put(zrem, index_delayed, key) end
     redis.call('HDEL', hash, 'available_at')
     answers[n] = {DONE, 'queued', was_assigned_worker_id or '', was_attempt or '', was_trace_id or '',
@@ -96,7 +100,7 @@ end
 local news = false
 for key, texts in pairs(parts) do
   if redis.call('EXISTS', key) == 0 then
-    news = true
+    news = texts.key
     if redis.call('HSETNX', known, texts[1], texts[2]) == 1 then
       redis.call('INCR', version)
     end
@@ -106,7 +110,7 @@ for key, members in pairs(zadd) do
   redis.call('ZADD', key, unpack(members))
 end
 if news then
-  redis.call('PUBLISH', bell, '1')
+  redis.call('PUBLISH', bell, news)
 end
 
 return answers

@@ -17,9 +17,9 @@ local index_listed = {active = KEYS[3]}
 local actor = ARGV[1]
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local stamp = string.format('%.0f', now)
 
 local DONE, OWN, FOUND, FULL = 'done', 'own', 'found', 'full'
+
 -- Indexes are written at the end, each in one command for all entities.
 local zrem, srem, zadd, sadd = {}, {}, {}, {}
 
@@ -29,12 +29,15 @@ local function put(lists, key, first, second)
     list = {}
     lists[key] = list
   end
-  list[#list + 1] = first
-  list[#list + 1] = second
+  local n = #list
+  list[n + 1] = first
+  if second then
+    list[n + 2] = second
+  end
 end
 
 -- No two are created at the same moment, so that whoever came first is first.
-local latest = tonumber(redis.call('GET', clock) or 0)
+local latest, stamp = tonumber(redis.call('GET', clock) or 0), nil
 local answers = {}
 local a = 1
 
@@ -60,7 +63,9 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   end
 end
 
-redis.call('SET', clock, string.format('%.0f', latest))
+if stamp then
+  redis.call('SET', clock, stamp)
+end
 for key, members in pairs(zadd) do
   redis.call('ZADD', key, unpack(members))
 end

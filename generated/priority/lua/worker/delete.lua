@@ -34,8 +34,11 @@ local function put(lists, key, first, second)
     list = {}
     lists[key] = list
   end
-  list[#list + 1] = first
-  list[#list + 1] = second
+  local n = #list
+  list[n + 1] = first
+  if second then
+    list[n + 2] = second
+  end
 end
 
 local answers, seen = {}, {}

@@ -29,6 +29,18 @@ local stamp = string.format('%.0f', now)
 local DONE, SAME, NONE, STATE, LOST = 'done', 'same', 'none', 'state', 'lost'
 local EARLY, AGAIN, HOLDS, WAY = 'early', 'again', 'holds', 'way'
 
+-- Whole numbers as texts. Those of one call are few, and writing one takes longer than looking it up.
+local texts = {}
+
+local function text(number)
+  local found = texts[number]
+  if not found then
+    found = string.format('%.0f', number)
+    texts[number] = found
+  end
+  return found
+end
+
 -- Indexes are written at the end, each in one command for all entities.
 local zrem, srem, zadd, sadd = {}, {}, {}, {}
 
@@ -38,8 +50,11 @@ local function put(lists, key, first, second)
     list = {}
     lists[key] = list
   end
-  list[#list + 1] = first
-  list[#list + 1] = second
+  local n = #list
+  list[n + 1] = first
+  if second then
+    list[n + 2] = second
+  end
 end
 
 local counts = {}
@@ -73,9 +88,9 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     put(zrem, index_alive, key)
     put(zrem, index_listed.draining, key)
     put(zadd, index_listed.dead, stamp, key)
-    local sequence = string.format('%.0f', (was_changes or 0) + 1)
+    local sequence = text((was_changes or 0) + 1)
     redis.call('HSET', hash, 'changes', sequence, 'status', 'dead', 'updated_at', stamp)
-    redis.call('PEXPIRE', hash, math.ceil(TASK_RETENTION_SECONDS * 1000))
+    redis.call('PEXPIRE', hash, text(math.ceil(TASK_RETENTION_SECONDS * 1000)))
     count('worker_heartbeat_failures_total', 1)
     answers[n] = {DONE, 'dead', ''}
   end
