@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from runtime.embedded import tied
@@ -80,7 +80,7 @@ class EmbeddedServer:
     def stop(self, *, immediate: bool = False) -> None:
         """Ends it: in order, or at once with the recovery left to the next start."""
         if self._process is not None:
-            self._signal(self._at_once if immediate else signal.SIGINT)
+            self._signal(self._at_once if immediate else self._in_order)
             try:
                 self._process.wait(_PATIENCE)
             except subprocess.TimeoutExpired:
@@ -103,6 +103,8 @@ class EmbeddedServer:
         self.stop(immediate=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    _in_order: int = signal.SIGINT
+    """The signal for an orderly stop, which it also gets when its parent has ended."""
     _at_once: int = signal.SIGKILL
     """The signal that ends it without an orderly stop."""
 
@@ -123,7 +125,7 @@ class EmbeddedServer:
             raise EmbeddedError(f"The data folder {self.folder} cannot be made: {error.strerror}.") from None
 
     def _take_port(self) -> None:
-        self.port = self.port or _free_port()
+        self.port = self.port or free_ports(1)[0]
 
     def _run(
         self, command: Sequence[str], environ: Mapping[str, str], *, user: str = "", keep: Sequence[int] = ()
@@ -131,7 +133,16 @@ class EmbeddedServer:
         """Runs the server's command; `keep` are files that stay open in it."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", tied.__file__, str(os.getpid()), user, *command],
+                [
+                    sys.executable,
+                    "-I",
+                    "-S",
+                    tied.__file__,
+                    str(os.getpid()),
+                    str(int(self._in_order)),
+                    user,
+                    *command,
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -148,8 +159,10 @@ class EmbeddedServer:
                 os.kill(pid, number)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        port: int = probe.getsockname()[1]
-        return port
+def free_ports(number: int) -> list[int]:
+    """Ports of loopback that nobody has; all different, for all are held until the last one is found."""
+    with ExitStack() as held:
+        probes = [held.enter_context(socket.socket()) for _ in range(number)]
+        for probe in probes:
+            probe.bind((LOOPBACK, 0))
+        return [probe.getsockname()[1] for probe in probes]
