@@ -165,7 +165,7 @@ def server_program() -> Path:
 
 
 def _environment() -> dict[str, str]:
-    """Ours without the variables that tell the program, which has an S3 client of its own, to go elsewhere."""
+    """Ours without the variables that tell the program, an S3 client itself, to go elsewhere."""
     ours = {
         name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "S3_", "WEED_"))
     }

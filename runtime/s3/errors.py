@@ -8,7 +8,7 @@ class ObjectError(Exception):
 
 
 class NotMatched(ObjectError):
-    """The object is not as the condition of a write wants it: somebody was first, perhaps an own earlier try."""
+    """The object is not as a write wants it: somebody was first, perhaps an own earlier try."""
 
 
 class Gone(NotMatched):
@@ -16,7 +16,7 @@ class Gone(NotMatched):
 
 
 class Unsure(ObjectError):
-    """No answer to a conditional write, or one that leaves open whether it took place. It is never repeated."""
+    """Nothing tells whether a conditional write took place. It is never repeated."""
 
 
 class Away(ObjectError):
