@@ -46,7 +46,8 @@ def read(
 
 
 def _value(variable: Variable, environ: Mapping[str, str], defaults: Mapping[str, str]) -> Any:
-    text = environ.get(variable.name) or defaults.get(variable.name) or variable.default
+    named = next((environ[name] for name in (variable.name, *variable.also_named) if environ.get(name)), None)
+    text = named or defaults.get(variable.name) or variable.default
     if not text and variable.default_from:
         text = _DEFAULTS[variable.default_from]()
     if not text:

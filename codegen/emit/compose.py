@@ -59,7 +59,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
 
 
 def _compose(spec: Spec, name: str, deployment: Deployment) -> str:
-    nodes = [_node(spec, deployment, each) for each in deployment.nodes]
+    nodes = [_node(spec, deployment, each) for each in deployment.processes]
     return fill(
         "deploy/compose.yaml.j2",
         spec,

@@ -116,7 +116,7 @@ def _idle_tokens(spec: Spec, deployment: Deployment) -> list[str]:
 
 
 def _rows(spec: Spec, deployment: Deployment) -> list[tuple[str, Setting]]:
-    return [(node, row) for node in deployment.nodes for row in wiring.settings(spec, deployment, node)]
+    return [(node, row) for node in deployment.processes for row in wiring.settings(spec, deployment, node)]
 
 
 def meaning(variable: Variable) -> str:

@@ -162,7 +162,7 @@ def _field_checks(spec: Spec, name: str, row: MessageField) -> FieldChecks:
     if row.optional and settles:
         lines = "\n".join(settles).replace("\n", "\n    ")
         settles = [f'if message.HasField("{name}"):\n    {lines}']
-    found.settles += settles
+    found.settles += [*_fills(spec, name, row), *settles]
     if inner in spec.messages:
         found.nested, found.nested_kind = inner, kind
     return found
@@ -227,6 +227,15 @@ def _choice_tests(spec: Spec, row: MessageField, rules: ItemRules, value: str) -
         yield Test(f"{value} not in {_tuple(allowed)}", f"must be one of {', '.join(allowed)}")
     elif rules.specified:
         yield Test(f"not {value}", "must be specified")
+
+
+def _fills(spec: Spec, name: str, row: MessageField) -> Iterator[str]:
+    """What stands in for a field that is absent."""
+    if row.rules.absent is not None:
+        value = row.rules.absent if field_enum(spec, row) else repr(row.rules.absent)
+        yield f'if not message.HasField("{name}"):\n    message.{name} = {value}'
+    if row.rules.filled:
+        yield f"message.{name}.SetInParent()"
 
 
 def _settles(spec: Spec, row: MessageField, value: str) -> Iterator[str]:

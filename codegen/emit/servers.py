@@ -49,6 +49,13 @@ SERVERS = {
             "REDIS_MAXMEMORY": ("1gb", "Memory from which on the redis server takes nothing new."),
         },
     ),
+    "s3": Server(
+        host="s3",
+        image="chrislusf/seaweedfs:4.48",
+        port=8333,
+        password="AWS_SECRET_ACCESS_KEY",
+        place="http://s3:8333",
+    ),
 }
 """By the name that deployments.yaml has for it."""
 SENTINELS = 3

@@ -119,6 +119,12 @@ class JsonStyle(Part):
     )
 
 
+class Page(Part):
+    """Files that a browser needs to watch and move what a bucket keeps."""
+
+    principal: LowerName = Field(description="Who the page acts as.")
+
+
 class Freeze(Part):
     """Decisions that only a recorded blocker may change."""
 
@@ -138,4 +144,5 @@ class SystemFile(Part):
     protos: Annotated[dict[LowerName, Proto], Field(min_length=1)]
     json_: JsonStyle = Field(default=JsonStyle(), alias="json")
     policies: Policies = Policies()
+    page: Page | None = None
     frozen: Freeze | None = None

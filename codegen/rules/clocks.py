@@ -118,6 +118,8 @@ def _readings(entity: Entity) -> Iterator[Reading]:
         path, by = ("transitions", name), appliers(entity, edge.by)
         if edge.waits:
             for word, variable in (("base", edge.waits.base), ("max", edge.waits.max)):
+                if not is_variable(variable) and entity.in_s3:
+                    continue
                 yield Reading((*path, "waits", word), f"The wait of '{name}'", variable, "number", by)
         if edge.gives_up and (is_variable(edge.gives_up.limit) or entity.in_postgres):
             limit = edge.gives_up.limit
@@ -246,7 +248,10 @@ def endless_wait(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         due = {(state, each.due.at) for each in clocked(entity) for state in each.states}
         for edge, row in entity.transitions.items():
-            if row.waits and (row.to, row.waits.until) not in due:
+            ends_by_itself = (
+                entity.in_s3 and entity.lease and row.waits and row.waits.until == entity.lease.oldest_by
+            )
+            if row.waits and (row.to, row.waits.until) not in due and not ends_by_itself:
                 place = spec.place("lifecycle", "entities", name, "transitions", edge, "waits", key=True)
                 until = row.waits.until
                 message = f"'{edge}' lets a {name} wait in {row.to} until '{until}', and nothing ends that."

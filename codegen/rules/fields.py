@@ -37,6 +37,8 @@ _FITS: dict[str, tuple[str, ...]] = {
     "items": ("list",),
     "sha256_of": _TEXT,
     "default": ("enum", "string", *_INTEGERS),
+    "absent": ("enum", "string", "json", "bool", *_NUMBERS),
+    "filled": ("message",),
     "clamp": _INTEGERS,
     "cut": _TEXT,
     "upper": _TEXT,
@@ -90,8 +92,9 @@ def value_misfit(spec: Spec) -> Iterator[Finding]:
         named: list[tuple[Path, object]] = [
             (("one_of", index), value) for index, value in enumerate(ruled.rules.one_of or ())
         ]
-        if isinstance(ruled.rules, FieldRules) and ruled.rules.default is not None:
-            named.append((("default",), ruled.rules.default))
+        for word in ("default", "absent") if isinstance(ruled.rules, FieldRules) else ():
+            if (value := getattr(ruled.rules, word)) is not None:
+                named.append(((word,), value))
         for path, value in named:
             if _kind(spec, ruled.type) in _FITS[str(path[0])] and (wrong := misfit(spec, ruled.type, value)):
                 place = spec.place("types", *ruled.path, *path)

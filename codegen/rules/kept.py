@@ -33,7 +33,7 @@ def actor_without_store(spec: Spec) -> Iterator[Finding]:
             for edge, row in entity.transitions.items()
         ]
         acts += [(("shifts", shift), shift, row.by, None) for shift, row in entity.shifts.items()]
-        if entity.in_redis and entity.delete:
+        if (entity.in_redis or entity.in_s3) and entity.delete:
             acts.append((("delete",), "delete", entity.delete.by, entity.delete.via))
         strangers: dict[str, list[tuple[Path, str]]] = {}
         for path, what, actors, via in acts:
@@ -54,8 +54,10 @@ def _has_store(spec: Spec, entity: Entity, actor: str) -> bool:
     called = {
         spec.methods[ref].component for who, ref in spec.permissions if who == actor and ref in spec.methods
     }
+    if entity.in_s3 and spec.system.page and actor == spec.system.page.principal:
+        return True
     return actor in holders(entity) or (
-        bool(entity.in_redis or entity.in_sqlite) and not called.isdisjoint(holders(entity))
+        bool(entity.in_redis or entity.in_sqlite or entity.in_s3) and not called.isdisjoint(holders(entity))
     )
 
 
@@ -185,10 +187,11 @@ def bad_column(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in records_of(spec):
         if entity.kept_in is None:
             continue
+        holds_all = {row.type for row in record.values()} if entity.in_s3 else set()
         path = ("types", spec.proto_of[entity.record], "messages", entity.record, "fields")
         for field, row in record.items():
             simple = {*SCALARS} - {"bytes"} | {"repeated string"} if entity.in_redis else {*SCALARS}
-            if is_other_type(spec, row, *simple, *spec.enums):
+            if is_other_type(spec, row, *simple, *spec.enums, *holds_all):
                 message = f"A server keeps every {name}, and '{field}' is of type {row.type}."
                 yield Finding(spec.place(*path, field, "type"), message, "Use a simple type, or json.")
             elif row.optional and field in (entity.key, entity.status, entity.listed_by):

@@ -15,6 +15,7 @@ from codegen.spec import Spec
 
 COUNTERS = ("uint32", "uint64")
 _COUNTER = "the counter"
+_WAIT = "the end of the wait"
 
 
 @rule(
@@ -99,7 +100,9 @@ def _wanted(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], b
         if row.counts:
             yield (*path, "counts"), "The counter", row.counts, COUNTERS, False
         if row.waits:
-            yield (*path, "waits", "until"), "The end of the wait", row.waits.until, ("timestamp",), True
+            # A bucket has no clock that ends a wait: who takes an entity looks at its time.
+            optional = not entity.in_s3
+            yield (*path, "waits", "until"), "The end of the wait", row.waits.until, ("timestamp",), optional
             yield (*path, "waits", "count"), "The count of failures", row.waits.count, COUNTERS, False
         if row.gives_up:
             yield (*path, "gives_up", "count"), "The count of failures", row.gives_up.count, COUNTERS, False
@@ -175,9 +178,11 @@ def _also_written(spec: Spec, name: str, entity: Entity, owned: Mapping[str, str
             written += [((*path, "copies", field), field) for field in row.copies]
             written += [((*path, "grows", field), field) for field in row.grows]
     for where, field in written:
-        # In Redis a count may begin anew.
-        resets = entity.in_redis is not None and where[-2] == "sets" and owned.get(field) == _COUNTER
-        if field in owned and not resets:
+        # In Redis and in a bucket a count may begin anew; in a bucket a wait may end at once.
+        newer = entity.in_redis is not None or entity.in_s3 is not None
+        resets = newer and where[-2] == "sets" and owned.get(field) == _COUNTER
+        ends_wait = entity.in_s3 is not None and "stamps" in where and owned.get(field) == _WAIT
+        if field in owned and not (resets or ends_wait):
             place = spec.place("lifecycle", "entities", name, *where)
             message = f"'{field}' of a {name} is {owned[field]}, which only the engine writes."
             yield Finding(place, message, "Remove it here.")

@@ -1,0 +1,46 @@
+"""The log events that handlers of objectqueue tell of.
+
+Generated from spec/objectqueue (sha256:ac115224a0edb2a3). Do not edit; run `nox -s generate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from runtime.tables import Event
+
+WORKER_STARTED: Final = Event("worker_started", "INFO", always=True)
+"""A worker began to look for tasks."""
+
+TASK_LOST: Final = Event("task_lost", "WARNING", always=True)
+"""A worker lost a task while it ran; its outcome is dropped."""
+
+TASK_FAILED: Final = Event("task_failed", "WARNING")
+"""An attempt failed."""
+
+TASK_TIMED_OUT: Final = Event("task_timed_out", "WARNING", always=True)
+"""The lease of a task ended and nobody had finished it."""
+
+HEARTBEAT_FAILED: Final = Event("heartbeat_failed", "WARNING")
+"""A worker could not say that it lives; it goes on."""
+
+WORKER_SILENT: Final = Event("worker_silent", "WARNING", always=True)
+"""A worker was not heard of for too long."""
+
+SHARDS_UNCOVERED: Final = Event("shards_uncovered", "WARNING", always=True)
+"""No live worker looks after some shards."""
+
+CLOCK_OFF: Final = Event("clock_off", "ERROR", always=True)
+"""The clock differs too much from that of the store, so nothing is taken."""
+
+EVENTS: Final[Mapping[str, Event]] = {
+    "worker_started": WORKER_STARTED,
+    "task_lost": TASK_LOST,
+    "task_failed": TASK_FAILED,
+    "task_timed_out": TASK_TIMED_OUT,
+    "heartbeat_failed": HEARTBEAT_FAILED,
+    "worker_silent": WORKER_SILENT,
+    "shards_uncovered": SHARDS_UNCOVERED,
+    "clock_off": CLOCK_OFF,
+}
