@@ -1,0 +1,79 @@
+"""The bucket before there is a queue in it: setting it up, trying it out, and putting the page there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+from generated.objectqueue.system import SYSTEM
+from handlers.objectqueue.cli.places import USAGE, Trouble, Where
+from runtime.s3.errors import ObjectError
+from runtime.s3.objects import Objects, Place
+from runtime.settings import SettingsError, read
+
+if TYPE_CHECKING:
+    from runtime.s3.probe import Result
+
+Answer = TypeVar("Answer")
+
+
+class Bucket:
+    """The bucket that some variables name."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        node = SYSTEM.deployments["local"].nodes["desk"]
+        variables = [SYSTEM.variables[each] for each in node.variables]
+        self._values = read(variables, SYSTEM.variable_rules, environ, node.defaults)
+        prefix = self._values["QO_QUEUE"]
+        self.place = Place(
+            bucket=self._values["S3_BUCKET"],
+            endpoint=self._values["S3_ENDPOINT"],
+            region=self._values["S3_REGION"],
+            prefix=f"{prefix}/" if prefix else "",
+        )
+        self._objects = Objects(self.place)
+
+    async def set_up(self, *, with_page: bool) -> list[str]:
+        """Makes the bucket ready; what was done, a sentence each."""
+        from runtime.s3.bucket import set_up
+
+        done = await set_up(self._objects, SYSTEM.lifecycles.values(), self._values)
+        if with_page:
+            _, url = await self.deploy_page()
+            done.append(f"The page is at {url}")
+        return done
+
+    async def examined(self) -> list[Result]:
+        """What was found out about the store and the bucket."""
+        from runtime.s3.probe import examine
+
+        return await examine(self._objects)
+
+    async def deploy_page(self) -> tuple[list[str], str]:
+        """Puts the page into the bucket; its files, and where it is."""
+        from runtime.s3.page_files import deploy_page, page_url
+
+        return await deploy_page(SYSTEM.name, self.place), page_url(self.place)
+
+    async def close(self) -> None:
+        """Gives all connections back."""
+        await self._objects.close()
+
+
+def run(work: Callable[[Bucket], Awaitable[Answer]], where: Where) -> Answer:
+    """Does something with the bucket; whatever goes wrong is one line."""
+
+    async def main() -> Answer:
+        bucket = Bucket(where.environ)
+        try:
+            return await work(bucket)
+        finally:
+            await bucket.close()
+
+    try:
+        return asyncio.run(main())
+    except SettingsError as error:
+        raise Trouble("\n".join(error.problems), USAGE) from None
+    except (ObjectError, OSError) as error:
+        raise Trouble(str(error)) from None

@@ -1,0 +1,54 @@
+"""The page of a system that a browser gets from the bucket itself: files that are put there as they are."""
+
+from __future__ import annotations
+
+import importlib.util
+import mimetypes
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+from runtime.s3.objects import Objects, Place
+
+FOLDER = "ui"
+_FIRST = "index.html"
+_TYPES = {".js": "text/javascript; charset=utf-8", ".html": "text/html; charset=utf-8"}
+_KINDS = frozenset((".html", ".js", ".css", ".svg", ".png", ".ico", ".json", ".webmanifest"))
+
+
+async def deploy_page(system: str, place: Place) -> list[str]:
+    """Puts the page into the bucket, beside whatever queues are in it; the keys that were written."""
+    objects = Objects(Place(bucket=place.bucket, endpoint=place.endpoint, region=place.region))
+    found = page_files(system)
+    try:
+        # The first file comes last: whoever loads it meanwhile finds what it refers to.
+        for name in sorted(found, key=lambda each: each == _FIRST):
+            await objects.put(f"{FOLDER}/{name}", found[name].read_bytes(), content_type=_type(name))
+    finally:
+        await objects.close()
+    return [f"{FOLDER}/{name}" for name in found]
+
+
+def page_url(place: Place) -> str:
+    """Where a browser finds the page."""
+    base = place.endpoint or f"https://s3.{place.region}.amazonaws.com"
+    about = {"region": place.region, **({"queue": place.prefix.rstrip("/")} if place.prefix else {})}
+    return f"{base.rstrip('/')}/{quote(place.bucket)}/{FOLDER}/{_FIRST}?{urlencode(about)}"
+
+
+def page_files(system: str) -> dict[str, Path]:
+    """The files of a page by name: those that are written by hand, and those that come from the spec."""
+    found: dict[str, Path] = {}
+    for package in ("handlers", "generated"):
+        spec = importlib.util.find_spec(package)
+        roots = spec.submodule_search_locations if spec is not None else None
+        folder = Path((roots or [package])[0]) / system / "page"
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in _KINDS:
+                found[path.relative_to(folder).as_posix()] = path
+    if _FIRST not in found:
+        raise FileNotFoundError(f"There is no page of {system}.")
+    return found
+
+
+def _type(name: str) -> str:
+    return _TYPES.get(Path(name).suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
