@@ -1,6 +1,6 @@
 """The deployments of objectqueue: which node hosts what, and how it is started, found and checked.
 
-Generated from spec/objectqueue (sha256:ac115224a0edb2a3). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:ff9b3d2e814709c3). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -97,6 +97,7 @@ LOCAL: Final = Deployment(
                 "QO_CONCURRENCY",
                 "QO_FAIL_UNKNOWN_TYPES",
                 "QO_RENEW_LEASES",
+                "QO_HEARTBEAT_SECONDS",
                 "QO_SHUTDOWN_GRACE",
                 "METRICS_PORT",
             ),
@@ -195,6 +196,7 @@ COMPOSE: Final = Deployment(
                 "QO_CONCURRENCY",
                 "QO_FAIL_UNKNOWN_TYPES",
                 "QO_RENEW_LEASES",
+                "QO_HEARTBEAT_SECONDS",
                 "QO_SHUTDOWN_GRACE",
                 "METRICS_PORT",
             ),

@@ -1,6 +1,6 @@
 """The conditions of objectqueue: what handlers raise, and what the engine makes of it.
 
-Generated from spec/objectqueue (sha256:ac115224a0edb2a3). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:ff9b3d2e814709c3). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -306,6 +306,15 @@ ROLES: Final[Mapping[str, type[Condition]]] = {
 
 SOFT_OUTCOMES: Final[Mapping[str, Mapping[str, object]]] = {}
 """Outcomes that answer OK, and the response fields that tell them."""
+
+TIMED_OUT: Final = "TIMED_OUT"
+"""It took longer than it may."""
+
+RESULT_NOT_JSON: Final = "RESULT_NOT_JSON"
+"""What the handler gave is no JSON."""
+
+UNKNOWN_TASK_TYPE: Final = "UNKNOWN_TASK_TYPE"
+"""There is no handler for it."""
 
 UPSTREAM: Final = Upstream(
     pass_through=frozenset(()),

@@ -1,6 +1,6 @@
 """The log events that handlers of objectqueue tell of.
 
-Generated from spec/objectqueue (sha256:ac115224a0edb2a3). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:ff9b3d2e814709c3). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from runtime.tables import Event
 WORKER_STARTED: Final = Event("worker_started", "INFO", always=True)
 """A worker began to look for tasks."""
 
-TASK_LOST: Final = Event("task_lost", "WARNING", always=True)
+WORKER_STOPPED: Final = Event("worker_stopped", "INFO", always=True)
+"""A worker has stopped and removed its object."""
+
+LEASE_LOST: Final = Event("lease_lost", "WARNING", always=True)
 """A worker lost a task while it ran; its outcome is dropped."""
 
 TASK_FAILED: Final = Event("task_failed", "WARNING")
@@ -25,7 +28,7 @@ TASK_TIMED_OUT: Final = Event("task_timed_out", "WARNING", always=True)
 HEARTBEAT_FAILED: Final = Event("heartbeat_failed", "WARNING")
 """A worker could not say that it lives; it goes on."""
 
-WORKER_SILENT: Final = Event("worker_silent", "WARNING", always=True)
+WORKER_DEAD: Final = Event("worker_dead", "WARNING", always=True)
 """A worker was not heard of for too long."""
 
 SHARDS_UNCOVERED: Final = Event("shards_uncovered", "WARNING", always=True)
@@ -36,11 +39,12 @@ CLOCK_OFF: Final = Event("clock_off", "ERROR", always=True)
 
 EVENTS: Final[Mapping[str, Event]] = {
     "worker_started": WORKER_STARTED,
-    "task_lost": TASK_LOST,
+    "worker_stopped": WORKER_STOPPED,
+    "lease_lost": LEASE_LOST,
     "task_failed": TASK_FAILED,
     "task_timed_out": TASK_TIMED_OUT,
     "heartbeat_failed": HEARTBEAT_FAILED,
-    "worker_silent": WORKER_SILENT,
+    "worker_dead": WORKER_DEAD,
     "shards_uncovered": SHARDS_UNCOVERED,
     "clock_off": CLOCK_OFF,
 }

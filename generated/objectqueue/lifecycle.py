@@ -1,6 +1,6 @@
 """The lifecycle of objectqueue: which edges there are and who may drive each.
 
-Generated from spec/objectqueue (sha256:ac115224a0edb2a3). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:ff9b3d2e814709c3). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ TASK_RELEASE: Final = Transition(
     via=None,
     by_name=True,
     stamps=("available_at", "updated_at"),
-    takes=Frozen({"last_error": Take("error")}),
+    takes=Frozen({"last_error": Take("error", default="shutdown")}),
 )
 """The worker is told to stop and gives back what it has not done. That is no failure."""
 
@@ -90,23 +90,35 @@ TASK_FAIL: Final = Transition(
     name="fail",
     source=RUNNING,
     target=FAILED,
-    actors=frozenset(("worker", "monitor", "client")),
+    actors=frozenset(("worker", "monitor")),
     via=None,
     stamps=("completed_at", "updated_at"),
     takes=Frozen({"last_error": Take("error")}),
 )
-"""The handler says that it never works, it has failed as often as it may, or nobody wants it any more."""
+"""The handler says that it never works, or it has failed as often as it may."""
 
 TASK_CANCEL: Final = Transition(
     name="cancel",
     source=PENDING,
     target=FAILED,
-    actors=frozenset(("client",)),
+    actors=frozenset(("client", "page")),
     via=None,
     stamps=("completed_at", "updated_at"),
-    takes=Frozen({"last_error": Take("error")}),
+    takes=Frozen({"last_error": Take("error", default="cancelled")}),
 )
 """Nobody wants it any more."""
+
+TASK_CANCEL_RUNNING: Final = Transition(
+    name="cancel_running",
+    source=RUNNING,
+    target=FAILED,
+    actors=frozenset(("client", "page")),
+    via=None,
+    by_name=True,
+    stamps=("completed_at", "updated_at"),
+    takes=Frozen({"last_error": Take("error", default="cancelled")}),
+)
+"""Nobody wants it any more; its worker finds out when it next writes."""
 
 TASK_REPLAY: Final = Transition(
     name="replay",
@@ -226,7 +238,10 @@ TASK: Final = Lifecycle(
             (ARCHIVED, PENDING): TASK_REPLAY_ARCHIVED,
         }
     ),
-    by_name=(TASK_RELEASE,),
+    by_name=(
+        TASK_RELEASE,
+        TASK_CANCEL_RUNNING,
+    ),
     holders=frozenset(("queue", "worker", "monitor")),
     record=TaskRecord,
     in_s3=KeptInS3(

@@ -1,6 +1,6 @@
 """What requests are refused, and how the others are put in order before a handler sees them.
 
-Generated from spec/objectqueue (sha256:ac115224a0edb2a3). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:ff9b3d2e814709c3). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -128,8 +128,9 @@ def check_get_history_request(message: GetHistoryRequest, at: str = "") -> list[
 def check_list_tasks_request(message: ListTasksRequest, at: str = "") -> list[Violation]:
     """Rules of ListTasksRequest in types.yaml."""
     found: list[Violation] = []
-    if message.HasField("shard") and not PATTERNS["[0-9a-f]"].fullmatch(message.shard):
-        found.append(Violation(f"{at}shard", "must match [0-9a-f]"))
+    for index, item in enumerate(message.shards):
+        if not PATTERNS["[0-9a-f]"].fullmatch(item):
+            found.append(Violation(f"{at}shards[{index}]", "must match [0-9a-f]"))
     for index, item in enumerate(message.status):
         if item not in (PENDING, RUNNING, COMPLETED, FAILED, ARCHIVED):
             found.append(
@@ -193,6 +194,7 @@ def settle_cancel_task_request(message: CancelTaskRequest) -> None:
 def check_get_stats_request(message: GetStatsRequest, at: str = "") -> list[Violation]:
     """Rules of GetStatsRequest in types.yaml."""
     found: list[Violation] = []
-    if message.HasField("shard") and not PATTERNS["[0-9a-f]"].fullmatch(message.shard):
-        found.append(Violation(f"{at}shard", "must match [0-9a-f]"))
+    for index, item in enumerate(message.shards):
+        if not PATTERNS["[0-9a-f]"].fullmatch(item):
+            found.append(Violation(f"{at}shards[{index}]", "must match [0-9a-f]"))
     return found

@@ -1,6 +1,6 @@
 """The environment of objectqueue: its variables, and the settings that each component takes from them.
 
-Generated from spec/objectqueue (sha256:ac115224a0edb2a3). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:ff9b3d2e814709c3). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -182,6 +182,14 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         meaning="Whether a worker renews its leases, so that an attempt may take longer than its time-out.",
         default="false",
     ),
+    "QO_HEARTBEAT_SECONDS": Variable(
+        name="QO_HEARTBEAT_SECONDS",
+        type="number",
+        meaning="Longest time between two signs of life of a worker.",
+        default="15",
+        minimum=0.05,
+        maximum=30,
+    ),
     "QO_SHUTDOWN_GRACE": Variable(
         name="QO_SHUTDOWN_GRACE",
         type="number",
@@ -284,6 +292,9 @@ class WorkerSettings:
     qo_renew_leases: bool
     """Whether a worker renews its leases, so that an attempt may take longer than its time-out."""
 
+    qo_heartbeat_seconds: float
+    """Longest time between two signs of life of a worker."""
+
     qo_shutdown_grace: float
     """How long a stopped worker lets its tasks go on before it gives them back."""
 
@@ -305,6 +316,7 @@ class WorkerSettings:
                     VARIABLES["QO_CONCURRENCY"],
                     VARIABLES["QO_FAIL_UNKNOWN_TYPES"],
                     VARIABLES["QO_RENEW_LEASES"],
+                    VARIABLES["QO_HEARTBEAT_SECONDS"],
                     VARIABLES["QO_SHUTDOWN_GRACE"],
                 ],
                 RULES,
@@ -328,6 +340,7 @@ class WorkerSettings:
             qo_concurrency=values["QO_CONCURRENCY"],
             qo_fail_unknown_types=values["QO_FAIL_UNKNOWN_TYPES"],
             qo_renew_leases=values["QO_RENEW_LEASES"],
+            qo_heartbeat_seconds=values["QO_HEARTBEAT_SECONDS"],
             qo_shutdown_grace=values["QO_SHUTDOWN_GRACE"],
         )
 

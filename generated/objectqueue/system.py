@@ -1,6 +1,6 @@
 """Everything the engine has to know of objectqueue.
 
-Generated from spec/objectqueue (sha256:ac115224a0edb2a3). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:ff9b3d2e814709c3). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tables import JsonStyle, System
 
 SYSTEM: Final = System(
     name="objectqueue",
-    digest="ac115224a0edb2a3b9195e4c2e2edcd99cfd6982841d7c95c1c953182e89e84a",
+    digest="ff9b3d2e814709c3c8dfdd94ee153b689a75f772dad9e641791a63e6b48b40fd",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,
