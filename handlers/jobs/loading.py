@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from handlers.jobs.registry import Registered, all_registered, registered, without_built_in
+from handlers.jobs.registry import Registered, all_registered, apart, registered
 
 
 class HandlersUnusable(Exception):
@@ -30,9 +30,9 @@ def load(names: str | None) -> Mapping[str, Registered]:
     found: dict[str, Registered] = {}
     for name in (names or "").split(","):
         module, _, registry = name.strip().partition(":")
-        with without_built_in():
+        with apart() as own:
             loaded = _imported(module)
-        found |= _listed(loaded, registry, name.strip()) if registry else _own()
+        found |= _listed(loaded, registry, name.strip()) if registry else {**_registered_before(), **own}
     if not found:
         raise HandlersUnusable(f"{names} has no job function; one is registered with @job(TYPE)")
     return found
@@ -51,7 +51,7 @@ def _imported(name: str) -> Any:
         raise HandlersUnusable(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
 
 
-def _own() -> dict[str, Registered]:
+def _registered_before() -> dict[str, Registered]:
     return {job_type: each for job_type, each in all_registered().items() if not each.is_built_in}
 
 

@@ -122,6 +122,8 @@ class Registered:
 
 _json = json.JSONEncoder(allow_nan=False).encode
 _FUNCTIONS: dict[str, Registered] = {}
+_APART: dict[str, Registered] = {}
+_REGISTERING = [_FUNCTIONS]
 ANY = "*"
 
 
@@ -135,11 +137,9 @@ def job(
     """
 
     def register(function: JobFunction) -> JobFunction:
-        if job_type in _FUNCTIONS:
-            raise ValueError(
-                f"job type {job_type!r} is registered already, by {_FUNCTIONS[job_type].function}"
-            )
-        _FUNCTIONS[job_type] = registered(job_type, function, timeout_s=timeout_s, takes=takes)
+        if (earlier := _REGISTERING[-1].get(job_type)) is not None:
+            raise ValueError(f"job type {job_type!r} is registered already, by {earlier.function}")
+        _REGISTERING[-1][job_type] = registered(job_type, function, timeout_s=timeout_s, takes=takes)
         return function
 
     return register
@@ -157,16 +157,13 @@ def registered(
 
 
 @contextmanager
-def without_built_in() -> Iterator[None]:
-    """While whoever has functions of their own registers them: theirs may have the types of those here."""
-    built_in = {job_type: each for job_type, each in _FUNCTIONS.items() if each.is_built_in}
-    for job_type in built_in:
-        del _FUNCTIONS[job_type]
+def apart() -> Iterator[Mapping[str, Registered]]:
+    """While somebody's own functions are registered: theirs may have the types of those that come along."""
+    _REGISTERING.append(_APART)
     try:
-        yield
+        yield _APART
     finally:
-        for job_type, each in built_in.items():
-            _FUNCTIONS.setdefault(job_type, each)
+        _REGISTERING.pop()
 
 
 def all_registered() -> Mapping[str, Registered]:
