@@ -26,19 +26,17 @@ from generated.objectqueue.messages import (
     SubmitTaskRequest,
     SubmitTaskResponse,
     Task,
-    TaskVersion,
     UnarchiveTaskRequest,
 )
 from generated.objectqueue.records import RetryPolicy, TaskRecord, WorkerRecord
 from generated.objectqueue.settings import QueueSettings
-from handlers.objectqueue.telling import SHARDS, shown, shown_worker, stats_of, word
+from handlers.objectqueue.telling import SHARDS, shown, shown_version, shown_worker, stats_of, word
 from runtime.call import Call
 from runtime.object_store import ObjectStore
 from runtime.world import World
 
 _LISTED = (PENDING, RUNNING, COMPLETED, FAILED)
 _ENDED = (COMPLETED, FAILED)
-_CANCELLED = "cancelled"
 
 
 class Queue:
@@ -74,23 +72,20 @@ class Queue:
         versions = await self._tasks.versions(request.task_id)
         if not versions:
             raise errors.TaskNotFound(task_id=request.task_id)
-        return GetHistoryResponse(
-            versions=[
-                TaskVersion(
-                    version=each.version, at=each.at, task=None if each.record is None else shown(each.record)
-                )
-                for each in versions
-            ]
-        )
+        return GetHistoryResponse(versions=[shown_version(each) for each in versions])
 
     async def list_tasks(self, request: ListTasksRequest, _call: Call) -> ListTasksResponse:
-        equal = {name: getattr(request, name) for name in ("shard", "task_type") if request.HasField(name)}
-        found = await self._tasks.find(
-            states=list(request.status) or _LISTED,
-            equal=equal,
-            after=_position(request.page_token),
-            size=request.page_size + 1,
-        )
+        equal = {"task_type": request.task_type} if request.HasField("task_type") else {}
+        shards: list[dict[str, object]] = [{"shard": each} for each in dict.fromkeys(request.shards)]
+        states, after = list(request.status) or _LISTED, _position(request.page_token)
+        found = [
+            record
+            for shard in shards or [{}]
+            for record in await self._tasks.find(
+                states=states, equal={**equal, **shard}, after=after, size=request.page_size + 1
+            )
+        ]
+        found.sort(key=lambda each: (each.updated_at, each.id), reverse=True)
         page = found[: request.page_size]
         more = len(found) > len(page)
         return ListTasksResponse(tasks=map(shown, page), next_page_token=_token(page[-1]) if more else "")
@@ -117,8 +112,7 @@ class Queue:
         record = await self._existing(request.task_id)
         if record.status not in (PENDING, RUNNING):
             raise _not_now(record, "and what has ended is not cancelled")
-        reason = f"{_CANCELLED}: {request.reason}" if request.reason else _CANCELLED
-        return await self._moved(record, FAILED, call, error=reason)
+        return await self._moved(record, FAILED, call, error=request.reason)
 
     async def list_workers(self, _request: ListWorkersRequest, _call: Call) -> ListWorkersResponse:
         now = self._now()
@@ -130,8 +124,7 @@ class Queue:
         )
 
     async def get_stats(self, request: GetStatsRequest, _call: Call) -> GetStatsResponse:
-        wanted = [request.shard] if request.HasField("shard") else SHARDS
-        return GetStatsResponse(shards=stats_of(await self._tasks.sizes(), wanted))
+        return GetStatsResponse(shards=stats_of(await self._tasks.sizes(), request.shards or SHARDS))
 
     def _wanted(self, request: SubmitTaskRequest) -> TaskRecord:
         policy = request.retry_policy

@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from generated.objectqueue.lifecycle import TASK
-from generated.objectqueue.messages import ShardStats, ShownWorker, Task, Worker
+from generated.objectqueue.messages import ShardStats, ShownWorker, Task, TaskVersion, Worker
 from generated.objectqueue.records import TaskRecord, WorkerRecord
+from runtime.object_store import VersionOf
 from runtime.store import Size
 
 SHARDS = tuple("0123456789abcdef")
@@ -18,6 +19,15 @@ SHARDS = tuple("0123456789abcdef")
 def shown(record: TaskRecord) -> Task:
     """A task as everybody sees it."""
     return Task(**_members(record))
+
+
+def shown_version(version: VersionOf[TaskRecord]) -> TaskVersion:
+    """A task as it once was; without it where it cannot be read."""
+    found = TaskVersion(version=version.version, etag=version.etag)
+    found.at.FromDatetime(version.at)
+    if version.record is not None:
+        found.task.CopyFrom(shown(version.record))
+    return found
 
 
 def shown_worker(record: WorkerRecord, now: datetime, silence_s: float) -> ShownWorker:

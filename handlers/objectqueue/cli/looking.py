@@ -102,7 +102,7 @@ async def tasks(
     from generated.objectqueue.messages import ListTasksRequest, TaskStatus
 
     request = ListTasksRequest(
-        shard=shard,
+        shards=[shard] if shard else [],
         status=[TaskStatus.Value(state.upper())] if state else [],
         task_type=task_type,
         page_size=min(_PAGE, limit or _PAGE),
@@ -149,7 +149,9 @@ def stats(shard: str | None, where: Where) -> None:
     from handlers.objectqueue.cli.desk import run
 
     async def work(desk: Desk) -> Any:
-        return desk.plain(await desk.queue.get_stats(GetStatsRequest(shard=shard), desk.call()))
+        return desk.plain(
+            await desk.queue.get_stats(GetStatsRequest(shards=[shard] if shard else []), desk.call())
+        )
 
     answer = run(work, where)
     if where.as_json:

@@ -36,7 +36,7 @@ class Trouble(click.ClickException):
 
     def __init__(self, message: str, code: int = FAILED) -> None:
         super().__init__(message)
-        self.exit_code = code
+        self.exit_code = code  # type: ignore[misc]  # a code of its own for each is what is meant
 
 
 @dataclass(frozen=True)
