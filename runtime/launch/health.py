@@ -20,7 +20,8 @@ async def is_healthy(process: NodeProcess) -> bool:
     """Whether a process runs, has said that it is ready and passes its node's own healthcheck."""
     if not process.running or not process.said_ready():
         return False
-    check = process.planned.healthcheck
+    if (check := process.planned.healthcheck) is None:
+        return True
     place, deadline = parse_place(check.target), time.monotonic() + check.timeout_ms / 1000
     try:
         if check.mode == "http":
