@@ -20,9 +20,11 @@ from runtime.world import World
 if TYPE_CHECKING:
     from runtime.postgres import Database, PostgresStore
     from runtime.redis import RedisStore, Server
+    from runtime.s3.objects import Objects, Place
+    from runtime.s3.store import S3Store
     from runtime.sqlite import File, SqliteStore
 
-    KeptStores = PostgresStore[Any] | RedisStore[Any] | SqliteStore[Any]
+    KeptStores = PostgresStore[Any] | RedisStore[Any] | S3Store[Any] | SqliteStore[Any]
 
 
 class Stores:
@@ -40,6 +42,7 @@ class Stores:
         self._databases: dict[str, Database] = {}
         self._servers: dict[str, Server] = {}
         self._files: dict[str, File] = {}
+        self._buckets: dict[Place, Objects] = {}
         self._shared: dict[str, KeptStores] = {}
 
     def of(self, lifecycle: Lifecycle, record: type[Any]) -> Any:
@@ -69,6 +72,8 @@ class Stores:
             await server.close()
         for file in self._files.values():
             await file.close()
+        for bucket in self._buckets.values():
+            await bucket.close()
 
     async def problem(self) -> str | None:
         """The first thing that is wrong with any of them."""
@@ -116,6 +121,8 @@ class Stores:
                     yield due, Sweep(entity, f"{name}_of_holder" if due.holder_in is not None else name, step)
 
     def _kept(self, lifecycle: Lifecycle) -> KeptStores:
+        if lifecycle.in_s3 is not None:
+            return self._s3(lifecycle)
         if lifecycle.in_sqlite is not None:
             return self._sqlite(lifecycle)
         return self._postgres(lifecycle) if lifecycle.kept is not None else self._redis(lifecycle)
@@ -167,6 +174,29 @@ class Stores:
             )
         return store
 
+    def _s3(self, lifecycle: Lifecycle) -> S3Store[Any]:
+        from runtime.s3.objects import Objects, Place
+        from runtime.s3.store import S3Store
+
+        kept = lifecycle.in_s3
+        if kept is None:
+            raise ValueError(f"{lifecycle.entity} is not kept in a bucket")
+        store = self._shared.get(lifecycle.entity)
+        if not isinstance(store, S3Store):
+            root = self._values.get(kept.prefix) if kept.prefix else None
+            place = Place(
+                bucket=str(self._values[kept.bucket]),
+                endpoint=self._values.get(kept.endpoint) or None,
+                region=str(self._values[kept.region]),
+                prefix=f"{root}/" if root else "",
+            )
+            if place not in self._buckets:
+                self._buckets[place] = Objects(place)
+            store = self._shared[lifecycle.entity] = S3Store(
+                self._system, lifecycle, self._buckets[place], self._world, self._metrics, self._values
+            )
+        return store
+
     def _database(self, variable: str) -> Database:
         from runtime.postgres import Database
 
@@ -208,4 +238,5 @@ class Stores:
 
 def _is_kept(lifecycle: Lifecycle) -> bool:
     """Whether an entity outlives the process."""
-    return any(each is not None for each in (lifecycle.kept, lifecycle.in_redis, lifecycle.in_sqlite))
+    kept = (lifecycle.kept, lifecycle.in_redis, lifecycle.in_sqlite, lifecycle.in_s3)
+    return any(each is not None for each in kept)

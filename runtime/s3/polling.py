@@ -1,0 +1,183 @@
+"""Where a worker looks for what is free: in the index, in the objects themselves, or first here and then there.
+
+What a listing has shown is used up before the next one is asked for, and every listing goes on where the last
+one of its part stopped: nothing waits for ever behind what cannot be taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Any, Generic, NamedTuple
+
+from runtime.s3.entities import Entities
+from runtime.s3.keys import minute
+from runtime.s3.objects import Entry, Page
+from runtime.store import Record
+
+INDEX_ONLY, LOG_SCAN = "index-only", "log-scan"
+_WIDE = 4
+"""Parts that are listed together while nothing is found."""
+_REMEMBERED = 100_000
+
+
+class Candidate(NamedTuple):
+    """An entity that may be free, and the line of a listing that says so."""
+
+    key: str
+    line: Entry
+    is_hint: bool
+    """Whether the line is of the index, not of the entity itself."""
+
+
+class Passed:
+    """Lines that need not be looked at again while their ETags stay, some until a certain time."""
+
+    def __init__(self) -> None:
+        self._until: OrderedDict[str, tuple[str, datetime | None]] = OrderedDict()
+
+    def add(self, line: Entry, until: datetime | None = None) -> None:
+        """Remembers one."""
+        self._until[line.key] = (line.etag, until)
+        self._until.move_to_end(line.key)
+        while len(self._until) > _REMEMBERED:
+            self._until.popitem(last=False)
+
+    def has(self, line: Entry, now: datetime) -> bool:
+        """Whether one can be passed by."""
+        etag, until = self._until.get(line.key, ("", None))
+        return etag == line.etag and (until is None or now < until)
+
+    def next_after(self, now: datetime) -> datetime | None:
+        """When the first of those is worth a look that wait for a time."""
+        times = [until for _, until in self._until.values() if until is not None and until > now]
+        return min(times, default=None)
+
+
+class Polling(Generic[Record]):
+    """The looks of one worker."""
+
+    def __init__(self, entities: Entities[Record], parts: Collection[str] | None) -> None:
+        polls = entities.kept.polls
+        assert polls is not None
+        values: Mapping[str, Any] = entities.values
+        self._entities = entities
+        self._index = polls.index
+        self._mode = str(values[polls.mode])
+        self._page, self._scan_page = int(values[polls.page]), int(values[polls.scan_page])
+        known = entities.keys.shards
+        self._parts = tuple(part for part in known if parts is None or part in parts)
+        # Workers that start together shall not all look at the same place.
+        self._first = int(entities.world.uniform(0, len(self._parts) - 0.001)) if self._parts else 0
+        self._found: deque[Candidate] = deque()
+        self._trying: set[str] = set()
+        self._round: deque[tuple[str, bool]] = deque()
+        self._tokens: dict[str, str | None] = {}
+        self._scanned: dict[str, str | None] = {}
+        self._unscanned: set[str] = set(self._parts)
+        self._misses = 0
+        self._rounds = 0
+        self._turn = asyncio.Lock()
+        self._width = 1
+        self.passed = Passed()
+
+    def take(self, most: int) -> list[Candidate]:
+        """Some of what was listed, for the caller alone until it says that it is done with them."""
+        taken: list[Candidate] = []
+        while self._found and len(taken) < most:
+            each = self._found.popleft()
+            if each.key not in self._trying:
+                self._trying.add(each.key)
+                taken.append(each)
+        return taken
+
+    def done(self, candidate: Candidate, *, was_taken_by_others: bool = False) -> None:
+        """A candidate was tried."""
+        self._trying.discard(candidate.key)
+        self._misses = self._misses + 1 if was_taken_by_others else 0
+        if self._misses >= 10 and self._found:
+            # What was listed some time ago is with others by now; a new list costs less than a look at each.
+            self._misses = 0
+            self._found.clear()
+            self._tokens.clear()
+            self._round.clear()
+
+    async def look(self) -> bool:
+        """Lists until there is something to try; False when all there is has been listed once."""
+        asked = self._rounds
+        async with self._turn:
+            if self._found:
+                return True
+            if self._rounds != asked:
+                return False  # Another one has just listed all of it.
+            if not self._round:
+                self._begin_round()
+            while self._round:
+                await self._list_next()
+                if self._found:
+                    return True
+            self._rounds += 1
+            return False
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether a scan of all objects, which is all that there is, has not yet seen all of them."""
+        return self._mode == LOG_SCAN and bool(self._unscanned)
+
+    def _begin_round(self) -> None:
+        count = len(self._parts)
+        order = [self._parts[(self._first + number) % count] for number in range(count)]
+        self._first = (self._first + 1) % count if count else 0
+        if self._mode != LOG_SCAN:
+            self._round.extend((part, False) for part in order)
+        if self._mode != INDEX_ONLY:
+            self._round.extend((part, True) for part in order)
+        if not self._unscanned:
+            self._unscanned = set(self._parts)
+
+    async def _list_next(self) -> None:
+        begun = [self._round.popleft()]
+        while self._round and len(begun) < self._width and self._round[0][1] == begun[0][1]:
+            begun.append(self._round.popleft())
+        before = len(self._found)
+        await asyncio.gather(*[self._scan(part) if is_scan else self._hints(part) for part, is_scan in begun])
+        self._width = 1 if len(self._found) > before else _WIDE
+
+    async def _hints(self, part: str) -> None:
+        keys, now = self._entities.keys, self._entities.changes.now()
+        latest = minute(now)
+        prefix = keys.index_prefix(self._index, part)
+        page = await self._listed(prefix, self._tokens.pop(part, None), self._page)
+        found: list[tuple[str, float, Candidate]] = []
+        is_over = page.token is None
+        for line in page.entries:
+            hinted = keys.hinted(self._index, line.key)
+            if hinted is None:
+                continue
+            key, at = hinted
+            if at > latest:
+                is_over = True
+                break
+            if not self.passed.has(line, now):
+                found.append((at, self._entities.world.uniform(0, 1), Candidate(key, line, is_hint=True)))
+        # The oldest minute first; within it by chance, or all workers would try the same one.
+        self._found.extend(each for _, _, each in sorted(found, key=lambda each: each[:2]))
+        if not is_over:
+            self._tokens[part] = page.token
+            self._round.appendleft((part, False))
+
+    async def _scan(self, part: str) -> None:
+        keys, now = self._entities.keys, self._entities.changes.now()
+        page = await self._listed(keys.prefix(part), self._scanned.get(part), self._scan_page)
+        self._scanned[part] = page.token
+        if page.token is None:
+            self._unscanned.discard(part)
+        for line in page.entries:
+            key = keys.named(line.key)
+            if key is not None and not self.passed.has(line, now):
+                self._found.append(Candidate(key, line, is_hint=False))
+
+    async def _listed(self, prefix: str, token: str | None, most: int) -> Page:
+        return await self._entities.objects.page(prefix, token=token, most=most)

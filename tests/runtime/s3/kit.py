@@ -1,0 +1,115 @@
+"""Stores over a real bucket, of a system that is kept in one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from runtime.call import Call
+from runtime.log import Log
+from runtime.metrics import Metrics
+from runtime.s3.objects import Objects
+from runtime.s3.store import S3Store
+from runtime.settings import read
+from runtime.store import Held, Settling
+from runtime.systems import load_system
+from runtime.world import RealWorld
+from tests.runtime.hand_world import Lines
+from tests.s3_fixtures import Bucket
+
+
+class TestWorld(RealWorld):
+    """The world as it is, but with a clock that can be moved and a chance that can be written down."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self.ahead_ms = 0
+        self.slept: list[float] = []
+        self.chance: float | None = None
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.ahead_ms
+
+    def uniform(self, low: float, high: float) -> float:  # type: ignore[override]
+        return RealWorld.uniform(low, high) if self.chance is None else low + (high - low) * self.chance
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        await asyncio.sleep(min(seconds, 0.02))
+
+
+class Process:
+    """One process that uses the bucket: its stores, its clock and its log."""
+
+    def __init__(self, bucket: Bucket, **values: Any) -> None:
+        self.system = load_system("objectqueue")
+        self.bucket = bucket
+        self.world = TestWorld()
+        self.lines = Lines()
+        self.log = Log("test", "DEBUG", self.world, self.lines)
+        self.objects = Objects(bucket.place)
+        known = [
+            each
+            for each in self.system.variables.values()
+            if each.type in ("int", "number", "choice", "bool")
+        ]
+        self.values = {**read(known, (), {}, {}), **values}
+        self.tasks: S3Store[Any] = self.store("task")
+        self.task = self.system.lifecycles["task"]
+        self.states = {name: number for number, name in self.task.states.items()}
+
+    def store(self, entity: str) -> S3Store[Any]:
+        lifecycle = self.system.lifecycles[entity]
+        return S3Store(self.system, lifecycle, self.objects, self.world, Metrics(), self.values)
+
+    async def close(self) -> None:
+        await self.tasks.drained()
+        await self.objects.close()
+
+    def call(self, actor: str = "client") -> Call:
+        return Call(world=self.world, log=self.log, caller=actor)
+
+    def new(self, **fields: Any) -> Any:
+        assert self.task.record is not None and self.task.in_s3 is not None
+        policy = self.task.in_s3.messages["RetryPolicy"].made
+        given = {
+            "id": "",
+            "task_type": "echo",
+            "input": "1",
+            "timeout_seconds": 300,
+            "max_retries": 3,
+            "retry_policy": policy(
+                initial_interval_ms=1000, max_interval_ms=60000, multiplier=2.0, jitter_percent=0.25
+            ),
+        }
+        return self.task.record(**{**given, **fields})
+
+    async def submit(self, **fields: Any) -> Any:
+        made = await self.tasks.create(self.new(**fields), self.call())
+        await self.tasks.drained()
+        return made
+
+    async def settle(self, taking: Any, record: Any, edge: str, **given: Any) -> Any:
+        """Leaves a lease by the name of an edge; the state, or why not."""
+        transition = self.task.transition(edge)
+        final = bool(given.pop("final", False))
+        held = Held(record.worker_id, record.attempt)
+        asked = Settling(record.id, held, transition.target, given, final, edge)
+        return (await taking.settle_all([asked], self.call("worker")))[0]
+
+    def raw(self, key: str) -> dict[str, Any]:
+        """An object as a stranger sees it."""
+        body = self.bucket.raw.get_object(Bucket=self.bucket.name, Key=key)["Body"].read()
+        found: dict[str, Any] = json.loads(body)
+        return found
+
+    def raw_task(self, record: Any) -> dict[str, Any]:
+        return self.raw(f"tasks/{record.shard}/{record.id}.json")
+
+    def raw_put(self, key: str, body: bytes) -> None:
+        self.bucket.raw.put_object(Bucket=self.bucket.name, Key=key, Body=body)
+
+    def keys(self, prefix: str) -> list[str]:
+        return self.bucket.keys(prefix)
