@@ -147,8 +147,8 @@ class Transition(Part):
     where: dict[LowerName, UpperName] = Field(default={}, description="Enum fields that must be so.")
     by_name: bool = Field(
         default=False,
-        description="Whether it leads where another leads; it is taken where a handler names it, and by those who "
-        "may not take the other.",
+        description="Whether it leads where another leads; it is taken where a handler names it, and by "
+        "those who may not take the other.",
     )
     after: tuple[MethodRef, ...] = Field(default=(), description="Calls the actor completes first, in order.")
     stamps: tuple[LowerName, ...] = Field(default=(), description="Record times set when it applies.")

@@ -119,10 +119,19 @@ class JsonStyle(Part):
     )
 
 
+class Watched(Part):
+    """Entities whose sign of life a page looks at."""
+
+    entity: LowerName
+    by: LowerName = Field(description="Record time of the last sign of life.")
+    silent: UpperName = Field(description="The variable with the seconds after which one counts as dead.")
+
+
 class Page(Part):
-    """Files that a browser needs to watch and move what a bucket keeps."""
+    """What a page in a browser is told of the entities that a bucket keeps, to show and to move them."""
 
     principal: LowerName = Field(description="Who the page acts as.")
+    watches: Watched | None = None
 
 
 class Freeze(Part):

@@ -229,7 +229,7 @@ def bad_end(spec: Spec) -> Iterator[Finding]:
 
 def _starts(entity: Entity, row: Transition) -> list[str]:
     """Where an entity may be when it gives up: at the end of the edge, or not yet moved by the clock."""
-    if entity.in_redis:
+    if entity.in_redis or entity.in_s3:
         return [row.from_]
     return [row.to, row.from_] if row.due else [row.to]
 

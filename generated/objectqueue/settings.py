@@ -1,6 +1,6 @@
 """The environment of objectqueue: its variables, and the settings that each component takes from them.
 
-Generated from spec/objectqueue (sha256:ff9b3d2e814709c3). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:a0862b42aa7f0d21). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Everything the engine has to know of objectqueue.
 
-Generated from spec/objectqueue (sha256:ff9b3d2e814709c3). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:a0862b42aa7f0d21). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tables import JsonStyle, System
 
 SYSTEM: Final = System(
     name="objectqueue",
-    digest="ff9b3d2e814709c3c8dfdd94ee153b689a75f772dad9e641791a63e6b48b40fd",
+    digest="a0862b42aa7f0d21e87e9d27b1b8039deef7642f9e14d2353496621a4b966145",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,
