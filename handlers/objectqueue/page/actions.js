@@ -1,0 +1,64 @@
+// Replay, Archive and whatever else the spec lets the page do: one conditional write, then the index entry, never a delete.
+
+import { diffTable, differences } from "./diff.js";
+import { find } from "./dom.js";
+import { parseJson } from "./json.js";
+import { NoAnswer, S3Error } from "./s3.js";
+import { actionWord, afterEdge, rules, taskKey } from "./tasks.js";
+
+const CONFLICTS = new Set([404, 409, 412]);
+
+/** Somebody else has changed the task since it was read. */
+export class Conflict extends Error {}
+
+/**
+ * Takes an edge, on the condition that the task is still the one that was seen. Answers {hidden: error} where the task was
+ * written but its index entry was not. Throws Conflict where somebody else was first.
+ */
+export async function takeEdge(bucket, task, edge) {
+  // The microseconds are made up, so that two pages that write in the same millisecond never write the same bytes.
+  const now = Math.floor(bucket.clock.now()) * 1000 + Math.floor(Math.random() * 1000);
+  const next = afterEdge(task, edge, now);
+  try {
+    await bucket.put(taskKey(task.id), next.text, { etag: task.etag, tags: next.tags });
+  } catch (error) {
+    if (error instanceof S3Error && CONFLICTS.has(error.status)) throw new Conflict();
+    if (!(error instanceof NoAnswer) && !(error instanceof S3Error && error.status >= 500)) throw error;
+    if (!(await written(bucket, task, next, error))) throw new Conflict();
+  }
+  try {
+    for (const entry of next.entries) await bucket.put(entry.key, entry.text);
+    return { hidden: null };
+  } catch (error) {
+    return { hidden: error };
+  }
+}
+
+/** Shows what an edge would write and asks; resolves to whether to go on. */
+export function confirmed(bucket, task, edge) {
+  const dialog = find("confirm");
+  const next = parseJson(afterEdge(task, edge, Math.floor(bucket.clock.now()) * 1000).text);
+  find("confirm-title").textContent = `${actionWord(edge)} this task?`;
+  find("confirm-doc").textContent = edge.doc ?? "";
+  find("confirm-changes").replaceChildren(diffTable(differences(task.fields, next)));
+  find("confirm-yes").textContent = actionWord(edge);
+  dialog.returnValue = "";
+  dialog.showModal();
+  find("confirm-yes").focus();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
+  });
+}
+
+// An answer that was lost says nothing: only the object itself tells whether this write or another one won.
+async function written(bucket, task, next, error) {
+  const found = await bucket.get(taskKey(task.id));
+  if (found?.etag === task.etag) throw error;
+  const ours = parseJson(next.text);
+  try {
+    const theirs = parseJson(found?.text ?? "");
+    return [rules.revision, rules.updated, rules.state].every((name) => theirs.get(name) === ours.get(name));
+  } catch {
+    return false;
+  }
+}
