@@ -80,7 +80,7 @@ def s3_key(s3_server: EmbeddedSeaweedfs, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.fixture(scope="session")
 def s3_bucket_names(s3_raw: Any) -> Iterator[Iterator[str]]:
-    """Names of empty buckets with versions, a few made in advance: their first write takes the server long."""
+    """Names of empty buckets with versions, a few made in advance: the first write takes long."""
 
     def make() -> str:
         name = f"t{os.getpid()}-{next(_numbers)}"

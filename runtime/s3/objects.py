@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import mimetypes
 import random
-import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
-from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple, TypeVar
+from functools import cache
+from typing import NamedTuple
 
+from runtime.s3.answers import NotKnown, ServerClock, TooSkewed, listed, moment, refusal
+from runtime.s3.credentials import Credentials
 from runtime.s3.errors import Away, Gone, NotMatched, Refused, Unsure
+from runtime.s3.place import Place, address_of
+from runtime.s3.signing import Signer, path_of, query_of
+from runtime.s3.wire import NoAnswer, NotSent, Told, Wire
 
-Answer = TypeVar("Answer")
+__all__ = ["Entry", "Found", "Objects", "Page", "Place", "Version", "Written"]
+
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 2.0
+_NONE: Mapping[str, str] = {}
+_AS_URL = {"encoding-type": "url"}
+"""Keys may have characters that XML has no way to write."""
 
 
 class Found(NamedTuple):
@@ -58,215 +68,193 @@ class Version(NamedTuple):
     is_latest: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """Where the objects are. The key comes from where every S3 client looks for it."""
-
-    bucket: str
-    endpoint: str | None = None
-    region: str = "us-east-1"
-    prefix: str = ""
-    """What all keys begin with, `/` included; callers never see it."""
-    timeout_s: float = 10.0
-    tries: int = 4
-
-
 class Objects:
-    """One bucket, or what of it is below a prefix."""
+    """The client. What can be repeated without harm is, a few times; a conditional write never."""
 
-    def __init__(self, place: Place) -> None:
-        import botocore.config
-        import botocore.session
-        from obstore.store import S3Store
-
+    def __init__(self, place: Place, credentials: Credentials | None = None) -> None:
         self.place = place
-        self.clock_offset_s: float | None = None
-        """How far the clock of the store is ahead of ours."""
-        session = botocore.session.get_session()
-        found = session.get_credentials()
-        if found is None:
-            raise Refused("There is no key for the store: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.")
-        key = found.get_frozen_credentials()
-        self.client = session.create_client(
-            "s3",
-            endpoint_url=place.endpoint,
-            region_name=place.region,
-            config=botocore.config.Config(
-                retries={"total_max_attempts": 1},
-                connect_timeout=place.timeout_s,
-                read_timeout=place.timeout_s,
-                s3={"addressing_style": "path"},
-                max_pool_connections=32,
-            ),
+        address = address_of(place)
+        self._root = address.root
+        self._credentials = credentials or Credentials()
+        self._signer = Signer(address.authority, place.region)
+        self._wire = Wire(
+            address.host, address.port, tls=address.tls, timeout_s=place.timeout_s, most=place.connections
         )
-        self._store = S3Store(
-            place.bucket,
-            endpoint=place.endpoint,
-            region=place.region,
-            access_key_id=key.access_key,
-            secret_access_key=key.secret_key,
-            **({"session_token": key.token} if key.token else {}),
-            virtual_hosted_style_request=False,
-            client_options={"allow_http": True, "timeout": f"{place.timeout_s:g}s"},
-            retry_config={"max_retries": 0},
-        )
+        self._clock = ServerClock()
+        self._signs_ahead_s = 0.0
         self._deletes_plainly = False
 
-    async def get(self, key: str, version: str | None = None) -> Found | None:
-        async def read() -> Found | None:
-            try:
-                got = await self._store.get_async(
-                    self._path(key), options={"version": version} if version else None
-                )
-                meta = got.meta
-                body = bytes(await got.bytes_async())
-            except FileNotFoundError as error:
-                if "NoSuchBucket" in str(error):
-                    raise
-                return None
-            return Found(body, meta["e_tag"] or "", meta["version"], meta["last_modified"])
+    @property
+    def clock_offset_s(self) -> float | None:
+        """How far the clock of the store is ahead of ours; None before the first answer."""
+        return self._clock.offset_s
 
-        return await self._repeated(read)
+    async def get(self, key: str, version: str | None = None) -> Found | None:
+        """An object, or one of its versions; None where there is none."""
+        query = {} if version is None else {"versionId": version}
+        try:
+            told = await self._repeated("GET", key, query=query)
+        except Gone:
+            return None
+        return Found(
+            told.body, told.header(b"etag") or "", _version(told), moment(told.header(b"last-modified") or "")
+        )
 
     async def create(self, key: str, body: bytes, tags: Mapping[str, str] | None = None) -> Written:
         """Adds an object; raises NotMatched where there is one."""
-        return await self._once(self._put(key, body, "create", tags))
+        return await self._write(key, body, {"if-none-match": "*"}, tags)
 
     async def replace(
         self, key: str, body: bytes, etag: str, tags: Mapping[str, str] | None = None
     ) -> Written:
-        """Replaces an object that is still the one of this ETag."""
-        return await self._once(self._put(key, body, {"e_tag": etag}, tags))
+        """Replaces an object that is still the one of this ETag, else raises NotMatched."""
+        return await self._write(key, body, {"if-match": etag}, tags)
 
     async def put(self, key: str, body: bytes) -> Written:
         """Writes an object whatever was there."""
-        return await self._repeated(lambda: self._put(key, body, "overwrite", None))
+        told = await self._repeated("PUT", key, {"content-type": _kind(key)}, body)
+        return Written(told.header(b"etag") or "", _version(told))
 
     async def delete(self, key: str, etag: str | None = None) -> bool:
         """Removes an object, if it is still the one of this ETag where the store can tell; whether it did."""
         if etag is not None and not self._deletes_plainly:
             try:
-                await self._called("delete_object", Key=self._path(key), IfMatch=etag)
-                return True
+                await self._repeated("DELETE", key, {"if-match": etag})
             except NotMatched:
                 return False
-            except _NotImplemented:
+            except NotKnown:
                 self._deletes_plainly = True
-        await self._called("delete_object", Key=self._path(key))
+            else:
+                return True
+        await self._repeated("DELETE", key)
         return True
 
     async def page(
         self, prefix: str, *, after: str | None = None, token: str | None = None, most: int
     ) -> Page:
         """The next lines of a listing: the first ones, those after a key, or those that follow a page."""
-        more: dict[str, Any] = {}
+        query = {"list-type": "2", "prefix": self.place.prefix + prefix, "max-keys": str(most), **_AS_URL}
         if token is not None:
-            more["ContinuationToken"] = token
+            query["continuation-token"] = token
         elif after is not None:
-            more["StartAfter"] = self._path(after)
-        told = await self._called("list_objects_v2", Prefix=self._path(prefix), MaxKeys=most, **more)
+            query["start-after"] = self.place.prefix + after
+        told = listed((await self._repeated("GET", None, query=query)).body, "Contents")
         cut = len(self.place.prefix)
-        return Page(
-            [
-                Entry(each["Key"][cut:], each["ETag"], each["Size"], each["LastModified"])
-                for each in told.get("Contents", ())
-            ],
-            told.get("NextContinuationToken") if told.get("IsTruncated") else None,
-        )
+        entries = [
+            Entry(line["Key"][cut:], line["ETag"], int(line["Size"]), moment(line["LastModified"]))
+            for line in told.lines
+        ]
+        return Page(entries, told.tags.get("NextContinuationToken") or None)
 
     async def versions(self, key: str) -> AsyncIterator[Version]:
-        """Every body that the object has had, newest first."""
-        more: dict[str, Any] = {}
-        path = self._path(key)
+        """Every body that the object has had, newest first; of a deletion there is no word."""
+        path = self.place.prefix + key
+        query = {"versions": "", "prefix": path, **_AS_URL}
         while True:
-            told = await self._called("list_object_versions", Prefix=path, **more)
-            for each in told.get("Versions", ()):
-                if each["Key"] == path:
-                    yield Version(each["VersionId"], each["ETag"], each["LastModified"], each["IsLatest"])
-            if not told.get("IsTruncated") or told.get("NextKeyMarker", path) > path:
+            told = listed((await self._repeated("GET", None, query=query)).body, "Version")
+            for line in told.of(path):
+                yield Version(
+                    line["VersionId"], line["ETag"], moment(line["LastModified"]), line["IsLatest"] == "true"
+                )
+            marker = told.key("NextKeyMarker")
+            if told.tags.get("IsTruncated") != "true" or marker > path:
                 return
-            more = {
-                "KeyMarker": told["NextKeyMarker"],
-                "VersionIdMarker": told.get("NextVersionIdMarker", ""),
-            }
+            query |= {"key-marker": marker, "version-id-marker": told.tags.get("NextVersionIdMarker", "")}
 
     async def close(self) -> None:
-        await asyncio.to_thread(self.client.close)
+        """Ends the connections. What is asked after that opens new ones."""
+        self._wire.close()
 
-    def _path(self, key: str) -> str:
-        return self.place.prefix + key
-
-    async def _put(self, key: str, body: bytes, mode: Any, tags: Mapping[str, str] | None) -> Written:
-        done = await self._store.put_async(
-            self._path(key), body, mode=mode, tags=dict(tags) if tags else None, use_multipart=False
-        )
-        return Written(done["e_tag"] or "", done["version"])
-
-    async def _called(self, operation: str, **given: Any) -> Any:
-        from botocore.exceptions import BotoCoreError, ClientError
-
-        def call() -> Any:
-            try:
-                told = getattr(self.client, operation)(Bucket=self.place.bucket, **given)
-            except ClientError as error:
-                meta = error.response["ResponseMetadata"]
-                status, code = meta["HTTPStatusCode"], error.response["Error"].get("Code", "")
-                raise _meaning(status, code, str(error)) from None
-            except BotoCoreError as error:
-                raise Away(str(error)) from None
-            when = told["ResponseMetadata"]["HTTPHeaders"].get("date")
-            if when:
-                self.clock_offset_s = parsedate_to_datetime(when).timestamp() + 0.5 - time.time()
-            return told
-
-        return await self._repeated(lambda: asyncio.to_thread(call))
-
-    async def _once(self, asked: Awaitable[Answer]) -> Answer:
+    async def _write(
+        self, key: str, body: bytes, condition: Mapping[str, str], tags: Mapping[str, str] | None
+    ) -> Written:
+        headers = {**condition, "content-type": _kind(key)}
+        if tags:
+            headers["x-amz-tagging"] = query_of(tags)
         try:
-            return await asked
-        except Exception as error:
-            meant = _read(error)
-            raise (Unsure(str(meant)) if isinstance(meant, Away) else meant) from None
+            told = await self._repeated("PUT", key, headers, body, harmless=False)
+        except _Lost as lost:
+            raise Unsure(str(lost)) from None
+        return Written(told.header(b"etag") or "", _version(told))
 
-    async def _repeated(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
-        for number in range(self.place.tries):
+    async def _repeated(
+        self,
+        method: str,
+        key: str | None,
+        headers: Mapping[str, str] = _NONE,
+        body: bytes = b"",
+        *,
+        query: Mapping[str, str] = _NONE,
+        harmless: bool = True,
+    ) -> Told:
+        """One answer with a status of success. `harmless` is a request that may be carried out twice."""
+        tries = 0
+        while True:
+            tries += 1
             try:
-                return await ask()
-            except Exception as error:
-                meant = _read(error)
-                if not isinstance(meant, Away) or number + 1 == self.place.tries:
-                    raise meant from None
-            await asyncio.sleep(random.uniform(0.5, 1) * 0.1 * 2**number)
-        raise AssertionError
+                return await self._once(method, key, headers, body, query)
+            except TooSkewed:
+                # Our clock is far off. The store has just told the time, so this happens once.
+                if tries > 1 or not self._learned_the_time():
+                    raise
+                continue
+            except NotSent as error:
+                lost, sent = Away(f"The store is away: {error}."), False
+            except NoAnswer as error:
+                lost, sent = Away(f"The store does not answer: {error}."), True
+            except Away as error:
+                lost, sent = error, True
+            if sent and not harmless:
+                raise _Lost(str(lost))
+            if tries >= self.place.tries:
+                raise lost
+            longest = min(_FIRST_PAUSE_S * 2 ** (tries - 1), _LONGEST_PAUSE_S)
+            await asyncio.sleep(random.uniform(longest / 2, longest))
+
+    async def _once(
+        self,
+        method: str,
+        key: str | None,
+        headers: Mapping[str, str],
+        body: bytes,
+        query: Mapping[str, str],
+    ) -> Told:
+        path = (self._root if key is None else f"{self._root}/{path_of(self.place.prefix + key)}") or "/"
+        known = await self._credentials.key()
+        began = time.time()
+        request = self._signer.request(
+            method, path, query_of(query) if query else "", headers, body, known, began + self._signs_ahead_s
+        )
+        told = await self._wire.ask(request)
+        if (date := told.header(b"date")) is not None:
+            self._clock.heard(date, began, time.time())
+        if 200 <= told.status < 300:
+            return told
+        raise refusal(told, self.place.bucket)
+
+    def _learned_the_time(self) -> bool:
+        offset = self._clock.offset_s
+        if offset is None or offset == self._signs_ahead_s:
+            return False
+        self._signs_ahead_s = offset
+        return True
 
 
-class _NotImplemented(Refused):
-    """The store does not know this kind of request."""
+class _Lost(Refused):
+    """A conditional write went out, and nothing tells what became of it."""
 
 
-_STATUS = re.compile(r"status code: (\d{3})")
-_CODE = re.compile(r"<Code>(\w+)</Code>")
+def _version(told: Told) -> str | None:
+    """The version of an object; buckets without versions have none, or a word for it."""
+    version = told.header(b"x-amz-version-id")
+    return None if version == "null" else version
 
 
-def _read(error: Exception) -> Exception:
-    from obstore.exceptions import BaseError
-
-    if not isinstance(error, (BaseError, FileNotFoundError)):
-        return error
-    text = str(error)
-    status, code = _STATUS.search(text), _CODE.search(text)
-    if status is None:
-        return Away(text.splitlines()[0])
-    return _meaning(int(status[1]), code[1] if code else "", text.splitlines()[0])
+@cache
+def _kind_of_ending(ending: str) -> str:
+    return mimetypes.guess_type(f"x.{ending}")[0] or "application/octet-stream"
 
 
-def _meaning(status: int, code: str, text: str) -> Exception:
-    if status in {409, 412}:
-        return NotMatched(text)
-    if status == 404 and code != "NoSuchBucket":
-        return Gone(text)
-    if status == 501:
-        return _NotImplemented(text)
-    if status >= 500 or status in {408, 429}:
-        return Away(text)
-    return Refused(text)
+def _kind(key: str) -> str:
+    """What kind of document a browser takes the object for."""
+    return _kind_of_ending(key.rpartition("/")[2].rpartition(".")[2])
