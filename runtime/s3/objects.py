@@ -110,9 +110,9 @@ class Objects:
         """Replaces an object that is still the one of this ETag, else raises NotMatched."""
         return await self._write(key, body, {"if-match": etag}, tags)
 
-    async def put(self, key: str, body: bytes) -> Written:
-        """Writes an object whatever was there."""
-        told = await self._repeated("PUT", key, {"content-type": _kind(key)}, body)
+    async def put(self, key: str, body: bytes, *, content_type: str | None = None) -> Written:
+        """Writes an object whatever was there. What type it is of follows from its key unless it is given."""
+        told = await self._repeated("PUT", key, {"content-type": content_type or _kind(key)}, body)
         return Written(told.header(b"etag") or "", _version(told))
 
     async def delete(self, key: str, etag: str | None = None) -> bool:
