@@ -25,6 +25,8 @@ class FieldChecks:
     """All that is checked or settled of one field."""
 
     name: str
+    item: str = "item"
+    """What an element is called."""
     required: bool = False
     tests: list[Test] = field(default_factory=list)
     item_tests: list[Test] = field(default_factory=list)
@@ -116,13 +118,15 @@ def _reachable(spec: Spec) -> set[str]:
 
 
 def _checks_of(spec: Spec, name: str) -> MessageChecks:
-    return MessageChecks(
-        name, [_field_checks(spec, key, row) for key, row in spec.messages[name].fields.items()]
-    )
+    rows = spec.messages[name].fields
+    # Elements of several lists have a name each, so that a name has one type.
+    lists = [key for key, row in rows.items() if row.rules.items or row.type == "repeated json"]
+    items = {key: "item" if len(lists) == 1 else f"{key}_item" for key in rows}
+    return MessageChecks(name, [_field_checks(spec, key, row, items[key]) for key, row in rows.items()])
 
 
-def _field_checks(spec: Spec, name: str, row: MessageField) -> FieldChecks:
-    found = FieldChecks(name)
+def _field_checks(spec: Spec, name: str, row: MessageField, item: str) -> FieldChecks:
+    found = FieldChecks(name, item=item)
     kind, inner, _ = type_ref(row.type)
     value = f"message.{name}"
     found.required = row.rules.required
@@ -146,11 +150,11 @@ def _field_checks(spec: Spec, name: str, row: MessageField) -> FieldChecks:
         found.tests.append(Test(f"len({value}) > {bound}", f"must have at most {bound} elements"))
     found.tests += _value_tests(spec, row, row.rules, value)
     if row.rules.items:
-        found.item_tests += _value_tests(spec, row, row.rules.items, "item")
+        found.item_tests += _value_tests(spec, row, row.rules.items, item)
     if inner == "json" and kind == "single":
         found.tests.append(_json(row.rules, value))
     elif inner == "json" and kind == "repeated":
-        found.item_tests.append(_json(row.rules.items or ItemRules(), "item"))
+        found.item_tests.append(_json(row.rules.items or ItemRules(), item))
     if row.optional:
         # What is absent is neither empty nor 0, and breaks no rule.
         for test in found.tests:

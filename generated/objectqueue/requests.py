@@ -128,11 +128,11 @@ def check_get_history_request(message: GetHistoryRequest, at: str = "") -> list[
 def check_list_tasks_request(message: ListTasksRequest, at: str = "") -> list[Violation]:
     """Rules of ListTasksRequest in types.yaml."""
     found: list[Violation] = []
-    for index, item in enumerate(message.shards):
-        if not PATTERNS["[0-9a-f]"].fullmatch(item):
+    for index, shards_item in enumerate(message.shards):
+        if not PATTERNS["[0-9a-f]"].fullmatch(shards_item):
             found.append(Violation(f"{at}shards[{index}]", "must match [0-9a-f]"))
-    for index, item in enumerate(message.status):
-        if item not in (PENDING, RUNNING, COMPLETED, FAILED, ARCHIVED):
+    for index, status_item in enumerate(message.status):
+        if status_item not in (PENDING, RUNNING, COMPLETED, FAILED, ARCHIVED):
             found.append(
                 Violation(
                     f"{at}status[{index}]", "must be one of PENDING, RUNNING, COMPLETED, FAILED, ARCHIVED"

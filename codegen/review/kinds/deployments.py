@@ -185,6 +185,11 @@ def node_default(old: Spec, new: Spec) -> Iterator[Found]:
 @kind("node.healthcheck", "Something else of a node is checked.", Verdict.CONFIGURATION)
 def node_healthcheck(old: Spec, new: Spec) -> Iterator[Found]:
     for name, before, after, path in _nodes(old, new):
+        if before.healthcheck is None or after.healthcheck is None:
+            if before.healthcheck != after.healthcheck:
+                said = "is checked" if after.healthcheck else "is not checked any more"
+                yield Found(name, f"{name} {said}", path)
+            continue
         for word, was, now in words(before.healthcheck, after.healthcheck):
             text = f"{name} healthcheck {word} {turn(was, now)}"
             yield Found(f"{name} {word}", text, (*path, "healthcheck", word))
