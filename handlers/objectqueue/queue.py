@@ -32,7 +32,7 @@ from generated.objectqueue.records import RetryPolicy, TaskRecord, WorkerRecord
 from generated.objectqueue.settings import QueueSettings
 from handlers.objectqueue.telling import SHARDS, shown, shown_version, shown_worker, stats_of, word
 from runtime.call import Call
-from runtime.object_store import ObjectStore
+from runtime.object_store import NotReadable, ObjectStore
 from runtime.world import World
 
 _LISTED = (PENDING, RUNNING, COMPLETED, FAILED)
@@ -112,7 +112,8 @@ class Queue:
         record = await self._existing(request.task_id)
         if record.status not in (PENDING, RUNNING):
             raise _not_now(record, "and what has ended is not cancelled")
-        return await self._moved(record, FAILED, call, error=request.reason)
+        given = {"error": request.reason} if request.reason else {}
+        return await self._moved(record, FAILED, call, **given)
 
     async def list_workers(self, _request: ListWorkersRequest, _call: Call) -> ListWorkersResponse:
         now = self._now()
@@ -160,7 +161,10 @@ class Queue:
         return shown(await self._existing(record.id))
 
     async def _existing(self, task_id: str) -> TaskRecord:
-        record = await self._tasks.get(task_id)
+        try:
+            record = await self._tasks.get(task_id)
+        except NotReadable as error:
+            raise errors.TaskUnreadable(task_id=task_id, problem=error.problem) from None
         if record is None:
             raise errors.TaskNotFound(task_id=task_id)
         return record

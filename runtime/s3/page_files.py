@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import importlib.util
-import mimetypes
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
-from runtime.s3.objects import Objects, Place
+from runtime.s3.credentials import Credentials
+from runtime.s3.objects import Objects
+from runtime.s3.place import Place
 
 FOLDER = "ui"
 _FIRST = "index.html"
-_TYPES = {".js": "text/javascript; charset=utf-8", ".html": "text/html; charset=utf-8"}
 _KINDS = frozenset((".html", ".js", ".css", ".svg", ".png", ".ico", ".json", ".webmanifest"))
 
 
-async def deploy_page(system: str, place: Place) -> list[str]:
+async def deploy_page(system: str, place: Place, credentials: Credentials | None = None) -> list[str]:
     """Puts the page into the bucket, beside whatever queues are in it; the keys that were written."""
-    objects = Objects(Place(bucket=place.bucket, endpoint=place.endpoint, region=place.region))
+    root = Place(bucket=place.bucket, endpoint=place.endpoint, region=place.region)
+    objects = Objects(root, credentials)
     found = page_files(system)
     try:
         # The first file comes last: whoever loads it meanwhile finds what it refers to.
         for name in sorted(found, key=lambda each: each == _FIRST):
-            await objects.put(f"{FOLDER}/{name}", found[name].read_bytes(), content_type=_type(name))
+            await objects.put(f"{FOLDER}/{name}", found[name].read_bytes())
     finally:
         await objects.close()
     return [f"{FOLDER}/{name}" for name in found]
@@ -33,6 +34,14 @@ def page_url(place: Place) -> str:
     base = place.endpoint or f"https://s3.{place.region}.amazonaws.com"
     about = {"region": place.region, **({"queue": place.prefix.rstrip("/")} if place.prefix else {})}
     return f"{base.rstrip('/')}/{quote(place.bucket)}/{FOLDER}/{_FIRST}?{urlencode(about)}"
+
+
+def has_page(system: str) -> bool:
+    """Whether there is a page of a system."""
+    try:
+        return bool(page_files(system))
+    except FileNotFoundError:
+        return False
 
 
 def page_files(system: str) -> dict[str, Path]:
@@ -48,7 +57,3 @@ def page_files(system: str) -> dict[str, Path]:
     if _FIRST not in found:
         raise FileNotFoundError(f"There is no page of {system}.")
     return found
-
-
-def _type(name: str) -> str:
-    return _TYPES.get(Path(name).suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"

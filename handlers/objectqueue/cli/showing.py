@@ -11,6 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 _WIDE = 10_000
 _STYLES = {
@@ -44,7 +45,7 @@ def print_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> None
         table.add_column(title, no_wrap=not console.is_terminal, overflow="fold")
     for row in rows:
         table.add_row(*(_text(cell) for cell in row))
-    console.print(table)
+    _print(table, console)
 
 
 def print_fields(fields: Mapping[str, object]) -> None:
@@ -57,7 +58,7 @@ def print_fields(fields: Mapping[str, object]) -> None:
     table.add_column(overflow="fold")
     for name, value in fields.items():
         table.add_row(name, _text(value))
-    console.print(table)
+    _print(table, console)
 
 
 def say(message: str) -> None:
@@ -96,6 +97,16 @@ def _text(value: object) -> Any:
 
     shown = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in short(value))
     return Text(shown, style=_STYLES.get(shown, ""))
+
+
+def _print(table: Table, console: Console) -> None:
+    if console.is_terminal:
+        console.print(table)
+        return
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())
 
 
 def _console() -> Console:

@@ -61,18 +61,16 @@ class Shell:
     def submitted_in(self, status: str, **fields: Any) -> str:
         """The id of a new task that is in some state, as others may have brought it there."""
         task_id = self.submitted("--input", '{"n": 1}')
-        ended = status in ("Completed", "Failed", "Archived")
-        self.rewrite(
-            task_id,
-            status=status,
-            attempt=0 if status == "Pending" else 1,
-            completed_at=self.task(task_id)["created_at"] if ended else None,
-            worker_id=None if status == "Pending" else "somebody",
-            lease_id=NOBODY if status == "Running" else None,
-            lease_expires_at="2999-01-01T00:00:00.000000Z" if status == "Running" else None,
-            archived_from=fields.pop("archived_from", "Failed" if status == "Archived" else None),
-            **fields,
-        )
+        running, ended = status == "Running", status in ("Completed", "Failed", "Archived")
+        usual = {
+            "attempt": 0 if status == "Pending" else 1,
+            "completed_at": self.task(task_id)["created_at"] if ended else None,
+            "worker_id": None if status == "Pending" else "somebody",
+            "lease_id": NOBODY if running else None,
+            "lease_expires_at": "2999-01-01T00:00:00.000000Z" if running else None,
+            "archived_from": "Failed" if status == "Archived" else None,
+        }
+        self.rewrite(task_id, **{**usual, **fields, "status": status})
         return task_id
 
     def task(self, task_id: str) -> dict[str, Any]:

@@ -78,7 +78,9 @@ def test_options_of_a_task_are_its_own(shell: Shell) -> None:
         (),
     ],
 )
-def test_what_is_wrong_is_refused_before_anything_is_written(shell: Shell, arguments: tuple[str, ...]) -> None:
+def test_what_is_wrong_is_refused_before_anything_is_written(
+    shell: Shell, arguments: tuple[str, ...]
+) -> None:
     """With the code of wrong usage and a line that says why."""
     result = shell.run("submit", *arguments)
     assert (result.exit_code, result.stdout) == (USAGE, "")
@@ -88,7 +90,9 @@ def test_what_is_wrong_is_refused_before_anything_is_written(shell: Shell, argum
 
 @pytest.mark.req("OQ-089", "OQ-014")
 @pytest.mark.parametrize("harm", [{"drop": True}, {"status": 500, "carried_out": True}, {"truncate": 0}])
-def test_an_answer_that_is_lost_costs_nothing(proxied: Shell, s3_proxy: S3Proxy, harm: dict[str, int]) -> None:
+def test_an_answer_that_is_lost_costs_nothing(
+    proxied: Shell, s3_proxy: S3Proxy, harm: dict[str, int]
+) -> None:
     """The task that is there is our own: one version, its entry, and its id."""
     s3_proxy.rule(kind="PutObject", key="tasks/", **harm)
     task_id = proxied.submitted()
@@ -138,7 +142,9 @@ def test_a_task_may_be_for_later(shell: Shell) -> None:
     delayed = shell.task(shell.submitted("--delay", "90m"))
     wait = datetime.fromisoformat(delayed["available_at"]) - datetime.now(UTC)
     assert timedelta(minutes=89) < wait <= timedelta(minutes=90)
-    assert shell.ready(at) == [f"ready/{at[0]}/{int(datetime(2035, 6, 1, 8, tzinfo=UTC).timestamp()) // 60:010}/{at}"]
+    assert shell.ready(at) == [
+        f"ready/{at[0]}/{int(datetime(2035, 6, 1, 8, tzinfo=UTC).timestamp()) // 60:010}/{at}"
+    ]
 
 
 @pytest.mark.req("OQ-X01")
