@@ -92,13 +92,22 @@ class Stores:
                 clocks.setdefault(due.every, []).append((due.holder_in is not None, sweep))
         measures = SweepMeasures(self._metrics.registry) if clocks else None
         for every, found in clocks.items():
+            if not float(self._values[every]):
+                continue
             # What follows from the state of a holder comes after what changes that state.
             ordered = [sweep for late in (False, True) for is_late, sweep in found if is_late is late]
-            yield sweep_regularly(ordered, float(self._values[every]), call, stopping, measures)
+            every_s = float(self._values[every])
+            # Whoever looks at everything does not do so at the start, when many others may start too.
+            later_s = self._world.uniform(0, every_s) if every in self._repair_clocks() else 0.0
+            yield sweep_regularly(ordered, every_s, call, stopping, measures, first_after_s=later_s)
         for lifecycle in self._system.lifecycles.values():
             kept = lifecycle.in_redis
             if kept is not None and kept.outbox is not None and kept.outbox.by == component:
                 yield self._writer(lifecycle, call, stopping)
+
+    def _repair_clocks(self) -> set[str]:
+        kept = [lifecycle.in_s3 for lifecycle in self._system.lifecycles.values() if lifecycle.in_s3]
+        return {each.repairs.every for each in kept if each.repairs is not None}
 
     def _sweeps(self, lifecycle: Lifecycle, component: str) -> Iterator[tuple[Due, Sweep]]:
         """Everything of an entity that a component drives by the clock."""
@@ -119,6 +128,14 @@ class Stores:
                     name = "delete" if change is None else change.name
                     step = partial(self._redis(lifecycle).sweep, change, due)
                     yield due, Sweep(entity, f"{name}_of_holder" if due.holder_in is not None else name, step)
+        elif lifecycle.in_s3 is not None:
+            bucket = self._s3(lifecycle)
+            for edge in lifecycle.edges.values():
+                if edge.due is not None and edge.due.by == component:
+                    yield edge.due, Sweep(entity, edge.name, partial(bucket.sweep, edge))
+            repairs = lifecycle.in_s3.repairs
+            if repairs is not None and repairs.by == component:
+                yield Due(None, repairs.by, repairs.every), Sweep(entity, "repair", bucket.repair)
 
     def _kept(self, lifecycle: Lifecycle) -> KeptStores:
         if lifecycle.in_s3 is not None:

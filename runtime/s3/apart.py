@@ -48,7 +48,7 @@ class Apart(Generic[Record]):
         wanted = {
             name: found
             for name, ref in self._large.refs.items()
-            if (found := getattr(record, ref)) is not None and getattr(record, name) is None
+            if (found := getattr(record, ref)) is not None and not getattr(record, name)
         }
         if not wanted:
             return record

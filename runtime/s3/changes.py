@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import reduce
 from typing import Any, Generic
 
 from runtime.kept_in_s3 import KeptInS3
 from runtime.lifecycles import Due, Lease, Lifecycle, Shift, Take, Transition
+from runtime.s3.facts import always_stamped, defaults, entering, fits
 from runtime.s3.keys import Keys, derived_uuid
 from runtime.store import Held, Record
 from runtime.world import World
@@ -32,9 +32,9 @@ class Changes(Generic[Record]):
         self._values = values
         self._world = world
         self._types = kept.shape.types
-        self._unset = _defaults(kept.shape.made)
-        self._always = _always_stamped(lifecycle)
-        self.entering = _entering(lifecycle)
+        self._unset = defaults(kept.shape.made)
+        self._always = always_stamped(lifecycle)
+        self.entering = entering(lifecycle)
 
     @property
     def lease(self) -> Lease:
@@ -172,26 +172,12 @@ class Changes(Generic[Record]):
         named = _Named(record)
         return {name: text.format_map(named) for name, text in due.gives.items()}
 
-    def immutable(self) -> frozenset[str]:
-        """The fields that stay as they were when the entity was created."""
-        lifecycle, kept = self._lifecycle, self._kept
-        touched = {lifecycle.key, lifecycle.status, kept.revision, *lifecycle.creation_stamps}
-        for edge in (*lifecycle.edges.values(), *lifecycle.by_name):
-            touched |= {*edge.stamps, *edge.sets, *edge.takes, *edge.copies, *edge.clears}
-            touched |= {name for name in (edge.counts, edge.waits and edge.waits.until) if name}
-        for shift in lifecycle.shifts.values():
-            touched |= {*shift.stamps, *shift.sets, *shift.takes, *shift.clears}
-        if (lease := lifecycle.lease) is not None:
-            touched |= {lease.owner, lease.expires, lease.fence, lease.oldest_by, lease.token or ""}
-        if kept.large:
-            touched |= set(kept.large.refs.values())
-        return frozenset(self._types.keys() - touched)
-
     # Parts.
 
     def _now_after(self, record: Record) -> datetime:
         """Now, but after the last write: a clock that steps back must not make time go backwards here."""
-        earlier = [value + _MICROSECOND for name in self._always if (value := getattr(record, name))]
+        written = [getattr(record, name) for name in self._always]
+        earlier: list[datetime] = [value + _MICROSECOND for value in written if value]
         return max([self.now(), *earlier])
 
     def _revised(self, record: Record, made: dict[str, Any]) -> Record:
@@ -229,7 +215,7 @@ class Changes(Generic[Record]):
         base, most = self._seconds(record, waits.base), self._seconds(record, waits.most)
         times = self._number(record, waits.times) if waits.times else 2.0
         try:
-            wait = base * float(times) ** getattr(record, waits.count)
+            wait = base * times ** int(getattr(record, waits.count))
         except OverflowError:
             wait = most
         wait = min(wait, most)
@@ -244,8 +230,11 @@ class Changes(Generic[Record]):
     def _number(self, record: Record, path: str) -> float:
         """A number of the record by its path, or of a variable, which is in upper case."""
         if not path.islower():
-            return self._values[path]  # type: ignore[no-any-return]
-        return reduce(getattr, path.split("."), record)  # type: ignore[arg-type,return-value]
+            return float(self._values[path])
+        value: Any = record
+        for name in path.split("."):
+            value = getattr(value, name)
+        return float(value)
 
     def _lease_out(
         self, record: Record, edge: Transition, owner: str | None, now: datetime, made: dict[str, Any]
@@ -271,14 +260,6 @@ class Changes(Generic[Record]):
         return float(self._number(record, self.lease.seconds))
 
 
-def fits(record: Any, edge: Transition | Shift) -> bool:
-    """Whether a record is as an edge wants it, beside its state."""
-    flags = edge.when if isinstance(edge, Transition) else ()
-    return all(getattr(record, flag) for flag in flags) and all(
-        getattr(record, name) == value for name, value in edge.where.items()
-    )
-
-
 class _Named(dict[str, Any]):
     def __init__(self, record: object) -> None:
         super().__init__()
@@ -288,28 +269,5 @@ class _Named(dict[str, Any]):
         return getattr(self._record, name)
 
 
-def _changed(record: Any, made: Mapping[str, Any]) -> Any:
-    return replace(record, **made)
-
-
-def _defaults(made: type[Any]) -> dict[str, Any]:
-    """What each field is where it is unset."""
-    return {each.name: None if each.default is MISSING else each.default for each in fields(made)}
-
-
-def _always_stamped(lifecycle: Lifecycle) -> frozenset[str]:
-    """The times that every change sets: when an entity was last written."""
-    found = frozenset(lifecycle.creation_stamps)
-    for each in (*lifecycle.edges.values(), *lifecycle.by_name, *lifecycle.shifts.values()):
-        found &= frozenset(each.stamps)
-    return found
-
-
-def _entering(lifecycle: Lifecycle) -> Transition:
-    """The edge by which a lease is taken; any other where there are no leases."""
-    edges = lifecycle.edges.values()
-    state = lifecycle.lease.state if lifecycle.lease else None
-    return next((each for each in edges if each.target == state), next(iter(edges), _NO_EDGE))
-
-
-_NO_EDGE = Transition(name="", source=-1, target=-1, actors=frozenset(), via=None)
+def _changed(record: Record, made: Mapping[str, Any]) -> Record:
+    return replace(record, **made)  # type: ignore[type-var]

@@ -12,8 +12,8 @@ from runtime.conditions import Condition
 from runtime.guard import require_edge
 from runtime.lifecycles import Lifecycle, Transition
 from runtime.metrics import Metrics
-from runtime.s3.changes import Changes
 from runtime.object_store import NotReadable
+from runtime.s3.changes import Changes
 from runtime.s3.errors import ObjectError, Refused
 from runtime.s3.guarded import Guarded
 from runtime.s3.indexes import Indexes
@@ -122,8 +122,8 @@ class Entities(Generic[Record]):
         if not self.kept.skew or offset is None or abs(offset) <= most + _RESOLUTION_S:
             return None
         return (
-            f"the clock of this machine is {abs(offset):.1f} s {'behind' if offset > 0 else 'ahead of'} that of "
-            f"the store; {self.kept.skew} allows {most:g} s. Nothing is taken until the clocks agree."
+            f"the clock of this machine is {abs(offset):.1f} s {'behind' if offset > 0 else 'ahead of'} that "
+            f"of the store; {self.kept.skew} allows {most:g} s. Nothing is taken until the clocks agree."
         )
 
     def is_clock_off(self, call: Call) -> bool:
@@ -163,6 +163,11 @@ async def together(
         async with room:
             return await act(item)
 
-    async with asyncio.TaskGroup() as tasks:
-        begun = [tasks.create_task(one(item)) for item in items]
-    return [each.result() for each in begun]
+    begun = [asyncio.ensure_future(one(item)) for item in items]
+    try:
+        return await asyncio.gather(*begun)
+    except BaseException:
+        for each in begun:
+            each.cancel()
+        await asyncio.gather(*begun, return_exceptions=True)
+        raise

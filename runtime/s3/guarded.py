@@ -1,7 +1,7 @@
 """Reads entities and replaces them under the condition that they are what was read.
 
-A conditional write whose answer is lost is not repeated blindly: whoever asks reads what is there now. Its own
-body means that it was done, the old one that it was not, and anything else that somebody was faster.
+A conditional write whose answer is lost is not repeated blindly: whoever asks reads what is there now. Its
+own body means that it was done, the old one that it was not, anything else that somebody was faster.
 """
 
 from __future__ import annotations

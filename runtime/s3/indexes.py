@@ -1,7 +1,7 @@
 """The small objects that hint at entities: written after the entity has changed, and in the background.
 
-They are hints. One that is missing or wrong costs time and never an entity, so nobody waits for them and their
-failures change nothing; what one process does to the entries of one entity happens in its order.
+They are hints. One that is missing or wrong costs time and never an entity, so nobody waits for them and
+their failures change nothing; what one process does to the entries of one entity happens in its order.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Keys:
         return self.object.key(self._values(key))
 
     def apart(self, key: str, name: str, suffix: str = "") -> str:
-        """Where one large value of an entity is; `suffix` tells attempts apart where there are no versions."""
+        """Where a large value of an entity is; `suffix` tells attempts apart where there are no versions."""
         assert self._apart is not None
         stem, dot, ending = self._apart.key({**self._values(key), "field": name}).rpartition(".")
         return f"{stem}{suffix}{dot}{ending}" if dot else f"{ending}{suffix}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import suppress
 from datetime import datetime
 from operator import attrgetter
 from typing import Generic
@@ -46,7 +47,7 @@ class Listing(Generic[Record]):
                 and (after is None or order(record) < after)
             )
 
-        lines = [line async for line in self._candidates(states, part)]
+        lines = [line async for line in self._lines(part)]
         # An object is written at the time that it says, or a little later: the last ones written come first.
         lines.sort(key=lambda line: line.changed, reverse=True)
         found: list[Record] = []
@@ -82,20 +83,18 @@ class Listing(Generic[Record]):
             found = await entities.objects.get(where, each.version)
             record = None
             if found is not None:
-                try:
+                with suppress(Unreadable):
                     record = entities.guarded.snapshot(found).record
-                except Unreadable:
-                    pass
             return VersionOf(record, each.version, each.changed, each.etag)
 
         return list(await together(reversed(known), one))
 
     async def sizes(self) -> dict[tuple[str, int], Size]:
-        """How many there are by part and state, and for how long the one has not changed that did so first."""
+        """How many there are by part and state, and how long ago the first of them last changed."""
         entities = self._entities
         now = entities.changes.now()
         sizes: dict[tuple[str, int], Size] = {}
-        lines = [line async for line in self._candidates((), None)]
+        lines = [line async for line in self._lines(None)]
         for line, record in zip(lines, await together(lines, self._record), strict=True):
             key = entities.keys.named(line.key)
             if record is None or key is None:
@@ -106,7 +105,7 @@ class Listing(Generic[Record]):
             sizes[place] = Size(count + 1, max(oldest, age))
         return sizes
 
-    async def _candidates(self, states: Collection[int], part: str | None) -> AsyncIterator[Entry]:
+    async def _lines(self, part: str | None) -> AsyncIterator[Entry]:
         keys = self._entities.keys
         for each in keys.shards if part is None else (part,):
             if each not in keys.shards:

@@ -1,4 +1,4 @@
-"""Where a worker looks for what is free: in the index, in the objects themselves, or first here and then there.
+"""Where a worker looks for what is free: in the index, in the objects, or in one and then in the other.
 
 What a listing has shown is used up before the next one is asked for, and every listing goes on where the last
 one of its part stopped: nothing waits for ever behind what cannot be taken.

@@ -48,6 +48,9 @@ class Rows(Generic[Record]):
             raise Unreadable(f"it is no JSON: {error}") from None
         if type(found) is not dict:
             raise Unreadable("it is no JSON object")
+        for name, ref in self._large.items():
+            if found.get(ref) is not None:
+                found[name] = _APART
         record = self._record.read(found)
         others = {name: value for name, value in found.items() if name not in self._record.names}
         return record, others
@@ -94,7 +97,9 @@ class _Codec:
         values = {}
         for name, read in self._readers.items():
             # What is unset has the default of its field; JSON is itself able to be null.
-            if (part := found.get(name)) is not None or (
+            if (part := found.get(name)) is _APART:
+                continue
+            if part is not None or (
                 read is json_text.write and name in found and name not in self._optional
             ):
                 try:
@@ -107,9 +112,18 @@ class _Codec:
             raise Unreadable("it lacks fields") from None
 
 
+_APART = object()
+"""What stands for a value that is kept apart."""
+_NEVER = datetime(1, 1, 1, tzinfo=UTC)
+
+
+def _written_time(moment: datetime) -> str | None:
+    return None if moment == _NEVER else iso(moment)
+
+
 def iso(moment: datetime) -> str:
     """A time as every object has it."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def same(kind: str, one: Any, other: Any) -> bool:
@@ -150,7 +164,7 @@ def _flag(value: Any) -> bool:
 
 def _json(text: str) -> orjson.Fragment:
     # It stands in the object as it is, so anything else in it would make the whole object unreadable.
-    if problem := json_text.json_problem(text):
+    if text and (problem := json_text.json_problem(text)):
         raise Unstorable(f"what has to be kept as JSON {problem}")
     return orjson.Fragment(text or "null")
 
@@ -173,7 +187,7 @@ def _converters(kind: str, words: Mapping[int, str], kept: KeptInS3) -> tuple[Co
         numbers = {word: number for number, word in words.items()}
         return words.__getitem__, numbers.__getitem__
     if kind == "timestamp":
-        return iso, _moment
+        return _written_time, _moment
     if kind == "json":
         return _json, json_text.write
     if kind == "bool":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from types import MappingProxyType
@@ -14,14 +14,16 @@ from runtime.lifecycles import Lifecycle, Shift, Transition
 from runtime.log import Log
 from runtime.metrics import Metrics
 from runtime.object_store import VersionOf
-from runtime.s3.changes import fits
 from runtime.s3.entities import Entities, together
 from runtime.s3.errors import ObjectError
+from runtime.s3.facts import fits, immutable
 from runtime.s3.guarded import Changed, Exists
 from runtime.s3.holding import Holding
 from runtime.s3.listing import Listing
 from runtime.s3.objects import Objects
+from runtime.s3.repairing import Repairing
 from runtime.s3.rows import Snapshot, same
+from runtime.s3.sweeping import Sweeping
 from runtime.s3.taking import Taking
 from runtime.store import GuardBreach, Held, Moved, NoSuchEntity, Record, Size
 from runtime.tables import Event, System
@@ -48,6 +50,10 @@ class S3Store(Generic[Record]):
         self._guarded = self._entities.guarded
         self._holding: Holding[Record] = Holding(self._entities)
         self._listing: Listing[Record] = Listing(self._entities)
+        self._sweeps: dict[str, Sweeping[Record]] = {}
+        self._repairing: Repairing[Record] | None = None
+        if self._entities.kept.repairs is not None:
+            metrics.watch(self)
 
     # Creating.
 
@@ -96,7 +102,7 @@ class S3Store(Generic[Record]):
             types = self._entities.kept.shape.types
             if not all(
                 same(types[name], getattr(wanted, name), getattr(whole, name))
-                for name in self._changes.immutable()
+                for name in immutable(self._lifecycle, self._entities.kept)
             ):
                 raise self._entities.key_reused(getattr(wanted, named))
         return found.record
@@ -193,9 +199,8 @@ class S3Store(Generic[Record]):
         return isinstance(result, Changed)
 
     async def update(self, key: str, **changes: Any) -> Record:
-        raise GuardBreach(
-            f"a {self._lifecycle.entity} changes by its edges and shifts, not {sorted(changes)}"
-        )
+        named = ", ".join(sorted(changes))
+        raise GuardBreach(f"{named} of {self._lifecycle.entity} {key} changes by edges and shifts only")
 
     async def delete(self, key: str, expected: int, call: Call) -> Moved:
         lifecycle = self._lifecycle
@@ -221,6 +226,26 @@ class S3Store(Generic[Record]):
         self, parts: Collection[str] | None = None, kinds: Collection[str] | None = None
     ) -> Taking[Record]:
         return Taking(self._entities, self._holding, parts, kinds)
+
+    # The clock.
+
+    async def sweep(self, transition: Transition, call: Call) -> int:
+        self._entities.edge(transition.source, transition.target, call, transition.name)
+        if transition.name not in self._sweeps:
+            self._sweeps[transition.name] = Sweeping(self._entities, transition)
+        with self._entities.outages():
+            return await self._sweeps[transition.name].step(call)
+
+    async def repair(self, call: Call) -> int:
+        if self._repairing is None:
+            self._repairing = Repairing(self._entities)
+        with self._entities.outages():
+            return await self._repairing.step(call)
+
+    def census(self) -> Iterator[tuple[str, str, int, float]]:
+        """How many there were in each state when a repair last looked at all of them."""
+        for state, count in self._repairing.census() if self._repairing else ():
+            yield self._lifecycle.entity, self._lifecycle.states[state], count, 0.0
 
     # The store itself.
 

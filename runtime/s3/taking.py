@@ -232,7 +232,7 @@ class Taking(Generic[Record]):
     # Waiting.
 
     async def awaited(self, timeout_s: float) -> bool:
-        """Waits a little, more each time nothing was found, but not beyond a time at which something is due."""
+        """Waits, longer each time nothing was found, but not beyond a time at which something is due."""
         if self._may_find:
             self._may_find = False
             return True

@@ -58,6 +58,7 @@ class Process:
         self.values = {**read(known, (), {}, {}), **values}
         self.tasks: S3Store[Any] = self.store("task")
         self.task = self.system.lifecycles["task"]
+        self._takings: dict[str, Any] = {}
         self.states = {name: number for number, name in self.task.states.items()}
 
     def store(self, entity: str) -> S3Store[Any]:
@@ -73,31 +74,68 @@ class Process:
 
     def new(self, **fields: Any) -> Any:
         assert self.task.record is not None and self.task.in_s3 is not None
-        policy = self.task.in_s3.messages["RetryPolicy"].made
         given = {
             "id": "",
             "task_type": "echo",
             "input": "1",
             "timeout_seconds": 300,
             "max_retries": 3,
-            "retry_policy": policy(
-                initial_interval_ms=1000, max_interval_ms=60000, multiplier=2.0, jitter_percent=0.25
-            ),
+            "retry_policy": self.policy(),
         }
         return self.task.record(**{**given, **fields})
+
+    def policy(self, **fields: Any) -> Any:
+        assert self.task.in_s3 is not None
+        usual = {
+            "initial_interval_ms": 1000,
+            "max_interval_ms": 60000,
+            "multiplier": 2.0,
+            "jitter_percent": 0.25,
+        }
+        return self.task.in_s3.messages["RetryPolicy"].made(**{**usual, **fields})
 
     async def submit(self, **fields: Any) -> Any:
         made = await self.tasks.create(self.new(**fields), self.call())
         await self.tasks.drained()
         return made
 
-    async def settle(self, taking: Any, record: Any, edge: str, **given: Any) -> Any:
+    def taking(self, owner: str = "w1", **given: Any) -> Any:
+        """What a worker takes with; the same one each time."""
+        if owner not in self._takings:
+            self._takings[owner] = self.tasks.taking(**given)
+        return self._takings[owner]
+
+    async def take(self, owner: str = "w1", free: int = 1) -> list[Any]:
+        """Takes leases once; the indexes say so when it returns."""
+        taken = (await self.taking(owner).exchange(owner, [], free, self.call("worker"))).taken
+        await self.tasks.drained()
+        return list(taken)
+
+    async def sweep(self, edge: str = "retry") -> int:
+        """Does all that is due by an edge."""
+        swept = 0
+        while moved := await self.tasks.sweep(self.task.transition(edge), self.call("monitor")):
+            swept += moved
+        await self.tasks.drained()
+        return swept
+
+    async def repair(self) -> int:
+        """Puts all indexes in order."""
+        repaired = 0
+        while some := await self.tasks.repair(self.call("monitor")):
+            repaired += some
+        await self.tasks.drained()
+        return repaired
+
+    async def settle(self, record: Any, edge: str, **given: Any) -> Any:
         """Leaves a lease by the name of an edge; the state, or why not."""
         transition = self.task.transition(edge)
         final = bool(given.pop("final", False))
         held = Held(record.worker_id, record.attempt)
         asked = Settling(record.id, held, transition.target, given, final, edge)
-        return (await taking.settle_all([asked], self.call("worker")))[0]
+        outcome = (await self.taking(record.worker_id).settle_all([asked], self.call("worker")))[0]
+        await self.tasks.drained()
+        return outcome
 
     def raw(self, key: str) -> dict[str, Any]:
         """An object as a stranger sees it."""
@@ -107,6 +145,17 @@ class Process:
 
     def raw_task(self, record: Any) -> dict[str, Any]:
         return self.raw(f"tasks/{record.shard}/{record.id}.json")
+
+    def raw_versions(self, record: Any) -> list[dict[str, Any]]:
+        """Everything that a task has been, oldest first."""
+        key = f"tasks/{record.shard}/{record.id}.json"
+        raw = self.bucket.raw
+        found = raw.list_object_versions(Bucket=self.bucket.name, Prefix=key)["Versions"]
+        bodies = [
+            raw.get_object(Bucket=self.bucket.name, Key=key, VersionId=each["VersionId"])["Body"].read()
+            for each in reversed(found)
+        ]
+        return [json.loads(each) for each in bodies]
 
     def raw_put(self, key: str, body: bytes) -> None:
         self.bucket.raw.put_object(Bucket=self.bucket.name, Key=key, Body=body)
