@@ -31,6 +31,10 @@ class TooSkewed(Refused):
     """The clocks of the two sides are too far apart for a signature to hold."""
 
 
+class NoBucket(Refused):
+    """There is no such bucket."""
+
+
 class NotKnown(Refused):
     """The store has no such operation, or not with such a condition."""
 
@@ -58,7 +62,7 @@ def refusal(told: Told, bucket: str) -> ObjectError:
     if status in {409, 412} or code in {"PreconditionFailed", "ConditionalRequestConflict"}:
         return NotMatched(said)
     if code == "NoSuchBucket":
-        return Refused(f'There is no bucket "{bucket}" at the store: set S3_BUCKET, or make it.')
+        return NoBucket(f'There is no bucket "{bucket}" at the store: set S3_BUCKET, or make it.')
     if status == 404:
         return Gone(said)
     if status == 501 or code == "NotImplemented":

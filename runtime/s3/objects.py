@@ -93,7 +93,7 @@ class Objects:
         """An object, or one of its versions; None where there is none."""
         query = {} if version is None else {"versionId": version}
         try:
-            told = await self._repeated("GET", key, query=query)
+            told = await self.request("GET", key, query=query)
         except Gone:
             return None
         return Found(
@@ -112,21 +112,21 @@ class Objects:
 
     async def put(self, key: str, body: bytes, *, content_type: str | None = None) -> Written:
         """Writes an object whatever was there. What type it is of follows from its key unless it is given."""
-        told = await self._repeated("PUT", key, {"content-type": content_type or _kind(key)}, body)
+        told = await self.request("PUT", key, {"content-type": content_type or _kind(key)}, body)
         return Written(told.header(b"etag") or "", _version(told))
 
     async def delete(self, key: str, etag: str | None = None) -> bool:
         """Removes an object, if it is still the one of this ETag where the store can tell; whether it did."""
         if etag is not None and not self._deletes_plainly:
             try:
-                await self._repeated("DELETE", key, {"if-match": etag})
+                await self.request("DELETE", key, {"if-match": etag})
             except NotMatched:
                 return False
             except NotKnown:
                 self._deletes_plainly = True
             else:
                 return True
-        await self._repeated("DELETE", key)
+        await self.request("DELETE", key)
         return True
 
     async def page(
@@ -138,7 +138,7 @@ class Objects:
             query["continuation-token"] = token
         elif after is not None:
             query["start-after"] = self.place.prefix + after
-        told = listed((await self._repeated("GET", None, query=query)).body, "Contents")
+        told = listed((await self.request("GET", None, query=query)).body, "Contents")
         cut = len(self.place.prefix)
         entries = [
             Entry(line["Key"][cut:], line["ETag"], int(line["Size"]), moment(line["LastModified"]))
@@ -151,7 +151,7 @@ class Objects:
         path = self.place.prefix + key
         query = {"versions": "", "prefix": path, **_AS_URL}
         while True:
-            told = listed((await self._repeated("GET", None, query=query)).body, "Version")
+            told = listed((await self.request("GET", None, query=query)).body, "Version")
             for line in told.of(path):
                 yield Version(
                     line["VersionId"], line["ETag"], moment(line["LastModified"]), line["IsLatest"] == "true"
@@ -172,12 +172,12 @@ class Objects:
         if tags:
             headers["x-amz-tagging"] = query_of(tags)
         try:
-            told = await self._repeated("PUT", key, headers, body, harmless=False)
+            told = await self.request("PUT", key, headers, body, harmless=False)
         except _Lost as lost:
             raise Unsure(str(lost)) from None
         return Written(told.header(b"etag") or "", _version(told))
 
-    async def _repeated(
+    async def request(
         self,
         method: str,
         key: str | None,
@@ -187,7 +187,10 @@ class Objects:
         query: Mapping[str, str] = _NONE,
         harmless: bool = True,
     ) -> Told:
-        """One answer with a status of success. `harmless` is a request that may be carried out twice."""
+        """Anything else: one answer with a status of success, else an error says what the store meant.
+
+        Without a key it is about the bucket. `harmless` is a request that may be carried out twice.
+        """
         tries = 0
         while True:
             tries += 1
