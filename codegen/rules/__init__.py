@@ -12,8 +12,10 @@ from pathlib import PurePosixPath
 from codegen.diagnostics import Diagnostic
 from codegen.rules import (
     alerts,
+    buckets,
     callers,
     calls,
+    choosing,
     clocks,
     deployments,
     environment,
@@ -51,7 +53,7 @@ from codegen.spec import Spec
 MODULES = (
     *(text, names, system, types, numbers, fields, services, methods, routes, callers, errors),
     *(records, lifecycle, states, stores, kept, leases, clocks, calls),
-    *(keys, indexes, holding, shifts, metrics, gauges, alerts),
+    *(keys, indexes, holding, shifts, buckets, choosing, metrics, gauges, alerts),
     *(deployments, wiring, routing, listeners, network, environment, variables),
 )
 """In the order in which one fault makes the next: what the later ones build on comes first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from codegen.diagnostics import Place
 from codegen.language.lifecycle import Entity
@@ -71,7 +72,7 @@ def _has_store(spec: Spec, entity: Entity, actor: str) -> bool:
 )
 def bad_server(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        for path, what, variable, kind, readers in _servers(name, entity):
+        for path, what, variable, kind, readers, may_be_unset in _servers(name, entity):
             place, row = (
                 spec.place("lifecycle", "entities", name, *path),
                 spec.environment.variables.get(variable),
@@ -88,30 +89,41 @@ def bad_server(spec: Spec) -> Iterator[Finding]:
             elif deaf:
                 message = f"{what} {variable}, which {listed(deaf)} does not read."
                 yield Finding(place, message, f"Add it to 'read_by' of {variable} in environment.yaml.")
-            elif not row.required and row.default is None:
+            elif not row.required and row.default is None and not may_be_unset:
                 hint = "Say 'required: true' of" if kind == "url" else "Give a default to"
                 message = f"{what} {variable}, which may be left unset."
                 hint = f"{hint} {variable} in environment.yaml."
                 yield Finding(place, message, hint, f"{variable}, unset")
 
 
-def _servers(name: str, entity: Entity) -> Iterator[tuple[Path, str, str, str, tuple[str, ...]]]:
-    """The variables that say where an entity is kept: path, purpose, name, type, and who must read it."""
+class Said(NamedTuple):
+    """A variable that says where an entity is kept: path, purpose, name, type, and who must read it."""
+
+    path: Path
+    what: str
+    variable: str
+    kind: str
+    readers: tuple[str, ...]
+    may_be_unset: bool = False
+
+
+def _servers(name: str, entity: Entity) -> Iterator[Said]:
+    everyone = holders(entity)
     if server := entity.in_postgres or entity.in_redis:
-        yield ("kept_in", "url"), f"The server of a {name} is at", server.url, "url", holders(entity)
+        yield Said(("kept_in", "url"), f"The server of a {name} is at", server.url, "url", everyone)
     if file := entity.in_sqlite:
-        yield ("kept_in", "path"), f"The file of a {name} is at", file.path, "data_path", holders(entity)
-    if (kept := entity.in_redis) and kept.prefix:
-        yield (
-            ("kept_in", "prefix"),
-            f"The keys of a {name} begin with",
-            kept.prefix,
-            "string",
-            holders(entity),
-        )
-    if kept and (box := kept.outbox):
+        yield Said(("kept_in", "path"), f"The file of a {name} is at", file.path, "data_path", everyone)
+    if bucket := entity.in_s3:
+        what = f"The store of a {name} is at"
+        yield Said(("kept_in", "endpoint"), what, bucket.endpoint, "url", everyone, may_be_unset=True)
+        yield Said(("kept_in", "bucket"), f"The bucket of a {name} is", bucket.bucket, "string", everyone)
+        yield Said(("kept_in", "region"), f"The region of a {name} is", bucket.region, "string", everyone)
+    if (kept := entity.in_redis or entity.in_s3) and kept.prefix:
+        what, unset = f"The keys of a {name} begin with", entity.in_s3 is not None
+        yield Said(("kept_in", "prefix"), what, kept.prefix, "string", everyone, may_be_unset=unset)
+    if entity.in_redis and (box := entity.in_redis.outbox):
         readers = tuple(dict.fromkeys((entity.held_by, box.by)))
-        yield ("kept_in", "outbox", "url"), f"The history of a {name} is at", box.url, "url", readers
+        yield Said(("kept_in", "outbox", "url"), f"The history of a {name} is at", box.url, "url", readers)
 
 
 @rule(

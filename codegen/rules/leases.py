@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from codegen.language.keeping_in_s3 import KeptInS3
 from codegen.language.lifecycle import Entity, Transition
 from codegen.language.types import MessageField
 from codegen.rules.changes import changes, is_variable
@@ -16,6 +17,7 @@ from codegen.spec import Spec
 COUNTERS = ("uint32", "uint64")
 _COUNTER = "the counter"
 _WAIT = "the end of the wait"
+_READ_ONLY = ("count", "oldest_by", "renewed", "trace", "seconds", "limit", "only", "keyed_by")
 
 
 @rule(
@@ -85,8 +87,15 @@ def _wanted(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], b
         return
     if kept := entity.in_redis:
         yield ("kept_in", "sequence"), "The number of changes", kept.sequence, COUNTERS, False
-        yield from _read_in_redis(entity)
+    if entity.in_redis or entity.in_s3:
+        yield from _read_from_records(entity)
+    if bucket := entity.in_s3:
+        yield from _in_bucket(bucket)
     if lease := entity.lease:
+        if lease.token:
+            yield ("lease", "token"), "The token", lease.token, ("string",), True
+        if lease.only:
+            yield ("lease", "only"), "What a taker must know", lease.only, ("string",), False
         yield ("lease", "owner"), "The owner", lease.owner, ("string",), True
         if lease.expires:
             yield ("lease", "expires"), "The end of the lease", lease.expires, ("timestamp",), True
@@ -108,8 +117,18 @@ def _wanted(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], b
             yield (*path, "gives_up", "count"), "The count of failures", row.gives_up.count, COUNTERS, False
 
 
-def _read_in_redis(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], bool | None]]:
-    """Fields that scripts read, and that others write."""
+def _in_bucket(kept: KeptInS3) -> Iterator[tuple[Path, str, str, tuple[str, ...], bool | None]]:
+    yield ("kept_in", "revision"), "The number of writes", kept.revision, COUNTERS, False
+    if kept.shard:
+        yield ("kept_in", "shard", "field"), "The shard", kept.shard.field, ("string",), False
+    if kept.schema_:
+        yield ("kept_in", "schema", "field"), "The layout", kept.schema_.field, COUNTERS, False
+    if kept.keyed_by:
+        yield ("kept_in", "keyed_by"), "What the key is made of", kept.keyed_by, ("string",), True
+
+
+def _read_from_records(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], bool | None]]:
+    """Fields that the store reads, and that others write."""
     if entity.in_redis and entity.in_redis.trace:
         yield ("kept_in", "trace"), "The trace", entity.in_redis.trace, ("string",), None
     if entity.lease and not is_variable(seconds := entity.lease.seconds):
@@ -150,10 +169,7 @@ def written_twice(spec: Spec) -> Iterator[Finding]:
         owned: dict[str, str] = {entity.key: "its key", entity.status: "its state"}
         for path, what, field, _, _ in _wanted(entity):
             # The count that a wait and an end look at is what a transition counts; others are read only.
-            if (
-                path[-1] in ("count", "oldest_by", "renewed", "trace", "seconds", "limit")
-                or field not in record
-            ):
+            if path[-1] in _READ_ONLY or field not in record:
                 continue
             purpose = f"{what[:1].lower()}{what[1:]}"
             if entity.in_sqlite and {owned.get(field), purpose} == {"the fence", _COUNTER}:
