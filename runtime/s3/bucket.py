@@ -54,7 +54,7 @@ async def set_up(objects: Objects, lifecycles: Iterable[Lifecycle], values: Mapp
 async def let_everyone_read(objects: Objects, folder: str) -> str:
     """Opens a folder of the bucket to readers without a key, who see nothing else; a sentence of it."""
     told = await _text(objects, "policy")
-    policy = json.loads(told) if told else {"Version": "2012-10-17", "Statement": []}
+    policy: dict[str, Any] = json.loads(told) if told else {"Version": "2012-10-17", "Statement": []}
     sid = f"{_NAME}{''.join(filter(str.isalnum, folder))}"
     statement = {
         "Sid": sid,
