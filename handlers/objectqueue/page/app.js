@@ -133,6 +133,7 @@ listenForTheme();
 askForBucket((bucket) => {
   find("connect").remove();
   find("app").hidden = false;
+  find("live").insertBefore(find("theme"), find("leave"));
   find("main").focus({ preventScroll: true });
   new App(bucket);
 });

@@ -191,7 +191,9 @@ function leaseClock(task, until) {
     bar.value = Math.min(1, Math.max(0, seconds / whole));
   });
   const owner = h("span", { class: "faint" }, `held by ${task.text(rules.lease.owner) || "nobody"}, attempt ${task.number(rules.lease.fence)}`);
-  return h("div", { class: "clock" }, icon("clock"), h("div", {}, h("strong", {}, "Lease "), left, bar, owner));
+  const progress = task.fields.get("progress") ?? null;
+  const far = progress === null ? null : h("span", { class: "progress-line", id: "progress" }, "Progress: ", jsonText(progress));
+  return h("div", { class: "clock" }, icon("clock"), h("div", {}, h("strong", {}, "Lease "), left, bar, owner, far));
 }
 
 function readyClock(task, at) {

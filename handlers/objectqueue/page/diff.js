@@ -4,6 +4,7 @@ import { h } from "./dom.js";
 import { jsonText } from "./json.js";
 
 const TEXT_SHOWN = 600;
+const MARKS = { added: "+", removed: "−", changed: "±", same: "" };
 
 /** [{path, kind, before, after}] in the order of the later one; kind is "added", "removed", "changed" or "same". */
 export function differences(before, after, path = "") {
@@ -44,10 +45,14 @@ function row(difference) {
   return h(
     "tr",
     { class: kind, data: { path } },
-    h("th", { scope: "row" }, h("span", { class: "mark" }, kind === "same" ? "" : kind), path),
+    h("th", { scope: "row" }, mark(kind), path),
     h("td", { class: "before", "data-label": "Before" }, shown(difference, "before")),
     h("td", { class: "after", "data-label": "After" }, shown(difference, "after")),
   );
+}
+
+function mark(kind) {
+  return h("span", { class: "sign", title: kind }, h("span", { "aria-hidden": "true" }, MARKS[kind]), h("span", { class: "off-screen" }, kind));
 }
 
 function shown(difference, side) {

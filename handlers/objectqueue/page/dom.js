@@ -83,11 +83,11 @@ export function startTicking(storeClock) {
   }, 1000);
 }
 
-/** A moment, told from now, with the exact time as its title. */
-export function moment(micros) {
+/** A moment, told from now, with the exact time as its title; clocks that differ a little make no past one a future one. */
+export function moment(micros, { past = false } = {}) {
   if (micros === null) return h("span", { class: "faint" }, "–");
   const element = h("time", { datetime: new Date(micros / 1000).toISOString(), title: localTime(micros) });
-  return tick(element, (shown, now) => setText(shown, relative((micros - now) / 1e6)));
+  return tick(element, (shown, now) => setText(shown, relative((past ? Math.min(0, micros - now) : micros - now) / 1e6)));
 }
 
 /** A button that copies a text. */

@@ -177,7 +177,7 @@ function fillRow(element, row) {
   element.dataset.mark = mark;
   const anchor = (text) => h("a", { href: linkTo({ task: row.id }), class: "task-type" }, text);
   const id = h("span", { class: "task-id", title: row.id }, row.id);
-  updated.replaceChildren(moment(row.updated));
+  updated.replaceChildren(moment(row.updated, { past: true }));
   if (!row.task) {
     state.replaceChildren(badge("Corrupt"));
     task.replaceChildren(anchor("Not a task"), id);
@@ -207,7 +207,7 @@ function doingOf(task) {
   if (task.text("archived_from")) return [h("span", { class: "faint" }, `was ${task.text("archived_from")}`)];
   if (errorLine) return [errorLine];
   const took = (task.time("completed_at") ?? 0) - (task.time(rules.created) ?? 0);
-  return took > 0 ? [h("span", { class: "faint" }, `${span(took / 1e6)} after it was submitted`)] : [];
+  return took > 0 ? [h("span", { class: "faint" }, `done ${span(took / 1e6)} after submission`)] : [];
 }
 
 function availableLine(task) {

@@ -127,7 +127,7 @@ function entryElement({ version, number, task, before, modified }) {
       "div",
       { class: "happened" },
       h("div", {}, badge(word), " ", h("strong", {}, readable ? happened(before, task) : String(task))),
-      h("div", { class: "faint" }, moment(at), since === null ? null : ` · ${span(since)} after the version before`),
+      h("div", { class: "faint" }, moment(at, { past: true }), since === null ? null : ` · ${span(since)} after the version before`),
       readable ? h("div", { class: "faint details" }, detailsOf(task)) : null,
     ),
   );

@@ -98,7 +98,7 @@ function fillCard(card, worker, stale) {
   const served = new Set(shardsOf(worker));
   card.replaceChildren(
     head,
-    h("p", { class: "heard" }, "Last heartbeat ", moment(worker.heard)),
+    h("p", { class: "heard" }, "Last heartbeat ", moment(worker.heard, { past: true })),
     h(
       "dl",
       { class: "counters" },
