@@ -96,9 +96,10 @@ class Objects:
             told = await self.request("GET", key, query=query)
         except Gone:
             return None
-        return Found(
-            told.body, told.header(b"etag") or "", _version(told), moment(told.header(b"last-modified") or "")
-        )
+        etag, changed = told.header(b"etag"), told.header(b"last-modified")
+        if etag is None or changed is None:
+            raise Refused("The store does not say which version of an object it gives, or from when it is.")
+        return Found(told.body, etag, _version(told), moment(changed))
 
     async def create(self, key: str, body: bytes, tags: Mapping[str, str] | None = None) -> Written:
         """Adds an object; raises NotMatched where there is one."""
@@ -146,10 +147,10 @@ class Objects:
         ]
         return Page(entries, told.tags.get("NextContinuationToken") or None)
 
-    async def versions(self, key: str) -> AsyncIterator[Version]:
-        """Every body that the object has had, newest first; of a deletion there is no word."""
+    async def versions(self, key: str, *, most: int = 1000) -> AsyncIterator[Version]:
+        """Every body that the object has had, newest first, asked for in pages; deletions are left out."""
         path = self.place.prefix + key
-        query = {"versions": "", "prefix": path, **_AS_URL}
+        query = {"versions": "", "prefix": path, "max-keys": str(most), **_AS_URL}
         while True:
             told = listed((await self.request("GET", None, query=query)).body, "Version")
             for line in told.of(path):
@@ -175,7 +176,9 @@ class Objects:
             told = await self.request("PUT", key, headers, body, harmless=False)
         except _Lost as lost:
             raise Unsure(str(lost)) from None
-        return Written(told.header(b"etag") or "", _version(told))
+        if (etag := told.header(b"etag")) is None:
+            raise Unsure("The store does not say what it has written.")
+        return Written(etag, _version(told))
 
     async def request(
         self,
