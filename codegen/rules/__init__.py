@@ -17,6 +17,7 @@ from codegen.rules import (
     calls,
     choosing,
     clocks,
+    demand,
     deployments,
     environment,
     errors,
@@ -34,6 +35,7 @@ from codegen.rules import (
     names,
     network,
     numbers,
+    presence,
     records,
     routes,
     routing,
@@ -51,10 +53,10 @@ from codegen.rules.rule import Rule
 from codegen.spec import Spec
 
 MODULES = (
-    *(text, names, system, types, numbers, fields, services, methods, routes, callers, errors),
+    *(text, names, system, types, numbers, fields, presence, services, methods, routes, callers, errors),
     *(records, lifecycle, states, stores, kept, leases, clocks, calls),
     *(keys, indexes, holding, shifts, buckets, choosing, metrics, gauges, alerts),
-    *(deployments, wiring, routing, listeners, network, environment, variables),
+    *(deployments, wiring, routing, listeners, network, demand, environment, variables),
 )
 """In the order in which one fault makes the next: what the later ones build on comes first."""
 

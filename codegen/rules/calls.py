@@ -195,7 +195,7 @@ def uncallable(spec: Spec) -> Iterator[Finding]:
     wrong="principals: {client: {proof: [anonymous]}}\nmay_call: {}",
     right=("principals: {client: {proof: [anonymous]}}\nmay_call:\n  client: {DeskService: [SubmitJob]}"),
     severity="warning",
-    needs=("callers", "services"),
+    needs=("callers", "services", "system"),
 )
 def idle_principal(spec: Spec) -> Iterator[Finding]:
     callers = {principal for principal, _ in spec.permissions}

@@ -55,7 +55,8 @@ def _no_number(
     if row.type not in _NUMBERS:
         yield Finding(place, f"{subject} '{path}', which is of type {row.type}.", "Name a number.")
     elif row.optional or (rest and record[first].optional):
-        yield Finding(place, f"{subject} '{path}', which may be absent.", "Name one that is always there.")
+        message, missing = f"{subject} '{path}', which may be absent.", f"{first}, absent"
+        yield Finding(place, message, "Name one that is always there.", missing)
 
 
 @rule(

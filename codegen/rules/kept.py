@@ -22,7 +22,7 @@ _TABLES = {"table": "table", "history": "history", "ended": "archive"}
     "Something is done without a method by someone who does not have the store.",
     wrong="note: {by: [client]}  # and neither via nor driven_by",
     right="note: {by: [counter]}  # which holds the entity",
-    needs=("lifecycle", "services"),
+    needs=("lifecycle", "services", "system"),
 )
 def actor_without_store(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
