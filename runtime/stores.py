@@ -58,8 +58,11 @@ class Stores:
                 self._kept(lifecycle)
         for file in self._files.values():
             file.open(self._system.name)
-        for store in self._shared.values():
-            await store.open(log)
+        for entity, store in self._shared.items():
+            if self._system.lifecycles[entity].in_s3 is not None:
+                await self._s3(self._system.lifecycles[entity]).open(log, components)
+            else:
+                await store.open(log)
         self._export(components)
 
     async def close(self) -> None:

@@ -132,7 +132,9 @@ class Changes(Generic[Record]):
     def is_free(self, record: Record, now: datetime) -> bool:
         """Whether a lease of it can be taken."""
         edge = self.entering
-        return self.state(record) == edge.source and self.free_at(record) <= now and fits(record, edge)
+        # The clock counts milliseconds, and it is always a part of one later than it says.
+        is_time = self.free_at(record) < now + timedelta(milliseconds=1)
+        return self.state(record) == edge.source and is_time and fits(record, edge)
 
     def free_at(self, record: Record) -> datetime:
         """From when on a lease of it can be taken."""

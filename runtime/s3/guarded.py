@@ -119,11 +119,11 @@ class Guarded(Generic[Record]):
         """Replaces an entity by what `build` makes of it, until that is done or does not apply any more.
 
         `known` is what it was last known as, which saves reading it. `is_mine` is shown a record that a write
-        in doubt would have made, and one that was found; `once` is for whoever would rather have another
-        entity than this one.
+        in doubt would have made, and one that was found; `once` is for whoever has just read what is known,
+        and would rather have another entity than this one.
         """
         before = known
-        is_fresh = False
+        is_fresh = once
         for number in range(_TRIES):
             if before is None:
                 before, is_fresh = await self.read(key), True

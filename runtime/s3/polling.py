@@ -104,20 +104,25 @@ class Polling(Generic[Record]):
             self._tokens.clear()
             self._round.clear()
 
-    async def look(self) -> bool:
-        """Lists until there is something to try; False when all there is has been listed once."""
+    async def look(self, *, has_tried: bool) -> bool:
+        """Lists until there is something to try; False when all there is has been listed once.
+
+        What is left of an earlier round says nothing of the parts that it began with, so another round
+        follows it, unless whoever asks has tried something of this one.
+        """
         asked = self._rounds
         async with self._turn:
             if self._found:
                 return True
             if self._rounds != asked:
                 return False  # Another one has just listed all of it.
-            if not self._round:
-                self._begin_round()
-            while self._round:
-                await self._list_next()
-                if self._found:
-                    return True
+            for _ in range(2 if self._round and not has_tried else 1):
+                if not self._round:
+                    self._begin_round()
+                while self._round:
+                    await self._list_next()
+                    if self._found:
+                        return True
             self._rounds += 1
             return False
 

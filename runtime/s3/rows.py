@@ -99,9 +99,7 @@ class _Codec:
             # What is unset has the default of its field; JSON is itself able to be null.
             if (part := found.get(name)) is _APART:
                 continue
-            if part is not None or (
-                read is json_text.write and name in found and name not in self._optional
-            ):
+            if part is not None or (read is json_text.write and name in found and name not in self._optional):
                 try:
                     values[name] = read(part)
                 except (TypeError, ValueError, KeyError, OverflowError):

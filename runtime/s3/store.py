@@ -14,9 +14,11 @@ from runtime.lifecycles import Lifecycle, Shift, Transition
 from runtime.log import Log
 from runtime.metrics import Metrics
 from runtime.object_store import VersionOf
+from runtime.s3.bucket import is_versioned
 from runtime.s3.entities import Entities, together
 from runtime.s3.errors import ObjectError
 from runtime.s3.facts import fits, immutable
+from runtime.s3.fitness import require_fit
 from runtime.s3.guarded import Changed, Exists
 from runtime.s3.holding import Holding
 from runtime.s3.listing import Listing
@@ -249,14 +251,19 @@ class S3Store(Generic[Record]):
 
     # The store itself.
 
-    async def open(self, log: Log) -> None:
-        """Says that the bucket is there."""
+    async def open(self, log: Log, components: Collection[str] = ()) -> None:
+        """Finds out whether the bucket is fit for what some components do; raises StoreUnusable if not."""
         self._entities.indexes.log = log
+        await require_fit(self._entities, components)
         log.write(
             STORE_READY,
             f"{self._entities.objects.place.bucket} is there",
             fields={"entity": self._lifecycle.entity},
         )
+
+    async def versioned(self) -> bool:
+        with self._entities.failures():
+            return await is_versioned(self._entities.objects)
 
     async def close(self) -> None:
         """Waits for what is still to be written to the indexes."""

@@ -32,12 +32,22 @@ class TestWorld(RealWorld):
     def now_ms(self) -> int:
         return super().now_ms() + self.ahead_ms
 
-    def uniform(self, low: float, high: float) -> float:  # type: ignore[override]
+    def uniform(self, low: float, high: float) -> float:
         return RealWorld.uniform(low, high) if self.chance is None else low + (high - low) * self.chance
 
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
         await asyncio.sleep(min(seconds, 0.02))
+
+
+class OtherTime(Objects):
+    """A client for tests that let time pass: the clock of the server goes with that of the test."""
+
+    ignores_clock = True
+
+    @property
+    def clock_offset_s(self) -> float | None:
+        return None if self.ignores_clock else super().clock_offset_s
 
 
 class Process:
@@ -49,7 +59,7 @@ class Process:
         self.world = TestWorld()
         self.lines = Lines()
         self.log = Log("test", "DEBUG", self.world, self.lines)
-        self.objects = Objects(bucket.place)
+        self.objects = OtherTime(bucket.place)
         known = [
             each
             for each in self.system.variables.values()

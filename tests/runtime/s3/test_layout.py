@@ -28,7 +28,7 @@ _FIELDS = {
 
 @pytest.mark.req("OQ-003", "OQ-005", "OQ-006", "OQ-010", "OQ-056", "OQ-058")
 async def test_an_entity_and_its_entries_have_their_places(process: Make) -> None:
-    """The entry of a waiting entity is by its time, that of a leased one by the end of its lease; both tiny."""
+    """One that waits has an entry by its time, one that is leased by the end of its lease; both are tiny."""
     one = process()
     task = await one.submit()
     shard, key = task.id[0], task.id
@@ -73,9 +73,9 @@ async def test_every_version_has_every_field(process: Make) -> None:
     """Times have one form and never go back; what belongs to a lease is there only with the lease."""
     one = process()
     task = await one.submit(retry_policy=one.policy(initial_interval_ms=0))
-    for edge, given in (("retry", {"error": "no"}), ("release", {}), ("complete", {"output": "7"})):
+    for edge, said in (("retry", {"error": "no"}), ("release", {}), ("complete", {"output": "7"})):
         [taken] = await one.take()
-        await one.settle(taken, edge, **given)
+        await one.settle(taken, edge, **said)
     versions = one.raw_versions(task)
     assert len(versions) == 7
     for each in versions:
@@ -108,7 +108,7 @@ async def test_a_clock_that_steps_back_moves_no_time_back(process: Make) -> None
 
 @pytest.mark.req("OQ-033", "OQ-039", "OQ-041", "OQ-042", "OQ-107", "OQ-116")
 async def test_what_a_lease_leaves_behind(process: Make) -> None:
-    """A lease ends its seconds after the write that began it. Who had it last stays only where it has ended."""
+    """A lease ends its seconds after the write that began it. Who had it last is known where it has ended."""
     one = process()
     task = await one.submit(timeout_seconds=77, retry_policy=one.policy(initial_interval_ms=0))
     [taken] = await one.take()
@@ -207,7 +207,7 @@ async def test_large_values_are_kept_apart(process: Make, s3_proxy) -> None:  # 
     assert taken.input == large
     s3_proxy.forget()
     assert await one.settle(taken, "complete", output=large) == one.states["COMPLETED"]
-    assert [each.key.split("/", 1)[1].partition("/")[0] for each in s3_proxy.asked("PutObject", "")][:2] == [
+    assert [each.key.partition("/")[0] for each in s3_proxy.asked("PutObject", "")][:2] == [
         "data",
         "tasks",
     ]
@@ -219,7 +219,7 @@ async def test_large_values_are_kept_apart(process: Make, s3_proxy) -> None:  # 
 
 @pytest.mark.req("OQ-128", "OQ-125")
 async def test_a_loser_does_not_change_what_the_winner_has_written(process: Make) -> None:
-    """Both write their large output under one key; the entity names the version of the one who had the lease."""
+    """Both write a large output under one key; the entity names the version of the one with the lease."""
     one, two = process(), process()
     task = await one.submit(timeout_seconds=1)
     [late] = await one.take()

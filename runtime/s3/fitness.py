@@ -1,0 +1,50 @@
+"""What a bucket has to be before anybody works with what is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from runtime.s3.bucket import is_versioned
+from runtime.s3.entities import Entities
+from runtime.s3.errors import ObjectError
+from runtime.s3.polling import INDEX_ONLY
+from runtime.s3.probe import unfit
+from runtime.store import Record, StoreUnusable
+from runtime.wiring import clocked
+
+
+async def require_fit(entities: Entities[Record], components: Collection[str]) -> None:
+    """Raises StoreUnusable where the bucket is not fit for what some components do with entities."""
+    try:
+        await _require_versions(entities)
+        await _require_conditions(entities, components)
+    except ObjectError as error:
+        raise StoreUnusable(str(error)) from None
+
+
+async def _require_versions(entities: Entities[Record]) -> None:
+    kept = entities.kept
+    if kept.unversioned is None:
+        return
+    entities.guarded.apart.is_versioned = await is_versioned(entities.objects)
+    if not entities.guarded.apart.is_versioned and not entities.values.get(kept.unversioned):
+        raise StoreUnusable(
+            f"The bucket {entities.objects.place.bucket} keeps no versions, so nothing would be known of the "
+            f"past. Switch its versioning on, or set {kept.unversioned}=1 to do without."
+        )
+
+
+async def _require_conditions(entities: Entities[Record], components: Collection[str]) -> None:
+    """Those who take entities from each other must know that only one of them gets each."""
+    kept, lifecycle, values = entities.kept, entities.lifecycle, entities.values
+    takers = entities.changes.entering.actors | clocked(lifecycle)
+    if lifecycle.lease is None or takers.isdisjoint(components):
+        return
+    polls, repairs = kept.polls, kept.repairs
+    if polls and repairs and values[polls.mode] == INDEX_ONLY and not float(values[repairs.every]):
+        raise StoreUnusable(
+            f"{polls.mode}={INDEX_ONLY} with {repairs.every}=0 would lose every {lifecycle.entity} whose "
+            "index entry is lost. Choose another mode, or let indexes be repaired."
+        )
+    if (problem := await unfit(entities.objects)) is not None:
+        raise StoreUnusable(problem)
