@@ -51,6 +51,11 @@ class EmbeddedServer:
         """Where it is, password included."""
         raise NotImplementedError
 
+    @property
+    def variables(self) -> dict[str, str]:
+        """What its clients have to know beside where it is, as variables that they read."""
+        return {}
+
     def prepare(self) -> None:
         """Makes the folder and what the server needs in it, unless it has that. May take a second."""
         raise NotImplementedError

@@ -13,6 +13,7 @@ from typing import Literal, Self
 
 from runtime.client import Client
 from runtime.launch import health
+from runtime.launch.buckets import Buckets
 from runtime.launch.errors import LaunchError, NodeDied, NotHealthy
 from runtime.launch.order import stop_order
 from runtime.launch.plan import addresses, base_environment, check_settings, keeps_data, plan, urls
@@ -95,6 +96,7 @@ class Launched:
         self._patience = patience
         self._tell: Tell = tell or (lambda _line: None)
         self.servers = Servers(self.deployment, data, self._tell)
+        self._buckets = Buckets(self.system, settings)
         self._ports = Ports()
         self._proof: Proof | None = None
         self._cleanup = ExitStack()
@@ -103,6 +105,10 @@ class Launched:
         try:
             check_settings(self.system, self.deployment, self._settings)
             self._settings = {**self._settings, **await self.servers.start(self._settings)}
+            self._buckets = Buckets(self.system, self._settings)
+            if "s3" in self.servers.running:
+                for line in await self._buckets.set_up():
+                    self._tell(line)
             self._prepare()
             for process in self.processes.values():
                 await process.start()
@@ -130,20 +136,19 @@ class Launched:
                 found[planned.name] = planned.url
             if planned.address is not None:
                 found[planned.name if planned.url is None else f"{planned.name}.grpc"] = planned.address
-        return found
+        return found | self._buckets.endpoints
 
     @property
     def env(self) -> dict[str, str]:
         """The variables that a client sets to talk to it. No secret of a node is among them."""
         proof = self._prepared()
-        found = {
-            "CHARTER_DEPLOYMENT": self.name,
-            "CHARTER_ADDRESS": ",".join(
+        found = {"CHARTER_DEPLOYMENT": self.name, **self._buckets.variables}
+        if self.deployment.ingress:
+            found["CHARTER_ADDRESS"] = ",".join(
                 each
                 for node in self.deployment.ingress
                 for each in addresses(self.deployment, self._ports, node)
-            ),
-        }
+            )
         there = self._urls()
         if any(there.values()):
             found["CHARTER_URL"] = ",".join(each for node in there.values() for each in node)
@@ -186,6 +191,8 @@ class Launched:
 
     async def died(self) -> NodeDied:
         """Returns when a process ends that nobody asked to."""
+        if not self.processes:
+            await asyncio.Event().wait()
         waiting = [asyncio.create_task(each.died()) for each in self.processes.values()]
         try:
             done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
