@@ -165,6 +165,8 @@ class Objects:
     async def close(self) -> None:
         """Ends the connections. What is asked after that opens new ones."""
         self._wire.close()
+        # Their sockets are closed in the next turn of the loop, which may be its last.
+        await asyncio.sleep(0)
 
     async def _write(
         self, key: str, body: bytes, condition: Mapping[str, str], tags: Mapping[str, str] | None

@@ -105,8 +105,9 @@ class S3Proxy:
         for writer in list(self._open):
             writer.transport.abort()
         # One turn for the tasks of these connections to see that they have ended.
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        for task in (tasks := asyncio.all_tasks() - {asyncio.current_task()}):
             task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.sleep(0)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
