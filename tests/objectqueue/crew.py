@@ -58,6 +58,10 @@ class Works:
         self.node = node
         self._log = log
 
+    def text(self) -> str:
+        """All that it has logged."""
+        return self._log.getvalue()
+
     def events(self, name: str) -> list[dict[str, Any]]:
         """What it has logged of a kind."""
         lines = [json.loads(line) for line in self._log.getvalue().splitlines() if line.startswith("{")]
