@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
-from runtime.s3 import objects as client
 from runtime.s3.errors import Away, NotMatched, Refused, Unsure
 from runtime.s3.objects import Objects, Place
 from tests.s3_fixtures import Bucket, raw_client
@@ -72,7 +71,7 @@ async def test_a_store_in_trouble_is_asked_again(
 async def test_a_lost_answer_is_asked_for_again(harm: str, through: Objects, s3_proxy: S3Proxy) -> None:
     """Too late, not at all, cut off in the middle of the connection or of the body."""
     await through.put("there", b"x" * 1000)
-    how = {"delay": {"delay_s": 1.0}, "truncate": {"truncate": 10}}.get(harm, {harm: True})
+    how: dict[str, Any] = {"delay": {"delay_s": 1.0}, "truncate": {"truncate": 10}}.get(harm, {harm: True})
     s3_proxy.rule(kind="GetObject", **how)
     found = await through.get("there")
     assert found is not None and found.body == b"x" * 1000
@@ -142,7 +141,7 @@ async def test_repetition_has_an_end_and_pauses(
 
     async with closing(Objects(replace(through.place, tries=12))) as patient:
         with monkeypatch.context() as patched, pytest.raises(Away):
-            patched.setattr(client.asyncio, "sleep", sleep)
+            patched.setattr("asyncio.sleep", sleep)
             await patient.get("there")
     assert len(longest) == 11 and 1 <= max(longest) <= 2
 
@@ -186,7 +185,7 @@ async def test_a_refusal_is_final(status: int, code: str, through: Objects, s3_p
 )
 async def test_wrong_settings_are_told_in_a_line(
     variables: dict[str, str | None],
-    changes: dict[str, str],
+    changes: dict[str, Any],
     words: str,
     bucket: Bucket,
     monkeypatch: pytest.MonkeyPatch,

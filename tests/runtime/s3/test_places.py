@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from runtime.s3 import objects as client
 from runtime.s3.answers import ServerClock
 from runtime.s3.credentials import Credentials, Key
 from runtime.s3.errors import Refused
@@ -146,7 +145,7 @@ async def test_a_clock_that_is_far_off_keeps_nobody_out(
 ) -> None:
     """A signature has a time in it. The store tells its own when it refuses, and that one is signed then."""
     real = time.time
-    monkeypatch.setattr(client.time, "time", lambda: real() - 7200)
+    monkeypatch.setattr("runtime.s3.objects.time.time", lambda: real() - 7200)
     objects = Objects(bucket.place)
     await objects.create("a", b"1")
     assert objects.clock_offset_s == pytest.approx(7200, abs=1)
