@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from generated.objectqueue.system import SYSTEM
 from handlers.objectqueue.cli.places import USAGE, Trouble, Where
 from runtime.s3.errors import ObjectError
-from runtime.s3.objects import Objects, Place
+from runtime.s3.objects import Objects
+from runtime.s3.place import Place
 from runtime.settings import SettingsError, read
 
 if TYPE_CHECKING:
     from runtime.s3.probe import Result
 
 Answer = TypeVar("Answer")
+
+
+class Deployed(NamedTuple):
+    """The page in the bucket: its files, where it is, and a sentence on who may read it."""
+
+    keys: list[str]
+    url: str
+    access: str
 
 
 class Bucket:
@@ -40,21 +50,28 @@ class Bucket:
 
         done = await set_up(self._objects, SYSTEM.lifecycles.values(), self._values)
         if with_page:
-            _, url = await self.deploy_page()
-            done.append(f"The page is at {url}")
+            deployed = await self.deploy_page()
+            done += [deployed.access, f"The page is at {deployed.url}"]
         return done
 
     async def examined(self) -> list[Result]:
         """What was found out about the store and the bucket."""
         from runtime.s3.probe import examine
 
-        return await examine(self._objects)
+        return await examine(self._objects, most_skew_s=self._values["QO_MAX_CLOCK_SKEW_MS"] / 1000)
 
-    async def deploy_page(self) -> tuple[list[str], str]:
-        """Puts the page into the bucket; its files, and where it is."""
-        from runtime.s3.page_files import deploy_page, page_url
+    async def deploy_page(self) -> Deployed:
+        """Puts the page into the bucket, where everybody may read it."""
+        from runtime.s3.bucket import let_everyone_read
+        from runtime.s3.page_files import FOLDER, deploy_page, page_url
 
-        return await deploy_page(SYSTEM.name, self.place), page_url(self.place)
+        keys = await deploy_page(SYSTEM.name, self.place)
+        root = Objects(replace(self.place, prefix=""))
+        try:
+            access = await let_everyone_read(root, f"{FOLDER}/")
+        finally:
+            await root.close()
+        return Deployed(keys, page_url(self.place), access)
 
     async def close(self) -> None:
         """Gives all connections back."""

@@ -95,8 +95,8 @@ async def _with_desk(work: Callable[[Desk], Awaitable[Answer]], environ: Mapping
     design = SYSTEM.deployments[DEPLOYMENT]
     stream = Warnings(whole=bool(os.environ.get("QO_LOG")))
     parts = Assembly(SYSTEM, design, design.nodes[NODE], environ, RealWorld(), _nowhere, stream=stream)
-    await parts.open()
     try:
+        await parts.open()
         return await work(Desk(parts))
     finally:
         await parts.close()

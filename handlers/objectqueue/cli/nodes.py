@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -107,7 +109,10 @@ def _serve(node: str, where: Where) -> None:
     from runtime.serve import main
 
     os.environ.update(where.environ)
-    raise click.exceptions.Exit(main([f"objectqueue.local.{node}"]))
+    # What a node logs is no result.
+    with contextlib.redirect_stdout(sys.stderr):
+        code = main([f"objectqueue.local.{node}"])
+    raise click.exceptions.Exit(code)
 
 
 def _truth(flag: bool | None) -> str | None:

@@ -54,11 +54,12 @@ def ui() -> None:
 @places
 def deploy(where: Where) -> None:
     """Put the page into the bucket and print where it is."""
-    keys, url = _with_bucket(where, lambda bucket: bucket.deploy_page())
+    deployed = _with_bucket(where, lambda bucket: bucket.deploy_page())
+    say(deployed.access)
     if where.as_json:
-        print_json({"url": url, "files": keys})
+        print_json({"url": deployed.url, "files": deployed.keys})
     else:
-        click.echo(url)
+        click.echo(deployed.url)
 
 
 @click.command()

@@ -62,7 +62,7 @@ def test_settings_that_are_wrong_are_named(shell: Shell, variable: str, value: s
     ("flags", "variables", "said"),
     [
         (("--bucket", "there-is-none"), {}, "bucket"),
-        (("--endpoint", "http://127.0.0.1:9"), {}, "reach"),
+        (("--endpoint", "http://127.0.0.1:9"), {}, "127.0.0.1:9"),
         ((), {"AWS_SECRET_ACCESS_KEY": "wrong"}, "key"),
         ((), {"AWS_ACCESS_KEY_ID": "nobody"}, "key"),
         ((), {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, "AWS_ACCESS_KEY_ID"),
