@@ -129,3 +129,12 @@ def double(given: Job) -> Any:
 MORE = {"double": double}
 BROKEN = {"double": 2}
 NO_MAPPING = 3
+
+
+@job("note")
+def note(given: Job) -> Any:
+    """Writes down that it was run, and in which attempt, and takes its time over it."""
+    with Path(given.payload["ledger"]).open("a") as ledger:
+        ledger.write(f"{given.job_id} {given.attempt}\n")
+    time.sleep(given.payload["seconds"])
+    return given.attempt
