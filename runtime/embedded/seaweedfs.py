@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import signal
 import socket
@@ -40,6 +41,7 @@ SETTINGS: Mapping[str, str] = {
 """What it runs with unless it is told otherwise: nothing but S3, and small objects beside their names."""
 _ENVIRONMENT: Mapping[str, str] = {"WEED_MASTER_VOLUME_GROWTH_COPY_1": "1"}
 """A bucket begins with one file for its data, not with seven."""
+_GIVES_UP = re.compile(r"F\d{4} |flag provided|invalid ")
 _PARTS = ("master", "volume", "filer", "s3")
 
 
@@ -120,6 +122,11 @@ class EmbeddedSeaweedfs(EmbeddedServer):
         """It makes these where it likes, and a killed process removes nothing."""
         for part, port in zip(_PARTS, self._ports, strict=False):
             Path(f"/tmp/seaweedfs-{part}-grpc-{port}.sock").unlink(missing_ok=True)
+
+    def _said(self) -> list[str]:
+        """The line in which it gives up; what comes after that is its help, or where in its code that was."""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return [line for line in lines if _GIVES_UP.match(line)][-1:] or super()._said()
 
     @property
     def _key_file(self) -> Path:
