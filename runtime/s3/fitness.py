@@ -41,7 +41,9 @@ async def _require_conditions(entities: Entities[Record], components: Collection
     if lifecycle.lease is None or takers.isdisjoint(components):
         return
     polls, repairs = kept.polls, kept.repairs
-    if polls and repairs and values[polls.mode] == INDEX_ONLY and not float(values[repairs.every]):
+    # A process knows the variables of what it does; who only polls need not know how often others repair.
+    never = repairs is not None and values.get(repairs.every) == 0
+    if polls and repairs and never and values.get(polls.mode) == INDEX_ONLY:
         raise StoreUnusable(
             f"{polls.mode}={INDEX_ONLY} with {repairs.every}=0 would lose every {lifecycle.entity} whose "
             "index entry is lost. Choose another mode, or let indexes be repaired."

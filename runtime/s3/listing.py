@@ -77,7 +77,7 @@ class Listing(Generic[Record]):
         """All that an entity has been, oldest first."""
         entities = self._entities
         where = entities.keys.of(key)
-        known = [each async for each in entities.objects.versions(where)]
+        known = [each async for each in entities.objects.versions(where, most=_PAGE)]
 
         async def one(each: Version) -> VersionOf[Record]:
             found = await entities.objects.get(where, each.version)

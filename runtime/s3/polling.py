@@ -83,13 +83,14 @@ class Polling(Generic[Record]):
         self._width = 1
         self.passed = Passed()
 
-    def take(self, most: int) -> list[Candidate]:
+    def take(self, most: int, tried: set[str]) -> list[Candidate]:
         """Some of what was listed, for the caller alone until it says that it is done with them."""
         taken: list[Candidate] = []
         while self._found and len(taken) < most:
             each = self._found.popleft()
-            if each.key not in self._trying:
+            if each.key not in self._trying and each.key not in tried:
                 self._trying.add(each.key)
+                tried.add(each.key)
                 taken.append(each)
         return taken
 
@@ -104,24 +105,21 @@ class Polling(Generic[Record]):
             self._tokens.clear()
             self._round.clear()
 
-    async def look(self, *, has_tried: bool) -> bool:
-        """Lists until there is something to try; False when all there is has been listed once.
-
-        What is left of an earlier round says nothing of the parts that it began with, so another round
-        follows it, unless whoever asks has tried something of this one.
-        """
+    async def look(self, tried: Collection[str]) -> bool:
+        """Lists until there is something else to try; False when all there is has been listed once."""
         asked = self._rounds
         async with self._turn:
             if self._found:
                 return True
             if self._rounds != asked:
                 return False  # Another one has just listed all of it.
-            for _ in range(2 if self._round and not has_tried else 1):
+            # What is left of an earlier round says nothing of the parts that it began with.
+            for _ in range(2 if self._round else 1):
                 if not self._round:
                     self._begin_round()
                 while self._round:
                     await self._list_next()
-                    if self._found:
+                    if any(each.key not in tried for each in self._found):
                         return True
             self._rounds += 1
             return False

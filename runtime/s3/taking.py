@@ -70,18 +70,18 @@ class Taking(Generic[Record]):
         edge = self._changes.entering
         self._entities.edge(edge.source, edge.target, call)
         taken: list[Record] = []
-        has_tried = self._may_find = False
+        tried: set[str] = set()
+        self._may_find = False
         with self._entities.outages():
             if most and not self._entities.is_clock_off(call):
                 for _ in range(_LOOKS):
-                    tried = self._polling.take(most - len(taken))
-                    if tried:
-                        has_tried = True
-                        found = await asyncio.gather(*[self._try(each, owner, call) for each in tried])
+                    some = self._polling.take(most - len(taken), tried)
+                    if some:
+                        found = await asyncio.gather(*[self._try(each, owner, call) for each in some])
                         taken += [each for each in found if each is not None]
                         if len(taken) >= most:
                             break
-                    elif taken or not await self._polling.look(has_tried=has_tried):
+                    elif taken or not await self._polling.look(tried):
                         break
                 else:
                     self._may_find = True

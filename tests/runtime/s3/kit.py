@@ -67,6 +67,7 @@ class Process:
         ]
         self.values = {**read(known, (), {}, {}), **values}
         self.tasks: S3Store[Any] = self.store("task")
+        self.tasks._entities.indexes.log = self.log
         self.task = self.system.lifecycles["task"]
         self._takings: dict[str, Any] = {}
         self.states = {name: number for number, name in self.task.states.items()}
