@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 
@@ -46,8 +47,8 @@ async def test_a_key_is_used_once(process: Make, s3_proxy: S3Proxy) -> None:
 @pytest.mark.req("OQ-089")
 @pytest.mark.parametrize("harm", [{"drop": True}, {"status": 500, "carried_out": True}, {"status": 503}])
 async def test_a_creation_whose_answer_is_lost_is_one_creation(
-    process: Make, s3_proxy: S3Proxy, harm: dict
-) -> None:  # type: ignore[type-arg]
+    process: Make, s3_proxy: S3Proxy, harm: dict[str, Any]
+) -> None:
     one = process(s3_proxy)
     s3_proxy.rule(kind="PutObject", key="tasks/.*", **harm)
     record, is_new = await one.tasks.create_or_find(one.new(), one.call())
@@ -269,7 +270,7 @@ async def test_who_serves_is_created_once_and_beats_with_one_request(
     assert is_new and one.raw("workers/w1.json")["shards"] == ["0", "1"]
     assert (await workers.create_or_find(record, one.call("worker")))[1] is False
     beat = lifecycle.shifts["beat"]
-    given = {
+    given: dict[str, Any] = {
         "current_task": "t",
         "current_tasks": ("t",),
         "tasks_completed": 2,

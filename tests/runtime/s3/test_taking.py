@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -75,8 +76,8 @@ async def test_a_refused_taking_is_left_for_the_next_look(
 @pytest.mark.req("OQ-111")
 @pytest.mark.parametrize("harm", [{"drop": True}, {"status": 500, "carried_out": True}])
 async def test_a_taking_whose_answer_is_lost_is_found_again(
-    process: Make, s3_proxy: S3Proxy, harm: dict
-) -> None:  # type: ignore[type-arg]
+    process: Make, s3_proxy: S3Proxy, harm: dict[str, Any]
+) -> None:
     """The token in the object says whose it is; the entry is written and nothing is taken twice."""
     one = process(s3_proxy)
     task = await one.submit()
