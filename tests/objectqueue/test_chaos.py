@@ -1,4 +1,4 @@
-"""Workers and the store are killed, clocks differ, many race: every task ends, each attempt is of one only."""
+"""Workers and the store are killed, clocks differ, many race: every task ends, no attempt has two workers."""
 
 from __future__ import annotations
 
