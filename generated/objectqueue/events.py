@@ -1,6 +1,6 @@
 """The log events that handlers of objectqueue tell of.
 
-Generated from spec/objectqueue (sha256:a0862b42aa7f0d21). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:e358a3f4be28322e). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The environment of objectqueue: its variables, and the settings that each component takes from them.
 
-Generated from spec/objectqueue (sha256:a0862b42aa7f0d21). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:e358a3f4be28322e). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ VARIABLES: Final[Mapping[str, Variable]] = {
     ),
     "AWS_ACCESS_KEY_ID": Variable(
         name="AWS_ACCESS_KEY_ID",
-        type="string",
+        type="secret",
         meaning="Name of the key; without it the usual places are looked in: profiles, web identity, the machine's role.",
     ),
     "AWS_SECRET_ACCESS_KEY": Variable(

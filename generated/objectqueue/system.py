@@ -1,6 +1,6 @@
 """Everything the engine has to know of objectqueue.
 
-Generated from spec/objectqueue (sha256:a0862b42aa7f0d21). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:e358a3f4be28322e). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tables import JsonStyle, System
 
 SYSTEM: Final = System(
     name="objectqueue",
-    digest="a0862b42aa7f0d21e87e9d27b1b8039deef7642f9e14d2353496621a4b966145",
+    digest="e358a3f4be28322eb4f386a27065a53e767f439fe1999824a93f582071eeafb6",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

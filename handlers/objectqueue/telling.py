@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from generated.objectqueue.lifecycle import TASK
-from generated.objectqueue.messages import ShardStats, ShownWorker, Task, TaskVersion, Worker
+from generated.objectqueue.messages import PENDING, ShardStats, ShownWorker, Task, TaskVersion, Worker
 from generated.objectqueue.records import TaskRecord, WorkerRecord
 from runtime.object_store import VersionOf
 from runtime.store import Size
@@ -46,6 +46,8 @@ def stats_of(sizes: Mapping[tuple[str, int], Size], shards: Iterable[str]) -> li
         for (part, state), size in sizes.items():
             if part == shard:
                 setattr(stats, word(state).lower(), size.entities)
+                if state == PENDING:
+                    stats.oldest_pending_ms = int(size.oldest_s * 1000)
         found.append(stats)
     return found
 

@@ -66,7 +66,7 @@ def history(task_id: str, where: Where) -> None:
         if task is None:
             click.echo(f"{number}  {each['at']}  cannot be read (version {each['version']})")
             continue
-        click.echo(f"{number}  {each['at']}  {task['status']}  attempt {task['attempt']}")
+        click.echo(f"{number}  {task['updated_at']}  {task['status']}  attempt {task['attempt']}")
         for change in each["changes"]:
             if change["path"] not in ("rev", "updated_at"):
                 click.echo(f"     {change['path']}: {short(change['before'])} → {short(change['after'])}")
@@ -153,15 +153,15 @@ def stats(shard: str | None, where: Where) -> None:
             await desk.queue.get_stats(GetStatsRequest(shards=[shard] if shard else []), desk.call())
         )
 
-    answer = run(work, where)
+    shards = run(work, where)["shards"]
     if where.as_json:
-        print_json(answer)
-    else:
-        rows = [[each["shard"], *(each[state] for state in STATUSES)] for each in answer["shards"]]
-        totals = [sum(column) for column in list(zip(*rows, strict=True))[1:]]
-        print_table(("shard", *STATUSES), [*rows, ("all", *totals)])
-    for key in answer["unreadable"]:
-        say(f"warning: {key} is no task")
+        print_json({"shards": shards})
+        return
+    rows = [[each["shard"], *(each[state] for state in STATUSES)] for each in shards]
+    totals = [sum(column) for column in list(zip(*rows, strict=True))[1:]]
+    oldest = [each["oldest_pending_ms"] for each in shards]
+    shown = [[*row, _age(ms)] for row, ms in zip(rows, oldest, strict=True)]
+    print_table(("shard", *STATUSES, "oldest"), [*shown, ("all", *totals, _age(max(oldest)))])
 
 
 @click.command()
@@ -175,6 +175,10 @@ def wait(task_id: str, seconds: float | None, where: Where) -> None:
 
     found = run(lambda desk: until_ended(desk, task_id, seconds), where)
     raise click.exceptions.Exit(told_end(found, where))
+
+
+def _age(ms: int) -> str:
+    return f"{ms / 1000:.0f}s" if ms else "-"
 
 
 def _row(task: Any) -> tuple[object, ...]:

@@ -38,6 +38,7 @@ export function askForBucket(entered) {
     }
   });
   find(form.elements.address.value ? "field-key" : "field-address").focus();
+  form.dataset.ready = "yes";
 }
 
 // The page usually lies in the bucket that it shows: everything before /ui/ is the bucket's address.
