@@ -10,6 +10,7 @@ from codegen.emit import wiring
 from codegen.emit.image import image_name
 from codegen.emit.wiring import Peer, Setting, dns
 from codegen.language.deployments import Deployment, Timing
+from codegen.language.environment import Variable
 from codegen.spec import Spec
 
 PROOF = "/run/secrets/proof"
@@ -104,7 +105,7 @@ def _variable(spec: Spec, deployment: Deployment, node_name: str, row: Setting) 
             return {"name": row.name, "valueFrom": {"fieldRef": {"fieldPath": PLACE}}}
         case "index":
             return {"name": row.name, "value": "0"}
-        case "required" | "open" if row.variable.required or row.variable.role in wiring.TOKENS:
+        case "required" | "open" if _is_secret(row.variable):
             secret = {
                 "name": f"{dns(node_name)}-settings",
                 "key": row.name,
@@ -113,6 +114,11 @@ def _variable(spec: Spec, deployment: Deployment, node_name: str, row: Setting) 
             return {"name": row.name, "valueFrom": {"secretKeyRef": secret}}
         case _:
             return None
+
+
+def _is_secret(variable: Variable) -> bool:
+    """Whether whoever deploys it has a secret with the value, or may have one."""
+    return variable.required or variable.type == "secret" or variable.role in wiring.TOKENS
 
 
 def _address(spec: Spec, deployment: Deployment, peer: Peer) -> str:

@@ -21,9 +21,13 @@ class Server:
     place: str
     """Where it is: {account} stands for the system's user and database, {password} for the password."""
     further_ports: tuple[int, ...] = ()
-    """Ports of those that tell where it is, if it is one of several."""
+    """Other ports of it: of those that tell where it is if it is one of several, or where others run it."""
     options: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """What else its container can be told: default and meaning of each variable."""
+    user: str = ""
+    """The variable with the name that belongs to the password, where whoever starts it makes that up, too."""
+    is_open: bool = False
+    """Whether it is used from outside as well."""
 
 
 SERVERS = {
@@ -55,6 +59,10 @@ SERVERS = {
         port=8333,
         password="AWS_SECRET_ACCESS_KEY",
         place="http://s3:8333",
+        further_ports=(443,),
+        user="AWS_ACCESS_KEY_ID",
+        is_open=True,
+        options={"S3_PORT": ("8333", "Port of the s3 server on this machine.")},
     ),
 }
 """By the name that deployments.yaml has for it."""
