@@ -32,13 +32,12 @@ SETTINGS: Mapping[str, str] = {
     "volume.max": "1000",
     "volume.minFreeSpace": "64MiB",
     "filer.disableHttp": "true",
-    "filer.saveToFilerLimit": "65536",
     "s3.iam": "false",
     "s3.port.iceberg": "0",
     "s3.port.lance": "0",
     "s3.autoCreateBucket": "false",
 }
-"""What it runs with unless it is told otherwise: nothing but S3, and small objects beside their names."""
+"""What it runs with unless it is told otherwise: nothing but S3, and nothing told to others."""
 _ENVIRONMENT: Mapping[str, str] = {"WEED_MASTER_VOLUME_GROWTH_COPY_1": "1"}
 """A bucket begins with one file for its data, not with seven."""
 _GIVES_UP = re.compile(r"F\d{4} |flag provided|invalid ")
