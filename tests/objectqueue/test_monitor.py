@@ -19,9 +19,9 @@ async def test_shards_that_nobody_serves_are_pointed_out(crew: Crew) -> None:
     async with (
         crew.worker("some", QO_SHARDS="0,1,2"),
         crew.worker("rest", QO_SHARDS="3,4,5,6,7,8,9,a,b,c,d,e,f"),
-        crew.monitor() as monitor,
+        crew.monitor(QO_LOG="debug") as monitor,
     ):
-        await until(lambda: monitor.events("swept"))
+        await until(lambda: monitor.events("sweep"))
         assert monitor.events("shards_uncovered") == []
 
 
@@ -43,7 +43,7 @@ async def test_a_worker_has_a_monitor_inside_unless_told_otherwise(
 @pytest.mark.req("OQ-141")
 async def test_a_worker_that_is_heard_of_again_is_not_dead(crew: Crew) -> None:
     """A live one is never called dead, and one that has stopped in order is simply gone."""
-    async with crew.monitor(QO_MONITOR_WORKER_HEALTH_THRESHOLD="5") as monitor:
+    async with crew.monitor(QO_LOG="debug", QO_MONITOR_WORKER_HEALTH_THRESHOLD="5") as monitor:
         async with crew.worker("alive", QO_HEARTBEAT_SECONDS="0.2"):
-            await until(lambda: len(monitor.events("swept")) > 3)
+            await until(lambda: len(monitor.events("sweep")) > 3)
         assert monitor.events("worker_dead") == []

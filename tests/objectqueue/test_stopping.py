@@ -98,7 +98,7 @@ async def test_a_second_signal_ends_it_at_once(crew: Crew, tmp_path: Path) -> No
     assert crew.task(key)["status"] == "Running"
     async with crew.monitor(QO_MAX_CLOCK_SKEW_MS="0") as monitor:
         task = await crew.task_until(key, "Pending")
-        (told,) = await until(lambda: monitor.events("task_timed_out"))
+        (told,) = await until(lambda: monitor.events("lease_expired"))
     assert (task["retry_count"], task["last_error"]) == (1, "lease expired (worker hasty, attempt 1)")
     assert task["worker_id"] is None
     assert (told["id"], told["attempt"], told["worker_id"]) == (key, 1, "hasty")
@@ -108,7 +108,7 @@ async def test_a_second_signal_ends_it_at_once(crew: Crew, tmp_path: Path) -> No
 @pytest.mark.req("OQ-125", "OQ-126", "OQ-247", "OQ-254")
 async def test_a_worker_that_was_frozen_finds_that_it_has_lost(crew: Crew) -> None:
     """Another one has done the task meanwhile: what the first comes back with counts for nothing."""
-    key = await crew.submit("sleep", 1.2, timeout_seconds=2)
+    key = await crew.submit("sleep", 0.8, timeout_seconds=3)
     zombie = await crew.process("zombie", QO_HEARTBEAT_SECONDS="0.3").ready()
     await crew.task_until(key, "Running")
     zombie.signal(signal.SIGSTOP)
