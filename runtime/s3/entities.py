@@ -131,8 +131,12 @@ class Entities(Generic[Record]):
             f"of the store; {self.kept.skew} allows {most:g} s. Nothing is taken until the clocks agree."
         )
 
-    def is_clock_off(self, call: Call) -> bool:
+    async def is_clock_off(self, call: Call) -> bool:
         """Whether this process must not act by its clock, of which it then tells."""
+        if self.clock_problem() is None:
+            return False
+        # Whoever does nothing hears nothing of the store's clock either.
+        await self.objects.page(self.keys.prefix(""), most=1)
         problem = self.clock_problem()
         if problem is not None:
             self.tell_sometimes(call, CLOCK_OFF, "clock", problem)

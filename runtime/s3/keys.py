@@ -6,7 +6,7 @@ import hashlib
 import re
 import string
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from runtime.kept_in_s3 import KeptInS3, KeyIndex
@@ -22,6 +22,11 @@ def minute(moment: datetime) -> str:
     """The minute of a time as it stands in a key."""
     seconds = (moment - _EPOCH).total_seconds()
     return f"{max(0, int(seconds // 60)):0{_WIDTH}d}"
+
+
+def moment_of(text: str) -> datetime:
+    """The beginning of a minute as it stands in a key; long ago for what is none."""
+    return _EPOCH + timedelta(minutes=int(text)) if text.isascii() and text.isdigit() else _EPOCH
 
 
 def derived_uuid(text: str) -> str:

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Generic, NamedTuple
 
 from runtime.s3.entities import Entities
-from runtime.s3.keys import minute
+from runtime.s3.keys import minute, moment_of
 from runtime.s3.objects import Entry, Page
 from runtime.store import Record
 
@@ -40,8 +40,12 @@ class Passed:
 
     def add(self, line: Entry, until: datetime | None = None) -> None:
         """Remembers one."""
-        self._until[line.key] = (line.etag, until)
-        self._until.move_to_end(line.key)
+        self.note(line.key, line.etag, until)
+
+    def note(self, key: str, etag: str, until: datetime | None = None) -> None:
+        """Remembers one that no listing has shown yet."""
+        self._until[key] = (etag, until)
+        self._until.move_to_end(key)
         while len(self._until) > _REMEMBERED:
             self._until.popitem(last=False)
 
@@ -79,6 +83,7 @@ class Polling(Generic[Record]):
         self._unscanned: set[str] = set(self._parts)
         self._misses = 0
         self._rounds = 0
+        self._later: str | None = None
         self._turn = asyncio.Lock()
         self._width = 1
         self.passed = Passed()
@@ -131,6 +136,7 @@ class Polling(Generic[Record]):
 
     def _begin_round(self) -> None:
         count = len(self._parts)
+        self._later = None
         order = [self._parts[(self._first + number) % count] for number in range(count)]
         self._first = (self._first + 1) % count if count else 0
         if self._mode != LOG_SCAN:
@@ -161,6 +167,7 @@ class Polling(Generic[Record]):
                 continue
             key, at = hinted
             if at > latest:
+                self._later = min(self._later or at, at)
                 is_over = True
                 break
             if not self.passed.has(line, now):
@@ -170,6 +177,11 @@ class Polling(Generic[Record]):
         if not is_over:
             self._tokens[part] = page.token
             self._round.appendleft((part, False))
+
+    def next_after(self, now: datetime) -> datetime | None:
+        """When something that has been seen is going to be worth a look."""
+        times = [self.passed.next_after(now), moment_of(self._later) if self._later else None]
+        return min((each for each in times if each is not None and each > now), default=None)
 
     async def _scan(self, part: str) -> None:
         keys, now = self._entities.keys, self._entities.changes.now()

@@ -37,7 +37,7 @@ class Sweeping(Generic[Record]):
 
     async def step(self, call: Call) -> int:
         """Moves what is due, some of it; how many those are. After the last of them it begins anew."""
-        if self._entities.is_clock_off(call):
+        if await self._entities.is_clock_off(call):
             return 0
         if not self._line:
             self._begin()

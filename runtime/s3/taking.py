@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Generic
 
 from runtime.call import Call
@@ -73,7 +73,7 @@ class Taking(Generic[Record]):
         tried: set[str] = set()
         self._may_find = False
         with self._entities.outages():
-            if most and not self._entities.is_clock_off(call):
+            if most and not await self._entities.is_clock_off(call):
                 for _ in range(_LOOKS):
                     some = self._polling.take(most - len(taken), tried)
                     if some:
@@ -116,14 +116,16 @@ class Taking(Generic[Record]):
         changes, record, now = self._changes, snapshot.record, self._changes.now()
         state = changes.state(record)
         if state != changes.entering.source:
-            if not candidate.is_hint:
-                self._polling.passed.add(candidate.line)
-            elif state != changes.lease.state or now - candidate.line.changed > _FRESH:
+            self._pass_object(snapshot, candidate)
+            if candidate.is_hint and (
+                state != changes.lease.state or now - changes.written_at(record) > _FRESH
+            ):
                 self._drop(candidate)
             return False
         only = changes.lease.only
         if self._kinds is not None and only and getattr(record, only) not in self._kinds:
             self._polling.passed.add(candidate.line)
+            self._pass_object(snapshot, candidate)
             return False
         if not changes.is_free(record, now):
             polls = self._entities.kept.polls
@@ -135,19 +137,25 @@ class Taking(Generic[Record]):
                 self._drop(candidate)
             else:
                 self._polling.passed.add(candidate.line, changes.free_at(record))
+            self._pass_object(snapshot, candidate, changes.free_at(record))
             return False
         return True
+
+    def _pass_object(
+        self, snapshot: Snapshot[Record], candidate: Candidate, until: datetime | None = None
+    ) -> None:
+        """An object that was read through the index need not be read when it is listed itself."""
+        self._polling.passed.note(self._entities.keys.of(candidate.key), snapshot.etag, until)
 
     async def _claim(
         self, candidate: Candidate, snapshot: Snapshot[Record], owner: str, call: Call
     ) -> Record | None:
         entities, changes, key = self._entities, self._changes, candidate.key
         whole = await entities.guarded.apart.whole(snapshot.record)
-        read = [snapshot]
 
         def build(record: Record) -> Record | None:
             # What is found after a lost race is for the next look.
-            if record is not read[0].record:
+            if record is not snapshot.record:
                 return None
             return changes.moved(record, changes.entering, {}, owner=owner)[0]
 
@@ -159,6 +167,7 @@ class Taking(Generic[Record]):
             return None
         record = result.after.record
         self._holding.keep(key, result.after)
+        self._polling.passed.note(entities.keys.of(key), result.after.etag)
         if candidate.is_hint and candidate.line.key not in entities.indexes.entries(snapshot.record).values():
             self._drop(candidate)
         edge, lease = changes.entering, changes.lease
@@ -209,6 +218,8 @@ class Taking(Generic[Record]):
             raise self._entities.lost(key, asked.held.owner)
         last = taken[0]
         lease = changes.lease
+        if last.target != changes.entering.source:
+            self._polling.passed.note(self._entities.keys.of(key), result.after.etag)
         self._entities.telling.applied(
             call,
             last.name,
@@ -239,7 +250,7 @@ class Taking(Generic[Record]):
             return True
         pause, self._pause = min(self._pause, timeout_s), min(2 * self._pause, _LONGEST_PAUSE_S)
         now = self._changes.now()
-        if (due := self._polling.passed.next_after(now)) is not None:
+        if (due := self._polling.next_after(now)) is not None:
             pause = max(_FIRST_PAUSE_S / 2, min(pause, (due - now).total_seconds()))
         await self._entities.world.sleep(pause)
         return True

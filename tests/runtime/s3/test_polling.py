@@ -126,6 +126,7 @@ async def test_every_page_is_listed(process: Make, s3_proxy: S3Proxy) -> None:
     one.taking("w1", parts=["a"])
     assert [each.id for each in await one.take()] == [due.id]
     assert len(s3_proxy.asked("ListObjectsV2", ".*")) == 4
+    assert await one.take() == []
     s3_proxy.forget()
     assert await one.take() == []
     assert s3_proxy.asked("GetObject", "tasks/.*") == []
