@@ -195,6 +195,7 @@ class Stores:
         return store
 
     def _s3(self, lifecycle: Lifecycle) -> S3Store[Any]:
+        from runtime.s3.credentials import Credentials
         from runtime.s3.objects import Objects, Place
         from runtime.s3.store import S3Store
 
@@ -211,7 +212,7 @@ class Stores:
                 prefix=f"{root}/" if root else "",
             )
             if place not in self._buckets:
-                self._buckets[place] = Objects(place)
+                self._buckets[place] = Objects(place, Credentials(self._values))
             store = self._shared[lifecycle.entity] = S3Store(
                 self._system, lifecycle, self._buckets[place], self._world, self._metrics, self._values
             )

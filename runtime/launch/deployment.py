@@ -171,6 +171,7 @@ class Launched:
             tls=tls,
             token=token,
             urls={node: each[0] for node, each in self._urls().items() if each},
+            variables=self.env,
         )
 
     async def kill(self, name: str) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import orjson
@@ -92,12 +92,19 @@ def trouble_of(failure: Failure) -> Trouble:
 
 
 async def _with_desk(work: Callable[[Desk], Awaitable[Answer]], environ: Mapping[str, str]) -> Answer:
+    async with opened(environ) as desk:
+        return await work(desk)
+
+
+@asynccontextmanager
+async def opened(environ: Mapping[str, str]) -> AsyncIterator[Desk]:
+    """The queue that some variables name, until it is left."""
     design = SYSTEM.deployments[DEPLOYMENT]
-    stream = Warnings(whole=bool(os.environ.get("QO_LOG")))
+    stream = Warnings(whole=bool(environ.get("QO_LOG")))
     parts = Assembly(SYSTEM, design, design.nodes[NODE], environ, RealWorld(), _nowhere, stream=stream)
     try:
         await parts.open()
-        return await work(Desk(parts))
+        yield Desk(parts)
     finally:
         await parts.close()
 

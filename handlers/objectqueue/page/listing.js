@@ -5,8 +5,9 @@ import { Corrupt, Task, active, idIn, retired, rules, shardPrefix, taskKey } fro
 
 export const PAGE_ROWS = 25;
 const FIRST_LISTS = 10;
-const READS_PER_REFRESH = 200;
+const MISSES_AT_ONCE = 200;
 const PARALLEL = 8;
+const KEPT = 20_000;
 
 /** The filters of the list: one for each state, one for all of them, and the usual one, which leaves out what is put away. */
 export const FILTERS = [
@@ -24,11 +25,12 @@ export const FILTERS = [
 export class Listing {
   #entries = new Map(); // by key, as listed
   #cursor = ""; // where the next LIST goes on; "" = at the beginning
-  #tasks = new Map(); // by id: {listed, etag, task | corrupt | missing}
-  #budget = READS_PER_REFRESH;
+  #misses = MISSES_AT_ONCE; // how many tasks may fail the filter before it stops looking
 
-  constructor(bucket, { shard, filter }) {
+  /** `tasks` is what has been read so far, by id: {listed, etag, task | corrupt | missing}; listings share it. */
+  constructor(bucket, { shard, filter, tasks }) {
     this.bucket = bucket;
+    this.tasks = tasks;
     this.filter = filter;
     // Tasks that workers still have to do with are few and have an index; all others are found by a scan.
     this.index = Object.values(rules.indexes).find((index) => filter.state && index.in.includes(filter.state.name));
@@ -41,11 +43,11 @@ export class Listing {
     return this.#entries.size;
   }
 
-  /** Lists everything for the first time, up to a bound, and tells after each page of keys. */
-  async fill(progress = async () => {}) {
+  /** Lists everything for the first time, up to a bound; `begun` is called when the first page of keys is there. */
+  async fill(begun) {
     for (let count = 0; count < FIRST_LISTS && !this.complete; count += 1) {
       await this.refresh();
-      await progress();
+      if (count === 0 && !this.complete) await begun();
     }
   }
 
@@ -66,9 +68,9 @@ export class Listing {
     this.fresh = listed;
   }
 
-  /** Lets the next look read more tasks, when too few of those read so far pass the filter. */
+  /** Lets the next look go through more tasks, when too few of those looked at so far pass the filter. */
   lookFurther() {
-    this.#budget += READS_PER_REFRESH;
+    this.#misses += MISSES_AT_ONCE;
   }
 
   /**
@@ -79,12 +81,10 @@ export class Listing {
     const entries = this.#candidates(oldest);
     const wanted = (number + 1) * PAGE_ROWS + 1;
     const found = [];
-    let reads = 0;
     let looked = 0;
-    while (looked < entries.length && found.length < wanted && reads < this.#budget) {
+    while (looked < entries.length && found.length < wanted && looked - found.length < this.#misses) {
       const batch = entries.slice(looked, looked + Math.max(PARALLEL, Math.min(PAGE_ROWS + 1, wanted - found.length)));
       looked += batch.length;
-      reads += batch.filter((entry) => !this.#cached(entry)).length;
       const rows = await this.#readAll(batch);
       found.push(...rows.filter((row) => row && this.#passes(row)));
     }
@@ -109,8 +109,8 @@ export class Listing {
   }
 
   #cached(entry) {
-    const known = this.#tasks.get(entry.id);
-    if (!known || this.index || known.listed !== entry.etag) return null;
+    const known = this.tasks.get(entry.id);
+    if (!known || this.index || (known.listed !== entry.etag && known.etag !== entry.etag)) return null;
     // A listing that is older than this refresh proves nothing of a task that workers may have moved on.
     return this.fresh.has(entry.key) || !known.task || !active(known.task.state) ? known : null;
   }
@@ -137,15 +137,14 @@ export class Listing {
   }
 
   async #read(entry) {
-    const before = this.#tasks.get(entry.id);
+    const before = this.tasks.get(entry.id);
     const found = await this.bucket.get(this.index ? taskKey(entry.id) : entry.key, { etag: before?.etag });
-    if (found === "same") {
-      before.listed = entry.etag;
-      return before;
-    }
-    const read = { listed: entry.etag, etag: found?.etag, missing: found === null };
+    const listed = this.index ? null : entry.etag;
+    if (found === "same") return Object.assign(before, { listed });
+    const read = { listed, etag: found?.etag, missing: found === null };
     if (found) Object.assign(read, taskOrReason(found, entry.id));
-    this.#tasks.set(entry.id, read);
+    this.tasks.set(entry.id, read);
+    if (this.tasks.size > KEPT) this.tasks.delete(this.tasks.keys().next().value);
     return read;
   }
 }

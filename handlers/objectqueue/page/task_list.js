@@ -14,6 +14,7 @@ const SORTS = {
 
 export class TaskList {
   #listing = null;
+  #tasks = new Map(); // what has been read, in whatever list
   #place = "";
   #sort = null; // {by, up}: an order of the rows on the screen
 
@@ -34,7 +35,7 @@ export class TaskList {
     } else {
       this.#place = key;
       const filter = FILTERS.find((candidate) => candidate.id === place.state) ?? FILTERS[0];
-      this.#listing = new Listing(this.bucket, { shard: place.shard, filter });
+      this.#listing = new Listing(this.bucket, { shard: place.shard, filter, tasks: this.#tasks });
       this.#wait();
       await this.#listing.fill(() => this.#show(route(), key));
     }
