@@ -46,7 +46,11 @@ class Address:
     def tls(self) -> ssl.SSLContext | None:
         if not self.secure:
             return None
-        return ssl.create_default_context(cafile=os.environ.get("AWS_CA_BUNDLE") or None)
+        authority = os.environ.get("AWS_CA_BUNDLE") or None
+        try:
+            return ssl.create_default_context(cafile=authority)
+        except OSError as error:
+            raise Refused(f"AWS_CA_BUNDLE: {authority} cannot be used: {error.strerror or error}.") from None
 
 
 def address_of(place: Place, environ: Mapping[str, str] = os.environ) -> Address:

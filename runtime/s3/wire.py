@@ -10,6 +10,8 @@ from typing import NamedTuple, cast
 
 import httptools
 
+from runtime.s3.errors import Refused
+
 _IDLE_S = 20.0
 """A connection that was not used for so long is not trusted any more."""
 _BYTES_PER_S = 1e6
@@ -84,6 +86,11 @@ class Wire:
                 _, made = await loop.create_connection(lambda: _Connection(loop), host, port, ssl=self._tls)
         except TimeoutError:
             raise NotSent(f"no connection to {host}:{port} within {self._timeout_s:g} s") from None
+        except ssl.SSLCertVerificationError as error:
+            raise Refused(
+                f"The store at {host}:{port} cannot be trusted: {error.verify_message}. "
+                "AWS_CA_BUNDLE may name a file with its authority."
+            ) from None
         except OSError as error:
             raise NotSent(f"no connection to {host}:{port}: {_reason(error)}") from None
         return made
@@ -168,8 +175,6 @@ class _Connection(asyncio.Protocol):
 
 
 def _reason(error: BaseException) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted ({error.verify_message})"
     if isinstance(error, OSError) and error.errno and not isinstance(error, socket.gaierror | ssl.SSLError):
         return os.strerror(error.errno).lower()
     return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
+import ssl
 import threading
 from collections.abc import Awaitable
 from email.utils import formatdate, parsedate_to_datetime
@@ -33,10 +34,18 @@ class _Told(NamedTuple):
 class S3Proxy:
     """One proxy in a thread of its own; it passes `Host` on as it came, so signatures stay true."""
 
-    def __init__(self, upstream: str, access_key: str, secret_key: str, region: str = "us-east-1") -> None:
+    def __init__(
+        self,
+        upstream: str,
+        access_key: str,
+        secret_key: str,
+        region: str = "us-east-1",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         host, _, port = upstream.removeprefix("http://").partition(":")
         self._upstream = (host, int(port))
         self._credentials = (access_key, secret_key, region)
+        self._tls = tls
         self.seen: list[Asked] = []
         self.rules: list[Rule] = []
         self.rewrites_etags = False
@@ -52,7 +61,7 @@ class S3Proxy:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'http' if self._tls is None else 'https'}://127.0.0.1:{self.port}"
 
     def start(self) -> None:
         self._thread.start()
@@ -95,7 +104,9 @@ class S3Proxy:
         asyncio.run_coroutine_threadsafe(_awaited(work), self._loop).result(10)
 
     async def _listen(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, limit=1 << 20)
+        self._server = await asyncio.start_server(
+            self._serve, "127.0.0.1", self.port, limit=1 << 20, ssl=self._tls
+        )
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def _refuse_all(self) -> None:

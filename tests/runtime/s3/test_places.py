@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from pathlib import Path
 
 import pytest
 
+from runtime.certs import make_certificates
+from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.s3.answers import ServerClock
 from runtime.s3.credentials import Credentials, Key
 from runtime.s3.errors import Refused
 from runtime.s3.objects import Objects, Place
 from runtime.s3.place import Address, address_of
+from runtime.systems import load_system
 from tests.s3_fixtures import Bucket
 from tests.support.s3_proxy import S3Proxy
 
@@ -152,3 +156,31 @@ async def test_a_clock_that_is_far_off_keeps_nobody_out(
     found = await objects.get("a")
     assert found is not None and found.body == b"1"
     await objects.close()
+
+
+async def test_a_store_behind_tls_has_to_prove_itself(
+    bucket: Bucket, s3_server: EmbeddedSeaweedfs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By an authority that the machine trusts, or that a variable names."""
+    make_certificates(load_system("taskqueue"), "monolith", tmp_path)
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(tmp_path / "monolith.crt", tmp_path / "monolith.key")
+    proxy = S3Proxy(s3_server.url, s3_server.access_key, s3_server.secret_key, tls=tls)
+    proxy.start()
+    try:
+        strange = Objects(bucket.through(proxy).place)
+        with pytest.raises(Refused, match=r"cannot be trusted: .* AWS_CA_BUNDLE"):
+            await strange.get("a")
+        await strange.close()
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "ca.crt"))
+        objects = Objects(bucket.through(proxy).place)
+        for number in range(3):
+            await objects.create(f"{number}", b"x" * 100_000)
+        found = await objects.get("2")
+        assert found is not None and len(found.body) == 100_000
+        await objects.close()
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "nowhere"))
+        with pytest.raises(Refused, match=r"AWS_CA_BUNDLE: .*nowhere cannot be used"):
+            Objects(bucket.through(proxy).place)
+    finally:
+        proxy.stop()
