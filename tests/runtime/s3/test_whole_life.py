@@ -37,6 +37,7 @@ async def test_a_whole_life(store: str, bucket: Bucket, s3_proxy: S3Proxy) -> No
     await one.settle(second, "complete", output="2")
     assert await one.take() == []
     found = await one.tasks.get(made.id)
+    assert found is not None
     assert (one.task.states[found.status], found.output) == ("COMPLETED", "2")
     assert bucket.keys("ready/") == bucket.keys("leases/") == []
     told = bucket.raw.list_object_versions(Bucket=bucket.name, Prefix="tasks/")["Versions"]
