@@ -1,6 +1,6 @@
 """The conditions of objectqueue: what handlers raise, and what the engine makes of it.
 
-Generated from spec/objectqueue (sha256:e358a3f4be28322e). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:471f362c02c47169). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

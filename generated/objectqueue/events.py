@@ -1,6 +1,6 @@
 """The log events that handlers of objectqueue tell of.
 
-Generated from spec/objectqueue (sha256:e358a3f4be28322e). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:471f362c02c47169). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,6 @@ LEASE_LOST: Final = Event("lease_lost", "WARNING", always=True)
 TASK_FAILED: Final = Event("task_failed", "WARNING")
 """An attempt failed."""
 
-TASK_TIMED_OUT: Final = Event("task_timed_out", "WARNING", always=True)
-"""The lease of a task ended and nobody had finished it."""
-
 HEARTBEAT_FAILED: Final = Event("heartbeat_failed", "WARNING")
 """A worker could not say that it lives; it goes on."""
 
@@ -34,17 +31,12 @@ WORKER_DEAD: Final = Event("worker_dead", "WARNING", always=True)
 SHARDS_UNCOVERED: Final = Event("shards_uncovered", "WARNING", always=True)
 """No live worker looks after some shards."""
 
-CLOCK_OFF: Final = Event("clock_off", "ERROR", always=True)
-"""The clock differs too much from that of the store, so nothing is taken."""
-
 EVENTS: Final[Mapping[str, Event]] = {
     "worker_started": WORKER_STARTED,
     "worker_stopped": WORKER_STOPPED,
     "lease_lost": LEASE_LOST,
     "task_failed": TASK_FAILED,
-    "task_timed_out": TASK_TIMED_OUT,
     "heartbeat_failed": HEARTBEAT_FAILED,
     "worker_dead": WORKER_DEAD,
     "shards_uncovered": SHARDS_UNCOVERED,
-    "clock_off": CLOCK_OFF,
 }

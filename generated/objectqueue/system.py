@@ -1,6 +1,6 @@
 """Everything the engine has to know of objectqueue.
 
-Generated from spec/objectqueue (sha256:e358a3f4be28322e). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:471f362c02c47169). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tables import JsonStyle, System
 
 SYSTEM: Final = System(
     name="objectqueue",
-    digest="e358a3f4be28322eb4f386a27065a53e767f439fe1999824a93f582071eeafb6",
+    digest="471f362c02c47169ac089c0e85109b0754b030b1fa7995dfa59ee3fb5251ac5e",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,
