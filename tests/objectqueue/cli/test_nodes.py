@@ -105,11 +105,12 @@ def test_variables_of_nodes_have_defaults_and_bounds() -> None:
 def test_a_worker_of_ones_own_does_what_was_submitted_before(shell: Shell) -> None:
     """From submitting to the end, by commands alone; it listens nowhere, and stops when it is told."""
     done = shell.submitted("--input", '{"n": 1}')
-    broken = shell.out("submit", "--type", "fatal")
+    broken = shell.out("submit", "--type", "add", "--input", '"not two numbers"')
     flags = "--id", "w1", "--handlers", "tests.objectqueue.functions", "--concurrency", "2"
     with running(shell, "worker", *flags) as worker:
         assert json.loads(shell.out("wait", done, "--seconds", "20")) == {"n": 1}
-        assert shell.run("wait", broken, "--seconds", "20").exit_code == TROUBLE
+        failed = shell.run("wait", broken, "--seconds", "20")
+        assert (failed.exit_code, failed.stdout) == (TROUBLE, "failed\n")
         assert shell.out("submit", "--type", "echo", "--input", "2", "--wait") == "2"
         (only,) = shell.json("workers")["workers"]
         assert only["live"] and only["worker"]["worker_id"] == "w1"
