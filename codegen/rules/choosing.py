@@ -105,7 +105,9 @@ def bad_telling(spec: Spec) -> Iterator[Finding]:
 def bad_switch(spec: Spec) -> Iterator[Finding]:
     variables = spec.environment.variables
     for name, entity, _, kept in in_buckets(spec):
-        wanted = [(("kept_in", "unversioned"), "Whether versions are needed", kept.unversioned, "bool")]
+        wanted: list[tuple[Path, str, str | None, str]] = [
+            (("kept_in", "unversioned"), "Whether versions are needed", kept.unversioned, "bool")
+        ]
         if kept.polls:
             wanted.append(
                 (("kept_in", "polls", "mode"), "Where they are looked for", kept.polls.mode, "choice")
