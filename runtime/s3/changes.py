@@ -259,7 +259,7 @@ class Changes(Generic[Record]):
                 made[lease.owner] = None
 
     def _lease_s(self, record: Record) -> float:
-        return float(self._number(record, self.lease.seconds))
+        return min(self._number(record, self.lease.seconds), _LONGEST_WAIT_S)
 
 
 class _Named(dict[str, Any]):

@@ -74,11 +74,11 @@ class Guarded(Generic[Record]):
     async def read(self, key: str) -> Snapshot[Record] | None:
         """An entity as it is now; raises Unreadable."""
         found = await self._objects.get(self._keys.of(key))
-        return None if found is None else self.snapshot(found)
+        return None if found is None else self.snapshot(key, found)
 
-    def snapshot(self, found: Found) -> Snapshot[Record]:
-        """What was read as an entity; raises Unreadable."""
-        record, others = self.rows.read(found.body)
+    def snapshot(self, key: str, found: Found) -> Snapshot[Record]:
+        """What was read as the entity of a key; raises Unreadable."""
+        record, others = self.rows.read(key, found.body)
         return Snapshot(record, found.etag, found.version, others)
 
     async def create(self, key: str, record: Record) -> Snapshot[Record]:
@@ -103,7 +103,7 @@ class Guarded(Generic[Record]):
                 if in_doubt and found.body == body:
                     self._indexes.follow(key, None, record)
                     return Snapshot(record, found.etag, found.version)
-                raise Exists(self.snapshot(found))
+                raise Exists(self.snapshot(key, found))
             await self._pause(number)
         raise Away("the store does not say whether an object was created")
 
@@ -154,7 +154,7 @@ class Guarded(Generic[Record]):
             found = await self._objects.get(self._keys.of(key))
             if found is None:
                 return Unchanged(None)
-            now = self.snapshot(found)
+            now = self.snapshot(key, found)
             if self._was_doubted(key, found.body) or (
                 key in self._doubts and is_mine is not None and is_mine(record, now.record)
             ):

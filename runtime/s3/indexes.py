@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
@@ -22,6 +24,8 @@ from runtime.tables import Event
 
 INDEX_NOT_WRITTEN = Event("index_not_written", "WARNING")
 _AT_ONCE = 32
+_YOUNG_S = 0.25
+"""For so long a lease has no entry: if it ends before, there is none to write and none to remove."""
 _MOST_WAITING = 1000
 """Entities that may wait for their entries before their changes have to wait too."""
 
@@ -42,6 +46,8 @@ class Indexes:
         self._keys = keys
         self._objects = objects
         self._shown = _shown(lifecycle, kept)
+        self._leased = lifecycle.lease.state if lifecycle.lease else None
+        self._later: dict[str, tuple[asyncio.TimerHandle, str, _Work]] = {}
         self._waiting: dict[str, dict[str, _Work]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._at_once = asyncio.Semaphore(_AT_ONCE)
@@ -57,22 +63,34 @@ class Indexes:
     def follow(self, key: str, before: Any, after: Any) -> None:
         """Lets the entries say what a change has made of an entity; None is one that is not there."""
         old, new = self.entries(before).values(), self.entries(after).values()
+        # Most leases are short. Whoever dies with one so young is found by the next repair.
+        is_leased = (
+            before is not None and after is not None and self._is_leased(before) < self._is_leased(after)
+        )
         for entry in new:
             if entry not in old:
-                self.write(key, entry, after)
+                self.write(key, entry, after, after_s=_YOUNG_S if is_leased else 0.0)
         for entry in old:
             if entry not in new:
                 self.remove(key, entry)
 
-    def write(self, key: str, entry: str, record: Any) -> None:
-        """Writes an entry some time soon."""
+    def write(self, key: str, entry: str, record: Any, *, after_s: float = 0.0) -> None:
+        """Writes an entry soon, or after some time unless it is removed before."""
         # The body tells an entry from a later one of the same minute: it is only removed as what it was read.
-        self._add(key, entry, _Work(orjson.dumps({name: getattr(record, name) for name in self._shown})))
+        work = _Work(orjson.dumps({name: getattr(record, name) for name in self._shown}))
+        if after_s:
+            begin = partial(self._begin, entry)
+            timer = asyncio.get_running_loop().call_later(after_s, begin)
+            self._later[entry] = (timer, key, work)
+        else:
+            self._add(key, entry, work)
 
     def remove(self, key: str, entry: str, etag: str | None = None) -> None:
         """Removes an entry some time soon."""
         waiting = self._waiting.get(key)
-        if waiting and (begun := waiting.get(entry)) and begun.body is not None:
+        if entry in self._later:
+            self._later.pop(entry)[0].cancel()
+        elif waiting and (begun := waiting.get(entry)) and begun.body is not None:
             del waiting[entry]  # It was not written yet, so there is nothing to remove.
         else:
             self._add(key, entry, _Work(None, etag))
@@ -84,17 +102,39 @@ class Indexes:
 
     async def drained(self) -> int:
         """Waits until all of it is done; how many entries failed since this was last asked."""
+        for entry in list(self._later):
+            self._begin(entry)
         while self._tasks:
             await asyncio.wait(list(self._tasks.values()))
         failed, self._failed = self._failed, 0
         return failed
 
+    async def close(self, patience_s: float) -> None:
+        """Waits until all of it is done, for so long; what is then left is for the next repair."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                await self.drained()
+        self._waiting.clear()
+        for task in list(self._tasks.values()):
+            task.cancel()
+
     async def hinted(self, key: str) -> bool:
         """Waits until the entries of an entity are written; whether they were."""
+        for entry in [entry for entry, (_, each, _) in self._later.items() if each == key]:
+            self._begin(entry)
         while (task := self._tasks.get(key)) is not None:
             await asyncio.wait([task])
             await asyncio.sleep(0)
         return key not in self._lagging
+
+    def _begin(self, entry: str) -> None:
+        """Does now what was to be done after some time."""
+        timer, key, work = self._later.pop(entry)
+        timer.cancel()
+        self._add(key, entry, work)
+
+    def _is_leased(self, record: Any) -> bool:
+        return getattr(record, self._status) == self._leased
 
     def _add(self, key: str, entry: str, work: _Work) -> None:
         self._waiting.setdefault(key, {})[entry] = work

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from datetime import datetime
 from operator import attrgetter
@@ -47,7 +47,7 @@ class Listing(Generic[Record]):
                 and (after is None or order(record) < after)
             )
 
-        lines = [line async for line in self._lines(part)]
+        lines = await self._lines(part)
         # An object is written at the time that it says, or a little later: the last ones written come first.
         lines.sort(key=lambda line: line.changed, reverse=True)
         found: list[Record] = []
@@ -84,7 +84,7 @@ class Listing(Generic[Record]):
             record = None
             if found is not None:
                 with suppress(Unreadable):
-                    record = entities.guarded.snapshot(found).record
+                    record = entities.guarded.snapshot(key, found).record
             return VersionOf(record, each.version, each.changed, each.etag)
 
         return list(await together(reversed(known), one))
@@ -94,7 +94,7 @@ class Listing(Generic[Record]):
         entities = self._entities
         now = entities.changes.now()
         sizes: dict[tuple[str, int], Size] = {}
-        lines = [line async for line in self._lines(None)]
+        lines = await self._lines(None)
         for line, record in zip(lines, await together(lines, self._record), strict=True):
             key = entities.keys.named(line.key)
             if record is None or key is None:
@@ -105,18 +105,21 @@ class Listing(Generic[Record]):
             sizes[place] = Size(count + 1, max(oldest, age))
         return sizes
 
-    async def _lines(self, part: str | None) -> AsyncIterator[Entry]:
+    async def _lines(self, part: str | None) -> list[Entry]:
+        """What a listing shows of one part, or of all of them."""
         keys = self._entities.keys
-        for each in keys.shards if part is None else (part,):
-            if each not in keys.shards:
-                continue
-            token: str | None = None
-            while True:
-                page = await self._entities.objects.page(keys.prefix(each), token=token, most=_PAGE)
-                for line in page.entries:
-                    yield line
-                if (token := page.token) is None:
-                    break
+        parts = [each for each in keys.shards if part in (None, each)]
+        return [line for lines in await together(parts, self._lines_of) for line in lines]
+
+    async def _lines_of(self, part: str) -> list[Entry]:
+        prefix = self._entities.keys.prefix(part)
+        lines: list[Entry] = []
+        token: str | None = None
+        while True:
+            page = await self._entities.objects.page(prefix, token=token, most=_PAGE)
+            lines += page.entries
+            if (token := page.token) is None:
+                return lines
 
     async def _record(self, line: Entry) -> Record | None:
         etag, record = self._read.get(line.key, ("", None))
@@ -127,7 +130,7 @@ class Listing(Generic[Record]):
         if found is None:
             return None
         try:
-            record = self._entities.guarded.snapshot(found).record
+            record = self._entities.guarded.snapshot(key, found).record
         except Unreadable:
             record = None
         self._read[line.key] = (found.etag, record)

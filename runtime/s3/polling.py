@@ -14,12 +14,14 @@ from typing import Any, Generic, NamedTuple
 
 from runtime.s3.entities import Entities
 from runtime.s3.keys import minute, moment_of
-from runtime.s3.objects import Entry, Page
+from runtime.s3.objects import Entry
 from runtime.store import Record
 
 INDEX_ONLY, LOG_SCAN = "index-only", "log-scan"
 _WIDE = 4
 """Parts that are listed together while nothing is found."""
+_UNSEEN_A_ROUND = 32
+"""Objects that a look beside the index reads at most, however many there are that it has never seen."""
 _REMEMBERED = 100_000
 
 
@@ -80,6 +82,8 @@ class Polling(Generic[Record]):
         self._round: deque[tuple[str, bool]] = deque()
         self._tokens: dict[str, str | None] = {}
         self._scanned: dict[str, str | None] = {}
+        self._unseen = 0
+        self._searched: Collection[str] = ()
         self._unscanned: set[str] = set(self._parts)
         self._misses = 0
         self._rounds = 0
@@ -111,21 +115,26 @@ class Polling(Generic[Record]):
             self._round.clear()
 
     async def look(self, tried: Collection[str]) -> bool:
-        """Lists until there is something else to try; False when all there is has been listed once."""
+        """Lists until there is something else to try; False when all there is has been listed once.
+
+        The same `tried` stands for the same search, which is over after a round of its own.
+        """
         asked = self._rounds
         async with self._turn:
             if self._found:
                 return True
             if self._rounds != asked:
                 return False  # Another one has just listed all of it.
-            # What is left of an earlier round says nothing of the parts that it began with.
-            for _ in range(2 if self._round else 1):
-                if not self._round:
-                    self._begin_round()
+            while True:
                 while self._round:
                     await self._list_next()
                     if any(each.key not in tried for each in self._found):
                         return True
+                # What was left of an earlier round says nothing of the parts that it began with.
+                if self._searched is tried:
+                    break
+                self._begin_round()
+                self._searched = tried
             self._rounds += 1
             return False
 
@@ -136,7 +145,7 @@ class Polling(Generic[Record]):
 
     def _begin_round(self) -> None:
         count = len(self._parts)
-        self._later = None
+        self._later, self._unseen = None, 0
         order = [self._parts[(self._first + number) % count] for number in range(count)]
         self._first = (self._first + 1) % count if count else 0
         if self._mode != LOG_SCAN:
@@ -158,7 +167,8 @@ class Polling(Generic[Record]):
         keys, now = self._entities.keys, self._entities.changes.now()
         latest = minute(now)
         prefix = keys.index_prefix(self._index, part)
-        page = await self._listed(prefix, self._tokens.pop(part, None), self._page)
+        token = self._tokens.pop(part, None)
+        page = await self._entities.objects.page(prefix, token=token, most=self._page)
         found: list[tuple[str, float, Candidate]] = []
         is_over = page.token is None
         for line in page.entries:
@@ -185,14 +195,18 @@ class Polling(Generic[Record]):
 
     async def _scan(self, part: str) -> None:
         keys, now = self._entities.keys, self._entities.changes.now()
-        page = await self._listed(keys.prefix(part), self._scanned.get(part), self._scan_page)
-        self._scanned[part] = page.token
-        if page.token is None:
-            self._unscanned.discard(part)
+        if self._mode != LOG_SCAN and self._unseen >= _UNSEEN_A_ROUND:
+            return
+        after = self._scanned.get(part)
+        page = await self._entities.objects.page(keys.prefix(part), after=after, most=self._scan_page)
         for line in page.entries:
             key = keys.named(line.key)
             if key is not None and not self.passed.has(line, now):
+                if self._mode != LOG_SCAN and self._unseen >= _UNSEEN_A_ROUND:
+                    return
+                self._unseen += 1
                 self._found.append(Candidate(key, line, is_hint=False))
-
-    async def _listed(self, prefix: str, token: str | None, most: int) -> Page:
-        return await self._entities.objects.page(prefix, token=token, most=most)
+            self._scanned[part] = line.key
+        if page.token is None:
+            self._scanned[part] = None
+            self._unscanned.discard(part)

@@ -111,10 +111,11 @@ class Repairing(Generic[Record]):
             return known
         entities = self._entities
         found = await entities.objects.get(line.key)
-        if found is None:
+        key = entities.keys.named(line.key)
+        if found is None or key is None:
             return _Known("", None, frozenset())
         try:
-            record = entities.guarded.snapshot(found).record
+            record = entities.guarded.snapshot(key, found).record
         except Unreadable as error:
             entities.unreadable(call, line.key, error)
             known = _Known(found.etag, None, frozenset())

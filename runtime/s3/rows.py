@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Generic, get_type_hints
 
 import orjson
@@ -38,10 +39,12 @@ class Rows(Generic[Record]):
     def __init__(self, lifecycle: Lifecycle, kept: KeptInS3) -> None:
         self._record = _Codec(kept.shape, kept)
         self._large = dict(kept.large.refs) if kept.large else {}
+        self._key = lifecycle.key
         self._status = lifecycle.status
+        self._states = lifecycle.states
 
-    def read(self, body: bytes) -> tuple[Record, dict[str, Any]]:
-        """The record of an object, and the fields of the object that no record has."""
+    def read(self, key: str, body: bytes) -> tuple[Record, dict[str, Any]]:
+        """The record of the object of a key, and the fields of the object that no record has."""
         try:
             found = json_text.read(body)
         except json_text.NotJson as error:
@@ -52,6 +55,10 @@ class Rows(Generic[Record]):
             if found.get(ref) is not None:
                 found[name] = _APART
         record = self._record.read(found)
+        if getattr(record, self._key) != key:
+            raise Unreadable("it is a copy of another one")
+        if getattr(record, self._status) not in self._states:
+            raise Unreadable(f"its {self._status} is none that there is")
         others = {name: value for name, value in found.items() if name not in self._record.names}
         return record, others
 
@@ -133,6 +140,8 @@ def same(kind: str, one: Any, other: Any) -> bool:
 
 def _moment(text: Any) -> datetime:
     moment = datetime.fromisoformat(_text(text))
+    if not 1 < moment.year < 9000:
+        raise ValueError  # Nobody could add to it.
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
@@ -142,10 +151,15 @@ def _text(value: Any) -> str:
     return value
 
 
-def _integer(value: Any) -> int:
+def _integer(kind: str, value: Any) -> int:
     if type(value) is bool or not isinstance(value, (int, Numeral)):
         raise TypeError
-    return int(value)
+    number = int(value)
+    bits = 32 if kind.endswith("32") else 64
+    low, high = (0, 2**bits) if kind.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1))
+    if not low <= number < high:
+        raise ValueError
+    return number
 
 
 def _float(value: Any) -> float:
@@ -192,7 +206,7 @@ def _converters(kind: str, words: Mapping[int, str], kept: KeptInS3) -> tuple[Co
         return None, _flag
     if kind in ("double", "float"):
         return None, _float
-    return None, _text if kind == "string" else _integer
+    return None, _text if kind == "string" else partial(_integer, kind)
 
 
 def _each(read: Convert) -> Convert:

@@ -32,6 +32,7 @@ from runtime.tables import Event, System
 from runtime.world import World
 
 STORE_READY = Event("store_ready", "INFO")
+_PATIENCE_S = 10.0
 
 
 class S3Store(Generic[Record]):
@@ -266,8 +267,8 @@ class S3Store(Generic[Record]):
             return await is_versioned(self._entities.objects)
 
     async def close(self) -> None:
-        """Waits for what is still to be written to the indexes."""
-        await self.drained()
+        """Waits for what is still to be written to the indexes, but not for a store that is away."""
+        await self._entities.indexes.close(_PATIENCE_S)
 
     async def hinted(self, key: str) -> bool:
         return await self._entities.indexes.hinted(key)

@@ -99,7 +99,7 @@ class Taking(Generic[Record]):
                 self._drop(candidate)
                 return None
             try:
-                snapshot = self._entities.guarded.snapshot(found)
+                snapshot = self._entities.guarded.snapshot(candidate.key, found)
             except Unreadable as error:
                 self._polling.passed.add(candidate.line, self._changes.now() + _UNREADABLE_FOR)
                 self._entities.unreadable(call, self._entities.keys.of(candidate.key), error)

@@ -165,8 +165,10 @@ async def test_any_json_goes_in_and_comes_out(process: Make) -> None:
     def goes_round(value: object) -> None:
         rows = one.tasks._guarded.rows
         text = json.dumps(value)
-        body = rows.write(one.new(id=derived_uuid("x"), input=text, output=text), {})
-        record, _ = rows.read(body)
+        body = rows.write(
+            one.new(id=derived_uuid("x"), status=one.states["PENDING"], input=text, output=text), {}
+        )
+        record, _ = rows.read(derived_uuid("x"), body)
         assert json.loads(record.input) == value
         assert json.loads(body)["input"] == value
 

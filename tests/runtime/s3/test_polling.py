@@ -164,6 +164,27 @@ async def test_a_scan_does_not_read_again_what_has_ended(process: Make, s3_proxy
     assert await work_off(one) == [task.id]
 
 
+@pytest.mark.req("OQ-259", "OQ-070")
+async def test_a_look_beside_the_index_costs_the_same_however_much_there_is(
+    process: Make, s3_proxy: S3Proxy
+) -> None:
+    """It reads some of what it has never seen, and goes on from there the next time."""
+    one = process(s3_proxy)
+    made = await one.tasks.create_or_find_all([one.new() for _ in range(80)], one.call())
+    for each in made:
+        assert isinstance(each, tuple)
+        await one.tasks.move_to(each[0].id, one.states["FAILED"], one.call())
+    await one.tasks.drained()
+    reads = []
+    for _ in range(4):
+        s3_proxy.forget()
+        assert await one.take() == []
+        reads.append(len(s3_proxy.asked("GetObject", "tasks/.*")))
+        assert len(s3_proxy.asked("ListObjectsV2", ".*")) <= 32
+    assert (sum(reads), reads[-1]) == (80, 0)
+    assert max(reads) <= 32
+
+
 @pytest.mark.req("OQ-064", "OQ-086", "OQ-091")
 async def test_indexes_may_fail_and_nothing_else_does(process: Make, s3_proxy: S3Proxy) -> None:
     one = process(s3_proxy)

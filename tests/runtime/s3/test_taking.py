@@ -24,7 +24,7 @@ async def test_a_taking_is_a_read_and_a_guarded_write(process: Make, s3_proxy: S
     [taken] = await one.take()
     asked = [each for each in s3_proxy.seen if each.kind != "ListObjectsV2"]
     assert [(each.kind, each.key.partition("/")[0]) for each in asked] == [
-        ("GetObject", "tasks"), ("PutObject", "tasks"), ("PutObject", "leases"), ("DeleteObject", "ready"),
+        ("GetObject", "tasks"), ("PutObject", "tasks"), ("DeleteObject", "ready"), ("PutObject", "leases"),
     ]  # fmt: skip
     assert "if-match" in asked[1].headers
     s3_proxy.forget()
@@ -33,6 +33,27 @@ async def test_a_taking_is_a_read_and_a_guarded_write(process: Make, s3_proxy: S
         ("PutObject", "tasks"), ("DeleteObject", "leases"),
     ]  # fmt: skip
     assert one.keys("") == [f"tasks/{task.shard}/{task.id}.json"]
+
+
+async def test_a_short_lease_has_no_entry(process: Make, s3_proxy: S3Proxy) -> None:
+    """What is done at once costs a read and two writes, and the removal of the entry that led to it."""
+    one = process(s3_proxy)
+    await one.submit()
+    taking = one.taking()
+    s3_proxy.forget()
+    [taken] = (await taking.exchange("w1", [], 1, one.call("worker"))).taken
+    await one.settle(taken, "complete", output="1")
+    asked = [
+        (each.kind, each.key.partition("/")[0]) for each in s3_proxy.seen if each.kind != "ListObjectsV2"
+    ]
+    assert sorted(asked) == [
+        ("DeleteObject", "ready"), ("GetObject", "tasks"), ("PutObject", "tasks"), ("PutObject", "tasks"),
+    ]  # fmt: skip
+    await one.submit()
+    [taken] = (await taking.exchange("w1", [], 1, one.call("worker"))).taken
+    async with asyncio.timeout(5):
+        while not one.keys("leases/"):
+            await asyncio.sleep(0.05)
 
 
 @pytest.mark.req("OQ-109", "OQ-113", "OQ-108", "OQ-242")
