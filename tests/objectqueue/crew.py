@@ -89,6 +89,10 @@ class Process:
             lines = [json.loads(line) for line in log if line.startswith(b"{")]
         return [line for line in lines if line.get("event") == name]
 
+    def text(self) -> str:
+        """All that it has logged."""
+        return self._log.read_text()
+
     async def ready(self) -> Self:
         await until(lambda: self.events("worker_started") or self.process.poll() is not None)
         assert self.process.poll() is None, self._log.read_text()

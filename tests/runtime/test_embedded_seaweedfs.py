@@ -34,8 +34,8 @@ def server(tmp_path: Path) -> Iterator[EmbeddedSeaweedfs]:
     made.remove()
 
 
-def test_nobody_else_gets_in(server: EmbeddedSeaweedfs) -> None:
-    """Every port is on loopback, and the key that was made up is to be seen by nobody."""
+def test_nobody_else_gets_in_and_nothing_is_left_behind(server: EmbeddedSeaweedfs) -> None:
+    """Every port is on loopback, the key is to be seen by nobody, and what the program puts elsewhere goes."""
     listening = [
         each.laddr
         for each in psutil.Process(server.pid).net_connections("inet")
@@ -55,6 +55,10 @@ def test_nobody_else_gets_in(server: EmbeddedSeaweedfs) -> None:
     other.port = server.port
     with closing(raw_client(other)) as stranger, pytest.raises(ClientError, match="InvalidAccessKeyId"):
         stranger.list_buckets()
+    assert [each for each in sockets(server) if stat.S_ISSOCK(each.stat().st_mode)]
+    server.remove()
+    assert not server.folder.exists()
+    assert not [each for each in sockets(server) if each.exists()]
 
 
 def test_data_and_key_outlive_a_killed_server(
@@ -106,14 +110,6 @@ def test_a_server_stops_when_its_parent_is_killed(tmp_path: Path) -> None:
     while os.path.exists(f"/proc/{pid}"):  # noqa: PTH110
         assert time.monotonic() < until
         time.sleep(0.02)
-
-
-def test_nothing_is_left_behind(server: EmbeddedSeaweedfs) -> None:
-    """Not even what the program puts elsewhere."""
-    assert [each for each in sockets(server) if stat.S_ISSOCK(each.stat().st_mode)]
-    server.remove()
-    assert not server.folder.exists()
-    assert not [each for each in sockets(server) if each.exists()]
 
 
 def test_what_keeps_it_from_starting_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
