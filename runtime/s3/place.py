@@ -39,8 +39,8 @@ class Address:
 
     @property
     def authority(self) -> str:
-        usual = 443 if self.secure else 80
-        return self.host if self.port == usual else f"{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == (443 if self.secure else 80) else f"{host}:{self.port}"
 
     @property
     def tls(self) -> ssl.SSLContext | None:

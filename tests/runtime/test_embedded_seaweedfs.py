@@ -35,7 +35,7 @@ def server(tmp_path: Path) -> Iterator[EmbeddedSeaweedfs]:
 
 
 def test_nobody_else_gets_in_and_nothing_is_left_behind(server: EmbeddedSeaweedfs) -> None:
-    """Every port is on loopback, the key is to be seen by nobody, and what the program puts elsewhere goes."""
+    """Every port is on loopback, nobody sees the key, and what the program puts elsewhere goes with it."""
     listening = [
         each.laddr
         for each in psutil.Process(server.pid).net_connections("inet")

@@ -46,8 +46,15 @@ def test_where_requests_go(place: Place, environ: dict[str, str], address: Addre
     """To the address that is given, else to where the provider has the region's buckets."""
     found = address_of(place, environ)
     assert found == address
-    assert found.authority == (found.host if found.port in {80, 443} else f"{found.host}:{found.port}")
     assert (found.tls is not None) == found.secure
+
+
+def test_what_a_store_is_called_in_a_request() -> None:
+    """Its port is named unless it is the usual one, and an address with colons has brackets."""
+    for host, name in (("h", "h"), ("::1", "[::1]")):
+        assert Address(host, 443, True, "").authority == name
+        assert Address(host, 443, False, "").authority == f"{name}:443"
+        assert address_of(Place(bucket="b", endpoint=f"http://{name}:8333"), {}).authority == f"{name}:8333"
 
 
 @pytest.mark.req("OQ-204")
