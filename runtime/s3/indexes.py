@@ -134,7 +134,7 @@ class Indexes:
         self._add(key, entry, work)
 
     def _is_leased(self, record: Any) -> bool:
-        return getattr(record, self._status) == self._leased
+        return bool(getattr(record, self._status) == self._leased)
 
     def _add(self, key: str, entry: str, work: _Work) -> None:
         self._waiting.setdefault(key, {})[entry] = work
