@@ -131,11 +131,11 @@ def _change_all(name: str, change: Change, states: tuple[str, ...], given: dict[
 
 async def _each(desk: Desk, change: Change, ids: list[str], *, as_json: bool) -> int:
     """Changes all of them, many at a time, with a line for each; how many were left as they are."""
-    from handlers.objectqueue.cli.many import bar
+    from handlers.objectqueue.cli.results import results
     from runtime.conditions import Failure
 
     room, refused = asyncio.Semaphore(_PARALLEL), 0
-    with bar(len(ids)) as progress:
+    with results(len(ids)) as told:
 
         async def one(task_id: str) -> None:
             nonlocal refused
@@ -147,13 +147,12 @@ async def _each(desk: Desk, change: Change, ids: list[str], *, as_json: bool) ->
                     problem = failure.message
                     refused += 1
             if as_json:
-                print_json({"task_id": task_id, "problem": problem})
+                told.json({"task_id": task_id, "problem": problem})
             elif problem is None:
-                click.echo(task_id)
+                told.line(task_id)
             else:
-                say(problem)
-            if progress is not None:
-                progress.advance(progress.task_ids[0])
+                told.say(problem)
+            told.advance()
 
         await asyncio.gather(*(one(each) for each in ids))
     return refused

@@ -10,15 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-import click
-
-from handlers.objectqueue.cli.showing import print_json, say
+from handlers.objectqueue.cli.results import Results, results
 from handlers.objectqueue.cli.wishes import NoWish, Wishes
 from runtime.conditions import Failure
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from handlers.objectqueue.cli.desk import Desk
 
 
@@ -36,17 +32,18 @@ class Many:
     async def submit(self, path: Path) -> tuple[int, int]:
         """Submits them all; how many were submitted, and how many were not."""
         under_way: deque[tuple[int, asyncio.Task[Any]]] = deque()
-        with _opened(path) as lines, bar(_count(path)) as progress:
+        is_file = str(path) != "-"
+        with _opened(path) as lines, results(_count(path)) as told:
             number = 0
-            while line := await asyncio.to_thread(lines.readline):
+            while line := lines.readline() if is_file else await asyncio.to_thread(lines.readline):
                 number += 1
                 if not line.strip():
                     continue
                 under_way.append((number, asyncio.create_task(self._one(line))))
                 if len(under_way) >= self._parallel:
-                    await self._tell(under_way, progress)
+                    await self._tell(under_way, told)
             while under_way:
-                await self._tell(under_way, progress)
+                await self._tell(under_way, told)
         return self._submitted, self._refused
 
     async def _one(self, line: bytes) -> Any:
@@ -55,48 +52,30 @@ class Many:
         except (Failure, NoWish) as problem:
             return problem
 
-    async def _tell(self, under_way: deque[tuple[int, asyncio.Task[Any]]], progress: Progress | None) -> None:
+    async def _tell(self, under_way: deque[tuple[int, asyncio.Task[Any]]], told: Results) -> None:
         """Prints what came of the oldest of them, and of those behind it that are done."""
         number, task = under_way.popleft()
-        self._print(number, await task)
-        told = 1
+        self._print(number, await task, told)
         while under_way and under_way[0][1].done():
             number, task = under_way.popleft()
-            self._print(number, task.result())
-            told += 1
-        if progress is not None:
-            progress.advance(progress.task_ids[0], told)
+            self._print(number, task.result(), told)
 
-    def _print(self, number: int, result: Any) -> None:
+    def _print(self, number: int, result: Any, told: Results) -> None:
         if isinstance(result, Failure | NoWish):
             self._refused += 1
             problem = result.message if isinstance(result, Failure) else str(result)
             if self._as_json:
-                print_json({"line": number, "task_id": None, "problem": problem})
+                told.json({"line": number, "task_id": None, "problem": problem})
             else:
-                click.echo("-")
-                say(f"line {number}: {problem}")
-            return
-        self._submitted += 1
-        if self._as_json:
-            print_json({"line": number, "task_id": result.task.id, "created": result.created})
+                told.line("-")
+                told.say(f"line {number}: {problem}")
         else:
-            click.echo(result.task.id)
-
-
-@contextmanager
-def bar(total: int | None, what: str = "tasks") -> Iterator[Progress | None]:
-    """A bar on standard error, where that is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        progress.add_task(what, total=total)
-        yield progress
+            self._submitted += 1
+            if self._as_json:
+                told.json({"line": number, "task_id": result.task.id, "created": result.created})
+            else:
+                told.line(result.task.id)
+        told.advance()
 
 
 @contextmanager
