@@ -12,6 +12,7 @@ NAMES = {
     "object-clients": "bench.object_clients",
     "orchestrator": "bench.peers.command",
     "priority": "bench.peers.on_redis.command",
+    "objectqueue": "bench.objectqueue.command",
     "queuey": "bench.queuey.command",
     "starvation": "bench.starvation",
     "report": "bench.report.again",
