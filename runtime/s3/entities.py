@@ -136,7 +136,7 @@ class Entities(Generic[Record]):
         if self.clock_problem() is None:
             return False
         # Whoever does nothing hears nothing of the store's clock either.
-        await self.objects.page(self.keys.prefix(""), most=1)
+        await self.objects.page(self.keys.prefix(None), most=1)
         problem = self.clock_problem()
         if problem is not None:
             self.tell_sometimes(call, CLOCK_OFF, "clock", problem)

@@ -100,6 +100,11 @@ class Indexes:
         while len(self._waiting) > _MOST_WAITING and self._tasks:
             await asyncio.wait(list(self._tasks.values()), return_when=asyncio.FIRST_COMPLETED)
 
+    async def written(self) -> None:
+        """Waits for what is being written now."""
+        if self._tasks:
+            await asyncio.wait(list(self._tasks.values()))
+
     async def drained(self) -> int:
         """Waits until all of it is done; how many entries failed since this was last asked."""
         for entry in list(self._later):

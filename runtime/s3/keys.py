@@ -96,8 +96,8 @@ class Keys:
         stem, dot, ending = self._apart.key({**self._values(key), "field": name}).rpartition(".")
         return f"{stem}{suffix}{dot}{ending}" if dot else f"{ending}{suffix}"
 
-    def prefix(self, shard: str) -> str:
-        """What the keys of all entities of a part begin with."""
+    def prefix(self, shard: str | None) -> str:
+        """What the keys of all entities of a part begin with, or those of all parts."""
         return self.object.prefix(self._of_shard(shard))
 
     def named(self, key: str) -> str | None:
@@ -134,8 +134,8 @@ class Keys:
             return None
         return named, found[known.at] if known.at else ""
 
-    def index_prefix(self, index: str, shard: str) -> str:
-        """What the entries of a part begin with."""
+    def index_prefix(self, index: str, shard: str | None) -> str:
+        """What the entries of a part begin with, or those of all parts."""
         return self.indexes[index].pattern.prefix(self._of_shard(shard))
 
     def _values(self, key: str) -> dict[str, str]:
@@ -144,8 +144,8 @@ class Keys:
             values[self._shard.field] = self.shard_of(key)
         return values
 
-    def _of_shard(self, shard: str) -> dict[str, str]:
-        return {self._shard.field: shard} if self._shard else {}
+    def _of_shard(self, shard: str | None) -> dict[str, str]:
+        return {self._shard.field: shard} if self._shard and shard is not None else {}
 
     def _checked(self, found: Mapping[str, str] | None) -> str | None:
         """The key in what was taken apart, if it is in the part that it belongs to."""

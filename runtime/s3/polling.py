@@ -22,6 +22,10 @@ _WIDE = 4
 """Parts that are listed together while nothing is found."""
 _UNSEEN_A_ROUND = 32
 """Objects that a look beside the index reads at most, however many there are that it has never seen."""
+_SCANS = 4
+"""Listings of objects in a look beside the index."""
+_APART_ROUNDS = 10
+"""For so many rounds parts are listed one by one after all together were more than a page."""
 _REMEMBERED = 100_000
 
 
@@ -79,10 +83,13 @@ class Polling(Generic[Record]):
         self._first = int(entities.world.uniform(0, len(self._parts) - 0.001)) if self._parts else 0
         self._found: deque[Candidate] = deque()
         self._trying: set[str] = set()
-        self._round: deque[tuple[str, bool]] = deque()
-        self._tokens: dict[str, str | None] = {}
-        self._scanned: dict[str, str | None] = {}
-        self._unseen = 0
+        self._serves_all = len(self._parts) == len(known) > 1
+        self._apart_for = 0
+        self._round: deque[tuple[str | None, bool]] = deque()
+        """Parts that are still to be listed, None for all at once; and whether it is their objects."""
+        self._tokens: dict[str | None, str | None] = {}
+        self._scanned: dict[str | None, str | None] = {}
+        self._unseen = self._scans = 0
         self._searched: Collection[str] = ()
         self._unscanned: set[str] = set(self._parts)
         self._misses = 0
@@ -145,15 +152,20 @@ class Polling(Generic[Record]):
 
     def _begin_round(self) -> None:
         count = len(self._parts)
-        self._later, self._unseen = None, 0
-        order = [self._parts[(self._first + number) % count] for number in range(count)]
+        self._later, self._unseen, self._scans = None, 0, 0
         self._first = (self._first + 1) % count if count else 0
         if self._mode != LOG_SCAN:
-            self._round.extend((part, False) for part in order)
+            # A queue that is not long is seen with one listing of all parts.
+            is_together = self._serves_all and not self._apart_for
+            self._apart_for = max(0, self._apart_for - 1)
+            self._round.extend((part, False) for part in ((None,) if is_together else self._order()))
         if self._mode != INDEX_ONLY:
-            self._round.extend((part, True) for part in order)
+            self._round.extend((part, True) for part in ((None,) if self._serves_all else self._order()))
         if not self._unscanned:
             self._unscanned = set(self._parts)
+
+    def _order(self) -> tuple[str, ...]:
+        return self._parts[self._first :] + self._parts[: self._first]
 
     async def _list_next(self) -> None:
         begun = [self._round.popleft()]
@@ -163,12 +175,17 @@ class Polling(Generic[Record]):
         await asyncio.gather(*[self._scan(part) if is_scan else self._hints(part) for part, is_scan in begun])
         self._width = 1 if len(self._found) > before else _WIDE
 
-    async def _hints(self, part: str) -> None:
+    async def _hints(self, part: str | None) -> None:
         keys, now = self._entities.keys, self._entities.changes.now()
         latest = minute(now)
         prefix = keys.index_prefix(self._index, part)
         token = self._tokens.pop(part, None)
         page = await self._entities.objects.page(prefix, token=token, most=self._page)
+        if part is None and page.token is not None:
+            # All workers would take what this page shows; each begins at another part instead.
+            self._apart_for = _APART_ROUNDS
+            self._round.extendleft((each, False) for each in reversed(self._order()))
+            return
         found: list[tuple[str, float, Candidate]] = []
         is_over = page.token is None
         for line in page.entries:
@@ -178,6 +195,8 @@ class Polling(Generic[Record]):
             key, at = hinted
             if at > latest:
                 self._later = min(self._later or at, at)
+                if part is None:
+                    continue  # The next part may have earlier ones.
                 is_over = True
                 break
             if not self.passed.has(line, now):
@@ -193,7 +212,7 @@ class Polling(Generic[Record]):
         times = [self.passed.next_after(now), moment_of(self._later) if self._later else None]
         return min((each for each in times if each is not None and each > now), default=None)
 
-    async def _scan(self, part: str) -> None:
+    async def _scan(self, part: str | None) -> None:
         keys, now = self._entities.keys, self._entities.changes.now()
         if self._mode != LOG_SCAN and self._unseen >= _UNSEEN_A_ROUND:
             return
@@ -207,6 +226,9 @@ class Polling(Generic[Record]):
                 self._unseen += 1
                 self._found.append(Candidate(key, line, is_hint=False))
             self._scanned[part] = line.key
+        self._scans += 1
         if page.token is None:
             self._scanned[part] = None
-            self._unscanned.discard(part)
+            self._unscanned -= {*self._parts} if part is None else {part}
+        elif part is None and self._scans < (_SCANS if self._mode != LOG_SCAN else len(self._parts)):
+            self._round.appendleft((None, True))

@@ -56,6 +56,9 @@ class Repairing(Generic[Record]):
         repaired = 0
         while self._parts and not repaired:
             repaired = await self._next_page(call)
+        if repaired:
+            # Or the next look would take it for missing once more.
+            await self._entities.indexes.written()
         return repaired
 
     def census(self) -> Iterator[tuple[int, int]]:

@@ -279,7 +279,7 @@ class S3Store(Generic[Record]):
     async def problem(self) -> str | None:
         with suppress(Condition):
             try:
-                await self._entities.objects.page(self._entities.keys.prefix(""), most=1)
+                await self._entities.objects.page(self._entities.keys.prefix(None), most=1)
             except ObjectError as error:
                 return str(error)
         return self._entities.clock_problem()

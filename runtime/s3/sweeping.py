@@ -32,7 +32,8 @@ class Sweeping(Generic[Record]):
         self._edge = edge
         self._due: Due = edge.due
         self._index = _index_of(entities, edge, edge.due.at)
-        self._line: deque[tuple[str, str | None]] = deque()
+        self._line: deque[tuple[str | None, str | None]] = deque()
+        """What is still to be listed: a part, or None for all of them, and where it goes on there."""
         self._passed = Passed()
 
     async def step(self, call: Call) -> int:
@@ -40,13 +41,14 @@ class Sweeping(Generic[Record]):
         if await self._entities.is_clock_off(call):
             return 0
         if not self._line:
-            self._begin()
+            self._line.append((None, None))
         moved = 0
         while self._line and not moved:
             moved = await self._page(call)
         return moved
 
-    def _begin(self) -> None:
+    def _begin_apart(self) -> None:
+        """Lists part by part what is more than a page."""
         parts = self._entities.keys.shards
         # The sweepers of many processes shall not all begin at the same place.
         first = int(self._entities.world.uniform(0, len(parts) - 0.001))
@@ -57,6 +59,10 @@ class Sweeping(Generic[Record]):
         entities, now = self._entities, self._entities.changes.now()
         prefix = entities.keys.index_prefix(self._index, part)
         page = await entities.objects.page(prefix, token=token, most=_PAGE)
+        if part is None and page.token is not None and len(entities.keys.shards) > 1:
+            self._line.popleft()
+            self._begin_apart()
+            return 0
         latest = minute(now - timedelta(seconds=entities.changes.allowance_s(self._due)))
         is_over = page.token is None
         found: list[tuple[str, Entry]] = []
@@ -65,6 +71,8 @@ class Sweeping(Generic[Record]):
             if hinted is None:
                 continue
             if hinted[1] > latest:
+                if part is None:
+                    continue  # The next part may have earlier ones.
                 is_over = True
                 break
             if not self._passed.has(line, now):

@@ -36,7 +36,7 @@ async def test_a_worker_has_a_monitor_inside_unless_told_otherwise(
         if without == "false":
             await until(lambda: any(LEASES in each.query.get("prefix", "") for each in s3_proxy.asked()))
         else:
-            await until(lambda: len(s3_proxy.asked("ListObjectsV2")) > 40)
+            await until(lambda: len(s3_proxy.asked("ListObjectsV2")) > 4)
     assert any(LEASES in each.query.get("prefix", "") for each in s3_proxy.asked()) == (without == "false")
 
 

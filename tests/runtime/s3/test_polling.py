@@ -164,6 +164,28 @@ async def test_a_scan_does_not_read_again_what_has_ended(process: Make, s3_proxy
     assert await work_off(one) == [task.id]
 
 
+@pytest.mark.req("OQ-259", "OQ-021")
+async def test_an_empty_queue_costs_a_listing(process: Make, s3_proxy: S3Proxy) -> None:
+    """All parts are listed together while that is no more than a page, else each by itself."""
+    for mode, most in (("index-only", 1), ("log-scan", 1), ("hybrid", 2)):
+        one = process(s3_proxy, QO_INDEX_MODE=mode, QO_READY_PAGE_SIZE=4)
+        s3_proxy.forget()
+        assert await one.take() == []
+        assert len(s3_proxy.seen) == most
+    one = process(s3_proxy, QO_INDEX_MODE="index-only", QO_READY_PAGE_SIZE=4)
+    later = one.tasks._changes.now() + timedelta(minutes=5)
+    ids = [f"{digit}{one.world.new_id()[1:]}" for digit in "0123456789abcdef"]
+    await one.tasks.create_or_find_all(
+        [one.new(id=each, available_at=later) for each in ids[:-1]], one.call()
+    )
+    due = await one.submit(id=ids[-1])
+    s3_proxy.forget()
+    assert [each.id for each in await one.take()] == [due.id]
+    prefixes = [each.query["prefix"] for each in s3_proxy.asked("ListObjectsV2", ".*")]
+    assert prefixes[0] == "ready/" and "ready/f/" in prefixes
+    assert len(s3_proxy.asked("GetObject", "tasks/.*")) == 1
+
+
 @pytest.mark.req("OQ-259", "OQ-070")
 async def test_a_look_beside_the_index_costs_the_same_however_much_there_is(
     process: Make, s3_proxy: S3Proxy

@@ -110,10 +110,12 @@ async def test_a_holder_and_a_sweeper_at_once(process: Make) -> None:
 
 
 @pytest.mark.req("OQ-132")
-async def test_every_page_of_ended_leases_is_handled(process: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More than a page in one part."""
+async def test_every_page_of_ended_leases_is_handled(
+    process: Make, s3_proxy: S3Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than a page in one part; what is less is listed together with all other parts."""
     monkeypatch.setattr("runtime.s3.sweeping._PAGE", 10)
-    one = process()
+    one = process(s3_proxy)
     made = await one.tasks.create_or_find_all(
         [one.new(id=f"7{one.world.new_id()[1:]}", timeout_seconds=1) for _ in range(35)], one.call()
     )
@@ -122,8 +124,14 @@ async def test_every_page_of_ended_leases_is_handled(process: Make, monkeypatch:
         pass
     assert len(one.keys("leases/")) == len(made)
     one.world.ahead_ms = 1_000 + ALLOWED_MS
+    s3_proxy.forget()
     assert await one.sweep() == 35
     assert one.keys("leases/") == []
+    prefixes = [each.query["prefix"] for each in s3_proxy.asked("ListObjectsV2", ".*")]
+    assert prefixes[0] == "leases/" and prefixes.count("leases/7/") == 4
+    s3_proxy.forget()
+    assert await one.sweep() == 0
+    assert len(s3_proxy.asked("ListObjectsV2", ".*")) == 1
 
 
 @pytest.mark.req("OQ-138", "OQ-057")
