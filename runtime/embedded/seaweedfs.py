@@ -93,17 +93,21 @@ class EmbeddedSeaweedfs(EmbeddedServer):
             "ip": LOOPBACK,
             "ip.bind": LOOPBACK,
             "filer": "true",
-            "filer.localSocket": str(self.folder / "filer.sock"),
+            # Relative to the folder that it runs in: the name of a socket may not be long.
+            "filer.localSocket": "filer.sock",
             "s3": "true",
             "s3.port": str(self.port),
             "s3.config": str(self._key_file),
-            "s3.localSocket": str(self.folder / "s3.sock"),
+            "s3.localSocket": "s3.sock",
             **doors,
             **SETTINGS,
             **self._settings,
         }
         held = held_folder(self.folder)
         try:
+            self._forget_sockets()
+            made = (f"/tmp/seaweedfs-{part}-grpc-{doors[f'{part}.port.grpc']}.sock\n" for part in _PARTS)
+            self._sockets.write_text("".join(made), encoding="ascii")
             options = [f"-{name}={value}" for name, value in settings.items()]
             self._run([str(server_program()), "server", *options], _environment(), keep=[held])
         finally:
@@ -119,8 +123,13 @@ class EmbeddedSeaweedfs(EmbeddedServer):
 
     def _forget_sockets(self) -> None:
         """It makes these where it likes, and a killed process removes nothing."""
-        for part, port in zip(_PARTS, self._ports, strict=False):
-            Path(f"/tmp/seaweedfs-{part}-grpc-{port}.sock").unlink(missing_ok=True)
+        if self._sockets.exists():
+            for name in self._sockets.read_text(encoding="ascii").splitlines():
+                Path(name).unlink(missing_ok=True)
+
+    @property
+    def _sockets(self) -> Path:
+        return self.folder / "sockets"
 
     def _said(self) -> list[str]:
         """The line in which it gives up; what comes after that is its help, or where in its code that was."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -19,6 +20,7 @@ from runtime.embedded.programs import EmbeddedError
 LOOPBACK = "127.0.0.1"
 _PATIENCE = 60.0
 _PAUSE = 0.02
+_PORTS = range(20_000, 32_000)
 
 
 class EmbeddedServer:
@@ -165,9 +167,17 @@ class EmbeddedServer:
 
 
 def free_ports(number: int) -> list[int]:
-    """Ports of loopback that nobody has; all different, for all are held until the last one is found."""
+    """Ports of loopback that nobody has; all different, for all are held until the last one is found.
+
+    They are below those that the kernel gives to whoever connects: a server takes a while before it listens.
+    """
     with ExitStack() as held:
-        probes = [held.enter_context(socket.socket()) for _ in range(number)]
-        for probe in probes:
-            probe.bind((LOOPBACK, 0))
-        return [probe.getsockname()[1] for probe in probes]
+        found: list[int] = []
+        for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
+            if len(found) == number:
+                break
+            probe = held.enter_context(socket.socket())
+            with suppress(OSError):
+                probe.bind((LOOPBACK, port))
+                found.append(port)
+        return found
