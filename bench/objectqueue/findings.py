@@ -14,9 +14,9 @@ OF_BARE = 0.7
 POLL = 1.3
 """A look at the queue costs the same, whatever has ended; what is more than this is more than noise."""
 KINDS_SHOWN = ("LIST", "GET", "PUT", "DELETE")
-LEAST = {"LIST": 0.0, "GET": 1.0, "PUT": 3.0, "DELETE": 2.0}
-"""What a task cannot do without: one read, the writes of its claim, its end and its lease's entry, and the
-removal of two entries."""
+LEAST = {"LIST": 0.0, "GET": 1.0, "PUT": 2.0, "DELETE": 1.0}
+"""What a short task cannot do without: one read, the writes of its claim and of its end, and the removal of
+its entry. One that takes longer than a moment has an entry for its lease, too."""
 PRICES = {"LIST": 5.0, "PUT": 5.0, "GET": 0.4, "DELETE": 0.0}
 """Dollars for a million requests: the list prices of the largest provider for its usual class of storage, in
 its first region. An example; others ask for more or less, and some for nothing."""

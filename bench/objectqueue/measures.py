@@ -92,11 +92,9 @@ async def same_by_hand(stage: Stage, count: int, at_once: int) -> Rate:
         assert found is not None
         running = await objects.replace(task, BODY + b"y", found.etag)
         await asyncio.gather(
-            objects.put(f"{root}/leases/{minute}/{key}", b"{}"),
             objects.delete(f"{root}/ready/{minute}/{key}"),
             objects.replace(task, BODY + b"z", running.etag),
         )
-        await objects.delete(f"{root}/leases/{minute}/{key}")
 
     await in_turns(keys, prepare, 8)
     own, store, began = time.process_time(), cpu_s(stage.server.pid), time.perf_counter()

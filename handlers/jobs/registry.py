@@ -83,7 +83,7 @@ class Registered:
     function: JobFunction
     timeout_s: float | None = None
     is_async: bool = False
-    takes: Callable[[Any], Any] | None = None
+    takes: Callable[..., Any] | None = None
 
     async def __call__(self, given: Job) -> Output:
         """Runs it; a plain function in a thread, so that it cannot hold up the others."""
@@ -128,7 +128,7 @@ ANY = "*"
 
 
 def job(
-    job_type: str, *, timeout_s: float | None = None, takes: Callable[[Any], Any] | None = None
+    job_type: str, *, timeout_s: float | None = None, takes: Callable[..., Any] | None = None
 ) -> Callable[[JobFunction], JobFunction]:
     """Registers a function under a job type; `*` is for types that have none, where a system allows it.
 
@@ -150,7 +150,7 @@ def registered(
     function: JobFunction,
     *,
     timeout_s: float | None = None,
-    takes: Callable[[Any], Any] | None = None,
+    takes: Callable[..., Any] | None = None,
 ) -> Registered:
     """A function that nobody else finds."""
     return Registered(job_type, function, timeout_s, inspect.iscoroutinefunction(function), takes)
@@ -181,7 +181,7 @@ def find_or_any(job_type: str) -> Registered:
     return find(job_type) or _FUNCTIONS[ANY]
 
 
-def _taken(takes: Callable[[Any], Any], payload: Any) -> Any:
+def _taken(takes: Callable[..., Any], payload: Any) -> Any:
     if not is_dataclass(takes):
         return takes(payload)
     if not isinstance(payload, dict):

@@ -12,7 +12,7 @@ from bench.objectqueue.stage import Stage
 
 
 def findings(
-    *, tasks: float = 200.0, p99: float = 20.0, many_ms: float = 10.0, puts: float = 3.0
+    *, tasks: float = 250.0, p99: float = 20.0, many_ms: float = 10.0, puts: float = 3.0
 ) -> Findings:
     rates = Rates(
         at_once=8,
@@ -33,7 +33,7 @@ def findings(
         few_requests=16,
         many_requests=16,
     )
-    requests = {"LIST": 0.1, "GET": 1.0, "PUT": puts, "DELETE": 2.0}
+    requests = {"LIST": 0.1, "GET": 1.0, "PUT": puts, "DELETE": 1.0}
     return Findings(
         stamp="",
         commit="",
@@ -54,8 +54,8 @@ def findings(
         (findings(), None),
         (findings(p99=60), "a claim takes 60 ms at p99, not 50"),
         (findings(tasks=90), "a worker does 90 tasks a second, not 100"),
-        (findings(tasks=130), "that is 0.65 of what bare PUTs allow, not 0.7"),
-        (findings(puts=5.0), "a task takes 8.1 requests, not 7"),
+        (findings(tasks=195), "that is 0.65 of what bare PUTs allow, not 0.7"),
+        (findings(puts=5.0), "a task takes 7.1 requests, not 5"),
         (findings(many_ms=20), "a look costs 2.00 times as much after 100 tasks"),
     ],
 )
@@ -78,7 +78,8 @@ async def test_all_sides_do_what_they_say(tmp_path: Path, monkeypatch: pytest.Mo
         assert (await measures.bare_puts(stage, 4, 2)).per_s > 0
         assert (await measures.same_by_hand(stage, 4, 2)).per_s > 0
         asked = await measures.requests_per_task(stage, 6, "index-only")
-        assert (asked["GET"], asked["PUT"] >= 2) == (pytest.approx(1, abs=0.6), True)
+        assert 0.9 <= asked["GET"] < 2
+        assert asked["PUT"] >= 2
         past = measures.Past(stage, 5)
         await past.fill()
         _, requests = await past.poll(1, "index-only")

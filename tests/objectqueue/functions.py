@@ -19,8 +19,8 @@ from handlers.jobs import Job, JobFailed, JobFatal, job
 class Sum:
     """What `add` needs."""
 
-    left: int
-    right: int
+    left: Any
+    right: Any
 
     def __post_init__(self) -> None:
         if not isinstance(self.left, int) or not isinstance(self.right, int):
