@@ -62,6 +62,8 @@ def read(
 
 def _value(variable: Variable, environ: Mapping[str, str], defaults: Mapping[str, str]) -> Any:
     named = next((environ[name] for name in (variable.name, *variable.also_named) if environ.get(name)), None)
+    if variable.choices and not environ.get(variable.name) and named not in variable.choices:
+        named = None  # The other name is that of other programs too, which know other words.
     text = named or defaults.get(variable.name) or variable.default
     if not text and variable.default_from:
         text = _DEFAULTS[variable.default_from]()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 
 import pytest
@@ -138,3 +139,29 @@ def test_the_command_is_a_program(shell: Shell) -> None:
     assert "plain,status" in completed.stdout
     for name in ("bash", "zsh", "fish"):
         assert "_QO_COMPLETE" in shell.out("completion", name)
+
+
+@pytest.mark.req("OQ-214", "OQ-234")
+def test_the_log_has_five_levels(shell: Shell) -> None:
+    """It is on stderr where somebody asked for it; trace is as much as debug."""
+    levels = {}
+    for level in ("trace", "debug", "info", "warn", "error"):
+        told = shell.run("list", QO_LOG=level, QO_INDEX_MOOD="x").stderr.splitlines()
+        levels[level] = {json.loads(line)["level"] for line in told}
+    assert levels["trace"] == levels["debug"] == {"DEBUG", "INFO", "WARNING"}
+    assert levels["info"] == {"INFO", "WARNING"}
+    assert "INFO" not in levels["warn"] | levels["error"]
+
+
+@pytest.mark.req("OQ-214")
+def test_the_log_of_other_programs_is_a_fallback() -> None:
+    """It counts less than ours, and what only they understand counts for nothing."""
+    from generated.objectqueue.settings import VARIABLES
+    from runtime.settings import read
+
+    def level(**environ: str) -> str:
+        return str(read([VARIABLES["QO_LOG"]], (), environ)["QO_LOG"])
+
+    assert level(RUST_LOG="debug") == "debug"
+    assert level(RUST_LOG="debug", QO_LOG="warn") == "warn"
+    assert level(RUST_LOG="info,hyper=debug") == level() == "info"
