@@ -83,7 +83,8 @@ def refusal(told: Told, bucket: str) -> ObjectError:
         return Refused(
             f'The key may not do this in the bucket "{bucket}" ({said}): check what it is allowed.'
         )
-    return Refused(" ".join(f"The store refuses: {said} {_text(_MESSAGE.search(told.body))}".split()) + ".")
+    why = " ".join(f"{said} {_text(_MESSAGE.search(told.body))}".split()).rstrip(".")
+    return Refused(f"The store refuses: {why}.")
 
 
 def listed(body: bytes, line: str) -> Listed:
