@@ -12,7 +12,7 @@ from bench.objectqueue.stage import Stage
 
 
 def findings(
-    *, tasks: float = 250.0, p99: float = 20.0, many_ms: float = 10.0, puts: float = 3.0
+    *, tasks: float = 250.0, p99: float = 20.0, many_ms: float = 10.0, puts: float = 2.0
 ) -> Findings:
     rates = Rates(
         at_once=8,
