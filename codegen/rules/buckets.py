@@ -19,8 +19,8 @@ from codegen.spec import Spec
 Record = Mapping[str, MessageField]
 FIELD = "field"
 """Stands in the key of an object for the name of a field."""
-PAGE = "ui"
-"""Where the page is, which has no part in any queue."""
+RESERVED = {"ui": "the page", "trials": "what tries the store out"}
+"""What keys begin with that are of no entity."""
 
 
 class Pattern(NamedTuple):
@@ -101,7 +101,7 @@ def folder_twice(spec: Spec) -> Iterator[Finding]:
     seen: dict[tuple[str | None, ...], dict[str, str]] = {}
     for name, entity, record, kept in in_buckets(spec):
         bucket = (kept.endpoint, kept.bucket, kept.prefix)
-        first = seen.setdefault(bucket, {PAGE: "the page"} if spec.system.page else {})
+        first = seen.setdefault(bucket, dict(RESERVED))
         for pattern in patterns(entity, record, kept):
             folder, what = pattern.key.partition("/")[0], f"{pattern.what} of a {name}"
             if (other := first.setdefault(folder, what)) != what:

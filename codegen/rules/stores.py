@@ -25,7 +25,7 @@ _OF_ENTITIES = {
     "shifts": ("redis", "s3"),
     "overrides": ("postgres", "sqlite"),
 }
-_OF_CREATIONS = {"copies": _TEXT, "fills": _REDIS, "refuses": _REDIS}
+_OF_CREATIONS = {"copies": _NEWER, "fills": _REDIS, "refuses": _REDIS}
 _OF_DELETIONS = {"due": _REDIS, "unless_holding": _REDIS}
 _OF_LEASES = {
     **dict.fromkeys(("index", "first", "paused", "holder"), _REDIS),
@@ -40,8 +40,8 @@ _OF_CLOCKS = {
 }
 _OF_EDGES = {
     **dict.fromkeys(("counts", "waits", "gives_up", "due"), _KEPT),
-    "clears": _NEWER,
-    **dict.fromkeys(("copies", "grows"), _TEXT),
+    **dict.fromkeys(("copies", "clears"), _NEWER),
+    "grows": _TEXT,
     **dict.fromkeys(("also_due", "reason"), _REDIS),
     **dict.fromkeys(("where", "by_name"), _S3),
 }

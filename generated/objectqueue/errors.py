@@ -1,6 +1,6 @@
 """The conditions of objectqueue: what handlers raise, and what the engine makes of it.
 
-Generated from spec/objectqueue (sha256:471f362c02c47169). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:45e2696b7da4bb73). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -113,12 +113,9 @@ class KeyReused(Condition):
     http = 409
     retry = "never"
 
-    def __init__(self, *, field: str, entity: str, key: str) -> None:
+    def __init__(self, *, field: str, key: str, entity: str) -> None:
         super().__init__(
-            f"{field} was used before, for other content of {entity} {key}",
-            field=field,
-            entity=entity,
-            key=key,
+            f"{field} {key} was used before, for another {entity}", field=field, key=key, entity=entity
         )
 
 

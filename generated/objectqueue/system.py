@@ -1,6 +1,6 @@
 """Everything the engine has to know of objectqueue.
 
-Generated from spec/objectqueue (sha256:471f362c02c47169). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:45e2696b7da4bb73). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tables import JsonStyle, System
 
 SYSTEM: Final = System(
     name="objectqueue",
-    digest="471f362c02c47169ac089c0e85109b0754b030b1fa7995dfa59ee3fb5251ac5e",
+    digest="45e2696b7da4bb73be7141f20a20cc748a309f77e430b5a60719b72e21248f4e",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,
