@@ -66,7 +66,7 @@ class Creation(Part):
     via: MethodRef | None = None
     trigger: Doc
     stamps: tuple[LowerName, ...] = Field(
-        default=(), description="Record times set with it; in S3 the age of a lease stays where it lies ahead."
+        default=(), description="Record times set with it; in S3 the age of a lease stays if it lies ahead."
     )
     copies: dict[LowerName, LowerName] = Field(
         default={}, description="Record fields that begin as another field of the record does."
