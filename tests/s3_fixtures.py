@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
@@ -18,6 +19,8 @@ from runtime.s3.objects import Objects, Place
 from tests.support.s3_proxy import S3Proxy
 
 REGION = "us-east-1"
+READER = ("READER0READER0READER", "a-secret-that-opens-nothing-for-writing")
+"""A second key of the shared server, which may only read and list."""
 _AHEAD = 3
 _numbers = itertools.count(1)
 
@@ -59,6 +62,8 @@ class Bucket:
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedSeaweedfs]:
     """A server; nothing in it has to outlive the session."""
     made = EmbeddedSeaweedfs(tmp_path_factory.mktemp("s3") / "shared")
+    made.prepare()
+    _add_reader(made.folder / "s3.json")
     made.start()
     yield made
     made.remove()
@@ -130,6 +135,13 @@ def own_s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Embedded
     use_key(made, monkeypatch)
     yield made
     made.remove()
+
+
+def _add_reader(keys: Path) -> None:
+    told = json.loads(keys.read_text(encoding="ascii"))
+    pair = {"accessKey": READER[0], "secretKey": READER[1]}
+    told["identities"].append({"name": "reader", "credentials": [pair], "actions": ["Read", "List"]})
+    keys.write_text(json.dumps(told), encoding="ascii")
 
 
 def use_key(server: EmbeddedSeaweedfs, monkeypatch: pytest.MonkeyPatch) -> None:

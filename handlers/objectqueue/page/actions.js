@@ -22,9 +22,12 @@ export async function takeEdge(bucket, task, edge) {
   try {
     await bucket.put(taskKey(task.id), next.text, { etag: task.etag, tags: next.tags });
   } catch (error) {
-    if (error instanceof S3Error && CONFLICTS.has(error.status)) throw new Conflict();
-    if (!(error instanceof NoAnswer) && !(error instanceof S3Error && error.status >= 500)) throw error;
-    if (!(await written(bucket, task, next, error))) throw new Conflict();
+    const refused = error instanceof S3Error && CONFLICTS.has(error.status);
+    const unsure = error instanceof NoAnswer || (error instanceof S3Error && error.status >= 500);
+    if (!refused && !unsure) throw error;
+    const found = await bucket.get(taskKey(task.id));
+    if (unsure && found?.etag === task.etag) throw error;
+    if (!isOurs(found, next)) throw new Conflict();
   }
   try {
     for (const entry of next.entries) await bucket.put(entry.key, entry.text);
@@ -50,10 +53,9 @@ export function confirmed(bucket, task, edge) {
   });
 }
 
-// An answer that was lost says nothing: only the object itself tells whether this write or another one won.
-async function written(bucket, task, next, error) {
-  const found = await bucket.get(taskKey(task.id));
-  if (found?.etag === task.etag) throw error;
+// Only the object itself tells which write won: an answer may be lost, and browsers repeat a request whose connection broke,
+// so that even a refusal may mean that the first of two equal writes was done.
+function isOurs(found, next) {
   const ours = parseJson(next.text);
   try {
     const theirs = parseJson(found?.text ?? "");

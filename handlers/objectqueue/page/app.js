@@ -74,6 +74,7 @@ class App {
     find("interval").addEventListener("change", (event) => this.live.setSeconds(Number(event.target.value)));
     find("leave").addEventListener("click", () => location.reload()); // nothing but this tab's memory knows the key
     find("open-form").addEventListener("submit", (event) => this.#openById(event));
+    find("open-id").addEventListener("input", (event) => event.target.setCustomValidity(""));
     document.addEventListener("keydown", (event) => this.#shortcut(event));
     setInterval(() => this.#showAge(), 1000);
   }

@@ -154,7 +154,8 @@ function filterChoice(filter) {
 
 function emptyText(place) {
   const filter = FILTERS.find((candidate) => candidate.id === place.state);
-  return filter?.state ? `No task in shard ${place.shard} is ${filter.word}.` : `There are no tasks in shard ${place.shard}.`;
+  if (filter?.state) return `No task in shard ${place.shard} is ${filter.word}.`;
+  return filter?.id === "all" ? `There are no tasks in shard ${place.shard}.` : `There are no current tasks in shard ${place.shard}.`;
 }
 
 function knownText(listing) {

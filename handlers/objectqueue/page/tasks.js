@@ -122,7 +122,8 @@ export function actionWord(edge) {
 /** What an edge makes of a task: {text, tags, entries: [{key, text}]}, at `now` (microseconds by the store's clock). */
 export function afterEdge(task, edge, now) {
   const fields = new Map(task.fields);
-  const time = isoTime(Math.max(now, (task.time(rules.updated) ?? 0) + 1));
+  // Times never go backwards; the last digits of `now` are random, and stay so where the task is ahead of the clock.
+  const time = isoTime(Math.max(now, (task.time(rules.updated) ?? 0) + 1 + (now % 1000)));
   const target = byName.get(edge.to);
   for (const name of edge.clears ?? []) fields.set(name, null);
   for (const [name, value] of Object.entries(edge.sets ?? {})) fields.set(name, value);

@@ -17,6 +17,7 @@ from runtime.s3.page_files import page_files
 from tests.objectqueue.page.stage import Stage, Visit, Visitor
 from tests.s3_fixtures import Bucket
 from tests.support.browser import FLAGS, find_browser
+from tests.support.s3_proxy import S3Proxy
 
 PATIENCE_MS = 20_000
 NAMES = "--host-resolver-rules=MAP *.test 127.0.0.1"
@@ -90,11 +91,19 @@ async def visit(
         key: tuple[str, str] | None = None,
         address: str | None = None,
         page: str = home,
+        through: S3Proxy | None = None,
         connect: bool = True,
         alone: bool = False,
         **options: Any,
     ) -> Visitor:
-        visitor = _Listening(await _alone(browser, options) if alone or options else tab)
+        if through is not None:
+            page = page.replace(s3_server.url, through.url)
+            address = stage.address.replace(s3_server.url, through.url)
+        page_of_its_own = await _alone(browser, options) if alone or options else None
+        if page_of_its_own is None:
+            for earlier in visitors:
+                await earlier.leave()
+        visitor = _Listening(page_of_its_own or tab)
         visitors.append(visitor)
         await visitor.page.goto("about:blank")
         await visitor.page.goto(page + place)
@@ -104,12 +113,14 @@ async def visit(
             await visitor.page.evaluate(
                 ENTER, {"address": address or stage.address, "key": name, "secret": secret}
             )
-            await visitor.page.wait_for_selector("#age:has-text('Read')")
+            await visitor.page.wait_for_selector("#age:has-text('Read')", state="attached")
         return visitor
 
     yield visiting
     for visitor in visitors:
-        await visitor.leave(closing=visitor.page is not tab)
+        await visitor.leave()
+        if visitor.page is not tab:
+            await visitor.page.context.close()
     assert [problem for visitor in visitors for problem in visitor.problems] == []
 
 
@@ -133,11 +144,9 @@ class _Listening(Visitor):
         for event, listener in self._listeners.items():
             page.on(event, listener)  # type: ignore[call-overload]
 
-    async def leave(self, *, closing: bool) -> None:
-        for event, listener in self._listeners.items():
-            self.page.remove_listener(event, listener)
-        if closing:
-            await self.page.context.close()
+    async def leave(self) -> None:
+        while self._listeners:
+            self.page.remove_listener(*self._listeners.popitem())
 
     def _on_console(self, message: ConsoleMessage) -> None:
         # The browser itself notes every answer that says no; those are the page's to explain.

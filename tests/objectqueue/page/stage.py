@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from playwright.async_api import Page, Request
 
 from tests.s3_fixtures import Bucket
+from tests.support.s3_proxy import S3Proxy
 
 Fields = dict[str, Any]
 WORKER_ID = "worker-1"
@@ -28,6 +29,7 @@ class Visit(Protocol):
         key: tuple[str, str] | None = None,
         address: str | None = None,
         page: str = ...,
+        through: S3Proxy | None = None,
         connect: bool = True,
         alone: bool = False,
         **options: Any,
@@ -43,8 +45,8 @@ class Visitor:
     problems: list[str] = field(default_factory=list)
     """Errors of the code, and of its security policy. Answers that say no are none."""
 
-    async def leave(self, *, closing: bool) -> None:
-        """The test is over."""
+    async def leave(self) -> None:
+        """Listens no longer: another visitor has the tab, or the test is over."""
 
     def requests(self, method: str, part: str) -> list[str]:
         """The addresses of the requests so far that have that in them."""
@@ -129,7 +131,9 @@ class Stage:
             task["status"], ("", "")
         )
         if index and name:
-            self.write(f"{name}/{task['shard']}/{minute(task[at])}/{task['id']}", '{"attempt":0,"retry_count":0}')
+            self.write(
+                f"{name}/{task['shard']}/{minute(task[at])}/{task['id']}", '{"attempt":0,"retry_count":0}'
+            )
         return task
 
     def add(self, shard: str = "3", **fields: Any) -> Fields:
@@ -150,7 +154,13 @@ class Stage:
         third = self.later(second, status="Pending", retry_count=1, last_error="no answer", **free)
         fourth = self.later(third, attempt=2, **{**taken, "lease_id": str(uuid.uuid4())})
         done = iso(datetime.now(UTC))
-        return self.later(fourth, status="Completed", output={"sent": 1}, completed_at=done, **{**free, "worker_id": WORKER_ID})
+        return self.later(
+            fourth,
+            status="Completed",
+            output={"sent": 1},
+            completed_at=done,
+            **{**free, "worker_id": WORKER_ID},
+        )
 
     def worker(self, name: str, *, silent_s: float = 1.0, **fields: Any) -> None:
         """Writes the object of a worker that was last heard of some seconds ago."""
@@ -215,10 +225,21 @@ def _lease(now: datetime) -> Fields:
 
 
 def _of_state(state: str, now: datetime) -> Fields:
-    failed: Fields = {"worker_id": WORKER_ID, "attempt": 4, "retry_count": 3, "last_error": "it broke", "completed_at": iso(now)}
+    failed: Fields = {
+        "worker_id": WORKER_ID,
+        "attempt": 4,
+        "retry_count": 3,
+        "last_error": "it broke",
+        "completed_at": iso(now),
+    }
     found: dict[str, Callable[[], Fields]] = {
         "Running": lambda: {"worker_id": WORKER_ID, "attempt": 1, **_lease(datetime.now(UTC))},
-        "Completed": lambda: {"worker_id": WORKER_ID, "attempt": 1, "output": {"ok": True}, "completed_at": iso(now)},
+        "Completed": lambda: {
+            "worker_id": WORKER_ID,
+            "attempt": 1,
+            "output": {"ok": True},
+            "completed_at": iso(now),
+        },
         "Failed": lambda: failed,
         "Archived": lambda: {**failed, "archived_from": "Failed"},
     }
