@@ -14,9 +14,17 @@ from typing import Literal, Self
 from runtime.client import Client
 from runtime.launch import health
 from runtime.launch.buckets import Buckets
-from runtime.launch.errors import LaunchError, NodeDied, NotHealthy
+from runtime.launch.errors import LaunchError, NodeDied
 from runtime.launch.order import stop_order
-from runtime.launch.plan import addresses, base_environment, check_settings, keeps_data, plan, urls
+from runtime.launch.plan import (
+    addresses,
+    base_environment,
+    check_settings,
+    endpoints,
+    keeps_data,
+    plan,
+    urls,
+)
 from runtime.launch.ports import Ports
 from runtime.launch.process import NodeProcess
 from runtime.launch.proof import Proof, make_proof
@@ -28,7 +36,6 @@ PATIENCE = 60.0
 """Seconds in which all nodes have to become healthy."""
 _STOP_MARGIN = 5.0
 """What a node gets on top of its own grace before it is killed."""
-_PAUSE = 0.05
 
 Tell = Callable[[str], None]
 
@@ -130,13 +137,7 @@ class Launched:
 
         A process that has both has the address under its name with `.grpc` behind it.
         """
-        found: dict[str, str] = {}
-        for planned in (each.planned for each in self.processes.values()):
-            if planned.url is not None:
-                found[planned.name] = planned.url
-            if planned.address is not None:
-                found[planned.name if planned.url is None else f"{planned.name}.grpc"] = planned.address
-        return found | self._buckets.endpoints
+        return endpoints(each.planned for each in self.processes.values()) | self._buckets.endpoints
 
     @property
     def env(self) -> dict[str, str]:
@@ -276,7 +277,8 @@ class Launched:
 
     async def _all_healthy(self, processes: Mapping[str, NodeProcess]) -> None:
         dying = asyncio.create_task(self.died())
-        waiting = asyncio.create_task(self._until_healthy(list(processes.values())))
+        left = list(processes.values())
+        waiting = asyncio.create_task(health.until_healthy(left, self._patience, self._tell))
         try:
             await asyncio.wait({dying, waiting}, return_when=asyncio.FIRST_COMPLETED)
             if dying.done():
@@ -285,20 +287,6 @@ class Launched:
         finally:
             dying.cancel()
             waiting.cancel()
-
-    async def _until_healthy(self, left: list[NodeProcess]) -> None:
-        try:
-            async with asyncio.timeout(self._patience):
-                while left:
-                    before, left = left, await health.unhealthy(left)
-                    for process in before:
-                        if process not in left:
-                            self._tell(f"{process.name}: healthy")
-                    await asyncio.sleep(_PAUSE if left else 0)
-        except TimeoutError:
-            names = ", ".join(each.name for each in left)
-            lines = "\n".join(f"  {each.name}: {line}" for each in left for line in each.last_lines(3))
-            raise NotHealthy(f"Not healthy after {self._patience:g} s: {names}.\n{lines}") from None
 
     async def _stop(self, process: NodeProcess) -> None:
         if process.running:

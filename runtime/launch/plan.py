@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -136,6 +136,17 @@ def urls(system: System, deployment: Deployment, ports: Ports, proof: Proof, nod
         for each in places(deployment)
         if each.node.name == node and each.name in ports.http
     ]
+
+
+def endpoints(processes: Iterable[Planned]) -> dict[str, str]:
+    """Where processes listen, by name: a URL for HTTP, an address for gRPC."""
+    found: dict[str, str] = {}
+    for each in processes:
+        if each.url is not None:
+            found[each.name] = each.url
+        if each.address is not None:
+            found[each.name if each.url is None else f"{each.name}.grpc"] = each.address
+    return found
 
 
 def _planned(
