@@ -1,6 +1,6 @@
 """How calls of objectqueue are made: deadlines, retries, idempotency, call modes and connection settings.
 
-Generated from spec/objectqueue (sha256:45e2696b7da4bb73). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:70d544d39ad0d1a6). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CALLS: Final[Mapping[str, CallPolicy]] = {
         key=("task_id",),
     ),
     "QueueService.ListTasks": CallPolicy(
-        deadline_ms=60000,
+        deadline_ms=600000,
         idempotency="always",
     ),
     "QueueService.ReplayTask": CallPolicy(

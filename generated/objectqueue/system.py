@@ -1,6 +1,6 @@
 """Everything the engine has to know of objectqueue.
 
-Generated from spec/objectqueue (sha256:45e2696b7da4bb73). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:70d544d39ad0d1a6). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tables import JsonStyle, System
 
 SYSTEM: Final = System(
     name="objectqueue",
-    digest="45e2696b7da4bb73be7141f20a20cc748a309f77e430b5a60719b72e21248f4e",
+    digest="70d544d39ad0d1a6c16d7ab92efac1e82948414ce6e1746e50ac1c7858fb8f56",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

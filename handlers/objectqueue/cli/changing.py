@@ -113,12 +113,14 @@ def _change_all(name: str, change: Change, states: tuple[str, ...], given: dict[
 
     async def work(desk: Desk) -> int:
         from handlers.objectqueue.cli.looking import tasks
+        from handlers.objectqueue.cli.results import looking
 
-        ids = [
-            task.id
-            for state in states
-            async for task in tasks(desk, given["shard"], state, given["task_type"], None)
-        ]
+        with looking():
+            ids = [
+                task.id
+                for state in states
+                async for task in tasks(desk, given["shard"], state, given["task_type"], None)
+            ]
         if ids and not given["yes"]:
             click.confirm(f"{name.capitalize()} {len(ids):,} tasks?", abort=True, err=True)
         return await _each(desk, change, ids, as_json=where.as_json)

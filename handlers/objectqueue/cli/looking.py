@@ -9,6 +9,7 @@ import click
 
 from handlers.objectqueue.cli.parameters import SHARD, SPAN, STATUS, STATUSES, TASK_ID
 from handlers.objectqueue.cli.places import Where, places
+from handlers.objectqueue.cli.results import looking
 from handlers.objectqueue.cli.showing import ago, print_fields, print_json, print_table, say, short
 
 if TYPE_CHECKING:
@@ -83,10 +84,9 @@ def list_tasks(shard: str | None, state: str | None, task_type: str | None, limi
     from handlers.objectqueue.cli.desk import run
 
     async def work(desk: Desk) -> list[tuple[Any, Any]]:
-        found = []
-        async for task in tasks(desk, shard, state, task_type, limit):
-            found.append((desk.json(task), desk.plain(task)))
-        return found
+        with looking():
+            found = tasks(desk, shard, state, task_type, limit)
+            return [(desk.json(task), desk.plain(task)) async for task in found]
 
     found = run(work, where)
     if where.as_json:
@@ -149,9 +149,9 @@ def stats(shard: str | None, where: Where) -> None:
     from handlers.objectqueue.cli.desk import run
 
     async def work(desk: Desk) -> Any:
-        return desk.plain(
-            await desk.queue.get_stats(GetStatsRequest(shards=[shard] if shard else []), desk.call())
-        )
+        request = GetStatsRequest(shards=[shard] if shard else [])
+        with looking():
+            return desk.plain(await desk.queue.get_stats(request, desk.call()))
 
     shards = run(work, where)["shards"]
     if where.as_json:

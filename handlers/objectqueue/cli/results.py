@@ -47,6 +47,18 @@ class Results:
 
 
 @contextmanager
+def looking() -> Iterator[None]:
+    """Shows that something is going on that may take long, where somebody watches."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("looking through the tasks"):
+        yield
+
+
+@contextmanager
 def results(total: int | None) -> Iterator[Results]:
     """Results of which there will be so many; the bar is on standard error, if that is a terminal."""
     if not sys.stderr.isatty():
