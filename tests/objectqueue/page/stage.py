@@ -1,11 +1,11 @@
-"""What a test of the page needs: a bucket with the page in it, objects as workers write them, and a visitor."""
+"""What a test of the page needs: a bucket, objects in it as workers write them, and a visitor."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import uuid
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
@@ -65,7 +65,9 @@ class Visitor:
 
     async def ids(self) -> list[str]:
         """The tasks in the list, from top to bottom."""
-        return await self.page.eval_on_selector_all("#task-rows tr", "rows => rows.map(r => r.dataset.key)")
+        script = "rows => rows.map(row => row.dataset.key)"
+        found: list[str] = await self.page.eval_on_selector_all("#task-rows tr", script)
+        return found
 
     async def act(self, word: str) -> None:
         """Presses the button of an action and says yes."""
@@ -225,22 +227,12 @@ def _lease(now: datetime) -> Fields:
 
 
 def _of_state(state: str, now: datetime) -> Fields:
-    failed: Fields = {
-        "worker_id": WORKER_ID,
-        "attempt": 4,
-        "retry_count": 3,
-        "last_error": "it broke",
-        "completed_at": iso(now),
+    done: Fields = {"worker_id": WORKER_ID, "attempt": 1, "completed_at": iso(now)}
+    failed: Fields = {**done, "attempt": 4, "retry_count": 3, "last_error": "it broke"}
+    found: dict[str, Fields] = {
+        "Running": {"worker_id": WORKER_ID, "attempt": 1, **_lease(datetime.now(UTC))},
+        "Completed": {**done, "output": {"ok": True}},
+        "Failed": failed,
+        "Archived": {**failed, "archived_from": "Failed"},
     }
-    found: dict[str, Callable[[], Fields]] = {
-        "Running": lambda: {"worker_id": WORKER_ID, "attempt": 1, **_lease(datetime.now(UTC))},
-        "Completed": lambda: {
-            "worker_id": WORKER_ID,
-            "attempt": 1,
-            "output": {"ok": True},
-            "completed_at": iso(now),
-        },
-        "Failed": lambda: failed,
-        "Archived": lambda: {**failed, "archived_from": "Failed"},
-    }
-    return found.get(state, dict)()
+    return found.get(state, {})

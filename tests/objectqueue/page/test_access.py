@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ async def test_a_key_is_kept_in_memory_only(stage: Stage, visit: Visit) -> None:
     visitor = await visit("#shard=3")
     page = visitor.page
     await page.wait_for_selector("#task-rows tr")
-    _, secret = stage.bucket.variables["AWS_ACCESS_KEY_ID"], stage.bucket.variables["AWS_SECRET_ACCESS_KEY"]
+    secret = stage.bucket.variables["AWS_SECRET_ACCESS_KEY"]
     assert await page.evaluate("[localStorage.length, sessionStorage.length, document.cookie]") == [0, 0, ""]
     assert await page.evaluate("indexedDB.databases().then(all => all.length)") == 0
     assert await page.evaluate("caches.keys().then(all => all.length)") == 0
@@ -47,7 +48,7 @@ async def test_a_key_is_kept_in_memory_only(stage: Stage, visit: Visit) -> None:
 
 @pytest.mark.req("OQ-199")
 async def test_no_file_of_the_page_has_a_key_or_asks_elsewhere() -> None:
-    """No key, no script or style inside the markup, nothing from other places, nothing that makes markup of text."""
+    """No key, no script or style in the markup, nothing from elsewhere, nothing that makes markup of text."""
     texts = {name: path.read_text(encoding="utf-8") for name, path in page_files("objectqueue").items()}
     for name, text in texts.items():
         assert "AKIA" not in text
@@ -95,7 +96,7 @@ async def test_a_wrong_key_is_told_from_a_wrong_secret_and_a_wrong_bucket(stage:
 
 
 async def test_pasted_lines_fill_in_the_form(stage: Stage, visit: Visit) -> None:
-    """Lines for a shell, or what a token service answers: each part goes where it belongs, the session token too."""
+    """Lines for a shell, or the JSON of a token service: each part goes where it belongs, the token too."""
     visitor = await visit("?region=eu-west-3&queue=team", connect=False)
     page = visitor.page
     assert [await page.input_value(f"[name={name}]") for name in ("region", "queue")] == ["eu-west-3", "team"]
@@ -128,9 +129,7 @@ async def test_pasted_lines_fill_in_the_form(stage: Stage, visit: Visit) -> None
 
 
 @pytest.mark.req("OQ-200")
-async def test_a_key_that_may_only_read_shows_everything_and_changes_nothing(
-    stage: Stage, visit: Visit
-) -> None:
+async def test_a_key_that_may_only_read_shows_all_and_changes_nothing(stage: Stage, visit: Visit) -> None:
     """Lists, details and history work; an action says which permission is missing."""
     task = stage.add(status="Failed")
     stage.worker("one")
@@ -207,7 +206,7 @@ def elsewhere(tmp_path: Path) -> Iterator[str]:
 async def test_from_another_origin_it_works_by_the_buckets_cors_rules(
     stage: Stage, visit: Visit, elsewhere: str
 ) -> None:
-    """With the rules that set-up writes everything works, actions too; without them the page says what is missing."""
+    """With the rules of set-up all works, actions too; without them the page says what is missing."""
     task = stage.add(status="Failed")
     cors = {
         "AllowedOrigins": ["*"],
@@ -234,13 +233,12 @@ async def test_from_another_origin_it_works_by_the_buckets_cors_rules(
     await visitor.page.fill("[name=secret]", variables["AWS_SECRET_ACCESS_KEY"])
     await visitor.page.click("#connect-button")
     await expect(visitor.page.locator(PROBLEM)).to_contain_text("CORS")
-    assert visitor.problems and all("CORS" in problem for problem in visitor.problems)
+    assert visitor.problems
+    assert all("CORS" in problem for problem in visitor.problems)
     visitor.problems.clear()
 
 
-async def test_on_plain_http_it_signs_without_the_browsers_help(
-    stage: Stage, visit: Visit, home: str
-) -> None:
+async def test_on_plain_http_it_signs_without_help(stage: Stage, visit: Visit, home: str) -> None:
     """Where the browser offers no cryptography, the page computes the signature itself."""
     task = stage.add(status="Failed")
     endpoint = stage.bucket.endpoint
@@ -271,7 +269,7 @@ async def test_after_connecting_the_page_can_talk_to_that_store_only(
 async def test_a_wrong_clock_of_the_computer_does_no_harm(
     stage: Stage, visit: Visit, s3_proxy: S3Proxy
 ) -> None:
-    """An hour off: the first refusal tells the time, requests are signed and tasks are written by the store's clock."""
+    """An hour off: the first refusal tells the time; all is signed and written by the store's clock."""
     task = stage.add(status="Failed")
     visitor = await visit("#shard=3", connect=False, alone=True)
     page = visitor.page
@@ -286,7 +284,5 @@ async def test_a_wrong_clock_of_the_computer_does_no_harm(
     await page.wait_for_selector("#timeline li")
     await visitor.act("Replay")
     await expect(page.locator("#detail-badge")).to_have_text("Pending")
-    from datetime import UTC, datetime
-
     written = datetime.fromisoformat(stage.read(task)["available_at"])
     assert abs((datetime.now(UTC) - written).total_seconds()) < 60

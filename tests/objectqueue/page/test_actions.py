@@ -47,7 +47,7 @@ async def test_only_what_the_state_allows_is_offered(stage: Stage, visit: Visit)
 
 @pytest.mark.req("OQ-193")
 async def test_replay_writes_the_task_and_then_its_ready_entry(stage: Stage, visit: Visit) -> None:
-    """The task is Pending again, due now, with all its retries; whatever else is in it stays as it was written."""
+    """It is Pending again, due now, with all its retries; whatever else is in it stays as it was written."""
     task = stage.task(status="Failed", attempt=4, retry_count=3, last_error="it broke", x_note="kept")
     text = json.dumps(task).replace('{"to": "ada@example.com"}', '{"big": 12345678901234567890, "one": 1.0}')
     stage.write(f"tasks/3/{task['id']}.json", text)
@@ -128,7 +128,7 @@ async def test_a_task_that_waits_or_runs_can_be_cancelled(stage: Stage, visit: V
 
 @pytest.mark.req("OQ-193")
 async def test_a_conflict_is_shown_and_nothing_is_overwritten(stage: Stage, visit: Visit) -> None:
-    """A worker changed the task after it was read: the page says so, writes nothing, and reloads on request."""
+    """Somebody changed the task after it was read: the page says so, writes nothing, reloads on request."""
     task = stage.add(status="Failed")
     visitor = await opened(visit, task)
     await visitor.page.click('#detail-actions [data-action="Replay"]')
@@ -144,7 +144,7 @@ async def test_a_conflict_is_shown_and_nothing_is_overwritten(stage: Stage, visi
 
 @pytest.mark.req("OQ-193", "OQ-178")
 async def test_of_two_browsers_that_replay_at_once_one_wins(stage: Stage, visit: Visit) -> None:
-    """Round after round: one version more, one reader who is told that it is done, one who is told who was first."""
+    """Round after round: one version more, one reader for whom it is done, one who is told of the other."""
     task = stage.add(status="Failed")
     first, second = await opened(visit, task), await opened(visit, task, alone=True)
     for round_number in range(3):
@@ -167,7 +167,7 @@ async def test_of_two_browsers_that_replay_at_once_one_wins(stage: Stage, visit:
 
 
 async def test_an_answer_that_is_lost_is_looked_up(stage: Stage, visit: Visit, s3_proxy: S3Proxy) -> None:
-    """The write was done and its answer never came: the page finds its own write, and says that it is done."""
+    """The write was done and its answer never came: the page finds its own write, and it is done."""
     task = stage.add(status="Failed")
     visitor = await opened(visit, task, through=s3_proxy)
     s3_proxy.rules.append(Rule(kind="PutObject", key="tasks/", drop=True))

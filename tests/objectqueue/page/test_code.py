@@ -1,4 +1,4 @@
-"""The parts of the page that compute something, in the browser, beside other programs that compute the same."""
+"""What the page computes, in the browser, beside other programs that compute the same."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ async def code(tab: Page, home: str) -> AsyncIterator[Page]:
 
 async def call(code: Page, module: str, body: str, given: Any = None) -> Any:
     """What some JavaScript says that has a module as `m` and an argument as `given`."""
-    script = f"async given => {{ const m = await import(location.pathname.replace('index.html', '{module}')); {body} }}"
+    found = f"await import(location.pathname.replace('index.html', '{module}'))"
+    script = f"async given => {{ const m = {found}; {body} }}"
     return await code.evaluate(script, given)
 
 
 async def test_digests_are_those_of_everybody(code: Page) -> None:
-    """With and without the browser's cryptography, for all lengths about the borders of blocks, and long ones."""
+    """With and without the browser's cryptography, for lengths about the borders of blocks, and long ones."""
     lengths = [*range(0, 130, 3), 55, 56, 63, 64, 65, 119, 120, 1000, 70_001]
     texts = [RANDOM.randbytes(length) for length in lengths]
     script = """
@@ -43,8 +44,9 @@ async def test_digests_are_those_of_everybody(code: Page) -> None:
       const told = [];
       for (const one of bytes(given)) {
         const key = one.slice(0, 100);
+        const some = key.length ? key : new Uint8Array(1);
         told.push([m.hex(m.sha256Here(one)), m.hex(await m.sha256(one)),
-                   m.hex(m.hmacHere(key, one)), m.hex(await m.hmac(key.length ? key : new Uint8Array(1), one))]);
+                   m.hex(m.hmacHere(key, one)), m.hex(await m.hmac(some, one))]);
       }
       return told;"""
     told = await call(code, "sha256.js", script, [list(text) for text in texts])
@@ -63,7 +65,8 @@ async def test_signatures_are_those_of_another_client(code: Page) -> None:
           const at = new Date("2026-02-03T04:05:06Z");
           const who = { key: "AK", secret: "se/cret", token: given.token };
           const headers = { "If-Match": '"etag"', "Content-Type": "application/json" };
-          return m.signed({ method: "PUT", url: new URL(given.url), headers, body: given.body, who, region: "eu-west-1", at });"""
+          const url = new URL(given.url);
+          return m.signed({ method: "PUT", url, headers, body: given.body, who, region: "eu-west-1", at });"""
         told = await call(code, "sign.js", script, {"url": url, "token": token, "body": '{"ü": 1}'})
         request = AWSRequest(
             "PUT", url, {"If-Match": '"etag"', "Content-Type": "application/json"}, '{"ü": 1}'.encode()
@@ -119,7 +122,9 @@ async def test_what_is_no_json_is_refused(code: Page) -> None:
         "1 2",
         "{1: 2}",
     ]
-    script = "return given.map(text => { try { m.parseJson(text); return 'taken'; } catch (e) { return e.name; } })"
+    script = """return given.map(text => {
+      try { m.parseJson(text); return "taken"; } catch (error) { return error.name; }
+    });"""
     assert await call(code, "json.js", script, wrong) == ["SyntaxError"] * len(wrong)
 
 
@@ -139,7 +144,7 @@ async def test_times_keep_their_microseconds(code: Page) -> None:
 
 
 async def test_the_clock_is_learned_from_whole_seconds(code: Page) -> None:
-    """Several answers together tell the offset far better than a second; a clock that is set anew is believed."""
+    """Several answers tell the offset far better than a second; a clock that is set anew is believed."""
     script = """
       let local = 1_700_000_000_000;
       const clock = new m.Clock(() => local);

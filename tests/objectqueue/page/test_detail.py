@@ -13,9 +13,9 @@ from tests.objectqueue.page.stage import Fields, Stage, Visit, Visitor, soon
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def opened(visit: Visit, task: Fields, **options: object) -> Visitor:
+async def opened(visit: Visit, task: Fields) -> Visitor:
     """A visitor who looks at a task."""
-    visitor = await visit(f"#shard={task['shard']}&task={task['id']}", **options)
+    visitor = await visit(f"#shard={task['shard']}&task={task['id']}")
     await visitor.page.wait_for_selector("#timeline li")
     return visitor
 
@@ -246,8 +246,9 @@ async def test_what_is_open_stays_open_and_where_it_is(stage: Stage, visit: Visi
     await page.focus("#detail-input summary")
     stage.later(task, retry_count=1, last_error="anew")
     stage.later(tasks[5], attempt=7)
-    await visitor.refresh()
+    await page.keyboard.press("r")
     await expect(page.locator("#timeline li")).to_have_count(2)
+    await page.wait_for_selector("#refresh:not(.busy)")
     assert await page.evaluate("document.querySelector('.list').scrollTop") >= 222
     assert abs(await page.evaluate(top) - before) < 5  # what was read stays where it is, also when rows move
     assert abs(await page.evaluate("document.querySelector('#detail').scrollTop") - 333) < 120

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from playwright.async_api import Dialog, expect
@@ -14,44 +15,49 @@ HARM = (
     '"><img src=x onerror="window.harmed=1"><script>window.harmed=1</script>'
     "<svg onload=alert(1)>{{7*7}}${alert(1)}javascript:alert(1)"
 )
-TEXTS = (
-    "task_type",
-    "archived_from",
+TEXTS = ("task_type", "worker_id", "last_error", "idempotency_key", "lease_id", "x_<b>")
+WORKER_FIELDS = (
     "worker_id",
-    "last_error",
-    "idempotency_key",
-    "lease_id",
-    "shard",
-    "x_<b>",
+    "started_at",
+    "last_heartbeat",
+    "shards",
+    "current_task",
+    "tasks_completed",
+    "leases_lost",
 )
+FOREIGN = "main img:not([src='lifecycle-task.svg']), main script, main iframe"
+
+
+def _dialogs(visitor: Visitor) -> list[Dialog]:
+    """The dialogs that open from now on; the first of them is enough."""
+    opened: list[Dialog] = []
+
+    def note(dialog: Dialog) -> None:
+        opened.append(dialog)
+
+    visitor.page.once("dialog", note)
+    return opened
 
 
 async def _unharmed(visitor: Visitor, dialogs: list[Dialog]) -> None:
     """Nothing ran, nothing was asked for, and no element came from an object."""
     assert dialogs == []
     assert await visitor.page.evaluate("window.harmed") is None
-    assert (
-        await visitor.page.locator(
-            "main img:not([src='lifecycle-task.svg']), main script, main iframe"
-        ).count()
-        == 0
-    )
+    assert await visitor.page.locator(FOREIGN).count() == 0
     assert [request.url for request in visitor.asked if request.url.endswith("/x")] == []
 
 
 @pytest.mark.req("OQ-190")
 @pytest.mark.parametrize("state", ["Pending", "Running", "Completed", "Failed", "Archived"])
 async def test_markup_in_any_field_of_a_task_stays_text(stage: Stage, visit: Visit, state: str) -> None:
-    """In the list, in the detail, in trees, in the history, in the difference and in the question before an action."""
+    """In the list, the detail, trees, the history, the difference and the question before an action."""
     harm = {HARM: [HARM, {HARM: HARM}], "__proto__": {"polluted": HARM}}
-    task = stage.task(status=state, **dict.fromkeys(TEXTS[:1], HARM), input=harm, output=harm)
-    first = stage.put({**task, **{name: HARM for name in TEXTS if name not in ("shard", "archived_from")}})
-    second = stage.later(
-        first, input=HARM, progress=harm, retry_policy=HARM, created_at=HARM, max_retries=HARM
-    )
+    task = stage.task(status=state, input=harm, output=harm)
+    first = stage.put({**task, **dict.fromkeys(TEXTS, HARM)})
+    others = dict.fromkeys(("input", "retry_policy", "created_at", "max_retries"), HARM)
+    second = stage.later(first, progress=harm, **others)
     visitor = await visit(f"#shard=3&state={state.lower()}&task={task['id']}")
-    dialogs: list[Dialog] = []
-    visitor.page.on("dialog", lambda dialog: dialogs.append(dialog))
+    dialogs = _dialogs(visitor)
     page = visitor.page
     await page.wait_for_selector("#timeline li:nth-child(2)")
     await expect(page.locator("#detail-type")).to_have_text(HARM)
@@ -74,22 +80,13 @@ async def test_markup_in_any_field_of_a_task_stays_text(stage: Stage, visit: Vis
 @pytest.mark.req("OQ-190", "OQ-053")
 async def test_markup_in_workers_keys_and_garbage_stays_text(stage: Stage, visit: Visit) -> None:
     """Names of objects, fields of workers, and objects that are no JSON at all."""
-    dialogs: list[Dialog] = []
     key = "3-<img src=x onerror=alert(1)>"
     stage.write(f"tasks/3/{key}.json", HARM)
     stage.write("tasks/3/3-huge.json", "[" * 30000)
-    fields = (
-        "worker_id",
-        "started_at",
-        "last_heartbeat",
-        "shards",
-        "current_task",
-        "tasks_completed",
-        "leases_lost",
-    )
-    stage.worker("<b>bold", **dict.fromkeys(fields, HARM), current_tasks=[HARM, {"a": HARM}])
+    fields: dict[str, Any] = dict.fromkeys(WORKER_FIELDS, HARM)
+    stage.worker("<b>bold", **fields, current_tasks=[HARM, {"a": HARM}])
     visitor = await visit("#shard=3")
-    visitor.page.on("dialog", lambda dialog: dialogs.append(dialog))
+    dialogs = _dialogs(visitor)
     page = visitor.page
     await expect(page.locator("#task-rows tr")).to_have_count(2)
     await page.locator("#task-rows tr", has_text=key).click()
@@ -106,8 +103,7 @@ async def test_markup_in_workers_keys_and_garbage_stays_text(stage: Stage, visit
 async def test_markup_in_the_address_stays_text(stage: Stage, visit: Visit) -> None:
     """The address of the page is given by others, too."""
     visitor = await visit(f"?queue={HARM.replace('#', '')}#shard={HARM}&state={HARM}&task={HARM}&view=tasks")
-    dialogs: list[Dialog] = []
-    visitor.page.on("dialog", lambda dialog: dialogs.append(dialog))
+    dialogs = _dialogs(visitor)
     await expect(visitor.page.locator("#app")).to_be_visible()
     await visitor.go("#view=nothing")
     await expect(visitor.page.locator("#tasks-view")).to_be_visible()

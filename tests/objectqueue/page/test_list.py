@@ -169,7 +169,7 @@ async def test_five_thousand_tasks_do_not_freeze_the_page(stage: Stage, visit: V
     first = await visitor.ids()
     assert len(first) == 25
     await visitor.page.click("#older")
-    await expect(visitor.page.locator("#page-number")).to_have_text("26–50")
+    await expect(visitor.page.locator("#page-number")).to_have_text(re.compile("^26.50$"))
     assert not set(first) & set(await visitor.ids())
     visitor.asked.clear()
     await visitor.refresh()

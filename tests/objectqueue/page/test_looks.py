@@ -14,6 +14,8 @@ NAMELESS = """() => [...document.querySelectorAll('button, a, input, select')]
   .filter(one => one.checkVisibility())
   .filter(one => !(one.innerText || one.ariaLabel || one.labels?.length || one.title).toString().trim())
   .map(one => one.outerHTML.slice(0, 80))"""
+OUTLINED = """() => [document.activeElement, document.activeElement.nextElementSibling]
+  .some(one => one && getComputedStyle(one).outlineStyle !== 'none')"""
 CONTRAST = """() => {
   const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
   const over = (colour, below) => {
@@ -24,15 +26,16 @@ CONTRAST = """() => {
   const light = colour => colour.map(part => part / 255)
     .map(part => part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
     .reduce((sum, part, index) => sum + part * [0.2126, 0.7152, 0.0722][index], 0);
-  const ground = one => over(getComputedStyle(one).backgroundColor, one.parentElement ? ground(one.parentElement) : [255, 255, 255]);
+  const below = one => one.parentElement ? ground(one.parentElement) : [255, 255, 255];
+  const ground = one => over(getComputedStyle(one).backgroundColor, below(one));
   const poor = new Set();
   for (const one of document.querySelectorAll('body *')) {
     const own = [...one.childNodes].some(node => node.nodeType === 3 && node.data.trim());
     if (!own || !one.checkVisibility() || one.closest(':disabled, .off-screen, .skip, option')) continue;
-    const below = ground(one);
-    const [text, back] = [light(over(getComputedStyle(one).color, below)), light(below)];
+    const around = ground(one);
+    const [text, back] = [light(over(getComputedStyle(one).color, around)), light(around)];
     const ratio = (Math.max(text, back) + 0.05) / (Math.min(text, back) + 0.05);
-    if (ratio < 4.5) poor.add(`${one.className || one.tagName} ${one.textContent.slice(0, 20)} ${ratio.toFixed(2)}`);
+    if (ratio < 4.5) poor.add(`${one.outerHTML.slice(0, 60)} ${ratio.toFixed(2)}`);
   }
   return [...poor];
 }"""
@@ -104,11 +107,7 @@ async def test_a_keyboard_is_enough(stage: Stage, visit: Visit) -> None:
         if await row.evaluate("one => one === document.activeElement"):
             break
         await keys.press("Tab")
-        outline = await page.evaluate(
-            "(one => [one, one.nextElementSibling].some(each => each && getComputedStyle(each).outlineStyle !== 'none'))"
-            "(document.activeElement)"
-        )
-        assert outline, await page.evaluate("document.activeElement.outerHTML")
+        assert await page.evaluate(OUTLINED), await page.evaluate("document.activeElement.outerHTML")
     await keys.press("Enter")
     await expect(page.locator("#detail-close")).to_be_focused()
     await page.wait_for_selector("#detail-actions button")

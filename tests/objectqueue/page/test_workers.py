@@ -12,7 +12,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 @pytest.mark.req("OQ-196", "OQ-167")
 async def test_workers_are_active_or_stale_and_show_what_they_do(stage: Stage, visit: Visit) -> None:
-    """One that was not heard of for sixty seconds is stale; tasks in hand are links; counters are as written."""
+    """One that was silent for sixty seconds is stale; tasks in hand are links; counters are as written."""
     task = stage.add(status="Running")
     stage.worker(
         "alive",
