@@ -35,7 +35,7 @@ async def test_the_three_modes(proxied_crew: Crew, s3_proxy: S3Proxy, mode: str)
     async with crew.worker(QO_INDEX_MODE=mode, QO_READY_PAGE_SIZE="7", QO_LOG_SCAN_PAGE_SIZE="5"):
         for key in keys:
             assert (await crew.ended(key))["status"] == "Completed"
-        await until(lambda: len(s3_proxy.asked(LIST)) > 40)
+        await until(lambda: len(s3_proxy.asked(LIST)) > 6)
     ready, tasks = listed(s3_proxy, "ready/"), listed(s3_proxy, "tasks/")
     assert (bool(ready), bool(tasks)) == (mode != "log-scan", mode != "index-only")
     assert {each.query["max-keys"] for each in ready} <= {"7"}
@@ -48,7 +48,7 @@ async def test_the_sizes_of_pages_unless_something_else_is_said(
 ) -> None:
     """A hundred entries of the index, fifty tasks."""
     async with proxied_crew.worker():
-        await until(lambda: len(s3_proxy.asked(LIST)) > 40)
+        await until(lambda: len(s3_proxy.asked(LIST)) > 6)
     assert {each.query["max-keys"] for each in listed(s3_proxy, "ready/")} == {"100"}
     assert {each.query["max-keys"] for each in listed(s3_proxy, "tasks/")} == {"50"}
 
