@@ -24,7 +24,7 @@ from runtime.tables import Event
 
 INDEX_NOT_WRITTEN = Event("index_not_written", "WARNING")
 _AT_ONCE = 32
-_YOUNG_S = 0.25
+_YOUNG_S = 0.5
 """For so long a lease has no entry: if it ends before, there is none to write and none to remove."""
 _MOST_WAITING = 1000
 """Entities that may wait for their entries before their changes have to wait too."""
