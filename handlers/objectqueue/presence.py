@@ -39,6 +39,7 @@ class Presence:
         self._completed = self._failed = self._lost = 0
         self._changed = asyncio.Event()
         self._is_silent = False
+        self._telling: asyncio.Task[None] | None = None
 
     # What becomes of tasks, as a worker is watched.
 
@@ -81,11 +82,15 @@ class Presence:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._settings.qo_heartbeat_seconds):
                     await self._changed.wait()
-            await self._tell()
+            # A write that is cut off may arrive later than the one that follows it.
+            self._telling = asyncio.create_task(self._tell())
+            await asyncio.shield(self._telling)
             await self._call.world.sleep(min(_LEAST_S, self._settings.qo_heartbeat_seconds))
 
     async def leave(self) -> None:
         """Removes the object. Where that cannot be, it shows a worker that is not heard of any more."""
+        if self._telling is not None:
+            await self._telling
         try:
             await self._remove()
         except (Failure, NotReadable) as failure:
@@ -118,7 +123,9 @@ class Presence:
 
     async def _remove(self) -> None:
         with suppress(NoSuchEntity):
-            await self._workers.delete(self._wanted.worker_id, ACTIVE, self._call)
+            for _ in range(_TRIES):
+                if (await self._workers.delete(self._wanted.worker_id, ACTIVE, self._call)).applied:
+                    break
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._call.world.now_ms() / 1000, UTC)
