@@ -18,7 +18,14 @@ from typing import NamedTuple
 
 PACKAGE = "@sparticuz/chromium"
 VERSION = "153.0.0"
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FETCHED = "fetched"
+NAMES = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+)
 FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
@@ -48,10 +55,11 @@ class Browser(NamedTuple):
     variables: dict[str, str]
 
 
-def find_browser(*, own: bool = True) -> Browser:
-    """The machine's Chromium, or with `own` false and where there is none, the fetched one."""
-    found = next(filter(None, map(shutil.which, NAMES)), None) if own else None
-    return Browser(Path(found), {}) if found else fetched_browser()
+def find_browser() -> Browser:
+    """The one that CHARTER_BROWSER names (a program, or `fetched`), the machine's, or the fetched one."""
+    named = os.environ.get("CHARTER_BROWSER")
+    found = named or next(filter(None, map(shutil.which, NAMES)), FETCHED)
+    return fetched_browser() if found == FETCHED else Browser(Path(found), {})
 
 
 def fetched_browser() -> Browser:
