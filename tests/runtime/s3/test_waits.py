@@ -62,7 +62,7 @@ def test_waits_grow_to_a_bound() -> None:
 @pytest.mark.req("OQ-080")
 def test_chance_spreads_waits_by_a_fraction() -> None:
     waiting = Waiting()
-    waits = [waiting.after(0) for _ in range(4000)]
+    waits = [waiting.after(0) for _ in range(2000)]
     assert all(0.75 <= wait <= 1.25 for wait in waits)
     assert abs(sum(waits) / len(waits) - 1) < 0.02
     assert min(waits) < 0.8 and max(waits) > 1.2
