@@ -27,13 +27,15 @@ Tell = Callable[[str], None]
 
 @click.command("objectqueue")
 @click.option("--quick", is_flag=True, help="A few minutes: less of everything, a past of 2,000 tasks.")
+@click.option("--past", type=click.IntRange(min=1), help="How many tasks the long past has.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Where to write the findings.")
-def measure(quick: bool, out: Path | None) -> int:
+def measure(quick: bool, past: int | None, out: Path | None) -> int:
     """Measures the queue; 1 if a goal is missed."""
     console, machine = Console(), describe()
     begun = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     with tempfile.TemporaryDirectory(prefix="charter-bench-") as folder:
-        findings = asyncio.run(_measured(Path(folder), begun, machine, quick, console.print))
+        many = past or (MANY // 50 if quick else MANY)
+        findings = asyncio.run(_measured(Path(folder), begun, machine, quick, many, console.print))
     where = out or RESULTS / begun
     where.mkdir(parents=True, exist_ok=True)
     text = findings.model_dump_json(indent=1) + "\n"
@@ -46,7 +48,7 @@ def measure(quick: bool, out: Path | None) -> int:
 
 
 async def _measured(
-    folder: Path, begun: str, machine: dict[str, object], quick: bool, tell: Tell
+    folder: Path, begun: str, machine: dict[str, object], quick: bool, many: int, tell: Tell
 ) -> Findings:
     async with Stage(folder) as stage:
         took = sorted(await measures.claims(stage, 200 if quick else 1000))
@@ -61,7 +63,7 @@ async def _measured(
             tell(f"requests of a task, {mode}: {_requests(asked[mode])}")
             idle[mode] = await measures.idle_per_hour(stage, 20 if quick else 60, mode)
             tell(f"requests of an idle hour, {mode}: {_requests(idle[mode], 0)}")
-        polls = await _polls(stage, 2_000 if quick else MANY, 3, tell)
+        polls = await _polls(stage, many, 3, tell)
     return Findings(
         stamp=begun,
         commit=commit(),

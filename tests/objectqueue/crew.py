@@ -42,7 +42,7 @@ async def until(
     deadline = time.monotonic() + s
     while not enough(seen := look()):
         assert time.monotonic() < deadline, f"not in time; last seen: {seen!r}"
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.05)
     return seen
 
 
