@@ -8,6 +8,7 @@ from typing import Any
 
 from codegen.emit import wiring
 from codegen.emit.image import image_name
+from codegen.emit.servers import SERVERS
 from codegen.emit.wiring import Peer, Setting, dns
 from codegen.language.deployments import Deployment, Timing
 from codegen.language.environment import Variable
@@ -100,7 +101,10 @@ def _variable(spec: Spec, deployment: Deployment, node_name: str, row: Setting) 
             return {"name": row.name, "value": f"{PROOF}/{PROOF_FILES[row.value]}"}
         case "server":
             # Whoever runs the server keeps the secret: one for all nodes.
-            return {"name": row.name, "valueFrom": {"secretKeyRef": {"name": row.value, "key": row.name}}}
+            place: dict[str, Any] = {"name": row.value, "key": row.name}
+            if SERVERS[row.value].has_usual_place and not row.variable.required:
+                place["optional"] = True
+            return {"name": row.name, "valueFrom": {"secretKeyRef": place}}
         case "index" if deployment.nodes[node_name].replicas > 1:
             return {"name": row.name, "valueFrom": {"fieldRef": {"fieldPath": PLACE}}}
         case "index":

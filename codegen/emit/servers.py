@@ -28,6 +28,8 @@ class Server:
     """The variable with the name that belongs to the password, where whoever starts it makes that up, too."""
     is_open: bool = False
     """Whether it is used from outside as well."""
+    has_usual_place: bool = False
+    """Whether those who are not told where it is know where to look."""
 
 
 SERVERS = {
@@ -62,6 +64,7 @@ SERVERS = {
         further_ports=(443,),
         user="AWS_ACCESS_KEY_ID",
         is_open=True,
+        has_usual_place=True,
         options={"S3_PORT": ("8333", "Port of the s3 server on this machine.")},
     ),
 }
@@ -89,6 +92,19 @@ def watched_url(spec: Spec) -> str:
     hosts = ",".join(f"{WATCHED_NETWORK}.{21 + index}:{SENTINEL_PORT}" for index in range(SENTINELS))
     password = secret("redis")
     return f"redis+sentinel://:{password}@{hosts}/{account(spec)}?sentinel_password={password}"
+
+
+def set_up_names(spec: Spec) -> set[str]:
+    """The variables that tell which buckets a system needs, and how they have to be."""
+    kept = [row.in_s3 for row in spec.lifecycle.entities.values() if row.in_s3 is not None]
+    server = SERVERS["s3"]
+    found = {
+        name
+        for each in kept
+        for name in (each.endpoint, each.bucket, each.region, each.prefix, each.unversioned)
+        if name is not None
+    }
+    return {server.user, server.password, *found, *(each.retires.days for each in kept if each.retires)}
 
 
 def has_redis(deployment: Deployment) -> bool:

@@ -1,4 +1,4 @@
-"""What is made for entities in a bucket: tables for the engine, records, a page, containers and manifests."""
+"""What is made for entities in a bucket: tables for the engine, records, a page and a reference."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
-import yaml
 
-from codegen.emit import compose, deployments, kubernetes, lifecycle, page, records, reference, requests
+from codegen.emit import deployments, lifecycle, page, records, reference, requests
 from codegen.spec import Spec
 from runtime.kept_in_s3 import KeptInS3
 from runtime.lifecycles import Lifecycle
@@ -19,7 +18,6 @@ from runtime.tables import Deployment
 from tests.codegen.emit.specs import FOLDERS, spec, texts
 
 NURSERY = "tests/specs/nursery"
-FIELD = "generated/nursery/deploy/field"
 
 
 class Anything(types.ModuleType):
@@ -220,62 +218,6 @@ def test_nodes_on_demand_and_what_is_left_out() -> None:
     assert nodes["desk"].on_demand and nodes["desk"].healthcheck is None
     assert nodes["shed"].unless == {"warden": "NO_WARDEN"}
     assert nodes["shed"].http is not None and nodes["shed"].http.optional
-
-
-def test_containers_are_made_of_what_is_started() -> None:
-    """A node on demand is no container, has no manifest and no policy; those in one process stay at home."""
-    found = {**texts(compose.emit, spec(NURSERY)), **texts(kubernetes.emit, spec(NURSERY))}
-    stack = yaml.safe_load(found[f"{FIELD}/compose.yaml"])
-    assert set(stack["services"]) == {"s3", "shed-0", "shed-1", "warden"}
-    manifests = {path.rpartition("/")[2] for path in found if "kubernetes" in path}
-    assert "desk.yaml" not in manifests and {"shed.yaml", "warden.yaml"} <= manifests
-    assert "desk" not in found[f"{FIELD}/kubernetes/network-policies.yaml"]
-    assert not any(path.startswith("generated/nursery/deploy/yard") for path in found)
-
-
-def test_a_store_comes_with_the_nodes() -> None:
-    """It keeps its objects in a volume, shows its key to nobody, and is reached from this machine."""
-    stack = yaml.safe_load(texts(compose.emit, spec(NURSERY))[f"{FIELD}/compose.yaml"])
-    server = stack["services"]["s3"]
-    assert server["image"].startswith("chrislusf/seaweedfs:4.")
-    assert server["volumes"] == ["s3:/data"] and "s3" in stack["volumes"]
-    assert server["ports"] == ["127.0.0.1:${S3_PORT:-8333}:8333"] and "edge" in stack["networks"]
-    assert server["environment"]["AWS_SECRET_ACCESS_KEY"] == "${AWS_SECRET_ACCESS_KEY:?must be set}"
-    (command,) = server["command"]
-    key = command.partition("<<END\n")[2].partition("\nEND")[0]
-    (identity,) = json.loads(key.replace("$$", ""))["identities"]
-    assert identity["credentials"] == [
-        {"accessKey": "AWS_ACCESS_KEY_ID", "secretKey": "AWS_SECRET_ACCESS_KEY"}
-    ]
-    assert "-s3.config=/tmp/s3.json" in command.splitlines()[-1]
-    node = stack["services"]["warden"]
-    assert node["environment"]["NURSERY_STORE"] == "http://s3:8333"
-    assert node["environment"]["AWS_ACCESS_KEY_ID"] is None
-    assert node["depends_on"] == {"s3": {"condition": "service_healthy"}}
-
-
-def test_the_example_asks_for_the_key_once() -> None:
-    """What the server needs is what the nodes prove themselves with."""
-    text = texts(compose.emit, spec(NURSERY))[f"{FIELD}/.env.example"]
-    assert text.count("AWS_ACCESS_KEY_ID=") == text.count("AWS_SECRET_ACCESS_KEY=") == 1
-    assert "#S3_PORT=8333" in text and "#NURSERY_BUCKET=nursery" in text
-
-
-def test_pods_take_their_key_from_a_secret() -> None:
-    """It may be left out where the machine itself is known to the store, which is reached by either port."""
-    found = texts(kubernetes.emit, spec(NURSERY))
-    (pod,) = [
-        each
-        for each in yaml.safe_load_all(found[f"{FIELD}/kubernetes/warden.yaml"])
-        if each["kind"] == "Deployment"
-    ]
-    (container,) = pod["spec"]["template"]["spec"]["containers"]
-    variables = {row["name"]: row for row in container["env"]}
-    secret = variables["AWS_SECRET_ACCESS_KEY"]["valueFrom"]["secretKeyRef"]
-    assert secret == {"name": "warden-settings", "key": "AWS_SECRET_ACCESS_KEY", "optional": True}
-    policies = yaml.safe_load_all(found[f"{FIELD}/kubernetes/network-policies.yaml"])
-    (allowed,) = [each for each in policies if each["metadata"]["name"] == "allow-warden"]
-    assert [row["port"] for row in allowed["spec"]["egress"][0]["ports"]] == [8333, 443]
 
 
 def test_the_reference_tells_of_the_bucket() -> None:
