@@ -26,6 +26,8 @@ _SCANS = 4
 """Listings of objects in a look beside the index."""
 _APART_ROUNDS = 10
 """For so many rounds parts are listed one by one after all together were more than a page."""
+_MISSES = 3
+"""So many of a listing that were taken by others, one after the other, make it an old one."""
 _REMEMBERED = 100_000
 
 
@@ -36,6 +38,7 @@ class Candidate(NamedTuple):
     line: Entry
     is_hint: bool
     """Whether the line is of the index, not of the entity itself."""
+    listed_at: datetime
 
 
 class Passed:
@@ -114,12 +117,10 @@ class Polling(Generic[Record]):
         """A candidate was tried."""
         self._trying.discard(candidate.key)
         self._misses = self._misses + 1 if was_taken_by_others else 0
-        if self._misses >= 10 and self._found:
+        if self._misses >= _MISSES and self._found:
             # What was listed some time ago is with others by now; a new list costs less than a look at each.
-            self._misses = 0
+            self._misses, self._searched = 0, ()
             self._found.clear()
-            self._tokens.clear()
-            self._round.clear()
 
     async def look(self, tried: Collection[str]) -> bool:
         """Lists until there is something else to try; False when all there is has been listed once.
@@ -200,7 +201,7 @@ class Polling(Generic[Record]):
                 is_over = True
                 break
             if not self.passed.has(line, now):
-                found.append((at, self._entities.world.uniform(0, 1), Candidate(key, line, is_hint=True)))
+                found.append((at, self._entities.world.uniform(0, 1), Candidate(key, line, True, now)))
         # The oldest minute first; within it by chance, or all workers would try the same one.
         self._found.extend(each for _, _, each in sorted(found, key=lambda each: each[:2]))
         if not is_over:
@@ -224,7 +225,7 @@ class Polling(Generic[Record]):
                 if self._mode != LOG_SCAN and self._unseen >= _UNSEEN_A_ROUND:
                     return
                 self._unseen += 1
-                self._found.append(Candidate(key, line, is_hint=False))
+                self._found.append(Candidate(key, line, False, now))
             self._scanned[part] = line.key
         self._scans += 1
         if page.token is None:

@@ -22,7 +22,7 @@ _LOOKS = 64
 """Listings and tries of one exchange, after which what ended has to be told."""
 _UNREADABLE_FOR = timedelta(seconds=60)
 _FRESH = timedelta(seconds=2)
-"""For so long whoever has taken an entity is left to remove its entry."""
+"""For so long whoever has taken an entity is left to remove its entry; others would only do it again."""
 
 
 class Taking(Generic[Record]):
@@ -104,7 +104,8 @@ class Taking(Generic[Record]):
                 self._polling.passed.add(candidate.line, self._changes.now() + _UNREADABLE_FOR)
                 self._entities.unreadable(call, self._entities.keys.of(candidate.key), error)
                 return None
-            was_taken = self._changes.state(snapshot.record) == self._changes.lease.state
+            is_free = self._changes.state(snapshot.record) == self._changes.entering.source
+            was_taken = candidate.is_hint and not is_free
             if not self._is_worth_it(candidate, snapshot):
                 return None
             return await self._claim(candidate, snapshot, owner, call)
@@ -117,9 +118,8 @@ class Taking(Generic[Record]):
         state = changes.state(record)
         if state != changes.entering.source:
             self._pass_object(snapshot, candidate)
-            if candidate.is_hint and (
-                state != changes.lease.state or now - changes.written_at(record) > _FRESH
-            ):
+            written_at = changes.written_at(record)
+            if candidate.listed_at - written_at > _FRESH or candidate.line.changed > written_at:
                 self._drop(candidate)
             return False
         only = changes.lease.only
