@@ -1,7 +1,7 @@
 // Replay, Archive and whatever else the spec lets the page do: one conditional write, then the index entry, never a delete.
 
 import { diffTable, differences } from "./diff.js";
-import { find } from "./dom.js";
+import { h } from "./dom.js";
 import { parseJson } from "./json.js";
 import { NoAnswer, S3Error } from "./s3.js";
 import { actionWord, afterEdge, rules, taskKey } from "./tasks.js";
@@ -39,17 +39,29 @@ export async function takeEdge(bucket, task, edge) {
 
 /** Shows what an edge would write and asks; resolves to whether to go on. */
 export function confirmed(bucket, task, edge) {
-  const dialog = find("confirm");
   const next = parseJson(afterEdge(task, edge, Math.floor(bucket.clock.now()) * 1000).text);
-  find("confirm-title").textContent = `${actionWord(edge)} this task?`;
-  find("confirm-doc").textContent = edge.doc ?? "";
-  find("confirm-changes").replaceChildren(diffTable(differences(task.fields, next)));
-  find("confirm-yes").textContent = actionWord(edge);
-  dialog.returnValue = "";
+  const yes = h("button", { id: "confirm-yes", class: "primary", value: "yes" }, actionWord(edge));
+  const dialog = h(
+    "dialog",
+    { id: "confirm", "aria-labelledby": "confirm-title" },
+    h(
+      "form",
+      { method: "dialog" },
+      h("h2", { id: "confirm-title" }, `${actionWord(edge)} this task?`),
+      h("p", {}, edge.doc ?? ""),
+      h("p", { class: "faint" }, "This is what will be written, if nobody else changes the task first:"),
+      diffTable(differences(task.fields, next)),
+      h("div", { class: "actions" }, h("button", { value: "" }, "Leave it as it is"), yes),
+    ),
+  );
+  document.body.append(dialog);
   dialog.showModal();
-  find("confirm-yes").focus();
+  yes.focus();
   return new Promise((resolve) => {
-    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      resolve(dialog.returnValue === "yes");
+    });
   });
 }
 

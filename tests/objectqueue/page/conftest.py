@@ -106,6 +106,7 @@ async def visit(
         visitor = _Listening(page_of_its_own or tab)
         visitors.append(visitor)
         await visitor.page.goto("about:blank")
+        await visitor.page.set_viewport_size(USUAL["viewport"])
         await visitor.page.goto(page + place)
         await visitor.page.wait_for_selector("#connect-form[data-ready]")
         if connect:
@@ -117,6 +118,7 @@ async def visit(
         return visitor
 
     yield visiting
+    await tab.goto("about:blank")
     for visitor in visitors:
         await visitor.leave()
         if visitor.page is not tab:
