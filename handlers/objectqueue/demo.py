@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from rich.console import Console
@@ -37,6 +37,7 @@ from runtime.s3.place import Place
 PRINCIPAL = "client"
 PATIENCE = 120.0
 _MANY = 100
+_FEW = 10
 _PAUSE_S = 0.05
 _SOON = WantedRetryPolicy(initial_interval_ms=20, max_interval_ms=20, jitter_percent=0)
 
@@ -45,6 +46,17 @@ async def demo(client: Client, console: Console) -> int:
     """Runs the tasks; 0 if every outcome is the expected one."""
     async with opened({**os.environ, **client.variables}) as desk:
         return await Tasks(desk, client.variables).shown(console, PATIENCE)
+
+
+async def interrupted(
+    client: Client, console: Console, interrupt: Callable[[], Awaitable[None]], *, least_runs: int
+) -> int:
+    """Has tasks done while something that they need is lost and replaced; 0 if all are done in the end.
+
+    The one that is interrupted has to be begun some number of times for that.
+    """
+    async with opened({**os.environ, **client.variables}) as desk:
+        return await Lasting(desk, client.variables, interrupt, least_runs).shown(console, PATIENCE)
 
 
 class Tasks(Show):
@@ -91,11 +103,13 @@ class Tasks(Show):
 
     async def _end(self, task: Task) -> Task:
         """A task when it has ended."""
-        while True:
-            task = await self._queue.get_task(GetTaskRequest(task_id=task.id), self._desk.call())
-            if task.status not in (PENDING, RUNNING):
-                return task
+        while (task := await self._now(task)).status in (PENDING, RUNNING):
             await asyncio.sleep(_PAUSE_S)
+        return task
+
+    async def _now(self, task: Task) -> Task:
+        """A task as it is by now."""
+        return await self._queue.get_task(GetTaskRequest(task_id=task.id), self._desk.call())
 
     async def _versions(self, task: Task) -> int:
         answer = await self._queue.get_history(GetHistoryRequest(task_id=task.id), self._desk.call())
@@ -119,6 +133,35 @@ class Tasks(Show):
                 return str(page.status)
         except OSError as error:
             return str(error)
+
+
+class Lasting(Tasks):
+    """A task that takes a while, and others that wait behind it."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        variables: Mapping[str, str],
+        interrupt: Callable[[], Awaitable[None]],
+        least_runs: int,
+    ) -> None:
+        super().__init__(desk, variables)
+        self._interrupt = interrupt
+        self._least_runs = least_runs
+
+    async def run(self) -> None:
+        """Submits them, has them interrupted, and waits for all."""
+        slow = await self._submit("sleep", input='{"seconds": 8}', timeout_seconds=12, retry_policy=_SOON)
+        while (await self._now(slow)).status != RUNNING:
+            await asyncio.sleep(_PAUSE_S)
+        quick = [await self._submit("echo", input=str(n), retry_policy=_SOON) for n in range(_FEW)]
+        await self._interrupt()
+        slow = await self._end(slow)
+        self.note("one in the middle of its work", "Completed", _word(slow))
+        fewest = min(slow.attempt, self._least_runs)
+        self.note("its runs", f"at least {self._least_runs}", f"at least {fewest}")
+        ended = [_word(await self._end(each)) for each in quick]
+        self.note(f"{_FEW} that waited", f"{_FEW} Completed", f"{ended.count('Completed')} Completed")
 
 
 def _course(task: Task) -> str:

@@ -13,33 +13,37 @@ from runtime.store import Record, StoreUnusable
 from runtime.wiring import clocked
 
 
-async def require_fit(entities: Entities[Record], components: Collection[str]) -> None:
-    """Raises StoreUnusable where the bucket is not fit for what some components do with entities."""
+async def require_fit(entities: Entities[Record], components: Collection[str]) -> bool:
+    """Raises StoreUnusable where the bucket is not fit for what some components do with entities.
+
+    Tells whether the bucket was asked at all: some entities want nothing of it that could be missing.
+    """
     try:
-        await _require_versions(entities)
-        await _require_conditions(entities, components)
+        asked = [await _require_versions(entities), await _require_conditions(entities, components)]
     except ObjectError as error:
         raise StoreUnusable(str(error)) from None
+    return any(asked)
 
 
-async def _require_versions(entities: Entities[Record]) -> None:
+async def _require_versions(entities: Entities[Record]) -> bool:
     kept = entities.kept
     if kept.unversioned is None:
-        return
+        return False
     entities.guarded.apart.is_versioned = await is_versioned(entities.objects)
     if not entities.guarded.apart.is_versioned and not entities.values.get(kept.unversioned):
         raise StoreUnusable(
             f"The bucket {entities.objects.place.bucket} keeps no versions, so nothing would be known of the "
             f"past. Switch its versioning on, or set {kept.unversioned}=1 to do without."
         )
+    return True
 
 
-async def _require_conditions(entities: Entities[Record], components: Collection[str]) -> None:
+async def _require_conditions(entities: Entities[Record], components: Collection[str]) -> bool:
     """Those who take entities from each other must know that only one of them gets each."""
     kept, lifecycle, values = entities.kept, entities.lifecycle, entities.values
     takers = entities.changes.entering.actors | clocked(lifecycle)
     if lifecycle.lease is None or takers.isdisjoint(components):
-        return
+        return False
     polls, repairs = kept.polls, kept.repairs
     # A process knows the variables of what it does; who only polls need not know how often others repair.
     never = repairs is not None and values.get(repairs.every) == 0
@@ -50,3 +54,4 @@ async def _require_conditions(entities: Entities[Record], components: Collection
         )
     if (problem := await unfit(entities.objects)) is not None:
         raise StoreUnusable(problem)
+    return True

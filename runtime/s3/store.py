@@ -255,12 +255,12 @@ class S3Store(Generic[Record]):
     async def open(self, log: Log, components: Collection[str] = ()) -> None:
         """Finds out whether the bucket is fit for what some components do; raises StoreUnusable if not."""
         self._entities.indexes.log = log
-        await require_fit(self._entities, components)
-        log.write(
-            STORE_READY,
-            f"{self._entities.objects.place.bucket} is there",
-            fields={"entity": self._lifecycle.entity},
-        )
+        if await require_fit(self._entities, components):
+            log.write(
+                STORE_READY,
+                f"{self._entities.objects.place.bucket} is there",
+                fields={"entity": self._lifecycle.entity},
+            )
 
     async def versioned(self) -> bool:
         with self._entities.failures():
