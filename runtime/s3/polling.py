@@ -14,6 +14,7 @@ from typing import Any, Generic, NamedTuple
 
 from runtime.s3.entities import Entities
 from runtime.s3.keys import minute, moment_of
+from runtime.s3.marks import Marks
 from runtime.s3.objects import Entry
 from runtime.store import Record
 
@@ -26,6 +27,8 @@ _SCANS = 4
 """Listings of objects in a look beside the index."""
 _APART_ROUNDS = 10
 """For so many rounds parts are listed one by one after all together were more than a page."""
+_SLOW_S, _APART_ROUNDS_IF_SLOW = 0.25, 60
+"""A listing of all parts that takes longer is not asked for again in so many rounds."""
 _MISSES = 3
 """So many of a listing that were taken by others, one after the other, make it an old one."""
 _REMEMBERED = 100_000
@@ -100,6 +103,7 @@ class Polling(Generic[Record]):
         self._later: str | None = None
         self._turn = asyncio.Lock()
         self._width = 1
+        self._marks = Marks()
         self.passed = Passed()
 
     def take(self, most: int, tried: set[str]) -> list[Candidate]:
@@ -181,10 +185,17 @@ class Polling(Generic[Record]):
         latest = minute(now)
         prefix = keys.index_prefix(self._index, part)
         token = self._tokens.pop(part, None)
-        page = await self._entities.objects.page(prefix, token=token, most=self._page)
+        mark = self._marks.begin(part, now) if part is not None and token is None else None
+        began = self._entities.world.monotonic()
+        page = await self._entities.objects.page(
+            prefix, token=token, after=f"{prefix}{mark}" if mark else None, most=self._page
+        )
+        if part is None and self._entities.world.monotonic() - began > _SLOW_S:
+            # The store steps over much that was removed. Parts can be listed from where something is left.
+            self._apart_for = _APART_ROUNDS_IF_SLOW
         if part is None and page.token is not None:
             # All workers would take what this page shows; each begins at another part instead.
-            self._apart_for = _APART_ROUNDS
+            self._apart_for = max(self._apart_for, _APART_ROUNDS)
             self._round.extendleft((each, False) for each in reversed(self._order()))
             return
         found: list[tuple[str, float, Candidate]] = []
@@ -200,6 +211,8 @@ class Polling(Generic[Record]):
                     continue  # The next part may have earlier ones.
                 is_over = True
                 break
+            if part is not None:
+                self._marks.met(part, at)
             if not self.passed.has(line, now):
                 found.append((at, self._entities.world.uniform(0, 1), Candidate(key, line, True, now)))
         # The oldest minute first; within it by chance, or all workers would try the same one.
@@ -207,6 +220,8 @@ class Polling(Generic[Record]):
         if not is_over:
             self._tokens[part] = page.token
             self._round.appendleft((part, False))
+        elif part is not None:
+            self._marks.over(part, now)
 
     def next_after(self, now: datetime) -> datetime | None:
         """When something that has been seen is going to be worth a look."""
