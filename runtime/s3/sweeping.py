@@ -12,6 +12,7 @@ from runtime.s3.entities import Entities, together
 from runtime.s3.facts import fits
 from runtime.s3.guarded import Changed
 from runtime.s3.keys import minute
+from runtime.s3.marks import Marks
 from runtime.s3.objects import Entry
 from runtime.s3.polling import Passed
 from runtime.s3.rows import Snapshot, Unreadable
@@ -20,6 +21,8 @@ from runtime.tables import Event
 
 LEASE_EXPIRED = Event("lease_expired", "WARNING", always=True)
 _PAGE = 1000
+_SLOW_S, _APART_LOOKS = 0.25, 60
+"""A listing of all parts that takes longer is not asked for again in so many looks."""
 
 
 class Sweeping(Generic[Record]):
@@ -35,12 +38,17 @@ class Sweeping(Generic[Record]):
         self._line: deque[tuple[str | None, str | None]] = deque()
         """What is still to be listed: a part, or None for all of them, and where it goes on there."""
         self._passed = Passed()
+        self._marks = Marks()
+        self._apart_for = 0
 
     async def step(self, call: Call) -> int:
         """Moves what is due, some of it; how many those are. After the last of them it begins anew."""
         if await self._entities.is_clock_off(call):
             return 0
-        if not self._line:
+        if not self._line and self._apart_for:
+            self._apart_for -= 1
+            self._begin_apart()
+        elif not self._line:
             self._line.append((None, None))
         moved = 0
         while self._line and not moved:
@@ -58,12 +66,20 @@ class Sweeping(Generic[Record]):
         part, token = self._line[0]
         entities, now = self._entities, self._entities.changes.now()
         prefix = entities.keys.index_prefix(self._index, part)
-        page = await entities.objects.page(prefix, token=token, most=_PAGE)
+        mark = self._marks.begin(part, now) if part is not None and token is None else None
+        began = entities.world.monotonic()
+        page = await entities.objects.page(
+            prefix, token=token, after=f"{prefix}{mark}" if mark else None, most=_PAGE
+        )
+        if part is None and entities.world.monotonic() - began > _SLOW_S:
+            # The store steps over much that was removed. Parts can be listed from where something is left.
+            self._apart_for = _APART_LOOKS
         if part is None and page.token is not None and len(entities.keys.shards) > 1:
             self._line.popleft()
             self._begin_apart()
             return 0
-        latest = minute(now - timedelta(seconds=entities.changes.allowance_s(self._due)))
+        due_since = now - timedelta(seconds=entities.changes.allowance_s(self._due))
+        latest = minute(due_since)
         is_over = page.token is None
         found: list[tuple[str, Entry]] = []
         for line in page.entries:
@@ -75,12 +91,16 @@ class Sweeping(Generic[Record]):
                     continue  # The next part may have earlier ones.
                 is_over = True
                 break
+            if part is not None:
+                self._marks.met(part, hinted[1])
             if not self._passed.has(line, now):
                 found.append((hinted[0], line))
         moved = sum(await together(found, lambda each: self._move(*each, now, call)))
         self._line.popleft()
         if not is_over:
             self._line.appendleft((part, page.token))
+        elif part is not None:
+            self._marks.over(part, due_since)
         return moved
 
     async def _move(self, key: str, line: Entry, now: datetime, call: Call) -> bool:

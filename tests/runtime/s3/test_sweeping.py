@@ -134,6 +134,29 @@ async def test_every_page_of_ended_leases_is_handled(
     assert len(s3_proxy.asked("ListObjectsV2", ".*")) == 1
 
 
+async def test_what_was_removed_long_ago_is_not_listed_again(
+    process: Make, s3_proxy: S3Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a store takes long to step over it, each part is listed from the first minute that is left."""
+    monkeypatch.setattr("runtime.s3.sweeping._SLOW_S", -1.0)
+    one = process(s3_proxy)
+    task = await one.submit(id=f"5{one.world.new_id()[1:]}", timeout_seconds=600)
+    [_] = await one.take()
+    for _ in range(2):
+        assert await one.sweep() == 0
+    s3_proxy.forget()
+    assert await one.sweep() == 0
+    begun = {
+        each.query["prefix"]: each.query.get("start-after", "")
+        for each in s3_proxy.asked("ListObjectsV2", ".*")
+    }
+    assert len(begun) == 16
+    assert all(after.startswith(f"{prefix}00") for prefix, after in begun.items())
+    one.world.ahead_ms = 600_000 + ALLOWED_MS
+    assert await one.sweep() == 1
+    assert one.raw_task(task)["status"] == "Pending"
+
+
 @pytest.mark.req("OQ-138", "OQ-057")
 async def test_entries_without_a_lease_are_cleaned_up(process: Make) -> None:
     one = process()
