@@ -92,7 +92,7 @@ def _status(crew: Crew, key: str) -> str:
 @pytest.mark.req("OQ-253", "OQ-113", "OQ-109", "OQ-256")
 async def test_many_workers_race_for_tasks(crew: Crew) -> None:
     """Each task is claimed once, by one of them; as many versions as winners."""
-    workers, tasks = (16, 1000) if DEEP else (6, 60)
+    workers, tasks = (16, 1000) if DEEP else (5, 40)
     keys = await crew.submit_all("noop", tasks)
     async with AsyncExitStack() as stack:
         for number in range(workers):
