@@ -82,14 +82,17 @@ class Entities(Generic[Record]):
         """The same for work that goes on by itself: what no repeat would mend ends it."""
         try:
             yield
-        except (ObjectError, Unreadable) as error:
+        except ObjectError as error:
             raise self.meaning(error) from None
+        except Unreadable:
+            # Overwritten while it was being changed. The next look finds it so from the beginning.
+            raise self._condition("store_unavailable") from None
 
-    def meaning(self, error: Exception) -> Exception:
+    def meaning(self, error: ObjectError) -> Exception:
         """What a failure of the bucket is for work that goes on by itself."""
-        if isinstance(error, (Refused, Unreadable)):
-            return StoreUnusable(str(error))
-        return self._condition("store_unavailable") if isinstance(error, ObjectError) else error
+        return (
+            StoreUnusable(str(error)) if isinstance(error, Refused) else self._condition("store_unavailable")
+        )
 
     def denied(self, call: Call, problem: str) -> Condition:
         return self._condition("permission_denied", caller=call.caller, method=call.method, problem=problem)

@@ -77,9 +77,16 @@ class Taking(Generic[Record]):
                 for _ in range(_LOOKS):
                     some = self._polling.take(most - len(taken), tried)
                     if some:
-                        found = await asyncio.gather(*[self._try(each, owner, call) for each in some])
-                        taken += [each for each in found if each is not None]
-                        if len(taken) >= most:
+                        found, failure = _sorted(
+                            await asyncio.gather(
+                                *[self._try(each, owner, call) for each in some], return_exceptions=True
+                            )
+                        )
+                        taken += found
+                        if failure is not None and not taken:
+                            raise failure
+                        # What was taken has to be run; the next exchange meets the failure again.
+                        if failure is not None or len(taken) >= most:
                             break
                     elif taken or not await self._polling.look(tried):
                         break
@@ -98,17 +105,16 @@ class Taking(Generic[Record]):
             if found is None:
                 self._drop(candidate)
                 return None
-            try:
-                snapshot = self._entities.guarded.snapshot(candidate.key, found)
-            except Unreadable as error:
-                self._polling.passed.add(candidate.line, self._changes.now() + _UNREADABLE_FOR)
-                self._entities.unreadable(call, self._entities.keys.of(candidate.key), error)
-                return None
+            snapshot = self._entities.guarded.snapshot(candidate.key, found)
             is_free = self._changes.state(snapshot.record) == self._changes.entering.source
             was_taken = candidate.is_hint and not is_free
             if not self._is_worth_it(candidate, snapshot):
                 return None
             return await self._claim(candidate, snapshot, owner, call)
+        except Unreadable as error:
+            self._polling.passed.add(candidate.line, self._changes.now() + _UNREADABLE_FOR)
+            self._entities.unreadable(call, self._entities.keys.of(candidate.key), error)
+            return None
         finally:
             self._polling.done(candidate, was_taken_by_others=was_taken)
 
@@ -212,7 +218,13 @@ class Taking(Generic[Record]):
             return made
 
         with self._entities.outages():
-            result = await self._holding.change(key, asked.held, build)
+            try:
+                result = await self._holding.change(key, asked.held, build)
+            except Unreadable as error:
+                # Somebody has overwritten it, and the lease with it; all others are as they were.
+                self._holding.forget(key)
+                self._entities.unreadable(call, self._entities.keys.of(key), error)
+                raise self._entities.lost(key, asked.held.owner) from None
         self._holding.forget(key)
         if not isinstance(result, Changed):
             raise self._entities.lost(key, asked.held.owner)
@@ -236,7 +248,9 @@ class Taking(Generic[Record]):
         async def one(each: tuple[str, Held]) -> bool | Exception:
             try:
                 return isinstance(await self._holding.change(*each, self._changes.renewed), Changed)
-            except (ObjectError, Unreadable) as error:
+            except Unreadable:
+                return False
+            except ObjectError as error:
                 return self._entities.meaning(error)
 
         return await together(held, one, at_once=32)
@@ -254,3 +268,9 @@ class Taking(Generic[Record]):
             pause = max(_FIRST_PAUSE_S / 2, min(pause, (due - now).total_seconds()))
         await self._entities.world.sleep(pause)
         return True
+
+
+def _sorted(found: Sequence[Record | BaseException | None]) -> tuple[list[Record], BaseException | None]:
+    """What some tries have taken, and the first failure among them."""
+    failure = next((each for each in found if isinstance(each, BaseException)), None)
+    return [each for each in found if each is not None and not isinstance(each, BaseException)], failure
