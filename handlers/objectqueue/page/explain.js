@@ -49,6 +49,7 @@ function denied(error, doing) {
   };
 }
 
-function permission({ kind, versions }) {
-  return versions ? "s3:ListBucketVersions and s3:GetObjectVersion" : PERMISSIONS[kind];
+function permission({ kind, versions, tags }) {
+  if (versions) return "s3:ListBucketVersions and s3:GetObjectVersion";
+  return tags ? "s3:PutObject and s3:PutObjectTagging" : PERMISSIONS[kind];
 }

@@ -96,7 +96,7 @@ export class Bucket {
     if (etag) headers["if-match"] = etag;
     if (tags) headers["x-amz-tagging"] = new URLSearchParams(tags).toString();
     const answer = await this.#send("PUT", key, {}, headers, text);
-    if (!answer.ok) throw await this.#error(answer, { kind: "PUT", key });
+    if (!answer.ok) throw await this.#error(answer, { kind: "PUT", key, tags });
     return { etag: answer.headers.get("etag"), version: answer.headers.get("x-amz-version-id") };
   }
 
