@@ -9,10 +9,10 @@ from typing import Any
 from runtime.call import Call, Channel
 from runtime.dispatch import Endpoint, endpoints
 from runtime.local import LocalChannel
-from runtime.log import Log, Stream
+from runtime.log import SETTING_UNKNOWN, Log, Stream
 from runtime.metrics import Metrics
 from runtime.routing import OwningWorld
-from runtime.settings import read
+from runtime.settings import read, strangers
 from runtime.stores import Stores
 from runtime.tables import Deployment, Node, System
 from runtime.tracing import Tracer
@@ -44,9 +44,13 @@ class Assembly:
         self.table = table
         variables = [system.variables[each] for each in table.variables]
         self.values = read(variables, system.variable_rules, environ, table.defaults)
+        self.hosts = tuple(each for each in table.hosts if not self._is_left_out(each))
+        """The components that run here."""
         self.world = self._owning(world)
         self.log = Log(name or table.name, self.role("log_level") or "INFO", world, stream)
         self.metrics = Metrics()
+        for stranger in strangers(system.variable_prefix, system.variables, environ):
+            self.log.write(SETTING_UNKNOWN, stranger)
         self.log.counts = self.metrics.events(system.events)
         self.endpoints: dict[str, Endpoint] = {}
         self._elsewhere = elsewhere
@@ -68,7 +72,7 @@ class Assembly:
 
     async def open(self) -> None:
         """Opens what the stores need. To be called before anything is served."""
-        await self.stores.open(self.log, self.table.hosts)
+        await self.stores.open(self.log, self.hosts)
 
     async def close(self) -> None:
         """Closes it again, after everything has stopped."""
@@ -84,21 +88,25 @@ class Assembly:
             if (run := getattr(handler, "run", None)) is not None:
                 call = Call(world=self.world, log=self.log.of(component), caller=component)
                 yield component, run(call, stopping)
-        for component in self.table.hosts:
+        for component in self.hosts:
             call = Call(world=self.world, log=self.log.of(component), caller=component)
             for work in self.stores.sweepers(component, call, stopping):
                 yield component, work
+
+    def _is_left_out(self, component: str) -> bool:
+        variable = self.table.unless.get(component)
+        return variable is not None and bool(self.values[variable])
 
     def _make_handlers(self) -> dict[str, Any]:
         wiring = Wiring(self.system, self.world, self.values, self._channel_for, self.stores.of)
         return {
             component: wiring.make(component)
-            for component in self.table.hosts
+            for component in self.hosts
             if not needs_no_handler(self.system, component)
         }
 
     def _channel_for(self, component: str, service: str) -> Channel:
-        if self.system.services[service].component in self.table.hosts:
+        if self.system.services[service].component in self.hosts:
             return LocalChannel(self.system, self.endpoints, component)
         return self._elsewhere(self, component, service)
 

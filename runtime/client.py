@@ -62,10 +62,13 @@ class Client:
         token: str | None = None,
         world: World | None = None,
         urls: Mapping[str, str] | None = None,
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         self.system = system
         self.urls = urls or {}
         """Where nodes take HTTP requests, by node, for what is not sent in messages."""
+        self.variables = variables or {}
+        """What whoever uses the deployment without this client has to set."""
         self._addresses_of = addresses_of
         self._principal = principal or _anonymous(system)
         self._tls = tls

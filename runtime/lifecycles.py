@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from runtime.kept_in_s3 import KeptInS3
+
 
 @dataclass(frozen=True, slots=True)
 class Take:
@@ -18,12 +20,16 @@ class Take:
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How long an entity waits; seconds are in variables."""
+    """How long an entity waits; seconds are in variables, milliseconds in the record, by a path."""
 
     until: str
     count: str
     base: str
     most: str
+    times: str | None = None
+    """The path of what each wait is multiplied by for the next; 2 where there is none."""
+    jitter: str | None = None
+    """The path of the fraction by which a wait is shorter or longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,9 @@ class Transition:
     via: str | None
     """The method through which it is driven, and no other; None where its actors have the store itself."""
     when: tuple[str, ...] = ()
+    where: Mapping[str, int] = field(default_factory=dict)
+    by_name: bool = False
+    """Whether it leads where another leads, and is taken only by its name."""
     stamps: tuple[str, ...] = ()
     sets: Mapping[str, object] = field(default_factory=dict)
     takes: Mapping[str, Take] = field(default_factory=dict)
@@ -134,6 +143,10 @@ class Lease:
     keeps_owner: bool = False
     renewed: str | None = None
     """The time that its holder moves on, where there is none at which it ends."""
+    token: str | None = None
+    """A fresh UUID at each taking."""
+    only: str | None = None
+    """The text of an entity that says whether somebody is able to take it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,8 +271,8 @@ class Lifecycle:
     deletable: frozenset[int]
     deleters: frozenset[str]
     edges: Mapping[tuple[int, int], Transition]
-    given_up: tuple[Transition, ...] = ()
-    """Edges that lead where another leads; they are taken in the place of one that failed too often."""
+    by_name: tuple[Transition, ...] = ()
+    """Edges that lead where another leads; they are taken by their names only."""
     holders: frozenset[str] = frozenset()
     """Every component that applies its transitions."""
     record: type[Any] | None = None
@@ -267,6 +280,7 @@ class Lifecycle:
     kept: Kept | None = None
     in_redis: KeptInRedis | None = None
     in_sqlite: KeptInSqlite | None = None
+    in_s3: KeptInS3 | None = None
     copies: Mapping[str, str] = field(default_factory=dict)
     """Fields that begin as another field does."""
     fills: Mapping[str, Fill] = field(default_factory=dict)
@@ -280,4 +294,4 @@ class Lifecycle:
 
     def transition(self, name: str) -> Transition:
         """The edge of a name."""
-        return next(each for each in (*self.edges.values(), *self.given_up) if each.name == name)
+        return next(each for each in (*self.edges.values(), *self.by_name) if each.name == name)

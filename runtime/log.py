@@ -14,12 +14,15 @@ from runtime.tables import Event
 from runtime.world import World
 
 LEVELS = {"DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40}
+_SAME = {"trace": "DEBUG", "debug": "DEBUG", "info": "INFO", "warn": "WARNING", "error": "ERROR"}
+"""What levels are called elsewhere; nothing is below the lowest of ours."""
 _URGENT = frozenset(("WARNING", "ERROR"))
 
 NOT_ANNOUNCED = Event("not_announced", "WARNING", always=True)
 SERVICE_READY = Event("service_ready", "INFO", always=True)
 SERVICE_STOPPING = Event("service_stopping", "INFO")
 SERVICE_STOPPED = Event("service_stopped", "INFO")
+SETTING_UNKNOWN = Event("setting_unknown", "WARNING", always=True)
 SETTINGS_INVALID = Event("settings_invalid", "ERROR", always=True)
 RPC = Event("rpc", "DEBUG")
 RPC_ERROR = Event("rpc_error", "WARNING", always=True)
@@ -92,7 +95,8 @@ class Log:
 
     def __init__(self, service: str, level: str, world: World, stream: Stream | None = None) -> None:
         self.service = service
-        self._wanted = frozenset(name for name, weight in LEVELS.items() if weight >= LEVELS[level])
+        least = LEVELS[_SAME.get(level, level)]
+        self._wanted = frozenset(name for name, weight in LEVELS.items() if weight >= least)
         self._now_ms = world.now_ms
         self._output = _Output(stream)
         self._seen: set[str] = set()

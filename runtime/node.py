@@ -60,8 +60,9 @@ class Node:
         await self._parts.open()
         if self._table.port_variable is not None:
             await self._listen(port)
-        if self._table.http is not None:
-            await self._listen_http(self._table.http, http_port)
+        listener = self._table.http
+        if listener is not None and (http_port is not None or self._is_wanted(listener)):
+            await self._listen_http(listener, http_port)
         if metrics_port := self._parts.role("metrics_port"):
             self._stop_metrics = self._parts.metrics.serve(metrics_port)
         for component, work in self._parts.background(self._stopping):
@@ -77,7 +78,7 @@ class Node:
         self.log.write(
             events.SERVICE_READY,
             "ready",
-            fields={"port": self.port, "http_port": self.http_port, "hosts": list(self._table.hosts)},
+            fields={"port": self.port, "http_port": self.http_port, "hosts": list(self._parts.hosts)},
         )
 
     async def stop(self) -> None:
@@ -141,6 +142,9 @@ class Node:
         )
         wanted = parts.values[listener.port_variable] if port is None else port
         self.http_port = await self._http.start(self._host(listener.host), wanted)
+
+    def _is_wanted(self, listener: Listener) -> bool:
+        return not listener.optional or self._parts.values[listener.port_variable] is not None
 
     def _identity(self, anonymous: str | None) -> Identity:
         tokens = self._parts.role("accepted_tokens")

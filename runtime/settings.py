@@ -7,6 +7,7 @@ import re
 import secrets
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,20 @@ class SettingsError(Exception):
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("; ".join(problems))
         self.problems = tuple(problems)
+
+
+def strangers(prefix: str | None, known: Mapping[str, Variable], environ: Mapping[str, str]) -> list[str]:
+    """A sentence for each name in the environment that begins as ours do and is none of them."""
+    if prefix is None:
+        return []
+    names = [name for row in known.values() for name in (row.name, *row.also_named)]
+    ours = [name for name in names if name.startswith(prefix)]
+    found: list[str] = []
+    for name in sorted(environ):
+        if name.startswith(prefix) and name not in names:
+            close = get_close_matches(name, ours, 1)
+            found.append(f"{name} is set, and nothing reads it" + (f"; {close[0]}?" if close else ""))
+    return found
 
 
 class _Wrong(Exception):
@@ -46,7 +61,10 @@ def read(
 
 
 def _value(variable: Variable, environ: Mapping[str, str], defaults: Mapping[str, str]) -> Any:
-    text = environ.get(variable.name) or defaults.get(variable.name) or variable.default
+    named = next((environ[name] for name in (variable.name, *variable.also_named) if environ.get(name)), None)
+    if variable.choices and not environ.get(variable.name) and named not in variable.choices:
+        named = None  # The other name is that of other programs too, which know other words.
+    text = named or defaults.get(variable.name) or variable.default
     if not text and variable.default_from:
         text = _DEFAULTS[variable.default_from]()
     if not text:

@@ -33,7 +33,7 @@ class Held(NamedTuple):
 class Settling(NamedTuple):
     """An entity that leaves the leased state: by which lease, where to, and what it takes along.
 
-    `final` says that trying again is no use.
+    `final` says that trying again is no use. `edge` names the way, where several lead there.
     """
 
     key: str
@@ -41,6 +41,8 @@ class Settling(NamedTuple):
     target: int
     given: Mapping[str, str | None] = MappingProxyType({})
     final: bool = False
+    edge: str = ""
+    """The name of the edge, where several lead to the target and one is taken only when it is named."""
 
 
 class Exchanged(NamedTuple, Generic[Record]):

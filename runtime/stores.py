@@ -20,9 +20,11 @@ from runtime.world import World
 if TYPE_CHECKING:
     from runtime.postgres import Database, PostgresStore
     from runtime.redis import RedisStore, Server
+    from runtime.s3.objects import Objects, Place
+    from runtime.s3.store import S3Store
     from runtime.sqlite import File, SqliteStore
 
-    KeptStores = PostgresStore[Any] | RedisStore[Any] | SqliteStore[Any]
+    KeptStores = PostgresStore[Any] | RedisStore[Any] | S3Store[Any] | SqliteStore[Any]
 
 
 class Stores:
@@ -40,6 +42,7 @@ class Stores:
         self._databases: dict[str, Database] = {}
         self._servers: dict[str, Server] = {}
         self._files: dict[str, File] = {}
+        self._buckets: dict[Place, Objects] = {}
         self._shared: dict[str, KeptStores] = {}
 
     def of(self, lifecycle: Lifecycle, record: type[Any]) -> Any:
@@ -55,8 +58,11 @@ class Stores:
                 self._kept(lifecycle)
         for file in self._files.values():
             file.open(self._system.name)
-        for store in self._shared.values():
-            await store.open(log)
+        for entity, store in self._shared.items():
+            if self._system.lifecycles[entity].in_s3 is not None:
+                await self._s3(self._system.lifecycles[entity]).open(log, components)
+            else:
+                await store.open(log)
         self._export(components)
 
     async def close(self) -> None:
@@ -69,6 +75,8 @@ class Stores:
             await server.close()
         for file in self._files.values():
             await file.close()
+        for bucket in self._buckets.values():
+            await bucket.close()
 
     async def problem(self) -> str | None:
         """The first thing that is wrong with any of them."""
@@ -87,13 +95,22 @@ class Stores:
                 clocks.setdefault(due.every, []).append((due.holder_in is not None, sweep))
         measures = SweepMeasures(self._metrics.registry) if clocks else None
         for every, found in clocks.items():
+            if not float(self._values[every]):
+                continue
             # What follows from the state of a holder comes after what changes that state.
             ordered = [sweep for late in (False, True) for is_late, sweep in found if is_late is late]
-            yield sweep_regularly(ordered, float(self._values[every]), call, stopping, measures)
+            every_s = float(self._values[every])
+            # Whoever looks at everything does not do so at the start, when many others may start too.
+            later_s = self._world.uniform(0, every_s) if every in self._repair_clocks() else 0.0
+            yield sweep_regularly(ordered, every_s, call, stopping, measures, first_after_s=later_s)
         for lifecycle in self._system.lifecycles.values():
             kept = lifecycle.in_redis
             if kept is not None and kept.outbox is not None and kept.outbox.by == component:
                 yield self._writer(lifecycle, call, stopping)
+
+    def _repair_clocks(self) -> set[str]:
+        kept = [lifecycle.in_s3 for lifecycle in self._system.lifecycles.values() if lifecycle.in_s3]
+        return {each.repairs.every for each in kept if each.repairs is not None}
 
     def _sweeps(self, lifecycle: Lifecycle, component: str) -> Iterator[tuple[Due, Sweep]]:
         """Everything of an entity that a component drives by the clock."""
@@ -114,8 +131,18 @@ class Stores:
                     name = "delete" if change is None else change.name
                     step = partial(self._redis(lifecycle).sweep, change, due)
                     yield due, Sweep(entity, f"{name}_of_holder" if due.holder_in is not None else name, step)
+        elif lifecycle.in_s3 is not None:
+            bucket = self._s3(lifecycle)
+            for edge in lifecycle.edges.values():
+                if edge.due is not None and edge.due.by == component:
+                    yield edge.due, Sweep(entity, edge.name, partial(bucket.sweep, edge))
+            repairs = lifecycle.in_s3.repairs
+            if repairs is not None and repairs.by == component:
+                yield Due(None, repairs.by, repairs.every), Sweep(entity, "repair", bucket.repair)
 
     def _kept(self, lifecycle: Lifecycle) -> KeptStores:
+        if lifecycle.in_s3 is not None:
+            return self._s3(lifecycle)
         if lifecycle.in_sqlite is not None:
             return self._sqlite(lifecycle)
         return self._postgres(lifecycle) if lifecycle.kept is not None else self._redis(lifecycle)
@@ -167,6 +194,30 @@ class Stores:
             )
         return store
 
+    def _s3(self, lifecycle: Lifecycle) -> S3Store[Any]:
+        from runtime.s3.credentials import Credentials
+        from runtime.s3.objects import Objects, Place
+        from runtime.s3.store import S3Store
+
+        kept = lifecycle.in_s3
+        if kept is None:
+            raise ValueError(f"{lifecycle.entity} is not kept in a bucket")
+        store = self._shared.get(lifecycle.entity)
+        if not isinstance(store, S3Store):
+            root = self._values.get(kept.prefix) if kept.prefix else None
+            place = Place(
+                bucket=str(self._values[kept.bucket]),
+                endpoint=self._values.get(kept.endpoint) or None,
+                region=str(self._values[kept.region]),
+                prefix=f"{root}/" if root else "",
+            )
+            if place not in self._buckets:
+                self._buckets[place] = Objects(place, Credentials(self._values))
+            store = self._shared[lifecycle.entity] = S3Store(
+                self._system, lifecycle, self._buckets[place], self._world, self._metrics, self._values
+            )
+        return store
+
     def _database(self, variable: str) -> Database:
         from runtime.postgres import Database
 
@@ -208,4 +259,5 @@ class Stores:
 
 def _is_kept(lifecycle: Lifecycle) -> bool:
     """Whether an entity outlives the process."""
-    return any(each is not None for each in (lifecycle.kept, lifecycle.in_redis, lifecycle.in_sqlite))
+    kept = (lifecycle.kept, lifecycle.in_redis, lifecycle.in_sqlite, lifecycle.in_s3)
+    return any(each is not None for each in kept)

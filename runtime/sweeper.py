@@ -43,11 +43,15 @@ async def sweep_regularly(
     call: Call,
     stopping: asyncio.Event,
     measures: SweepMeasures | None = None,
+    *,
+    first_after_s: float = 0.0,
 ) -> None:
     """Looks every so many seconds, in any number of processes at once; the store keeps them apart.
 
     What goes by the same clock is done in the order of the spec, so that one change may lead to the next.
     """
+    if first_after_s:
+        await _pause(first_after_s, stopping)
     while not stopping.is_set():
         for sweep in sweeps:
             await sweep_all(sweep, call, stopping, measures)

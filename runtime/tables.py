@@ -180,6 +180,8 @@ class Variable:
     clamp: tuple[int, int] | None = None
     choices: tuple[str, ...] = ()
     role: str | None = None
+    also_named: tuple[str, ...] = ()
+    """Other names of it, which count where it is unset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +221,8 @@ class Listener:
     """An address, or `${NAME}` for the variable that has it."""
     port_variable: str
     anonymous: str | None = None
+    optional: bool = False
+    """Whether nothing is opened where the variable has no value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +234,11 @@ class Node:
     serves: tuple[str, ...]
     variables: tuple[str, ...]
     command: str
-    healthcheck: Healthcheck
+    healthcheck: Healthcheck | None = None
+    """None where nobody starts it but whoever needs it."""
+    on_demand: bool = False
+    unless: Mapping[str, str] = field(default_factory=dict)
+    """Hosted components, and the variable that leaves each out where it is true."""
     replicas: int = 1
     bind_host: str | None = None
     port_variable: str | None = None
@@ -332,9 +340,12 @@ class System:
     """What is left out of the values of an enum in JSON, by its full name."""
     json_style: JsonStyle = JsonStyle()
     enum_spelling: Mapping[str, str] = field(default_factory=dict)
-    """Enums whose values are not in upper case in JSON, by their full names: `lower`."""
+    """Enums whose values are not in upper case in JSON, by their full names: `lower` or `title`."""
+    variable_prefix: str | None = None
+    """What the names of variables begin with that are nobody else's."""
 
     def word(self, enum: str, value: str) -> str:
         """What JSON calls a value of an enum, which is given by its full name."""
         short = value.removeprefix(self.enum_prefixes.get(enum, ""))
-        return short.lower() if self.enum_spelling.get(enum) == "lower" else short
+        spelled = {"lower": str.lower, "title": str.capitalize}.get(self.enum_spelling.get(enum, ""))
+        return spelled(short) if spelled else short

@@ -7,11 +7,12 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
-
-import grpc
+from typing import TYPE_CHECKING, Any, Self
 
 from runtime.tables import System
+
+if TYPE_CHECKING:
+    import grpc
 
 
 def http_context(certificate_file: str, key_file: str, authority_file: str) -> ssl.SSLContext:
@@ -65,6 +66,8 @@ class Credentials:
 
     def for_client(self) -> grpc.ChannelCredentials:
         """What the calling side shows and trusts."""
+        import grpc
+
         return grpc.ssl_channel_credentials(self.authority, self.key, self.certificate)
 
     def for_http(self) -> ssl.SSLContext:
@@ -80,6 +83,8 @@ class Credentials:
 
     def for_server(self, *, require_client: bool) -> grpc.ServerCredentials:
         """What the serving side shows and, where every caller has to prove itself, demands."""
+        import grpc
+
         if self.key is None or self.certificate is None:
             raise ValueError("a server needs a certificate and its key")
         authority = self.authority if require_client else None

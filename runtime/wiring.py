@@ -12,6 +12,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from runtime.call import Channel
 from runtime.lifecycles import Lifecycle
 from runtime.metrics import Metrics
+from runtime.object_store import ObjectStore
 from runtime.store import FileStore, IndexedStore, KeptStore, Store
 from runtime.tables import System
 from runtime.tls import HttpTls
@@ -57,13 +58,13 @@ class Wiring:
             return HttpTls.of(self._system, self._values)
         if hint is self._system.settings[component]:
             return self._system.settings[component].of(self._values)
-        if get_origin(hint) in (Store, KeptStore, IndexedStore, FileStore):
+        if get_origin(hint) in (Store, KeptStore, IndexedStore, FileStore, ObjectStore):
             return self._store(component, get_origin(hint), get_args(hint)[0])
         if (service := getattr(hint, "__name__", "")) in self._system.services:
             return self._client(component, service)
         raise WiringError(
             f"{component} asks for {name}: {hint}. A handler can have World, Store[…], KeptStore[…], "
-            f"IndexedStore[…], FileStore[…], HttpTls, "
+            f"IndexedStore[…], FileStore[…], ObjectStore[…], HttpTls, "
             f"{self._system.settings[component].__name__} and the services that it may call."
         )
 
@@ -83,6 +84,8 @@ class Wiring:
             raise WiringError(f"{component} asks for a KeptStore of what no server keeps; ask for a Store.")
         if kind is IndexedStore and lifecycle.in_redis is None:
             raise WiringError(f"{component} asks for an IndexedStore of what Redis does not keep.")
+        if kind is ObjectStore and lifecycle.in_s3 is None:
+            raise WiringError(f"{component} asks for an ObjectStore of what no bucket keeps.")
         return self._store_factory(lifecycle, record)
 
     def _lifecycle(self, component: str, record: type[Any]) -> Lifecycle:
@@ -131,6 +134,8 @@ def clocked(lifecycle: Lifecycle) -> set[str]:
     found = {due.by for due in (*dues, lifecycle.deletion_due) if due is not None}
     if lifecycle.in_redis is not None and lifecycle.in_redis.outbox is not None:
         found.add(lifecycle.in_redis.outbox.by)
+    if lifecycle.in_s3 is not None and lifecycle.in_s3.repairs is not None:
+        found.add(lifecycle.in_s3.repairs.by)
     return found
 
 

@@ -5,15 +5,15 @@ it, stops a run whose lease it could not keep, and drops what that run would hav
 
 One loop serves all slots. What ended meanwhile is written, and as many are taken for it, in one exchange with
 the store; while that is under way, what the last one brought is run. So worker and store work at the same
-time, and the more there is to do, the more of it goes together.
+time, and the more there is to do, the more of it goes together. For a store that writes entities one by one
+there may be many exchanges at a time, each with the outcome of one run: nobody waits for the slowest.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, Generic
 
@@ -22,9 +22,9 @@ from runtime.call import Call
 from runtime.conditions import Failure
 from runtime.eager import detached
 from runtime.holdings import Holding, Holdings
-from runtime.lifecycles import Lease, Transition
-from runtime.store import Busy, Held, LeaseStore, Record, Settling, Unstorable
-from runtime.tables import Event
+from runtime.lifecycles import Lease
+from runtime.pace import Outcome, Pace, Told, Watcher
+from runtime.store import Busy, Held, LeaseStore, Record, Unstorable
 
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
@@ -35,39 +35,12 @@ _MANY = 20
 become so small that they cost more than the waiting does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a run ended: the edge to take, what it takes along, and whether it is the end for good."""
-
-    transition: Transition
-    given: Mapping[str, str | None] = field(default_factory=dict)
-    final: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How many run at a time, and all the times of a worker, in seconds."""
-
-    slots: int
-    poll_s: float
-    lease_s: float
-    renew_s: float
-    grace_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """The events that a worker tells of."""
-
-    started: Event
-    lease_lost: Event
-
-
 class LeaseWorker(Generic[Record]):
     """One worker: as many slots as its pace says, each of which holds at most one entity.
 
     `perform` runs one and says how it ended; it raises nothing but a cancel. `given_back` is how it ends when
-    the worker is stopped, and `unstorable` when the store cannot hold what came of it.
+    the worker is stopped, `unstorable` when the store cannot hold what came of it, and `overrun` when its
+    lease, which nobody renews, ends before it does.
     """
 
     def __init__(
@@ -81,6 +54,9 @@ class LeaseWorker(Generic[Record]):
         given_back: Outcome,
         unstorable: Outcome,
         told: Told,
+        *,
+        overrun: Callable[[Record], Outcome] | None = None,
+        watcher: Watcher | None = None,
     ) -> None:
         self._store = store
         self._lease = lease
@@ -91,13 +67,16 @@ class LeaseWorker(Generic[Record]):
         self._given_back = given_back
         self._unstorable = unstorable
         self._told = told
+        self._overrun = overrun
+        self._watcher = watcher
         self._group = pace.slots if pace.slots < _MANY else -(-pace.slots // 2)
         self._holdings: Holdings[Record] = Holdings(store, pace.lease_s, pace.renew_s)
         self._ready: deque[Holding[Record]] = deque()
         self._waited: list[Holding[Record]] = []
         self._ended: list[Holding[Record]] = []
         self._stirred = asyncio.Event()
-        self._is_exchanging = self._is_over = self._is_cut_off = False
+        self._exchanging = self._asked_for = 0
+        self._is_over = self._is_cut_off = False
         self._may_find = True
         self._pause = _FIRST_PAUSE_S
         self._news: asyncio.Task[bool] | None = None
@@ -119,11 +98,15 @@ class LeaseWorker(Generic[Record]):
                     if task is not None:
                         task.cancel()
 
+    def give_up(self, key: str, fence: int) -> None:
+        """Stops a run of which somebody found out that its lease is another's; nothing of it is written."""
+        self._holdings.give_up(key, fence)
+
     async def _pump(self, tasks: asyncio.TaskGroup, call: Call, stopping: asyncio.Event) -> None:
-        while len(self._holdings) or self._is_exchanging or not stopping.is_set():
+        while len(self._holdings) or self._exchanging or not stopping.is_set():
             self._stirred.clear()
             self._collect(call)
-            has_begun = not self._is_exchanging and self._exchange_if_due(tasks, call, stopping)
+            has_begun = self._exchange_while_due(tasks, call, stopping)
             if not self._ready:
                 await self._stirred.wait()
                 continue
@@ -177,6 +160,8 @@ class LeaseWorker(Generic[Record]):
                 self._finish(holding, holding.task.result())
             elif holding.is_lost:
                 self._lose(holding, "its lease could not be kept; the run was stopped", call)
+            elif holding.is_over and self._overrun is not None:
+                self._finish(holding, self._overrun(holding.record))
             else:
                 self._finish(holding, self._given_back)
 
@@ -188,22 +173,29 @@ class LeaseWorker(Generic[Record]):
         self._holdings.drop(holding)
         known = {self._key: holding.key, self._lease.fence: holding.held.fence, "request_id": holding.key}
         call.tell(self._told.lease_lost, why, **known)
+        if self._watcher is not None:
+            self._watcher.lost(holding.key)
 
     # Exchanging.
 
-    def _exchange_if_due(self, tasks: asyncio.TaskGroup, call: Call, stopping: asyncio.Event) -> bool:
-        """Begins an exchange if there is a reason to, or waits for one; whether it has begun one."""
-        if self._rest is not None:
-            return False
-        free = 0 if stopping.is_set() else max(self._pace.slots - len(self._holdings), 0)
-        if self._ended or (free and self._may_find):
-            sent, self._ended = self._ended, []
-            self._is_exchanging = True
-            tasks.create_task(self._exchange(sent, None if stopping.is_set() else free, tasks, call))
-        elif free and self._news is None:
-            self._news = tasks.create_task(self._store.awaited(self._pace.poll_s))
-            self._news.add_done_callback(self._look)
-        return self._is_exchanging
+    def _exchange_while_due(self, tasks: asyncio.TaskGroup, call: Call, stopping: asyncio.Event) -> bool:
+        """Begins exchanges if there is a reason to, or waits for one; whether it has begun any."""
+        begun = self._exchanging
+        while self._rest is None and self._exchanging < self._pace.exchanges:
+            held = len(self._holdings) + self._asked_for
+            free = None if stopping.is_set() else max(self._pace.slots - held, 0)
+            if self._ended or (free and self._may_find):
+                most = len(self._ended) if self._pace.exchanges == 1 else 1
+                sent, self._ended = self._ended[:most], self._ended[most:]
+                self._exchanging += 1
+                self._asked_for += free or 0
+                tasks.create_task(self._exchange(sent, free, tasks, call))
+                continue
+            if free and self._news is None:
+                self._news = tasks.create_task(self._store.awaited(self._pace.poll_s))
+                self._news.add_done_callback(self._look)
+            break
+        return self._exchanging > begun
 
     def _look(self, _task: object) -> None:
         self._news, self._may_find = None, True
@@ -214,7 +206,7 @@ class LeaseWorker(Generic[Record]):
     ) -> None:
         """Writes outcomes, and takes others unless `free` is None."""
         asked = call.world.monotonic()
-        settling = [_settling(holding) for holding in sent]
+        settling = [holding.sent() for holding in sent]
         taken: Sequence[Record] = ()
         outcomes: Sequence[int | Exception] = ()
         failure: Exception | None = None
@@ -232,18 +224,30 @@ class LeaseWorker(Generic[Record]):
                 holding.is_sent = False
                 failure = self._unsettled(holding, outcome, tasks, call) or failure
             else:
-                self._holdings.drop(holding)
+                self._settled(holding)
                 settled += 1
         for record in taken:
-            held = Held(self._owner, getattr(record, self._lease.fence))
-            self._ready.append(self._holdings.add(getattr(record, self._key), held, record, asked))
+            self._take(record, asked)
         self._may_find = free is not None and len(taken) >= free + settled
-        self._is_exchanging = False
+        self._exchanging -= 1
+        self._asked_for -= free or 0
         if failure is None:
             self._pause, self._is_cut_off = _FIRST_PAUSE_S, False
         else:
             self._rest_after(failure, tasks, call)
         self._stirred.set()
+
+    def _take(self, record: Record, asked: float) -> None:
+        key, held = getattr(record, self._key), Held(self._owner, getattr(record, self._lease.fence))
+        lease_s: float = self._pace.lease_s or getattr(record, self._lease.seconds)
+        self._ready.append(self._holdings.add(key, held, record, asked, lease_s))
+        if self._watcher is not None:
+            self._watcher.taken(key)
+
+    def _settled(self, holding: Holding[Record]) -> None:
+        self._holdings.drop(holding)
+        if self._watcher is not None:
+            self._watcher.settled(holding.key, holding.outcome)
 
     def _unsettled(
         self, holding: Holding[Record], why: Exception, tasks: asyncio.TaskGroup, call: Call
@@ -265,14 +269,14 @@ class LeaseWorker(Generic[Record]):
 
     async def _write_alone(self, holding: Holding[Record], tasks: asyncio.TaskGroup, call: Call) -> None:
         """Waits for whoever else has the entity, and holds up nobody meanwhile."""
-        key, held, target, given, final = _settling(holding)
+        key, held, target, given, final, _edge = holding.sent()
         holding.is_sent = False
         try:
             await self._store.settle(key, target, held, call, final=final, **given)
         except (Failure, Unstorable) as error:
             self._unsettled(holding, error, tasks, call)
         else:
-            self._holdings.drop(holding)
+            self._settled(holding)
         self._stirred.set()
 
     def _rest_after(self, failure: Exception, tasks: asyncio.TaskGroup, call: Call) -> None:
@@ -289,9 +293,3 @@ class LeaseWorker(Generic[Record]):
     def _rested(self, _task: object) -> None:
         self._rest = None
         self._stirred.set()
-
-
-def _settling(holding: Holding[Any]) -> Settling:
-    outcome: Outcome = holding.outcome
-    holding.is_sent = True
-    return Settling(holding.key, holding.held, outcome.transition.target, outcome.given, outcome.final)

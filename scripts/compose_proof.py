@@ -3,39 +3,38 @@
 `python -m scripts.compose_proof <system>.<deployment>` builds the image, waits until every healthcheck
 passes, runs the demo through the published port, shows that a proven caller is denied what the matrix does
 not give it, kills a node and sees it come back, and takes all down. With `--sentinel` it does so with the
-variant that has several Redis, kills the master among them, and sees the demo work with the next one. It
-needs a Docker engine with compose v2, which `docker` finds by its usual variables.
+variant that has several Redis, kills the master among them, and sees the demo work with the next one.
+
+A deployment without an ingress has nobody to call: there the demo goes to the published port of the store, a
+node with a wrong password has to be denied, and neither a replica that is killed in the middle of its work
+nor a store that is killed may cost anything. All of it needs a Docker engine with compose v2, which `docker`
+finds by its usual variables.
 """
 
 from __future__ import annotations
 
 import asyncio
 import importlib
-import json
 import os
-import secrets
 import ssl
-import subprocess
 import sys
 import tempfile
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
 from runtime.certs import make_certificates
 from runtime.client import connect
 from runtime.systems import load_system, outside_principals
-from runtime.tables import Deployment, Method, Node, System
+from runtime.tables import Method, Node
+from scripts.compose_stack import COMPOSE, Stack
+from scripts.store_proof import StoreProof
 
 IMAGE_USER = 10001
-COMPOSE = "compose.yaml"
 SENTINEL = "--sentinel"
-PATIENCE_S = 120
 
 DENIAL = """
 import asyncio, sys
@@ -58,38 +57,28 @@ asyncio.run(call())
 
 
 class Proof:
-    """One deployment of a system in containers."""
+    """What has to hold for containers that clients call."""
 
-    def __init__(
-        self,
-        system: System,
-        deployment: Deployment,
-        console: Console,
-        certificates: Path,
-        files: Sequence[str] = (COMPOSE,),
-    ) -> None:
-        self._system = system
-        self._deployment = deployment
-        self._console = console
-        self._certificates = certificates
-        self._passwords = {f"{each.upper()}_PASSWORD": secrets.token_hex(16) for each in deployment.servers}
-        folder = Path("generated", system.name, "deploy", deployment.name)
-        self._compose = [
-            "docker",
-            "compose",
-            *(part for each in files for part in ("-f", str(folder / each))),
-        ]
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+        self._system = stack.system
+        self._deployment = stack.deployment
 
-    def up(self) -> None:
-        """Starts everything and waits for every healthcheck."""
-        self._say("building and starting; waiting for every healthcheck")
-        self._run("up", "--detach", "--build", "--wait")
-        for each in self._containers():
-            self._say(f"  {each['Service']}: {each['Health']}")
+    def prove(self, *, loses_master: bool) -> None:
+        """All of it, with containers that are up."""
+        self.demo()
+        self.http()
+        if not self._deployment.in_process:
+            self.denial()
+        self._stack.kill(self._stack.services(self._deployment.ingress[0])[0])
+        self.demo()
+        if loses_master:
+            self.fail_over()
+            self.demo()
 
     def demo(self) -> None:
         """Runs the system's own demo through the published ports."""
-        self._say("the demo, through the published port")
+        self._stack.say("the demo, through the published port")
         ingress = self._deployment.nodes[self._deployment.ingress[0]]
         addresses = [f"127.0.0.1:{port}" for port in self._published(ingress, ingress.port_variable)]
         nodes = [self._deployment.nodes[name] for name in self._deployment.ingress]
@@ -103,7 +92,7 @@ class Proof:
 
         async def run() -> bool:
             async with connect(self._system, addresses, urls=urls, **proof) as client:
-                return bool(await shown.demo(client, self._console) == 0)
+                return bool(await shown.demo(client, self._stack.console) == 0)
 
         if not asyncio.run(run()):
             raise SystemExit("The demo did not come out as expected.")
@@ -135,17 +124,17 @@ class Proof:
                 seen = answer.status
         except urllib.error.HTTPError as error:
             seen = error.code
-        self._say(f"GET {url}: {seen}")
+        self._stack.say(f"GET {url}: {seen}")
         if seen != status:
             raise SystemExit(f"{url} answered {seen} instead of {status}.")
 
     def _proof_of_caller(self, wanted: str | None = None) -> dict[str, str]:
         """What a caller outside needs: the authority, and a certificate where callers prove themselves."""
-        found = {"ca_file": str(self._certificates / "ca.crt")}
+        found = {"ca_file": str(self._stack.certificates / "ca.crt")}
         for name in [wanted] if wanted else outside_principals(self._system):
             if "certificate" in self._system.principals[name].proofs:
-                found["cert_file"] = str(self._certificates / f"{name}.crt")
-                found["key_file"] = str(self._certificates / f"{name}.key")
+                found["cert_file"] = str(self._stack.certificates / f"{name}.crt")
+                found["key_file"] = str(self._stack.certificates / f"{name}.key")
                 break
         return found
 
@@ -155,50 +144,24 @@ class Proof:
         component = self._system.services[method.service.rpartition(".")[2]].component
         files = [f"$TLS_{kind}_FILE" for kind in ("CERT", "KEY", "CA")]
         arguments = f"{' '.join(files)} ${variable} {component}.{self._system.name} {method.path}"
-        answer = self._run("exec", "-T", node, "sh", "-c", f'python -c "$0" {arguments}', DENIAL)
-        self._say(f"{principal} calls {method}: {answer.strip()}")
+        answer = self._stack.run("exec", "-T", node, "sh", "-c", f'python -c "$0" {arguments}', DENIAL)
+        self._stack.say(f"{principal} calls {method}: {answer.strip()}")
         if not answer.startswith("PERMISSION_DENIED"):
             raise SystemExit(f"{principal} was not denied {method}.")
-
-    def kill(self) -> None:
-        """Kills the process of each ingress node within its container, and sees it come back."""
-        node = self._service(self._deployment.ingress[0])
-        before = self._started(node)
-        self._say(f"kill -9 of {node}")
-        code = (
-            "import os, pathlib\n"
-            "for each in pathlib.Path('/proc').glob('[0-9]*'):\n"
-            "    words = (each / 'cmdline').read_bytes().split(b'\\0')\n"
-            "    if b'runtime.serve' in words and int(each.name) != 1: os.kill(int(each.name), 9)\n"
-        )
-        self._run("exec", "-T", node, "python", "-c", code, check=False)
-        deadline = time.monotonic() + PATIENCE_S
-        while self._started(node) == before or self._health(node) != "healthy":
-            if time.monotonic() > deadline:
-                raise SystemExit(f"{node} did not come back: {self._health(node)}")
-            time.sleep(1)
-        self._say(f"{node} is back and healthy")
 
     def fail_over(self) -> None:
         """Loses the Redis that is the master, and waits until the sentinels have made another one so."""
         before = self._master()
-        self._say(f"kill of the master, {before}")
-        self._run("kill", "redis")
-        deadline = time.monotonic() + PATIENCE_S
-        while (now := self._master()) == before:
-            if time.monotonic() > deadline:
-                raise SystemExit("The sentinels chose no other master.")
-            time.sleep(1)
-        self._say(f"{now} is the master now")
+        self._stack.say(f"kill of the master, {before}")
+        self._stack.run("kill", "redis")
+        self._stack.wait_until(
+            lambda: self._master() != before, lambda: "The sentinels chose no other master."
+        )
+        self._stack.say(f"{self._master()} is the master now")
 
     def _master(self) -> str:
         ask = ("redis-cli", "-p", "26379", "sentinel", "get-master-addr-by-name", self._system.name)
-        return self._run("exec", "-T", "sentinel-0", *ask).split()[0]
-
-    def down(self) -> None:
-        """Takes everything away."""
-        self._run("down", "--volumes", "--timeout", "10", check=False)
-        self._say("all down")
+        return self._stack.run("exec", "-T", "sentinel-0", *ask).split()[0]
 
     def _forbidden(self) -> tuple[str, str, str, Method]:
         """A node, its principal, a variable with an upstream address, and a method it may not call there."""
@@ -206,54 +169,17 @@ class Proof:
             for variable, target in node.upstreams.items():
                 for method in self._methods_of(self._deployment.nodes[target]):
                     if node.hosts[0] not in self._system.matrix[method.path]:
-                        return self._service(node.name), node.hosts[0], variable, method
+                        return self._stack.services(node.name)[0], node.hosts[0], variable, method
         raise LookupError("no node of this deployment can reach what it may not call")
 
     def _methods_of(self, node: Node) -> list[Method]:
         return [method for name in node.serves for method in self._system.services[name].methods]
 
-    def _service(self, node: str) -> str:
-        return node if self._deployment.nodes[node].replicas == 1 else f"{node}-0"
-
     def _published(self, node: Node, variable: str | None) -> list[int]:
         """The ports outside behind which an ingress node listens on the port of a variable."""
         name = variable or ""
         inside = os.environ.get(name) or node.defaults.get(name) or self._system.variables[name].default
-        ports = [
-            (each["Service"], published["PublishedPort"])
-            for each in self._containers()
-            for published in each["Publishers"] or ()
-            if published["PublishedPort"] and str(published["TargetPort"]) == inside
-        ]
-        return [port for _, port in sorted(set(ports))]
-
-    def _health(self, service: str) -> str:
-        return next(
-            (str(each["Health"]) for each in self._containers() if each["Service"] == service), "gone"
-        )
-
-    def _started(self, service: str) -> str:
-        identifier = self._run("ps", "--all", "--quiet", service).strip()
-        command = ["docker", "inspect", "--format", "{{.State.StartedAt}}", identifier]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-    def _containers(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self._run("ps", "--all", "--format", "json").splitlines()]
-
-    def _run(self, *arguments: str, check: bool = True) -> str:
-        environ = {**self._passwords, **os.environ, "CERTS_DIR": str(self._certificates)}
-        done = subprocess.run(
-            [*self._compose, *arguments], env=environ, capture_output=True, text=True, check=False
-        )
-        if check and done.returncode != 0:
-            logs = self._run("logs", "--tail", "20", check=False) if arguments[0] == "up" else ""
-            raise SystemExit(
-                f"docker compose {arguments[0]} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}{logs}"
-            )
-        return done.stdout
-
-    def _say(self, text: str) -> None:
-        self._console.print(text, markup=False, highlight=False)
+        return self._stack.published(inside or "")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -270,20 +196,15 @@ def main(arguments: Sequence[str]) -> int:
         certificates = Path(folder)
         make_certificates(system, deployment.name, certificates)
         _readable_in_containers(certificates)
-        proof = Proof(system, deployment, Console(), certificates, files)
+        stack = Stack(system, deployment, Console(), certificates, files)
         try:
-            proof.up()
-            proof.demo()
-            proof.http()
-            if not deployment.in_process:
-                proof.denial()
-            proof.kill()
-            proof.demo()
-            if options:
-                proof.fail_over()
-                proof.demo()
+            stack.up()
+            if deployment.ingress:
+                Proof(stack).prove(loses_master=bool(options))
+            else:
+                StoreProof(stack).prove()
         finally:
-            proof.down()
+            stack.down()
     return 0
 
 

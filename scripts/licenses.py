@@ -54,13 +54,11 @@ def locked(text: str) -> list[str]:
 
 
 def licence(name: str) -> str:
-    """What a package says of its licence, in the newest of the three ways that there are."""
+    """What a package says of its licence, in the clearest of the three ways that there are."""
     about: Any = distribution(name).metadata
     classified = [each for each in about.get_all("Classifier") or [] if each.startswith("License ::")]
-    named = about.get("License-Expression") or about.get("License") or ""
-    return (
-        named.partition("\n")[0] or "; ".join(each.rpartition(" :: ")[2] for each in classified) or "unknown"
-    )
+    named = "; ".join(each.rpartition(" :: ")[2] for each in classified if each.count(" :: ") > 1)
+    return about.get("License-Expression") or named or (about.get("License") or "unknown").partition("\n")[0]
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ import pytest
 from runtime.embedded.postgres import EmbeddedPostgres
 from tests.clusters import SHARED, Clusters
 
+pytest_plugins = ["tests.s3_fixtures"]
+
 LONGEST = ("test_equivalence.py", "test_failure_windows.py", "test_fuzz.py", "test_nothing_unseen.py")
 """Modules that take long. They go first, so that no worker is left alone with one of them at the end."""
 

@@ -44,16 +44,18 @@ def test_everything_has_its_place(path: str) -> None:
 def test_the_services_need_no_database_and_no_consensus() -> None:
     """No entity is kept in a server, no deployment starts one, and no image installs what elects leaders.
 
-    The drivers that are installed are for systems whose spec keeps entities in PostgreSQL or Redis.
+    The drivers that are installed are for systems whose spec keeps entities in PostgreSQL,
+    in Redis or in a bucket.
     """
-    assert all(each.kept is None and each.in_redis is None for each in SYSTEM.lifecycles.values())
+    kept = [(each.kept, each.in_redis, each.in_s3) for each in SYSTEM.lifecycles.values()]
+    assert set(kept) == {(None, None, None)}
     assert all(not each.servers for each in SYSTEM.deployments.values())
     lock = (ROOT / "requirements-run.lock").read_text(encoding="utf-8")
     installed = set(re.findall(r"^([a-z0-9-]+)==", lock, re.MULTILINE))
     assert {"grpcio", "protobuf"} <= installed
     stores = ("sql", "redis", "mongo", "psycopg", "asyncpg", "raft", "etcd", "zookeeper", "kazoo", "boto")
     drivers = {name for name in installed if any(each in name for each in stores)}
-    assert drivers == {"asyncpg", "hiredis", "redis"}
+    assert drivers == {"asyncpg", "botocore", "hiredis", "redis"}
 
 
 @pytest.mark.req("TQ-219")

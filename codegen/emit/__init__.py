@@ -21,6 +21,7 @@ from codegen.emit import (
     measured,
     messages,
     openapi,
+    page,
     policy,
     proto,
     readme,
@@ -68,6 +69,7 @@ PAGES_AND_MANIFESTS: Sequence[Emitter] = (
     sentinel.emit,
     kubernetes.emit,
     openapi.emit,
+    page.emit,
     reference.emit,
 )
 

@@ -16,6 +16,10 @@ from codegen.spec import Spec
 
 CPUS = "1.0"
 PIDS = 256
+BUCKETS = "s3-buckets"
+"""The container that makes the buckets ready which nodes need, and ends."""
+HEALTHY = "service_healthy"
+DONE = "service_completed_successfully"
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,8 @@ class ComposeNode:
     environment: dict[str, str]
     test: str
     memory_mib: int
-    depends_on: list[str]
+    depends_on: dict[str, str]
+    """What has to be there first, and in which condition."""
     secrets: list[str]
     open: bool
     replicas: list[Replica]
@@ -59,7 +64,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
 
 
 def _compose(spec: Spec, name: str, deployment: Deployment) -> str:
-    nodes = [_node(spec, deployment, each) for each in deployment.nodes]
+    nodes = [_node(spec, deployment, each) for each in deployment.processes]
     return fill(
         "deploy/compose.yaml.j2",
         spec,
@@ -73,6 +78,8 @@ def _compose(spec: Spec, name: str, deployment: Deployment) -> str:
         stop_after_s=wiring.stop_after_s(spec),
         timing=deployment.healthcheck,
         nodes=nodes,
+        buckets=_buckets(spec, deployment) if "s3" in deployment.servers else None,
+        buckets_name=BUCKETS,
         servers=[servers.SERVERS[each] for each in deployment.servers],
         data=wiring.DATA,
         volumes=[
@@ -88,16 +95,18 @@ def _node(spec: Spec, deployment: Deployment, name: str) -> ComposeNode:
     node = deployment.nodes[name]
     rows = list(wiring.settings(spec, deployment, name))
     values = {row.name: _value(spec, deployment, name, row) for row in rows if row.kind != "index"}
+    used = [row.value for row in rows if row.kind == "server"]
     return ComposeNode(
         name=dns(name),
         command=scalar(_escaped(wiring.command(deployment, name))),
         environment=values,
         test=json.dumps(["CMD-SHELL", _escaped(wiring.healthcheck(deployment, name))]),
         memory_mib=wiring.memory_mib(spec, deployment, name),
-        depends_on=[
-            *(servers.SERVERS[row.value].host for row in rows if row.kind == "server"),
-            *_depends_on(deployment, name),
-        ],
+        depends_on={
+            **{servers.SERVERS[each].host: HEALTHY for each in used},
+            **({BUCKETS: DONE} if "s3" in used else {}),
+            **dict.fromkeys(_depends_on(deployment, name), HEALTHY),
+        },
         secrets=sorted({wiring.proof_file(name, node, row) for row in rows if row.kind == "file"}),
         open=name in deployment.ingress,
         replicas=[
@@ -110,6 +119,17 @@ def _node(spec: Spec, deployment: Deployment, name: str) -> ComposeNode:
             for peer in wiring.replicas(name, node)
         ],
     )
+
+
+def _buckets(spec: Spec, deployment: Deployment) -> dict[str, str]:
+    """What the container is told that makes buckets ready: what nodes are told of the same."""
+    names = servers.set_up_names(spec)
+    return {
+        row.name: _value(spec, deployment, name, row)
+        for name in deployment.processes
+        for row in wiring.settings(spec, deployment, name)
+        if row.name in names
+    }
 
 
 def _value(spec: Spec, deployment: Deployment, name: str, row: Setting) -> str:

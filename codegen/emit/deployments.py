@@ -9,15 +9,22 @@ from codegen.emit.callers import path_of
 from codegen.language.deployments import Deployment, Node
 from codegen.spec import Spec
 
+_IMPORT = "from runtime.tables import"
+_TABLES = ("Announced", "Deployment", "Healthcheck", "Listener", "Node", "Routing")
+_ALL = ", ".join(_TABLES)
+
 
 def emit(spec: Spec) -> Iterator[Artefact]:
     text = fill(
         "python/deployments.py.j2",
         spec,
+        tables=_ALL,
         serves=lambda deployment, node: serves(spec, deployment, node),
         upstream_services=lambda deployment, target: serves(spec, deployment, deployment.nodes[target]),
         path=lambda ref: path_of(spec, spec.methods[ref]),
     )
+    used = [name for name in _TABLES if f"{name}(" in text]
+    text = text.replace(f"{_IMPORT} {_ALL}\n", f"{_IMPORT} {', '.join(used)}\n", 1)
     yield Artefact(f"generated/{spec.name}/deployments.py", text)
 
 

@@ -42,27 +42,27 @@ def text(spec: Spec, deployment: Deployment) -> str:
 
 
 def _servers(deployment: Deployment) -> list[Entry]:
-    """The passwords of the servers that come with it, and what else these can be told."""
-    passwords = [
-        Entry(
-            SERVERS[name].password,
-            f"Password of the {name} server, which you make up (letters and digits, required).",
-        )
+    """The names and passwords of the servers that come with it, and what else these can be told."""
+    secrets = [
+        Entry(variable, f"{what} of the {name} server, which you make up (letters and digits, required).")
         for name in deployment.servers
+        for what, variable in (("Key", SERVERS[name].user), ("Password", SERVERS[name].password))
+        if variable
     ]
     options = [
         Entry(variable, meaning, default)
         for name in deployment.servers
         for variable, (default, meaning) in SERVERS[name].options.items()
     ]
-    return passwords + options
+    return secrets + options
 
 
 def _settings(spec: Spec, deployment: Deployment) -> list[Entry]:
     found: dict[str, Entry] = {}
     for node, row in _rows(spec, deployment):
         name = wiring.outside_name(node, deployment.nodes[node], row)
-        if row.kind in ("default", "open", "required"):
+        made_up = any(name in (SERVERS[each].user, SERVERS[each].password) for each in deployment.servers)
+        if row.kind in ("default", "open", "required") and not made_up:
             found.setdefault(name, Entry(name, meaning(row.variable), _quoted(row.value)))
     return list(found.values())
 
@@ -116,7 +116,7 @@ def _idle_tokens(spec: Spec, deployment: Deployment) -> list[str]:
 
 
 def _rows(spec: Spec, deployment: Deployment) -> list[tuple[str, Setting]]:
-    return [(node, row) for node in deployment.nodes for row in wiring.settings(spec, deployment, node)]
+    return [(node, row) for node in deployment.processes for row in wiring.settings(spec, deployment, node)]
 
 
 def meaning(variable: Variable) -> str:

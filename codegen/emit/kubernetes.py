@@ -26,7 +26,10 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         files = {
             "kustomization.yaml": [_kustomization(spec, name, deployment)],
             "namespace.yaml": [_namespace(spec, name)],
-            **{f"{dns(node)}.yaml": list(_node(spec, name, deployment, node)) for node in deployment.nodes},
+            **{
+                f"{dns(node)}.yaml": list(_node(spec, name, deployment, node))
+                for node in deployment.processes
+            },
             POLICIES: list(network_policies.documents(spec, name, deployment)),
         }
         for file, documents in files.items():
@@ -40,7 +43,7 @@ def _kustomization(spec: Spec, name: str, deployment: Deployment) -> dict[str, A
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "namespace": dns(f"{spec.name}-{name}"),
-        "resources": ["namespace.yaml", *(f"{dns(node)}.yaml" for node in deployment.nodes), POLICIES],
+        "resources": ["namespace.yaml", *(f"{dns(node)}.yaml" for node in deployment.processes), POLICIES],
         "images": [{"name": image, "newTag": tag}],
     }
 

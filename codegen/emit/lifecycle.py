@@ -7,10 +7,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from codegen.emit.artefact import Artefact, camel, fill
-from codegen.emit.records import kept_entities
+from codegen.emit.records import held_messages, in_s3, kept_entities
 from codegen.language.lifecycle import Entity
+from codegen.language.types import MessageField
 from codegen.spec import Spec, field_enum
 
+_S3_IMPORT = "from runtime.kept_in_s3 import"
+_S3_TABLES = (
+    *("KeptInS3", "KeyIndex", "Large", "Polling", "Repairing", "Retiring", "Schema", "Shape", "Shard"),
+)
 _IMPORT = "from runtime.lifecycles import"
 _TABLES = (
     *(
@@ -39,19 +44,42 @@ class Fields(NamedTuple):
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:
+    held = held_messages(spec) if in_s3(spec) else []
     data: dict[str, Any] = {
         "entities": {name: (row, states_of(spec, row)) for name, row in spec.lifecycle.entities.items()},
         "imported": sorted(_enum_values(spec)),
-        "records": sorted(f"{camel(name)}Record" for name in kept_entities(spec)),
+        "records": sorted([*(f"{camel(name)}Record" for name in kept_entities(spec)), *held]),
         "values_of": lambda entity, values: _literals(spec, entity, values),
-        "fields_of": lambda entity: fields_of(spec, entity),
+        "fields_of": lambda entity: fields_of(spec, entity.record),
+        "in_s3": lambda name, entity: _in_s3(spec, name, entity),
     }
     # What the text turns out to use is imported on one line, as a person would.
     text = fill("python/lifecycle.py.j2", spec, tables="tables", **data)
-    used = ", ".join(name for name in _TABLES if re.search(rf"\b{name}\b[\](]", text))
-    yield Artefact(
-        f"generated/{spec.name}/lifecycle.py", text.replace(f"{_IMPORT} tables\n", f"{_IMPORT} {used}\n", 1)
+    for imported, tables in ((_S3_IMPORT, _S3_TABLES), (_IMPORT, _TABLES)):
+        used = ", ".join(name for name in tables if re.search(rf"\b{name}\b[\](]", text))
+        line = f"{imported} {used}\n" if used else ""
+        text = text.replace(f"{imported} tables\n", line, 1)
+    yield Artefact(f"generated/{spec.name}/lifecycle.py", text)
+
+
+def _in_s3(spec: Spec, name: str, entity: Entity) -> str:
+    """How a bucket keeps an entity, as the engine is told."""
+    rows = spec.messages[entity.record].fields
+    return fill(
+        "python/lifecycle_s3.j2",
+        spec,
+        row=entity.in_s3,
+        made=f"{camel(name)}Record",
+        fields=fields_of(spec, entity.record),
+        messages={each: fields_of(spec, each) for each in held_messages(spec, entity)},
+        time_in=lambda key: time_in(key, rows),
     )
+
+
+def time_in(key: str, rows: Mapping[str, MessageField]) -> str | None:
+    """The time of the record that is in the key of an index, if one is."""
+    named = re.findall(r"\{([a-z0-9_]+)\}", key)
+    return next((each for each in named if each in rows and rows[each].type == "timestamp"), None)
 
 
 def states_of(spec: Spec, entity: Entity) -> list[str]:
@@ -60,9 +88,9 @@ def states_of(spec: Spec, entity: Entity) -> list[str]:
     return [name for name, row in enum.values.items() if row.number != 0] if enum else []
 
 
-def fields_of(spec: Spec, entity: Entity) -> Fields:
-    """The fields of an entity as text has them."""
-    rows = spec.messages[entity.record].fields
+def fields_of(spec: Spec, message: str) -> Fields:
+    """The fields of a record, or of a message in one, as text has them."""
+    rows = spec.messages[message].fields
     enums = {name: enum for name, row in rows.items() if (enum := field_enum(spec, row))}
     return Fields(
         types={name: "enum" if name in enums else row.type for name, row in rows.items()},

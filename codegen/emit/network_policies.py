@@ -23,7 +23,7 @@ def documents(spec: Spec, name: str, deployment: Deployment) -> Iterator[dict[st
     lookups = [{"to": [NAME_SERVERS], "ports": [_port(53, "UDP"), _port(53, "TCP")]}]
     yield _policy("default-deny", {}, {"Ingress": [], "Egress": []})
     yield _policy("allow-dns", {}, {"Egress": lookups})
-    for node in deployment.nodes:
+    for node in deployment.processes:
         flows = {
             "Ingress": _ingress(spec, name, deployment, node),
             "Egress": _egress(spec, name, deployment, node),

@@ -8,8 +8,10 @@ from typing import Any
 
 from codegen.emit import wiring
 from codegen.emit.image import image_name
+from codegen.emit.servers import SERVERS
 from codegen.emit.wiring import Peer, Setting, dns
 from codegen.language.deployments import Deployment, Timing
+from codegen.language.environment import Variable
 from codegen.spec import Spec
 
 PROOF = "/run/secrets/proof"
@@ -99,12 +101,15 @@ def _variable(spec: Spec, deployment: Deployment, node_name: str, row: Setting) 
             return {"name": row.name, "value": f"{PROOF}/{PROOF_FILES[row.value]}"}
         case "server":
             # Whoever runs the server keeps the secret: one for all nodes.
-            return {"name": row.name, "valueFrom": {"secretKeyRef": {"name": row.value, "key": row.name}}}
+            place: dict[str, Any] = {"name": row.value, "key": row.name}
+            if SERVERS[row.value].has_usual_place and not row.variable.required:
+                place["optional"] = True
+            return {"name": row.name, "valueFrom": {"secretKeyRef": place}}
         case "index" if deployment.nodes[node_name].replicas > 1:
             return {"name": row.name, "valueFrom": {"fieldRef": {"fieldPath": PLACE}}}
         case "index":
             return {"name": row.name, "value": "0"}
-        case "required" | "open" if row.variable.required or row.variable.role in wiring.TOKENS:
+        case "required" | "open" if _is_secret(row.variable):
             secret = {
                 "name": f"{dns(node_name)}-settings",
                 "key": row.name,
@@ -113,6 +118,11 @@ def _variable(spec: Spec, deployment: Deployment, node_name: str, row: Setting) 
             return {"name": row.name, "valueFrom": {"secretKeyRef": secret}}
         case _:
             return None
+
+
+def _is_secret(variable: Variable) -> bool:
+    """Whether whoever deploys it has a secret with the value, or may have one."""
+    return variable.required or variable.type == "secret" or variable.role in wiring.TOKENS
 
 
 def _address(spec: Spec, deployment: Deployment, peer: Peer) -> str:

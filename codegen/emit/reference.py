@@ -36,10 +36,15 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         silent=_silent(spec),
     )
     yield Artefact(f"docs/{spec.name}/index.md", text)
-    for name, entity in spec.lifecycle.entities.items():
-        states = reference_lifecycle.state_names(spec, entity)
-        drawing = state_diagram(_title(name), states, entity.initial, entity.terminal, _edges(entity))
-        yield Artefact(f"docs/{spec.name}/{_picture(name)}", drawing)
+    for name in spec.lifecycle.entities:
+        yield Artefact(f"docs/{spec.name}/{_picture(name)}", drawing(spec, name))
+
+
+def drawing(spec: Spec, name: str) -> str:
+    """The life of an entity as a picture."""
+    entity = spec.lifecycle.entities[name]
+    states = reference_lifecycle.state_names(spec, entity)
+    return state_diagram(_title(name), states, entity.initial, entity.terminal, _edges(entity))
 
 
 def _edges(entity: Entity) -> list[Edge]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen.emit.markdown import code, codes, prose, table
+from codegen.emit.reference_buckets import hints, in_bucket
 from codegen.emit.reference_tables import sets
 from codegen.language.keeping import KeptInRedis, Lease
 from codegen.language.lifecycle import Backoff, Due, Entity, GiveUp, Shift, Take, Transition
@@ -46,7 +47,7 @@ def transitions(entity: Entity) -> str:
             code(row.from_),
             code(row.to),
             ", ".join(row.by),
-            codes(row.when),
+            ", ".join(_needs(row)),
             codes(row.after),
             ", ".join(_writes(row)),
             _wait(row.waits) if row.waits else "",
@@ -58,6 +59,12 @@ def transitions(entity: Entity) -> str:
     ]
     headers = ("Transition", "Trigger", "From", "To", "Actors", "Needs", "After", "Stamps")
     return table((*headers, "Waits", "Gives up", "Due", "Via"), rows)
+
+
+def _needs(row: Transition) -> list[str]:
+    """What must hold for an edge to be taken."""
+    needs = [codes(row.when)] if row.when else []
+    return [*needs, *sets(row.where), *(["its name"] if row.by_name else [])]
 
 
 def shifts(entity: Entity) -> str:
@@ -91,14 +98,17 @@ def _writes(row: Transition | Shift) -> Iterator[str]:
 
 
 def _wait(row: Backoff) -> str:
+    unit = "seconds" if row.base.isupper() else "milliseconds"
+    times = f"{code(row.times)} times" if row.times else "twice"
+    jitter = f", give or take {code(row.jitter)} of it" if row.jitter else ""
     return (
-        f"until {code(row.until)}: {code(row.base)} seconds, twice as long for each further "
-        f"{code(row.count)}, at most {code(row.max)}"
+        f"until {code(row.until)}: {code(row.base)} {unit}, {times} as long for each further "
+        f"{code(row.count)}, at most {code(row.max)}{jitter}"
     )
 
 
 def _give_up(entity: Entity, row: GiveUp) -> str:
-    if entity.in_redis:
+    if entity.in_redis or entity.in_s3:
         return f"{code(row.with_)} in its place once {code(row.count)} has reached {code(row.limit)}"
     return f"{code(row.with_)} once {code(row.count)} is above {code(row.limit)}"
 
@@ -133,6 +143,8 @@ def keeping(entity: Entity) -> Iterator[str]:
             yield f"No two have the same {codes(kept.unique)}."
     if entity.in_redis:
         yield from _in_redis(entity.in_redis)
+    if entity.in_s3:
+        yield from in_bucket(entity.in_s3)
     if lease := entity.lease:
         yield (
             f"Whoever takes it to {code(lease.state)} owns it for {code(lease.seconds)} seconds and may "
@@ -170,6 +182,10 @@ def _in_redis(kept: KeptInRedis) -> Iterator[str]:
 
 
 def _leasing(lease: Lease) -> Iterator[str]:
+    if lease.token:
+        yield f"{code(lease.token)} is another UUID each time."
+    if lease.only:
+        yield f"It is taken by those who know what to do with its {code(lease.only)}."
     if lease.first:
         yield f"It is taken from the index {code(lease.index)}, in the order {codes(lease.first)}."
     if lease.paused:
@@ -200,6 +216,8 @@ def indexes(entity: Entity) -> str:
         )
         for name, row in (entity.in_redis.indexes.items() if entity.in_redis else ())
     ]
+    if entity.in_s3:
+        return hints(entity.in_s3)
     return table(("Index", "Key", "In", "Ordered by", "If", "Parts"), rows)
 
 

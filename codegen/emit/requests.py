@@ -25,6 +25,8 @@ class FieldChecks:
     """All that is checked or settled of one field."""
 
     name: str
+    item: str = "item"
+    """What an element is called."""
     required: bool = False
     tests: list[Test] = field(default_factory=list)
     item_tests: list[Test] = field(default_factory=list)
@@ -116,13 +118,15 @@ def _reachable(spec: Spec) -> set[str]:
 
 
 def _checks_of(spec: Spec, name: str) -> MessageChecks:
-    return MessageChecks(
-        name, [_field_checks(spec, key, row) for key, row in spec.messages[name].fields.items()]
-    )
+    rows = spec.messages[name].fields
+    # Elements of several lists have a name each, so that a name has one type.
+    lists = [key for key, row in rows.items() if row.rules.items or row.type == "repeated json"]
+    items = {key: "item" if len(lists) == 1 else f"{key}_item" for key in rows}
+    return MessageChecks(name, [_field_checks(spec, key, row, items[key]) for key, row in rows.items()])
 
 
-def _field_checks(spec: Spec, name: str, row: MessageField) -> FieldChecks:
-    found = FieldChecks(name)
+def _field_checks(spec: Spec, name: str, row: MessageField, item: str) -> FieldChecks:
+    found = FieldChecks(name, item=item)
     kind, inner, _ = type_ref(row.type)
     value = f"message.{name}"
     found.required = row.rules.required
@@ -146,11 +150,11 @@ def _field_checks(spec: Spec, name: str, row: MessageField) -> FieldChecks:
         found.tests.append(Test(f"len({value}) > {bound}", f"must have at most {bound} elements"))
     found.tests += _value_tests(spec, row, row.rules, value)
     if row.rules.items:
-        found.item_tests += _value_tests(spec, row, row.rules.items, "item")
+        found.item_tests += _value_tests(spec, row, row.rules.items, item)
     if inner == "json" and kind == "single":
         found.tests.append(_json(row.rules, value))
     elif inner == "json" and kind == "repeated":
-        found.item_tests.append(_json(row.rules.items or ItemRules(), "item"))
+        found.item_tests.append(_json(row.rules.items or ItemRules(), item))
     if row.optional:
         # What is absent is neither empty nor 0, and breaks no rule.
         for test in found.tests:
@@ -162,7 +166,7 @@ def _field_checks(spec: Spec, name: str, row: MessageField) -> FieldChecks:
     if row.optional and settles:
         lines = "\n".join(settles).replace("\n", "\n    ")
         settles = [f'if message.HasField("{name}"):\n    {lines}']
-    found.settles += settles
+    found.settles += [*_fills(spec, name, row), *settles]
     if inner in spec.messages:
         found.nested, found.nested_kind = inner, kind
     return found
@@ -227,6 +231,15 @@ def _choice_tests(spec: Spec, row: MessageField, rules: ItemRules, value: str) -
         yield Test(f"{value} not in {_tuple(allowed)}", f"must be one of {', '.join(allowed)}")
     elif rules.specified:
         yield Test(f"not {value}", "must be specified")
+
+
+def _fills(spec: Spec, name: str, row: MessageField) -> Iterator[str]:
+    """What stands in for a field that is absent."""
+    if row.rules.absent is not None:
+        value = row.rules.absent if field_enum(spec, row) else repr(row.rules.absent)
+        yield f'if not message.HasField("{name}"):\n    message.{name} = {value}'
+    if row.rules.filled:
+        yield f"message.{name}.SetInParent()"
 
 
 def _settles(spec: Spec, row: MessageField, value: str) -> Iterator[str]:

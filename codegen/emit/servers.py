@@ -21,9 +21,15 @@ class Server:
     place: str
     """Where it is: {account} stands for the system's user and database, {password} for the password."""
     further_ports: tuple[int, ...] = ()
-    """Ports of those that tell where it is, if it is one of several."""
+    """Other ports of it: of those that tell where it is if it is one of several, or where others run it."""
     options: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """What else its container can be told: default and meaning of each variable."""
+    user: str = ""
+    """The variable with the name that belongs to the password, where whoever starts it makes that up, too."""
+    is_open: bool = False
+    """Whether it is used from outside as well."""
+    has_usual_place: bool = False
+    """Whether those who are not told where it is know where to look."""
 
 
 SERVERS = {
@@ -48,6 +54,18 @@ SERVERS = {
             ),
             "REDIS_MAXMEMORY": ("1gb", "Memory from which on the redis server takes nothing new."),
         },
+    ),
+    "s3": Server(
+        host="s3",
+        image="chrislusf/seaweedfs:4.48",
+        port=8333,
+        password="AWS_SECRET_ACCESS_KEY",
+        place="http://s3:8333",
+        further_ports=(443,),
+        user="AWS_ACCESS_KEY_ID",
+        is_open=True,
+        has_usual_place=True,
+        options={"S3_PORT": ("8333", "Port of the s3 server on this machine.")},
     ),
 }
 """By the name that deployments.yaml has for it."""
@@ -74,6 +92,19 @@ def watched_url(spec: Spec) -> str:
     hosts = ",".join(f"{WATCHED_NETWORK}.{21 + index}:{SENTINEL_PORT}" for index in range(SENTINELS))
     password = secret("redis")
     return f"redis+sentinel://:{password}@{hosts}/{account(spec)}?sentinel_password={password}"
+
+
+def set_up_names(spec: Spec) -> set[str]:
+    """The variables that tell which buckets a system needs, and how they have to be."""
+    kept = [row.in_s3 for row in spec.lifecycle.entities.values() if row.in_s3 is not None]
+    server = SERVERS["s3"]
+    found = {
+        name
+        for each in kept
+        for name in (each.endpoint, each.bucket, each.region, each.prefix, each.unversioned)
+        if name is not None
+    }
+    return {server.user, server.password, *found, *(each.retires.days for each in kept if each.retires)}
 
 
 def has_redis(deployment: Deployment) -> bool:

@@ -8,7 +8,7 @@ from codegen.emit import wiring
 from codegen.emit.deployments import serves
 from codegen.emit.markdown import code, codes, prose, table
 from codegen.emit.settings import text_of
-from codegen.language.deployments import Deployment
+from codegen.language.deployments import Deployment, Listen
 from codegen.language.environment import Variable, VariableRule
 from codegen.spec import Spec
 
@@ -16,7 +16,7 @@ from codegen.spec import Spec
 def endpoints(spec: Spec, deployment: Deployment) -> str:
     """Where each node of a deployment is found and what it answers."""
     headers = ("DNS name", "Service", "Bind host", "Port", "Inbound RPC", "HTTP", "From outside")
-    return table(headers, (_endpoint(spec, deployment, name) for name in deployment.nodes))
+    return table(headers, (_endpoint(spec, deployment, name) for name in deployment.processes))
 
 
 def _endpoint(spec: Spec, deployment: Deployment, name: str) -> tuple[str, ...]:
@@ -26,7 +26,7 @@ def _endpoint(spec: Spec, deployment: Deployment, name: str) -> tuple[str, ...]:
         each.name: f"{code(each.number) if each.number else 'any'} ({code(each.variable)})"
         for each in wiring.ports(spec, name, node)
     }
-    http = f"{code(node.http.host)} {ports['http']}" if node.http else ""
+    http = f"{code(node.http.host)} {ports.get('http') or _unset(node.http)}" if node.http else ""
     published = [row for row in wiring.published(spec, deployment) if row.peer.node == name]
     # A port that is any that is free is nothing to be told beforehand.
     outside = [f"127.0.0.1:{row.port}" for row in published if row.inside.number]
@@ -34,6 +34,11 @@ def _endpoint(spec: Spec, deployment: Deployment, name: str) -> tuple[str, ...]:
         return hosts, "none", "none", "none", "no", http, _span(outside)
     services = [full_name(spec, service) for service in serves(spec, deployment, node)]
     return hosts, codes(services) or "none", code(node.listen.host), ports["api"], "yes", http, _span(outside)
+
+
+def _unset(listener: Listen) -> str:
+    """A port that is opened only where someone wants it."""
+    return f"where {code(listener.port)} is set"
 
 
 def _span(values: list[str]) -> str:

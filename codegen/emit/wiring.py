@@ -195,6 +195,8 @@ def ports(spec: Spec, node_name: str, node: Node) -> list[Port]:
     found: list[Port] = []
     for word, listener in node.listeners.items():
         default = node.defaults.get(listener.port, spec.environment.variables[listener.port].default)
+        if default is None and listener.optional:
+            continue
         if default is None:
             raise ValueError(f"{node_name} has no default port, so nobody could be told where it listens")
         found.append(Port(PORT_NAMES[word], listener.port, int(default)))
@@ -218,12 +220,16 @@ def published(spec: Spec, deployment: Deployment) -> list[Published]:
 
 def in_containers(deployment: Deployment) -> bool:
     """Whether its nodes can be reached from outside of where they run, as those in containers must be."""
-    return not any(each.is_local for node in deployment.nodes.values() for each in node.listeners.values())
+    return not any(
+        each.is_local for node in deployment.processes.values() for each in node.listeners.values()
+    )
 
 
 def healthcheck(deployment: Deployment, node_name: str) -> str:
     """The shell command that checks a node from within."""
     check = deployment.nodes[node_name].healthcheck
+    if check is None:
+        raise ValueError(f"{node_name} has no healthcheck, so nobody could tell how it is")
     return (
         f"python -m scripts.healthcheck --mode {check.mode} --target {check.target}"
         f" --timeout-ms {deployment.healthcheck.timeout_ms} --service {node_name}"
@@ -279,7 +285,7 @@ def open_nodes(spec: Spec, deployment: Deployment) -> list[str]:
 
 
 def _nodes_of(deployment: Deployment, component: str) -> list[str]:
-    return [name for name, node in deployment.nodes.items() if component in node.hosts]
+    return [name for name, node in deployment.processes.items() if component in node.hosts]
 
 
 def one_line(text: str) -> str:

@@ -8,7 +8,8 @@ from pydantic import Discriminator, Field, Tag
 
 from codegen.language.base import Doc, LowerName, Part, TypeName
 
-Proof = Literal["anonymous", "certificate", "token"]
+Proof = Literal["anonymous", "certificate", "token", "store"]
+"""`store`: nothing of it comes over the wire; what it may do is up to the server that keeps the entities."""
 
 
 class Principal(Part):

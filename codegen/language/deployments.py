@@ -55,6 +55,9 @@ class Listen(Part):
     anonymous: LowerName | None = Field(
         default=None, description="Who calls without proof; only on a loopback host."
     )
+    optional: bool = Field(
+        default=False, description="Whether nothing is opened where the variable of the port has no value."
+    )
 
     @property
     def is_local(self) -> bool:
@@ -87,7 +90,17 @@ class Node(Part):
         description="Variables with the URL of another node, found on the network where they are unset.",
     )
     announced: Announced | None = None
-    healthcheck: Healthcheck
+    on_demand: bool = Field(
+        default=False,
+        description="Whether it is no process of its own, but assembled in that of whoever needs it.",
+    )
+    unless: dict[LowerName, UpperName] = Field(
+        default={},
+        description="Hosted components, and for each the variable that leaves it out where it is true.",
+    )
+    healthcheck: Healthcheck | None = Field(
+        default=None, description="What is checked of it; a node on demand has none."
+    )
     doc: Doc | None = None
 
     @property
@@ -126,11 +139,16 @@ class Deployment(Part):
     command: str = Field(description="The one start command of each node; {node} is its name.")
     healthcheck: Timing
     slots: Slots | None = None
-    servers: dict[Literal["postgres", "redis"], UpperName] = Field(
+    servers: dict[Literal["postgres", "redis", "s3"], UpperName] = Field(
         default={}, description="Servers that are started with it unless the variable says where one is."
     )
     nodes: Annotated[dict[LowerName, Node], Field(min_length=1)]
     routing: Routing | None = None
+
+    @property
+    def processes(self) -> dict[str, Node]:
+        """The nodes that are started with it."""
+        return {name: node for name, node in self.nodes.items() if not node.on_demand}
 
 
 class DeploymentsFile(RootModel[dict[LowerName, Deployment]]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, StringConstraints, Tag
 
 from codegen.language.base import Doc, LowerName, Part, UpperName
 
@@ -71,6 +71,9 @@ class Variable(Part):
     clamp: Clamp | None = None
     choices: tuple[str, ...] = ()
     role: EngineRole | None = None
+    also_named: tuple[UpperName, ...] = Field(
+        default=(), description="Other names of it, which count in this order where it is unset."
+    )
 
 
 class VariableRule(Part):
@@ -87,4 +90,8 @@ class EnvironmentFile(Part):
     """Variables and the rules between them."""
 
     variables: dict[UpperName, Variable]
+    prefix: Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9]*_$")] | None = Field(
+        default=None,
+        description="What names begin with that are nobody else's: a node warns of one that is not known.",
+    )
     rules: tuple[VariableRule, ...] = ()

@@ -27,6 +27,8 @@ Role = Literal[
     "store_unavailable",
     "store_full",
     "still_held",
+    "key_reused",
+    "store_refused",
 ]
 """Conditions that the engine itself raises; each that it may need has to have a name in the spec."""
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, StringConstraints, Tag
 
 from codegen.language.base import LowerName, Part, UpperName
+from codegen.language.keeping_in_s3 import KeptInS3
 
 KeyPattern = Annotated[
     str,
@@ -115,15 +116,19 @@ class KeptInSqlite(Part):
     unique: tuple[LowerName, ...] = Field(default=(), description="Record fields that no two entities share.")
 
 
+_STORES = ("postgres", "redis", "sqlite", "s3")
+
+
 def _which_store(value: Any) -> str:
     said = value.get("store") if isinstance(value, dict) else getattr(value, "store", None)
-    return said if said in ("postgres", "redis", "sqlite") else "postgres"
+    return said if said in _STORES else "postgres"
 
 
 Keeping = Annotated[
     Annotated[Kept, Tag("postgres")]
     | Annotated[KeptInRedis, Tag("redis")]
-    | Annotated[KeptInSqlite, Tag("sqlite")],
+    | Annotated[KeptInSqlite, Tag("sqlite")]
+    | Annotated[KeptInS3, Tag("s3")],
     Discriminator(_which_store),
 ]
 
@@ -169,5 +174,11 @@ class Lease(Part):
     )
     holder: Holder | None = None
     keeps_owner: bool = Field(
-        default=False, description="Whether ended entities still name their last holder."
+        default=False, description="Whether entities that are not free again still name their last holder."
+    )
+    token: LowerName | None = Field(
+        default=None, description="Record field that has a fresh UUID at each taking, and nothing otherwise."
+    )
+    only: LowerName | None = Field(
+        default=None, description="Record text by which a taker tells whether it is able to take an entity."
     )

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from codegen.language.base import Doc, LowerName, MethodRef, Part, TypeName, UpperName
 from codegen.language.keeping import Keeping, Kept, KeptInRedis, KeptInSqlite, Lease
+from codegen.language.keeping_in_s3 import KeptInS3
 
+RecordPath = Annotated[
+    str,
+    StringConstraints(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?$"),
+    Field(description="A field of the record, or of a message in it.", examples=["policy.first_ms"]),
+]
 Actors = Annotated[tuple[LowerName, ...], Field(description="Principals that may do it.")]
 
 
@@ -59,7 +65,9 @@ class Creation(Part):
     by: Actors
     via: MethodRef | None = None
     trigger: Doc
-    stamps: tuple[LowerName, ...] = ()
+    stamps: tuple[LowerName, ...] = Field(
+        default=(), description="Record times set with it; in S3 the age of a lease stays if it lies ahead."
+    )
     copies: dict[LowerName, LowerName] = Field(
         default={}, description="Record fields that begin as another field of the record does."
     )
@@ -92,12 +100,25 @@ class Take(Part):
 
 
 class Backoff(Part):
-    """How long an entity waits: `base` seconds after the first failure, then twice as long each time."""
+    """How long an entity waits: `base` after the first failure, then twice as long each time."""
 
     until: LowerName = Field(description="Record time that says when the wait is over.")
     count: LowerName = Field(description="Record field that counts the failures.")
-    base: UpperName = Field(description="The variable with the seconds after the first failure.")
-    max: UpperName = Field(description="The variable with the most seconds.")
+    base: UpperName | RecordPath = Field(
+        description="The variable with the seconds after the first failure, or where the record has "
+        "milliseconds."
+    )
+    max: UpperName | RecordPath = Field(
+        description="The variable with the most seconds, or where the record has milliseconds."
+    )
+    times: RecordPath | None = Field(
+        default=None, description="Where the record has by what a wait is multiplied for the next."
+    )
+    jitter: RecordPath | None = Field(
+        default=None,
+        description="Where the record has the fraction by which a wait is longer or shorter at random, "
+        "never over the most.",
+    )
 
 
 class GiveUp(Part):
@@ -123,6 +144,12 @@ class Transition(Part):
     trigger: Doc
     via: MethodRef | None = Field(default=None, description="Where it differs from the entity's driven_by.")
     when: tuple[LowerName, ...] = Field(default=(), description="Flags of the record that must be set.")
+    where: dict[LowerName, UpperName] = Field(default={}, description="Enum fields that must be so.")
+    by_name: bool = Field(
+        default=False,
+        description="Whether it leads where another leads; it is taken where a handler names it, and by "
+        "those who may not take the other.",
+    )
     after: tuple[MethodRef, ...] = Field(default=(), description="Calls the actor completes first, in order.")
     stamps: tuple[LowerName, ...] = Field(default=(), description="Record times set when it applies.")
     sets: dict[LowerName, bool | int | str] = Field(default={}, description="Record fields set with it.")
@@ -204,15 +231,18 @@ class Entity(Part):
     delete: Deletion | None = None
     transitions: dict[LowerName, Transition]
     shifts: dict[LowerName, Shift] = Field(
-        default={}, description="Changes that leave the state as it is; Redis alone has them."
+        default={}, description="Changes that leave the state as it is; Redis and S3 have them."
     )
 
     @property
-    def given_up(self) -> list[str]:
-        """Edges that lead where another leads; they are taken in the place of one that failed too often."""
+    def named_edges(self) -> list[str]:
+        """Edges that lead where another leads; they are taken by their names only."""
         ends = {edge.gives_up.with_ for edge in self.transitions.values() if edge.gives_up}
-        pairs = [(edge.from_, edge.to) for name, edge in self.transitions.items() if name not in ends]
-        return [name for name in self.transitions if name in ends and self._pair(name) in pairs]
+        named = {name for name, edge in self.transitions.items() if edge.by_name}
+        pairs = [self._pair(name) for name in self.transitions if name not in ends | named]
+        return [
+            name for name in self.transitions if name in named or (name in ends and self._pair(name) in pairs)
+        ]
 
     def _pair(self, name: str) -> tuple[str, str]:
         return self.transitions[name].from_, self.transitions[name].to
@@ -231,6 +261,11 @@ class Entity(Part):
     def in_redis(self) -> KeptInRedis | None:
         """How Redis keeps it, if it does."""
         return self.kept_in if isinstance(self.kept_in, KeptInRedis) else None
+
+    @property
+    def in_s3(self) -> KeptInS3 | None:
+        """How a bucket keeps it, if one does."""
+        return self.kept_in if isinstance(self.kept_in, KeptInS3) else None
 
 
 class LifecycleFile(Part):

@@ -119,6 +119,21 @@ class JsonStyle(Part):
     )
 
 
+class Watched(Part):
+    """Entities whose sign of life a page looks at."""
+
+    entity: LowerName
+    by: LowerName = Field(description="Record time of the last sign of life.")
+    silent: UpperName = Field(description="The variable with the seconds after which one counts as dead.")
+
+
+class Page(Part):
+    """What a page in a browser is told of the entities that a bucket keeps, to show and to move them."""
+
+    principal: LowerName = Field(description="Who the page acts as.")
+    watches: Watched | None = None
+
+
 class Freeze(Part):
     """Decisions that only a recorded blocker may change."""
 
@@ -138,4 +153,5 @@ class SystemFile(Part):
     protos: Annotated[dict[LowerName, Proto], Field(min_length=1)]
     json_: JsonStyle = Field(default=JsonStyle(), alias="json")
     policies: Policies = Policies()
+    page: Page | None = None
     frozen: Freeze | None = None

@@ -44,7 +44,7 @@ class EnumType(Part):
     doc: Doc | None = None
     values: Annotated[dict[UpperName, EnumValue], Field(min_length=1)]
     prefix: str | None = Field(default=None, description="Left out where the values are shown in JSON.")
-    spelled: Literal["upper", "lower"] = Field(
+    spelled: Literal["upper", "lower", "title"] = Field(
         default="upper", description="How the values are spelled in JSON, queries and stores that hold text."
     )
     reserved: Reserved = Reserved()
@@ -52,6 +52,8 @@ class EnumType(Part):
     def word(self, value: str) -> str:
         """What a value is called in JSON."""
         short = value.removeprefix(self.prefix or "")
+        if self.spelled == "title":
+            return short.capitalize()
         return short.lower() if self.spelled == "lower" else short
 
 
@@ -102,6 +104,12 @@ class FieldRules(ItemRules):
         description="Lowercase hex SHA-256 of a bytes field beside it; empty is filled in, wrong is refused.",
     )
     default: int | str | None = Field(default=None, description="Takes the place of 0 or empty.")
+    absent: int | float | str | bool | None = Field(
+        default=None, description="Takes the place of an optional field that is absent."
+    )
+    filled: bool = Field(
+        default=False, description="A message that is absent is made of what stands in for its fields."
+    )
     clamp: Bounds | None = Field(default=None, description="Moves a number to the nearest bound.")
     upper: bool = Field(default=False, description="Puts text in upper case.")
     cut: int | LowerName | None = Field(

@@ -15,6 +15,7 @@ from codegen.language.deployments import Deployment, Node, Routing
 from codegen.language.environment import EnvironmentFile, Variable, VariableRule
 from codegen.language.errors import ErrorsFile, Upstream
 from codegen.language.keeping import Holder, Index, Kept
+from codegen.language.keeping_in_s3 import KeyIndex, Retiring
 from codegen.language.lifecycle import Creation, Deletion, Entity, Shift, Transition
 from codegen.language.metrics import Counted, Metric
 from codegen.language.services import Component, Idempotency, Method
@@ -43,6 +44,7 @@ UNORDERED: dict[type[BaseModel], frozenset[str]] = {
     ItemRules: frozenset({"one_of"}),
     Index: frozenset({"in_"}),
     Kept: frozenset({"unique"}),
+    KeyIndex: frozenset({"in_"}),
     Metric: frozenset({"percentiles"}),
     Method: frozenset({"calls", "raises"}),
     Node: frozenset({"hosts"}),
@@ -51,6 +53,7 @@ UNORDERED: dict[type[BaseModel], frozenset[str]] = {
     Proto: frozenset({"imports"}),
     Reserved: frozenset({"numbers", "names"}),
     RetryProfile: frozenset({"codes"}),
+    Retiring: frozenset({"in_"}),
     Routing: frozenset({"per_node"}),
     Shift: frozenset({"by", "clears", "in_", "stamps"}),
     Transition: frozenset({"by", "clears", "when", "stamps"}),

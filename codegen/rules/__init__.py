@@ -12,9 +12,12 @@ from pathlib import PurePosixPath
 from codegen.diagnostics import Diagnostic
 from codegen.rules import (
     alerts,
+    buckets,
     callers,
     calls,
+    choosing,
     clocks,
+    demand,
     deployments,
     environment,
     errors,
@@ -32,6 +35,7 @@ from codegen.rules import (
     names,
     network,
     numbers,
+    presence,
     records,
     routes,
     routing,
@@ -49,10 +53,10 @@ from codegen.rules.rule import Rule
 from codegen.spec import Spec
 
 MODULES = (
-    *(text, names, system, types, numbers, fields, services, methods, routes, callers, errors),
+    *(text, names, system, types, numbers, fields, presence, services, methods, routes, callers, errors),
     *(records, lifecycle, states, stores, kept, leases, clocks, calls),
-    *(keys, indexes, holding, shifts, metrics, gauges, alerts),
-    *(deployments, wiring, routing, listeners, network, environment, variables),
+    *(keys, indexes, holding, shifts, buckets, choosing, metrics, gauges, alerts),
+    *(deployments, wiring, routing, listeners, network, demand, environment, variables),
 )
 """In the order in which one fault makes the next: what the later ones build on comes first."""
 

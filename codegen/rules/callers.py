@@ -211,6 +211,23 @@ def anonymous_component(spec: Spec) -> Iterator[Finding]:
             yield Finding(place, message, "Let it prove itself by certificate or token.")
 
 
+@rule(
+    "E415",
+    "Someone is known by what the store lets it do, and no entity is in a store that it uses itself.",
+    wrong="principals: {client: {proof: [store]}}  # and no entity is in a bucket",
+    right="principals: {client: {proof: [token]}}",
+    needs=("callers", "lifecycle"),
+)
+def bad_store_user(spec: Spec) -> Iterator[Finding]:
+    if any(row.in_s3 for row in spec.lifecycle.entities.values()):
+        return
+    for name, principal in spec.callers.principals.items():
+        if "store" in principal.proof:
+            place = spec.place("callers", "principals", name, "proof")
+            message = f"{name} is known by what the store lets it do, and no entity is in a bucket."
+            yield Finding(place, message, "Let it prove itself by certificate or token.")
+
+
 def _calls_others(spec: Spec, component: str) -> bool:
     """Whether a node of the component calls another node, to which it would have to prove itself."""
     return any(component in node.hosts and node.upstreams for _, _, _, node in spec.nodes())

@@ -195,12 +195,12 @@ def uncallable(spec: Spec) -> Iterator[Finding]:
     wrong="principals: {client: {proof: [anonymous]}}\nmay_call: {}",
     right=("principals: {client: {proof: [anonymous]}}\nmay_call:\n  client: {DeskService: [SubmitJob]}"),
     severity="warning",
-    needs=("callers", "services"),
+    needs=("callers", "services", "system"),
 )
 def idle_principal(spec: Spec) -> Iterator[Finding]:
     callers = {principal for principal, _ in spec.permissions}
     for name in outsiders(spec):
-        if name not in callers:
+        if name not in callers and not (spec.system.page and name == spec.system.page.principal):
             place = spec.place("callers", "principals", name, key=True)
             yield Finding(
                 place, f"{name} is no component and may call nothing.", "Permit it something or remove it."

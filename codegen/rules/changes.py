@@ -40,7 +40,7 @@ def clocked(entity: Entity) -> Iterator[Clocked]:
 
 def appliers(entity: Entity, actors: tuple[str, ...]) -> tuple[str, ...]:
     """The components that apply what some do: themselves, or the holder for those without the store."""
-    if not (entity.in_redis or entity.in_sqlite):
+    if not (entity.in_redis or entity.in_sqlite or entity.in_s3):
         return actors
     holders = (entity.held_by, *entity.shared_with)
     return tuple(dict.fromkeys(each if each in holders else entity.held_by for each in actors))

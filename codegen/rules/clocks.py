@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from codegen.language.lifecycle import Entity, Transition
-from codegen.rules.changes import appliers, clocked, is_variable
+from codegen.rules.changes import clocked
 from codegen.rules.environment import problem_of
 from codegen.rules.lifecycle import holders
 from codegen.rules.lookup import is_other_type, listed
+from codegen.rules.readings import readings
 from codegen.rules.records import records_of, unknown_field
 from codegen.rules.rule import Finding, rule, unknown
 from codegen.source import Path
 from codegen.spec import Spec
 
 _WORDS = {"int": ("int",), "number": ("int", "number")}
-
-
-class Reading(NamedTuple):
-    """A variable that an entity names: where, what for, of which type, and the components that need it."""
-
-    path: Path
-    purpose: str
-    variable: str
-    type: str
-    readers: tuple[str, ...]
 
 
 @rule(
@@ -39,7 +29,7 @@ class Reading(NamedTuple):
 def bad_number(spec: Spec) -> Iterator[Finding]:
     variables = spec.environment.variables
     for name, entity in spec.lifecycle.entities.items():
-        for each in _readings(entity):
+        for each in readings(entity):
             place = spec.place("lifecycle", "entities", name, *each.path)
             row, types = variables.get(each.variable), _WORDS[each.type]
             if row is None:
@@ -73,9 +63,14 @@ def bad_sweeper(spec: Spec) -> Iterator[Finding]:
             elif who not in by:
                 message = f"'{edge}' is driven by {who}, who may not do it."
                 yield Finding(place, message, f"Add {who} to 'by', or name one of {', '.join(by)}.")
-            elif who not in holders(entity) and (by_method or entity.in_redis):
+            elif who not in holders(entity) and (by_method or entity.in_redis or entity.in_s3):
                 message = f"'{edge}' is driven by {who}, which does not hold a {name}."
                 yield Finding(place, message, f"Add {who} to 'shared_with'.")
+        repairs = entity.in_s3.repairs if entity.in_s3 else None
+        if repairs and repairs.by not in holders(entity):
+            place = spec.place("lifecycle", "entities", name, "kept_in", "repairs", "by")
+            message = f"The hints at {name}s are repaired by {repairs.by}, which does not hold a {name}."
+            yield Finding(place, message, f"Name one of {', '.join(holders(entity))}.")
 
 
 @rule(
@@ -88,7 +83,7 @@ def bad_sweeper(spec: Spec) -> Iterator[Finding]:
 def unread_number(spec: Spec) -> Iterator[Finding]:
     deaf: dict[str, tuple[Path, str, list[str]]] = {}
     for name, entity in spec.lifecycle.entities.items():
-        for each in _readings(entity):
+        for each in readings(entity):
             row = spec.environment.variables.get(each.variable)
             if row is None or row.read_by == "everyone":
                 continue
@@ -102,64 +97,6 @@ def unread_number(spec: Spec) -> Iterator[Finding]:
             f"{purpose} is set by {variable}, which {listed(list(dict.fromkeys(readers)))} does not read."
         )
         yield Finding(place, message, f"Add it to 'read_by' of {variable} in environment.yaml.")
-
-
-def _readings(entity: Entity) -> Iterator[Reading]:
-    if entity.kept_in is None:
-        return
-    if (lease := entity.lease) and (is_variable(lease.seconds) or entity.in_postgres):
-        takers = [
-            actor for edge in entity.transitions.values() if edge.to == lease.state for actor in edge.by
-        ]
-        yield Reading(
-            ("lease", "seconds"), "The lease", lease.seconds, "number", appliers(entity, tuple(takers))
-        )
-    for name, edge in entity.transitions.items():
-        path, by = ("transitions", name), appliers(entity, edge.by)
-        if edge.waits:
-            for word, variable in (("base", edge.waits.base), ("max", edge.waits.max)):
-                yield Reading((*path, "waits", word), f"The wait of '{name}'", variable, "number", by)
-        if edge.gives_up and (is_variable(edge.gives_up.limit) or entity.in_postgres):
-            limit = edge.gives_up.limit
-            yield Reading((*path, "gives_up", "limit"), f"The limit of '{name}'", limit, "int", by)
-        for field, growth in edge.grows.items():
-            here = (*path, "grows", field, "most")
-            yield Reading(here, f"The most of '{field}'", growth.most, "int", by)
-    for each in clocked(entity):
-        due, name = each.due, each.name
-        yield Reading((*each.path, "every"), f"The pace of '{name}'", due.every, "number", (due.by,))
-        if due.after:
-            yield Reading((*each.path, "after"), f"The delay of '{name}'", due.after, "number", (due.by,))
-        if due.grace:
-            yield Reading((*each.path, "grace"), f"The grace of '{name}'", due.grace, "number", (due.by,))
-        if due.batch:
-            yield Reading((*each.path, "batch"), f"The batch of '{name}'", due.batch, "int", (due.by,))
-    yield from _readings_of_redis(entity)
-
-
-def _readings_of_redis(entity: Entity) -> Iterator[Reading]:
-    if (kept := entity.in_redis) is None:
-        return
-    creators = appliers(entity, entity.create.by)
-    if kept.expires:
-        path: Path = ("kept_in", "expires")
-        yield Reading(path, "How long ended ones are kept", kept.expires, "number", holders(entity))
-    if kept.replicas:
-        path = ("kept_in", "replicas")
-        yield Reading(path, "How many replicas have a new one", kept.replicas, "int", creators)
-    if kept.outbox and kept.outbox.expires:
-        path = ("kept_in", "outbox", "expires")
-        yield Reading(path, "How long history is kept", kept.outbox.expires, "number", (kept.outbox.by,))
-    for field, row in kept.unique.items():
-        path = ("kept_in", "unique", field, "seconds")
-        yield Reading(path, f"The memory of '{field}'", row.seconds, "number", creators)
-    for field, fill in entity.create.fills.items():
-        for value, variable in fill.of.items():
-            path = ("create", "fills", field, "of", value)
-            yield Reading(path, f"What stands in for '{field}'", variable, "int", creators)
-    if refuses := entity.create.refuses:
-        path = ("create", "refuses", "most")
-        yield Reading(path, "The most that may wait", refuses.most, "int", creators)
 
 
 @rule(
@@ -227,7 +164,7 @@ def bad_end(spec: Spec) -> Iterator[Finding]:
 
 def _starts(entity: Entity, row: Transition) -> list[str]:
     """Where an entity may be when it gives up: at the end of the edge, or not yet moved by the clock."""
-    if entity.in_redis:
+    if entity.in_redis or entity.in_s3:
         return [row.from_]
     return [row.to, row.from_] if row.due else [row.to]
 
@@ -246,7 +183,10 @@ def endless_wait(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         due = {(state, each.due.at) for each in clocked(entity) for state in each.states}
         for edge, row in entity.transitions.items():
-            if row.waits and (row.to, row.waits.until) not in due:
+            ends_by_itself = (
+                entity.in_s3 and entity.lease and row.waits and row.waits.until == entity.lease.oldest_by
+            )
+            if row.waits and (row.to, row.waits.until) not in due and not ends_by_itself:
                 place = spec.place("lifecycle", "entities", name, "transitions", edge, "waits", key=True)
                 until = row.waits.until
                 message = f"'{edge}' lets a {name} wait in {row.to} until '{until}', and nothing ends that."
@@ -276,7 +216,7 @@ def bad_override(spec: Spec) -> Iterator[Finding]:
 
 def _bad_values(spec: Spec, name: str, entity: Entity) -> Iterator[Finding]:
     """Overridden variables that no wait or limit goes by, and values that they could not have."""
-    used = [each.variable for each in _readings(entity) if {"waits", "gives_up"} & set(each.path)]
+    used = [each.variable for each in readings(entity) if {"waits", "gives_up"} & set(each.path)]
     for text, values in entity.overrides.for_.items() if entity.overrides else ():
         for variable, value in values.items():
             here = ("entities", name, "overrides", "for", text, variable)

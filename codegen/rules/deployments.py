@@ -120,7 +120,7 @@ def missing_ingress(spec: Spec) -> Iterator[Finding]:
         for node_name, node in deployment.nodes.items():
             offered = spec.services_of(deployment, node)
             refs = sorted(ref for ref in public_methods(spec) if spec.methods[ref].service_name in offered)
-            if refs and node_name not in deployment.ingress:
+            if refs and node_name not in deployment.ingress and not node.on_demand:
                 place = spec.place("deployments", name, "ingress")
                 message = f"Someone outside may call {refs[0]}, but cannot reach '{node_name}'."
                 yield Finding(place, message, f"Add '{node_name}' to 'ingress'.")

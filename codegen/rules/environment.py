@@ -35,7 +35,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "number": ((int, float), "which is no number"),
 }
 """What a value of each type that is not text looks like, and what it is otherwise."""
-_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "trace", "debug", "info", "warn", "error")
 
 
 @rule(
@@ -276,7 +276,11 @@ def _relied_on(spec: Spec) -> dict[str, str]:
             # What is announced is found on the network where nothing says where it is.
             if not (target in deployment.nodes and deployment.nodes[target].announced)
         }
-        uses |= {each.port: f"'{node_name}' listens on it" for each in node.listeners.values()}
+        uses |= {
+            each.port: f"'{node_name}' listens on it"
+            for each in node.listeners.values()
+            if not each.optional and each.port not in node.defaults
+        }
     for deployment in spec.deployments.root.values():
         if routing := deployment.routing:
             uses |= dict.fromkeys((routing.order, routing.index), "clients are routed by it")

@@ -35,6 +35,8 @@ ROLE_ARGUMENTS: dict[Role, tuple[str, ...]] = {
     "store_unavailable": (),
     "store_full": ("entity", "limit"),
     "still_held": ("entity", "key", "held"),
+    "key_reused": ("entity", "key", "field"),
+    "store_refused": ("problem",),
 }
 """What the engine knows when it raises the condition of a role."""
 
@@ -73,6 +75,11 @@ def needed_for(spec: Spec, role: Role) -> str | None:
         return " where Redis keeps entities" if any(entity.in_redis for entity in kept) else None
     if role == "lease_stale":
         return None
+    if role == "store_refused":
+        return " where a bucket keeps entities" if any(entity.in_s3 for entity in kept) else None
+    if role == "key_reused":
+        keyed = any(entity.in_s3 and entity.in_s3.keyed_by for entity in kept)
+        return " where keys are made of a field" if keyed else None
     if role == "still_held":
         held = any(entity.delete and entity.delete.unless_holding for entity in kept)
         return " where something is not deleted while it holds leases" if held else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from codegen.language.types import FieldRules, ItemRules, MessageField
@@ -37,6 +37,8 @@ _FITS: dict[str, tuple[str, ...]] = {
     "items": ("list",),
     "sha256_of": _TEXT,
     "default": ("enum", "string", *_INTEGERS),
+    "absent": ("enum", "string", "json", "bool", *_NUMBERS),
+    "filled": ("message",),
     "clamp": _INTEGERS,
     "cut": _TEXT,
     "upper": _TEXT,
@@ -90,48 +92,13 @@ def value_misfit(spec: Spec) -> Iterator[Finding]:
         named: list[tuple[Path, object]] = [
             (("one_of", index), value) for index, value in enumerate(ruled.rules.one_of or ())
         ]
-        if isinstance(ruled.rules, FieldRules) and ruled.rules.default is not None:
-            named.append((("default",), ruled.rules.default))
+        for word in ("default", "absent") if isinstance(ruled.rules, FieldRules) else ():
+            if (value := getattr(ruled.rules, word)) is not None:
+                named.append(((word,), value))
         for path, value in named:
             if _kind(spec, ruled.type) in _FITS[str(path[0])] and (wrong := misfit(spec, ruled.type, value)):
                 place = spec.place("types", *ruled.path, *path)
                 yield Finding(place, f"'{ruled.name}' {wrong.problem}.", wrong.hint)
-
-
-@rule(
-    "E128",
-    "A field must be present under a condition that its message cannot meet, or is never absent.",
-    wrong="address: {number: 2, type: string, rules: {required_when: {outcome: GOOD}}}",
-    right="address: {number: 2, type: string, optional: true, rules: {required_when: {outcome: GOOD}}}",
-    needs=("types",),
-)
-def bad_requirement(spec: Spec) -> Iterator[Finding]:
-    for proto, types in spec.types.root.items():
-        for message_name, message in types.messages.items():
-            for name, row in message.fields.items():
-                path = (proto, "messages", message_name, "fields", name, "rules", "required_when")
-                if row.rules.required_when and not row.optional:
-                    place = spec.place("types", *path, key=True)
-                    text = f"'{name}' must be present at times, but it is never absent."
-                    yield Finding(place, text, "Say 'optional: true' of it.")
-                for other, value in row.rules.required_when.items():
-                    yield from _unmeetable(spec, (*path, other), message_name, message.fields, name, value)
-
-
-def _unmeetable(
-    spec: Spec, path: Path, message: str, fields: Mapping[str, MessageField], name: str, value: str
-) -> Iterator[Finding]:
-    other, subject = str(path[-1]), f"'{name}' must be present by"
-    key = spec.place("types", *path, key=True)
-    if other not in fields or other == name:
-        known = [each for each in fields if each != name]
-        yield from unknown(spec, key, subject, other, known, f"which {message} does not have beside it")
-    elif fields[other].type not in spec.enums:
-        yield Finding(key, f"{subject} '{other}', which is of type {fields[other].type}.", "Name an enum.")
-    elif wrong := misfit(spec, fields[other].type, value):
-        yield Finding(
-            spec.place("types", *path), f"{subject} '{other}', but that {wrong.problem}.", wrong.hint
-        )
 
 
 @rule(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from codegen.diagnostics import Place
 from codegen.language.lifecycle import Entity
@@ -21,7 +22,7 @@ _TABLES = {"table": "table", "history": "history", "ended": "archive"}
     "Something is done without a method by someone who does not have the store.",
     wrong="note: {by: [client]}  # and neither via nor driven_by",
     right="note: {by: [counter]}  # which holds the entity",
-    needs=("lifecycle", "services"),
+    needs=("lifecycle", "services", "system"),
 )
 def actor_without_store(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
@@ -33,7 +34,7 @@ def actor_without_store(spec: Spec) -> Iterator[Finding]:
             for edge, row in entity.transitions.items()
         ]
         acts += [(("shifts", shift), shift, row.by, None) for shift, row in entity.shifts.items()]
-        if entity.in_redis and entity.delete:
+        if (entity.in_redis or entity.in_s3) and entity.delete:
             acts.append((("delete",), "delete", entity.delete.by, entity.delete.via))
         strangers: dict[str, list[tuple[Path, str]]] = {}
         for path, what, actors, via in acts:
@@ -54,8 +55,10 @@ def _has_store(spec: Spec, entity: Entity, actor: str) -> bool:
     called = {
         spec.methods[ref].component for who, ref in spec.permissions if who == actor and ref in spec.methods
     }
+    if entity.in_s3 and spec.system.page and actor == spec.system.page.principal:
+        return True
     return actor in holders(entity) or (
-        bool(entity.in_redis or entity.in_sqlite) and not called.isdisjoint(holders(entity))
+        bool(entity.in_redis or entity.in_sqlite or entity.in_s3) and not called.isdisjoint(holders(entity))
     )
 
 
@@ -69,7 +72,7 @@ def _has_store(spec: Spec, entity: Entity, actor: str) -> bool:
 )
 def bad_server(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        for path, what, variable, kind, readers in _servers(name, entity):
+        for path, what, variable, kind, readers, may_be_unset in _servers(name, entity):
             place, row = (
                 spec.place("lifecycle", "entities", name, *path),
                 spec.environment.variables.get(variable),
@@ -86,30 +89,41 @@ def bad_server(spec: Spec) -> Iterator[Finding]:
             elif deaf:
                 message = f"{what} {variable}, which {listed(deaf)} does not read."
                 yield Finding(place, message, f"Add it to 'read_by' of {variable} in environment.yaml.")
-            elif not row.required and row.default is None:
+            elif not row.required and row.default is None and not may_be_unset:
                 hint = "Say 'required: true' of" if kind == "url" else "Give a default to"
                 message = f"{what} {variable}, which may be left unset."
                 hint = f"{hint} {variable} in environment.yaml."
                 yield Finding(place, message, hint, f"{variable}, unset")
 
 
-def _servers(name: str, entity: Entity) -> Iterator[tuple[Path, str, str, str, tuple[str, ...]]]:
-    """The variables that say where an entity is kept: path, purpose, name, type, and who must read it."""
+class Said(NamedTuple):
+    """A variable that says where an entity is kept: path, purpose, name, type, and who must read it."""
+
+    path: Path
+    what: str
+    variable: str
+    kind: str
+    readers: tuple[str, ...]
+    may_be_unset: bool = False
+
+
+def _servers(name: str, entity: Entity) -> Iterator[Said]:
+    everyone = holders(entity)
     if server := entity.in_postgres or entity.in_redis:
-        yield ("kept_in", "url"), f"The server of a {name} is at", server.url, "url", holders(entity)
+        yield Said(("kept_in", "url"), f"The server of a {name} is at", server.url, "url", everyone)
     if file := entity.in_sqlite:
-        yield ("kept_in", "path"), f"The file of a {name} is at", file.path, "data_path", holders(entity)
-    if (kept := entity.in_redis) and kept.prefix:
-        yield (
-            ("kept_in", "prefix"),
-            f"The keys of a {name} begin with",
-            kept.prefix,
-            "string",
-            holders(entity),
-        )
-    if kept and (box := kept.outbox):
+        yield Said(("kept_in", "path"), f"The file of a {name} is at", file.path, "data_path", everyone)
+    if bucket := entity.in_s3:
+        what = f"The store of a {name} is at"
+        yield Said(("kept_in", "endpoint"), what, bucket.endpoint, "url", everyone, may_be_unset=True)
+        yield Said(("kept_in", "bucket"), f"The bucket of a {name} is", bucket.bucket, "string", everyone)
+        yield Said(("kept_in", "region"), f"The region of a {name} is", bucket.region, "string", everyone)
+    if (kept := entity.in_redis or entity.in_s3) and kept.prefix:
+        what, unset = f"The keys of a {name} begin with", entity.in_s3 is not None
+        yield Said(("kept_in", "prefix"), what, kept.prefix, "string", everyone, may_be_unset=unset)
+    if entity.in_redis and (box := entity.in_redis.outbox):
         readers = tuple(dict.fromkeys((entity.held_by, box.by)))
-        yield ("kept_in", "outbox", "url"), f"The history of a {name} is at", box.url, "url", readers
+        yield Said(("kept_in", "outbox", "url"), f"The history of a {name} is at", box.url, "url", readers)
 
 
 @rule(
@@ -185,10 +199,11 @@ def bad_column(spec: Spec) -> Iterator[Finding]:
     for name, entity, record in records_of(spec):
         if entity.kept_in is None:
             continue
+        holds_all = {row.type for row in record.values()} if entity.in_s3 else set()
         path = ("types", spec.proto_of[entity.record], "messages", entity.record, "fields")
         for field, row in record.items():
             simple = {*SCALARS} - {"bytes"} | {"repeated string"} if entity.in_redis else {*SCALARS}
-            if is_other_type(spec, row, *simple, *spec.enums):
+            if is_other_type(spec, row, *simple, *spec.enums, *holds_all):
                 message = f"A server keeps every {name}, and '{field}' is of type {row.type}."
                 yield Finding(spec.place(*path, field, "type"), message, "Use a simple type, or json.")
             elif row.optional and field in (entity.key, entity.status, entity.listed_by):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from codegen.language.keeping_in_s3 import KeptInS3
 from codegen.language.lifecycle import Entity, Transition
 from codegen.language.types import MessageField
 from codegen.rules.changes import changes, is_variable
@@ -15,6 +16,8 @@ from codegen.spec import Spec
 
 COUNTERS = ("uint32", "uint64")
 _COUNTER = "the counter"
+_WAIT = "the end of the wait"
+_READ_ONLY = ("count", "oldest_by", "renewed", "trace", "seconds", "limit", "only", "keyed_by")
 
 
 @rule(
@@ -84,8 +87,15 @@ def _wanted(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], b
         return
     if kept := entity.in_redis:
         yield ("kept_in", "sequence"), "The number of changes", kept.sequence, COUNTERS, False
-        yield from _read_in_redis(entity)
+    if entity.in_redis or entity.in_s3:
+        yield from _read_from_records(entity)
+    if bucket := entity.in_s3:
+        yield from _in_bucket(bucket)
     if lease := entity.lease:
+        if lease.token:
+            yield ("lease", "token"), "The token", lease.token, ("string",), True
+        if lease.only:
+            yield ("lease", "only"), "What a taker must know", lease.only, ("string",), False
         yield ("lease", "owner"), "The owner", lease.owner, ("string",), True
         if lease.expires:
             yield ("lease", "expires"), "The end of the lease", lease.expires, ("timestamp",), True
@@ -99,14 +109,26 @@ def _wanted(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], b
         if row.counts:
             yield (*path, "counts"), "The counter", row.counts, COUNTERS, False
         if row.waits:
-            yield (*path, "waits", "until"), "The end of the wait", row.waits.until, ("timestamp",), True
+            # A bucket has no clock that ends a wait: who takes an entity looks at its time.
+            optional = not entity.in_s3
+            yield (*path, "waits", "until"), "The end of the wait", row.waits.until, ("timestamp",), optional
             yield (*path, "waits", "count"), "The count of failures", row.waits.count, COUNTERS, False
         if row.gives_up:
             yield (*path, "gives_up", "count"), "The count of failures", row.gives_up.count, COUNTERS, False
 
 
-def _read_in_redis(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], bool | None]]:
-    """Fields that scripts read, and that others write."""
+def _in_bucket(kept: KeptInS3) -> Iterator[tuple[Path, str, str, tuple[str, ...], bool | None]]:
+    yield ("kept_in", "revision"), "The number of writes", kept.revision, COUNTERS, False
+    if kept.shard:
+        yield ("kept_in", "shard", "field"), "The shard", kept.shard.field, ("string",), False
+    if kept.schema_:
+        yield ("kept_in", "schema", "field"), "The layout", kept.schema_.field, COUNTERS, False
+    if kept.keyed_by:
+        yield ("kept_in", "keyed_by"), "What the key is made of", kept.keyed_by, ("string",), True
+
+
+def _read_from_records(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], bool | None]]:
+    """Fields that the store reads, and that others write."""
     if entity.in_redis and entity.in_redis.trace:
         yield ("kept_in", "trace"), "The trace", entity.in_redis.trace, ("string",), None
     if entity.lease and not is_variable(seconds := entity.lease.seconds):
@@ -147,10 +169,7 @@ def written_twice(spec: Spec) -> Iterator[Finding]:
         owned: dict[str, str] = {entity.key: "its key", entity.status: "its state"}
         for path, what, field, _, _ in _wanted(entity):
             # The count that a wait and an end look at is what a transition counts; others are read only.
-            if (
-                path[-1] in ("count", "oldest_by", "renewed", "trace", "seconds", "limit")
-                or field not in record
-            ):
+            if path[-1] in _READ_ONLY or field not in record:
                 continue
             purpose = f"{what[:1].lower()}{what[1:]}"
             if entity.in_sqlite and {owned.get(field), purpose} == {"the fence", _COUNTER}:
@@ -175,9 +194,11 @@ def _also_written(spec: Spec, name: str, entity: Entity, owned: Mapping[str, str
             written += [((*path, "copies", field), field) for field in row.copies]
             written += [((*path, "grows", field), field) for field in row.grows]
     for where, field in written:
-        # In Redis a count may begin anew.
-        resets = entity.in_redis is not None and where[-2] == "sets" and owned.get(field) == _COUNTER
-        if field in owned and not resets:
+        # In Redis and in a bucket a count may begin anew; in a bucket a wait may end at once.
+        newer = entity.in_redis is not None or entity.in_s3 is not None
+        resets = newer and where[-2] == "sets" and owned.get(field) == _COUNTER
+        ends_wait = entity.in_s3 is not None and "stamps" in where and owned.get(field) == _WAIT
+        if field in owned and not (resets or ends_wait):
             place = spec.place("lifecycle", "entities", name, *where)
             message = f"'{field}' of a {name} is {owned[field]}, which only the engine writes."
             yield Finding(place, message, "Remove it here.")

@@ -183,9 +183,15 @@ def _states_named(entity: Entity) -> Iterator[tuple[Path, str]]:
         yield ("transitions", name, "to"), edge.to
     for name, shift in entity.shifts.items():
         yield from ((("shifts", name, "in", index), state) for index, state in enumerate(shift.in_))
-    for name, row in entity.in_redis.indexes.items() if entity.in_redis else ():
+    indexed: dict[str, tuple[str, ...]] = {}
+    if kept := entity.in_redis or entity.in_s3:
+        indexed = {name: row.in_ for name, row in kept.indexes.items()}
+    for name, states in indexed.items():
         path = ("kept_in", "indexes", name, "in")
-        yield from (((*path, index), state) for index, state in enumerate(row.in_))
+        yield from (((*path, index), state) for index, state in enumerate(states))
+    if entity.in_s3 and entity.in_s3.retires:
+        for index, state in enumerate(entity.in_s3.retires.in_):
+            yield ("kept_in", "retires", "in", index), state
 
 
 def _acts(spec: Spec) -> Iterator[tuple[Path, str, tuple[str, ...]]]:

@@ -52,5 +52,7 @@ def _servers(spec: Spec) -> Iterator[tuple[str, str]]:
     for entity in spec.lifecycle.entities.values():
         if server := entity.in_postgres or entity.in_redis:
             yield server.store, server.url
+        if entity.in_s3:
+            yield "s3", entity.in_s3.endpoint
         if entity.in_redis and entity.in_redis.outbox:
             yield "postgres", entity.in_redis.outbox.url

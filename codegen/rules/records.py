@@ -160,7 +160,7 @@ def bad_take(spec: Spec) -> Iterator[Finding]:
                     lack = f"which {entity.record} does not have"
                     key = spec.place("lifecycle", *path, key=True)
                     yield from unknown(spec, key, f"'{edge}' keeps what it takes in", target, record, lack)
-                elif target in record and is_other_type(spec, record[target], *kinds):
+                elif target in record and not entity.in_s3 and is_other_type(spec, record[target], *kinds):
                     message = f"'{edge}' keeps a text in '{target}', which is of type {record[target].type}."
                     yield Finding(spec.place("lifecycle", *path, key=True), message, "Keep it in a string.")
                 if re.fullmatch("[A-Z][A-Z0-9_]+", take.default):

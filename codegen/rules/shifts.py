@@ -198,7 +198,7 @@ def bad_shift(spec: Spec) -> Iterator[Finding]:
             if not (shift.stamps or shift.sets or shift.takes or shift.clears):
                 yield Finding(place, f"'{title}' changes nothing.", "Say what it writes, or remove it.")
             for field, value in shift.where.items():
-                yield from _bad_where(spec, (name, "shifts", title, "where", field), entity, record, value)
+                yield from bad_where(spec, (name, "shifts", title, "where", field), entity, record, value)
             if shift.fenced and (entity.lease is None or shift.in_ != (entity.lease.state,)):
                 message = f"'{title}' is for the holder of the lease, and a {name} is never leased."
                 if entity.lease:
@@ -213,7 +213,8 @@ def bad_shift(spec: Spec) -> Iterator[Finding]:
                 yield Finding(there, message, "What has ended stays as it is.")
 
 
-def _bad_where(spec: Spec, here: Path, entity: Entity, record: Record, value: str) -> Iterator[Finding]:
+def bad_where(spec: Spec, here: Path, entity: Entity, record: Record, value: str) -> Iterator[Finding]:
+    """A finding for what a change goes by, where that is no enum of the record, or has no such value."""
     title, field = str(here[2]), str(here[-1])
     if field not in record:
         yield from unknown_field(spec, here, entity, field, record, f"'{title}' depends on")

@@ -23,7 +23,7 @@ def edge_twice(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         first: dict[tuple[str, str], str] = {}
         for edge_name, edge in entity.transitions.items():
-            if edge_name in entity.given_up:
+            if edge_name in entity.named_edges:
                 continue  # Nobody drives it by its states.
             if (other := first.setdefault((edge.from_, edge.to), edge_name)) != edge_name:
                 place = spec.place("lifecycle", "entities", name, "transitions", edge_name, key=True)
@@ -103,6 +103,7 @@ def unreachable(spec: Spec) -> Iterator[Finding]:
 def dead_end(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         left = {edge.from_ for edge in entity.transitions.values()}
+        left |= {*entity.delete.from_} if entity.delete else set()
         for state in _states(spec, entity):
             if state not in left and state not in entity.terminal:
                 place = spec.place("lifecycle", "entities", name, "terminal")

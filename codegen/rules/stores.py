@@ -12,15 +12,17 @@ from codegen.spec import Spec
 
 Stores = tuple[str, ...]
 
-_SERVERS: Stores = ("postgres", "redis")
-_KEPT: Stores = ("postgres", "redis", "sqlite")
+_SERVERS: Stores = ("postgres", "redis", "s3")
+_KEPT: Stores = ("postgres", "redis", "sqlite", "s3")
 _REDIS: Stores = ("redis",)
 _SQLITE: Stores = ("sqlite",)
-_NEWER: Stores = ("redis", "sqlite")
+_S3: Stores = ("s3",)
+_TEXT: Stores = ("redis", "sqlite")
+_NEWER: Stores = ("redis", "sqlite", "s3")
 _OF_ENTITIES = {
     "shared_with": _SERVERS,
     "lease": _KEPT,
-    "shifts": _REDIS,
+    "shifts": ("redis", "s3"),
     "overrides": ("postgres", "sqlite"),
 }
 _OF_CREATIONS = {"copies": _NEWER, "fills": _REDIS, "refuses": _REDIS}
@@ -29,6 +31,7 @@ _OF_LEASES = {
     **dict.fromkeys(("index", "first", "paused", "holder"), _REDIS),
     "keeps_owner": _NEWER,
     "renewed": _SQLITE,
+    **dict.fromkeys(("token", "only"), _S3),
 }
 _OF_CLOCKS = {
     **dict.fromkeys(("holder_in", "batch"), _REDIS),
@@ -37,10 +40,13 @@ _OF_CLOCKS = {
 }
 _OF_EDGES = {
     **dict.fromkeys(("counts", "waits", "gives_up", "due"), _KEPT),
-    **dict.fromkeys(("copies", "clears", "grows"), _NEWER),
+    **dict.fromkeys(("copies", "clears"), _NEWER),
+    "grows": _TEXT,
     **dict.fromkeys(("also_due", "reason"), _REDIS),
+    **dict.fromkeys(("where", "by_name"), _S3),
 }
-_CALLED = {"postgres": "PostgreSQL", "redis": "Redis", "sqlite": "SQLite"}
+_OF_WAITS = {"times": _S3, "jitter": _S3}
+_CALLED = {"postgres": "PostgreSQL", "redis": "Redis", "sqlite": "SQLite", "s3": "S3"}
 
 
 @rule(
@@ -80,6 +86,7 @@ def _words(entity: Entity) -> Iterator[tuple[Path, Stores]]:
         (("create",), entity.create, _OF_CREATIONS),
         (("delete",), entity.delete, _OF_DELETIONS),
         *((("transitions", name), row, _OF_EDGES) for name, row in entity.transitions.items()),
+        *((("transitions", name, "waits"), row.waits, _OF_WAITS) for name, row in entity.transitions.items()),
         *((each.path, each.due, _OF_CLOCKS) for each in clocked(entity)),
     ]
     for path, part, words in parts:

@@ -184,3 +184,44 @@ def unused_import(spec: Spec) -> Iterator[Finding]:
                 yield Finding(
                     place, f"The proto '{name}' uses nothing of '{imported}'.", "Remove the import."
                 )
+
+
+@rule(
+    "E808",
+    "A page acts as nobody, shows nothing, or watches what has no sign of life.",
+    wrong="page: {principal: visitr}",
+    right="page: {principal: visitor}",
+    needs=("system", "callers", "lifecycle", "types", "environment"),
+    spreads=True,
+)
+def bad_page(spec: Spec) -> Iterator[Finding]:
+    if (page := spec.system.page) is None:
+        return
+    place = spec.place("system", "page", "principal")
+    lack = "who is no principal"
+    yield from unknown(spec, place, "The page acts as", page.principal, spec.callers.principals, lack)
+    shown = {name: row for name, row in spec.lifecycle.entities.items() if row.in_s3}
+    if page.principal in spec.services.components:
+        message = f"The page acts as {page.principal}, which is a component."
+        yield Finding(place, message, "Name a principal of its own.")
+    elif not shown:
+        key = spec.place("system", "page", key=True)
+        yield Finding(key, "The page shows nothing: no entity is in a bucket.", "Remove 'page'.")
+    elif watched := page.watches:
+        here = ("page", "watches")
+        entity, lack = spec.place("system", *here, "entity"), "which is in no bucket"
+        yield from unknown(spec, entity, "The page watches", watched.entity, shown, lack)
+        record = fields_of(spec, shown[watched.entity].record) or {} if watched.entity in shown else None
+        if record is not None and (watched.by not in record or record[watched.by].type != "timestamp"):
+            times = [name for name, row in record.items() if row.type == "timestamp"]
+            by, lack = spec.place("system", *here, "by"), "which is no time of its record"
+            yield from unknown(spec, by, f"The page watches a {watched.entity} by", watched.by, times, lack)
+        row = spec.environment.variables.get(watched.silent)
+        if row is None or row.type not in ("int", "number") or row.default is None:
+            numbers = [
+                name
+                for name, each in spec.environment.variables.items()
+                if each.type in ("int", "number") and each.default is not None
+            ]
+            silent, lack = spec.place("system", *here, "silent"), "which is no number with a default"
+            yield from unknown(spec, silent, "The page waits for", watched.silent, numbers, lack)

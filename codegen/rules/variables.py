@@ -105,6 +105,23 @@ def broken_by_default(spec: Spec) -> Iterator[Finding]:
             yield Finding(place, message, "Change one of the defaults.")
 
 
+@rule(
+    "E616",
+    "A variable goes by a name that another has, or by its own.",
+    wrong="PLANT_LOG: {also_named: [LOG_LEVEL]}\nLOG_LEVEL: {}",
+    right="PLANT_LOG: {also_named: [RUST_LOG]}",
+)
+def named_twice(spec: Spec) -> Iterator[Finding]:
+    first = {name: name for name in spec.environment.variables}
+    for name, row in spec.environment.variables.items():
+        for index, other in enumerate(row.also_named):
+            if (owner := first.setdefault(other, name)) != name or other == name:
+                place = spec.place("environment", "variables", name, "also_named", index)
+                whose = f"the name of {owner}" if owner == other else f"another name of {owner}"
+                message = f"{name} goes by {other}, which is {whose} already."
+                yield Finding(place, message, "Choose another name, or remove it.")
+
+
 def _named(row: VariableRule) -> list[tuple[Path, str]]:
     """The variables that a rule names, each with the path to it."""
     keys = ("variable", "greater_than", "less_than_count_of")

@@ -157,6 +157,8 @@ def _targets(spec: Spec, deployment: Deployment, node: Node, *, needed: bool = F
 def deaf(spec: Spec) -> Iterator[Finding]:
     for path, deployment, node_name, node in _nodes(spec):
         served = _served(spec, deployment, node)
+        if node.on_demand:
+            continue  # Whoever assembles it calls it in its own process.
         if served and node.listen is None and not _by_route(spec, node, served):
             message = f"The node '{node_name}' serves {served[0]}, but does not listen."
             hint = "Add 'listen: {port: …}' with a variable of type port."
@@ -222,6 +224,8 @@ def port_twice(spec: Spec) -> Iterator[Finding]:
 )
 def bad_target(spec: Spec) -> Iterator[Finding]:
     for path, deployment, node_name, node in _nodes(spec):
+        if node.healthcheck is None:
+            continue
         place = spec.place("deployments", *path, "healthcheck", "target")
         target = node.healthcheck.target
         names = re.findall(r"\$\{([^{}]*)\}", target)
@@ -253,6 +257,8 @@ def bad_target(spec: Spec) -> Iterator[Finding]:
 )
 def pointless_check(spec: Spec) -> Iterator[Finding]:
     for path, _, node_name, node in _nodes(spec):
+        if node.healthcheck is None:
+            continue
         names = re.findall(r"\$\{([^{}]*)\}", node.healthcheck.target)
         own = node.http if node.healthcheck.mode == "http" else node.listen
         if node.healthcheck.mode == "worker":

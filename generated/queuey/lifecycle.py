@@ -114,7 +114,7 @@ JOB: Final = Lifecycle(
             (ACTIVE, PENDING): JOB_ABANDON,
         }
     ),
-    given_up=(JOB_WRITE_OFF,),
+    by_name=(JOB_WRITE_OFF,),
     holders=frozenset(("queue",)),
     record=JobRecord,
     in_sqlite=KeptInSqlite(

@@ -7,9 +7,9 @@ import contextvars
 import inspect
 import json
 import threading
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any
 
 from runtime.world import World
@@ -19,6 +19,10 @@ async def _unheard(_progress: Mapping[str, Any]) -> None:
     """Where nobody asks how far a run is."""
 
 
+def _never() -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """What a job function is told: the job as it was submitted, and the world it runs in."""
@@ -26,8 +30,9 @@ class Job:
     job_id: str
     job_type: str
     world: World
-    payload: Mapping[str, Any] | None = None
-    """What was submitted with it, where the system takes a payload."""
+    payload: Any = None
+    """What was submitted with it, where the system takes a payload: a value of JSON, or what the function
+    said that it takes."""
     attempt: int = 1
     """Which run this is. A job may be run again after a failure or a lost worker."""
     token: str = ""
@@ -38,7 +43,9 @@ class Job:
     max_output_bytes: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
     report: Callable[[Mapping[str, Any]], Awaitable[None]] = _unheard
-    """Tells how far the run is, where the system shows it to those who ask."""
+    """Tells how far the run is, where the system shows it to those who ask. A plain one just calls it."""
+    is_stopping: Callable[[], bool] = _never
+    """Whether the worker is about to stop, so that a long run had better end soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +83,31 @@ class Registered:
     function: JobFunction
     timeout_s: float | None = None
     is_async: bool = False
+    takes: Callable[..., Any] | None = None
 
     async def __call__(self, given: Job) -> Output:
         """Runs it; a plain function in a thread, so that it cannot hold up the others."""
+        given = self.decoded(given)
         made: Any = await (self.function(given) if self.is_async else _in_thread(self.function, given))
-        return self._output(made)
+        return self.output(made)
 
-    def _output(self, made: Any) -> Output:
+    @property
+    def is_built_in(self) -> bool:
+        """Whether it came with this package, and is no one's own."""
+        return self.function.__module__.startswith(f"{__package__}.")
+
+    def decoded(self, given: Job) -> Job:
+        """The job with its payload as the function takes it. One that cannot be is the end of the job."""
+        if self.takes is None:
+            return given
+        try:
+            return replace(given, payload=_taken(self.takes, given.payload))
+        except Exception as error:
+            why = f"BAD_INPUT: {type(error).__name__}: {error}"
+            raise JobFatal("BAD_INPUT", why) from error
+
+    def output(self, made: Any) -> Output:
+        """What a function returned, as an output."""
         if isinstance(made, Output) and isinstance(made.content, bytes):
             return made
         try:
@@ -97,22 +122,53 @@ class Registered:
 
 _json = json.JSONEncoder(allow_nan=False).encode
 _FUNCTIONS: dict[str, Registered] = {}
+_APART: dict[str, Registered] = {}
+_REGISTERING = [_FUNCTIONS]
 ANY = "*"
 
 
-def job(job_type: str, *, timeout_s: float | None = None) -> Callable[[JobFunction], JobFunction]:
-    """Registers a function under a job type; `*` is for types that have none, where a system allows it."""
+def job(
+    job_type: str, *, timeout_s: float | None = None, takes: Callable[..., Any] | None = None
+) -> Callable[[JobFunction], JobFunction]:
+    """Registers a function under a job type; `*` is for types that have none, where a system allows it.
+
+    `takes` makes of the payload what the function wants to see, and raises what it likes where it cannot. A
+    dataclass is given the members of the payload by their names.
+    """
 
     def register(function: JobFunction) -> JobFunction:
-        if job_type in _FUNCTIONS:
-            raise ValueError(
-                f"job type {job_type!r} is registered already, by {_FUNCTIONS[job_type].function}"
-            )
-        is_async = inspect.iscoroutinefunction(function)
-        _FUNCTIONS[job_type] = Registered(job_type, function, timeout_s, is_async)
+        if (earlier := _REGISTERING[-1].get(job_type)) is not None:
+            raise ValueError(f"job type {job_type!r} is registered already, by {earlier.function}")
+        _REGISTERING[-1][job_type] = registered(job_type, function, timeout_s=timeout_s, takes=takes)
         return function
 
     return register
+
+
+def registered(
+    job_type: str,
+    function: JobFunction,
+    *,
+    timeout_s: float | None = None,
+    takes: Callable[..., Any] | None = None,
+) -> Registered:
+    """A function that nobody else finds."""
+    return Registered(job_type, function, timeout_s, inspect.iscoroutinefunction(function), takes)
+
+
+@contextmanager
+def apart() -> Iterator[Mapping[str, Registered]]:
+    """While somebody's own functions are registered: theirs may have the types of those that come along."""
+    _REGISTERING.append(_APART)
+    try:
+        yield _APART
+    finally:
+        _REGISTERING.pop()
+
+
+def all_registered() -> Mapping[str, Registered]:
+    """The functions of all types that have one of their own."""
+    return {job_type: each for job_type, each in _FUNCTIONS.items() if job_type != ANY}
 
 
 def find(job_type: str) -> Registered | None:
@@ -123,6 +179,14 @@ def find(job_type: str) -> Registered | None:
 def find_or_any(job_type: str) -> Registered:
     """The function of a job type, or the one for all that have none."""
     return find(job_type) or _FUNCTIONS[ANY]
+
+
+def _taken(takes: Callable[..., Any], payload: Any) -> Any:
+    if not is_dataclass(takes):
+        return takes(payload)
+    if not isinstance(payload, dict):
+        raise TypeError(f"an object is needed, not {payload!r:.50}")
+    return takes(**payload)
 
 
 async def _in_thread(function: Callable[[Job], object], given: Job) -> object:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import NamedTuple
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple
 
-from handlers.jobs.registry import Job, JobFailed, JobFatal, Registered, is_being_canceled
+from handlers.jobs.registry import Job, JobFailed, JobFatal, Output, Registered, is_being_canceled
 from runtime.eager import TimedOut, limited
 from runtime.text import cut
 
@@ -26,10 +27,17 @@ class Ran(NamedTuple):
     is_final: bool = False
 
 
-async def run(function: Registered, given: Job, seconds: float, reasons: Reasons) -> Ran:
+Plain = Callable[[Registered, Job], Coroutine[Any, Any, Output]]
+"""Runs a plain function somewhere else than in a thread of the worker."""
+
+
+async def run(
+    function: Registered, given: Job, seconds: float, reasons: Reasons, plain: Plain | None = None
+) -> Ran:
     """Runs a function. Whatever it raises is a failed run, and no more than that."""
+    begun = function(given) if plain is None or function.is_async else plain(function, given)
     try:
-        output = await limited(function(given), seconds)
+        output = await limited(begun, seconds)
     except JobFailed as failed:
         return Ran(error=failed.summary, is_final=isinstance(failed, JobFatal))
     except TimedOut:

@@ -14,8 +14,9 @@ from generated.orchestrator.settings import WorkerSettings
 from handlers.jobs import Job, find
 from handlers.jobs.running import Reasons, run, storable
 from runtime.call import Call
+from runtime.pace import Outcome, Pace, Told
 from runtime.store import Held, KeptStore
-from runtime.work import LeaseWorker, Outcome, Pace, Told
+from runtime.work import LeaseWorker
 from runtime.world import World
 
 _REASONS = Reasons(TIMED_OUT, RESULT_NOT_JSON)

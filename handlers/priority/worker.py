@@ -29,8 +29,9 @@ from runtime import log as events
 from runtime.call import Call
 from runtime.conditions import Failure
 from runtime.json_text import json_problem
+from runtime.pace import Outcome, Pace, Told
 from runtime.store import Held
-from runtime.work import LeaseWorker, Outcome, Pace, Told
+from runtime.work import LeaseWorker
 from runtime.world import World
 
 _REASONS = Reasons(TIMED_OUT, RESULT_NOT_JSON)

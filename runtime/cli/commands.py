@@ -27,8 +27,13 @@ _RESERVED = (
 
 
 def method_commands(name: str) -> dict[str, click.Command]:
-    """The commands of a system by name. Methods that share a name carry that of their service in front."""
+    """The commands of a system by name. Methods that share a name carry that of their service in front.
+
+    There are none where no node listens for calls.
+    """
     system = load_system(name)
+    if not any(each.ingress for each in system.deployments.values()):
+        return {}
     outside = set(outside_principals(system))
     methods = [
         (service, method)

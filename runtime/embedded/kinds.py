@@ -6,6 +6,11 @@ from collections.abc import Mapping
 
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
+from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.embedded.server import EmbeddedServer
 
-KINDS: Mapping[str, type[EmbeddedServer]] = {"postgres": EmbeddedPostgres, "redis": EmbeddedRedis}
+KINDS: Mapping[str, type[EmbeddedServer]] = {
+    "postgres": EmbeddedPostgres,
+    "redis": EmbeddedRedis,
+    "s3": EmbeddedSeaweedfs,
+}

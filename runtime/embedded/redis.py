@@ -9,11 +9,11 @@ import importlib.util
 import os
 import secrets
 import socket
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from runtime.embedded.held import held_folder
 from runtime.embedded.programs import EmbeddedError
 from runtime.embedded.server import LOOPBACK, EmbeddedServer
 
@@ -28,8 +28,6 @@ SETTINGS: Mapping[str, str] = {
 }
 """What it runs with unless it is told otherwise: every write is logged, and on disk within a second. What is
 leased comes and goes all the time; whoever does in a short sorted set goes through all that is there."""
-_IN_USE_PATIENCE = 3.0
-_PAUSE = 0.05
 
 
 class EmbeddedRedis(EmbeddedServer):
@@ -69,7 +67,8 @@ class EmbeddedRedis(EmbeddedServer):
             **SETTINGS,
             **self._settings,
         }
-        held = self._hold_folder()
+        # Redis itself lets two servers write to one log.
+        held = held_folder(self.folder)
         try:
             # In a file, because everyone on this machine may read what a command was called with.
             place = self.folder / "redis.conf"
@@ -78,26 +77,6 @@ class EmbeddedRedis(EmbeddedServer):
             self._run([str(server_program()), str(place)], os.environ, keep=[held])
         finally:
             os.close(held)
-
-    def _hold_folder(self) -> int:
-        """A lock that ends with the server: Redis itself lets two servers write to one log."""
-        import fcntl
-
-        held = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        until = time.monotonic() + _IN_USE_PATIENCE
-        while True:
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                # A child that rewrites the log ends a moment after a server that was killed.
-                if time.monotonic() > until:
-                    os.close(held)
-                    raise EmbeddedError(
-                        f"The data folder {self.folder} is in use by another server. Stop that one first."
-                    ) from None
-                time.sleep(_PAUSE)
-            else:
-                return held
 
     def _answers(self) -> bool:
         """Whether it takes commands, which it does not while it reads its log."""

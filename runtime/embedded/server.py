@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from runtime.embedded import tied
@@ -19,6 +20,7 @@ from runtime.embedded.programs import EmbeddedError
 LOOPBACK = "127.0.0.1"
 _PATIENCE = 60.0
 _PAUSE = 0.02
+_PORTS = range(20_000, 32_000)
 
 
 class EmbeddedServer:
@@ -51,6 +53,11 @@ class EmbeddedServer:
         """Where it is, password included."""
         raise NotImplementedError
 
+    @property
+    def variables(self) -> dict[str, str]:
+        """What its clients have to know beside where it is, as variables that they read."""
+        return {}
+
     def prepare(self) -> None:
         """Makes the folder and what the server needs in it, unless it has that. May take a second."""
         raise NotImplementedError
@@ -80,7 +87,7 @@ class EmbeddedServer:
     def stop(self, *, immediate: bool = False) -> None:
         """Ends it: in order, or at once with the recovery left to the next start."""
         if self._process is not None:
-            self._signal(self._at_once if immediate else signal.SIGINT)
+            self._signal(self._at_once if immediate else self._in_order)
             try:
                 self._process.wait(_PATIENCE)
             except subprocess.TimeoutExpired:
@@ -103,6 +110,8 @@ class EmbeddedServer:
         self.stop(immediate=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    _in_order: int = signal.SIGINT
+    """The signal for an orderly stop, which it also gets when its parent has ended."""
     _at_once: int = signal.SIGKILL
     """The signal that ends it without an orderly stop."""
 
@@ -123,7 +132,7 @@ class EmbeddedServer:
             raise EmbeddedError(f"The data folder {self.folder} cannot be made: {error.strerror}.") from None
 
     def _take_port(self) -> None:
-        self.port = self.port or _free_port()
+        self.port = self.port or free_ports(1)[0]
 
     def _run(
         self, command: Sequence[str], environ: Mapping[str, str], *, user: str = "", keep: Sequence[int] = ()
@@ -131,7 +140,16 @@ class EmbeddedServer:
         """Runs the server's command; `keep` are files that stay open in it."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", tied.__file__, str(os.getpid()), user, *command],
+                [
+                    sys.executable,
+                    "-I",
+                    "-S",
+                    tied.__file__,
+                    str(os.getpid()),
+                    str(int(self._in_order)),
+                    user,
+                    *command,
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -148,8 +166,18 @@ class EmbeddedServer:
                 os.kill(pid, number)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        port: int = probe.getsockname()[1]
-        return port
+def free_ports(number: int) -> list[int]:
+    """Ports of loopback that nobody has; all different, for all are held until the last one is found.
+
+    They are below those that the kernel gives to whoever connects: a server takes a while before it listens.
+    """
+    with ExitStack() as held:
+        found: list[int] = []
+        for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
+            if len(found) == number:
+                break
+            probe = held.enter_context(socket.socket())
+            with suppress(OSError):
+                probe.bind((LOOPBACK, port))
+                found.append(port)
+        return found

@@ -13,9 +13,18 @@ from typing import Literal, Self
 
 from runtime.client import Client
 from runtime.launch import health
-from runtime.launch.errors import LaunchError, NodeDied, NotHealthy
+from runtime.launch.buckets import Buckets
+from runtime.launch.errors import LaunchError, NodeDied
 from runtime.launch.order import stop_order
-from runtime.launch.plan import addresses, base_environment, check_settings, keeps_data, plan, urls
+from runtime.launch.plan import (
+    addresses,
+    base_environment,
+    check_settings,
+    endpoints,
+    keeps_data,
+    plan,
+    urls,
+)
 from runtime.launch.ports import Ports
 from runtime.launch.process import NodeProcess
 from runtime.launch.proof import Proof, make_proof
@@ -27,7 +36,6 @@ PATIENCE = 60.0
 """Seconds in which all nodes have to become healthy."""
 _STOP_MARGIN = 5.0
 """What a node gets on top of its own grace before it is killed."""
-_PAUSE = 0.05
 
 Tell = Callable[[str], None]
 
@@ -95,6 +103,7 @@ class Launched:
         self._patience = patience
         self._tell: Tell = tell or (lambda _line: None)
         self.servers = Servers(self.deployment, data, self._tell)
+        self._buckets = Buckets(self.system, settings)
         self._ports = Ports()
         self._proof: Proof | None = None
         self._cleanup = ExitStack()
@@ -103,6 +112,10 @@ class Launched:
         try:
             check_settings(self.system, self.deployment, self._settings)
             self._settings = {**self._settings, **await self.servers.start(self._settings)}
+            self._buckets = Buckets(self.system, self._settings)
+            if "s3" in self.servers.running:
+                for line in await self._buckets.set_up():
+                    self._tell(line)
             self._prepare()
             for process in self.processes.values():
                 await process.start()
@@ -124,26 +137,19 @@ class Launched:
 
         A process that has both has the address under its name with `.grpc` behind it.
         """
-        found: dict[str, str] = {}
-        for planned in (each.planned for each in self.processes.values()):
-            if planned.url is not None:
-                found[planned.name] = planned.url
-            if planned.address is not None:
-                found[planned.name if planned.url is None else f"{planned.name}.grpc"] = planned.address
-        return found
+        return endpoints(each.planned for each in self.processes.values()) | self._buckets.endpoints
 
     @property
     def env(self) -> dict[str, str]:
         """The variables that a client sets to talk to it. No secret of a node is among them."""
         proof = self._prepared()
-        found = {
-            "CHARTER_DEPLOYMENT": self.name,
-            "CHARTER_ADDRESS": ",".join(
+        found = {"CHARTER_DEPLOYMENT": self.name, **self._buckets.variables}
+        if self.deployment.ingress:
+            found["CHARTER_ADDRESS"] = ",".join(
                 each
                 for node in self.deployment.ingress
                 for each in addresses(self.deployment, self._ports, node)
-            ),
-        }
+            )
         there = self._urls()
         if any(there.values()):
             found["CHARTER_URL"] = ",".join(each for node in there.values() for each in node)
@@ -166,6 +172,7 @@ class Launched:
             tls=tls,
             token=token,
             urls={node: each[0] for node, each in self._urls().items() if each},
+            variables=self.env,
         )
 
     async def kill(self, name: str) -> None:
@@ -186,6 +193,8 @@ class Launched:
 
     async def died(self) -> NodeDied:
         """Returns when a process ends that nobody asked to."""
+        if not self.processes:
+            await asyncio.Event().wait()
         waiting = [asyncio.create_task(each.died()) for each in self.processes.values()]
         try:
             done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -268,7 +277,8 @@ class Launched:
 
     async def _all_healthy(self, processes: Mapping[str, NodeProcess]) -> None:
         dying = asyncio.create_task(self.died())
-        waiting = asyncio.create_task(self._until_healthy(list(processes.values())))
+        left = list(processes.values())
+        waiting = asyncio.create_task(health.until_healthy(left, self._patience, self._tell))
         try:
             await asyncio.wait({dying, waiting}, return_when=asyncio.FIRST_COMPLETED)
             if dying.done():
@@ -277,20 +287,6 @@ class Launched:
         finally:
             dying.cancel()
             waiting.cancel()
-
-    async def _until_healthy(self, left: list[NodeProcess]) -> None:
-        try:
-            async with asyncio.timeout(self._patience):
-                while left:
-                    before, left = left, await health.unhealthy(left)
-                    for process in before:
-                        if process not in left:
-                            self._tell(f"{process.name}: healthy")
-                    await asyncio.sleep(_PAUSE if left else 0)
-        except TimeoutError:
-            names = ", ".join(each.name for each in left)
-            lines = "\n".join(f"  {each.name}: {line}" for each in left for line in each.last_lines(3))
-            raise NotHealthy(f"Not healthy after {self._patience:g} s: {names}.\n{lines}") from None
 
     async def _stop(self, process: NodeProcess) -> None:
         if process.running:

@@ -5,22 +5,25 @@ from __future__ import annotations
 import asyncio
 import time
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from urllib.error import URLError
 
+from runtime.launch.errors import NotHealthy
 from runtime.launch.plan import LOOPBACK, Planned
 from runtime.launch.process import NodeProcess
 from scripts.healthcheck import fetch_status, is_success, parse_place, probe
 
 _CALLS = "charter_calls_total{"
 _PATIENCE = 1.0
+_PAUSE = 0.05
 
 
 async def is_healthy(process: NodeProcess) -> bool:
     """Whether a process runs, has said that it is ready and passes its node's own healthcheck."""
     if not process.running or not process.said_ready():
         return False
-    check = process.planned.healthcheck
+    if (check := process.planned.healthcheck) is None:
+        return True
     place, deadline = parse_place(check.target), time.monotonic() + check.timeout_ms / 1000
     try:
         if check.mode == "http":
@@ -37,6 +40,22 @@ async def unhealthy(processes: Iterable[NodeProcess]) -> list[NodeProcess]:
     listed = list(processes)
     answers = await asyncio.gather(*(is_healthy(each) for each in listed))
     return [each for each, healthy in zip(listed, answers, strict=True) if not healthy]
+
+
+async def until_healthy(left: list[NodeProcess], patience: float, tell: Callable[[str], None]) -> None:
+    """Returns when all of them are healthy; raises with the last words of those that are not in time."""
+    try:
+        async with asyncio.timeout(patience):
+            while left:
+                before, left = left, await unhealthy(left)
+                for process in before:
+                    if process not in left:
+                        tell(f"{process.name}: healthy")
+                await asyncio.sleep(_PAUSE if left else 0)
+    except TimeoutError:
+        names = ", ".join(each.name for each in left)
+        lines = "\n".join(f"  {each.name}: {line}" for each in left for line in each.last_lines(3))
+        raise NotHealthy(f"Not healthy after {patience:g} s: {names}.\n{lines}") from None
 
 
 class CallRate:

@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from runtime.launch.ports import METRICS_ROLE, Place, Ports, places
 from runtime.launch.proof import Proof
 from runtime.settings import SettingsError, read
 from runtime.systems import meant
-from runtime.tables import Deployment, Healthcheck, System
+from runtime.tables import Deployment, Healthcheck, Node, System
 
 LOOPBACK = "127.0.0.1"
 _KEPT = "data_path"
@@ -33,7 +33,7 @@ class Planned:
     node: str
     command: tuple[str, ...]
     variables: Mapping[str, str]
-    healthcheck: Healthcheck
+    healthcheck: Healthcheck | None
     """Its target has no variables left."""
     address: str | None
     """Where it takes gRPC calls."""
@@ -138,6 +138,17 @@ def urls(system: System, deployment: Deployment, ports: Ports, proof: Proof, nod
     ]
 
 
+def endpoints(processes: Iterable[Planned]) -> dict[str, str]:
+    """Where processes listen, by name: a URL for HTTP, an address for gRPC."""
+    found: dict[str, str] = {}
+    for each in processes:
+        if each.url is not None:
+            found[each.name] = each.url
+        if each.address is not None:
+            found[each.name if each.url is None else f"{each.name}.grpc"] = each.address
+    return found
+
+
 def _planned(
     system: System,
     deployment: Deployment,
@@ -151,18 +162,23 @@ def _planned(
     given = _given(system, deployment, place, ports, proof)
     chosen = {name: settings[name] for name in node.variables if name in settings}
     variables = {**_defaults(system, place, data), **chosen, **given}
-    check = node.healthcheck
-    target = re.sub(r"\$\{(\w+)\}", lambda found: variables.get(found[1], ""), check.target)
     return Planned(
         name=place.name,
         node=node.name,
         command=_command(node.command),
         variables=variables,
-        healthcheck=Healthcheck(check.mode, target, check.timeout_ms),
+        healthcheck=_healthcheck(node, variables),
         address=f"{LOOPBACK}:{ports.api[place.name]}" if place.name in ports.api else None,
         url=found[place.index] if (found := urls(system, deployment, ports, proof, node.name)) else None,
         metrics_port=ports.metrics.get(place.name),
     )
+
+
+def _healthcheck(node: Node, variables: Mapping[str, str]) -> Healthcheck | None:
+    if (check := node.healthcheck) is None:
+        return None
+    target = re.sub(r"\$\{(\w+)\}", lambda found: variables.get(found[1], ""), check.target)
+    return Healthcheck(check.mode, target, check.timeout_ms)
 
 
 def _defaults(system: System, place: Place, data: Path | None) -> dict[str, str]:

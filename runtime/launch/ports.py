@@ -30,6 +30,7 @@ def places(deployment: Deployment) -> list[Place]:
     return [
         Place(f"{node.name}-{index}" if node.replicas > 1 else node.name, node, index)
         for node in deployment.nodes.values()
+        if not node.on_demand
         for index in range(node.replicas)
     ]
 

@@ -17,12 +17,17 @@ class WrongReplicas(LaunchError):
 
 
 def with_replicas(deployment: Deployment, counts: Mapping[str, int]) -> Deployment:
-    """The deployment with so many processes of these nodes; a node with none is left out."""
+    """The deployment with so many processes of these nodes; a node with none is left out.
+
+    A node that is there on demand is started where it is counted.
+    """
     for name in counts:
         if name not in deployment.nodes:
             raise WrongReplicas(f"There is no node '{name}'.{meant(name, deployment.nodes)}")
     nodes = {
-        name: replace(node, replicas=counts.get(name, node.replicas))
+        name: replace(
+            node, replicas=counts.get(name, node.replicas), on_demand=node.on_demand and name not in counts
+        )
         for name, node in deployment.nodes.items()
         if counts.get(name, node.replicas) > 0
     }

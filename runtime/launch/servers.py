@@ -58,7 +58,7 @@ class Servers:
             self._tell(
                 f"{name}: pid {server.pid}, listens on 127.0.0.1:{server.port}, data in {server.folder}"
             )
-            found[variable] = server.url
+            found |= {variable: server.url, **server.variables}
         return found
 
     async def stop(self) -> None:

@@ -52,7 +52,7 @@ def test_every_code_has_a_folder() -> None:
     assert {case[:4] for case in CASES if case.startswith("E")} == {rule.code for rule in RULES}
 
 
-@pytest.mark.parametrize("name", ["locker", "bakery", "rental", "laundry"])
+@pytest.mark.parametrize("name", ["locker", "bakery", "rental", "laundry", "nursery"])
 def test_specs_are_clean(name: str) -> None:
     """The specs that the folders change have no complaint of their own."""
     assert examine(SPECS / name)[1] == []

@@ -145,3 +145,14 @@ async def test_the_ordinary_lines_of_a_moment_are_flushed_together_and_a_warning
     assert lines.flushed == 1
     log.write(Event("odd", "WARNING"), "hello")
     assert lines.flushed == 2
+
+
+@pytest.mark.parametrize(
+    ("level", "same"),
+    [("trace", "DEBUG"), ("debug", "DEBUG"), ("info", "INFO"), ("warn", "WARNING"), ("error", "ERROR")],
+)
+@pytest.mark.parametrize("told", LEVELS)
+def test_levels_may_have_the_names_that_others_use(level: str, same: str, told: str) -> None:
+    """A log at `warn` writes what one at WARNING does."""
+    event = Event("plain", told)
+    assert written(level, event) == written(same, event)

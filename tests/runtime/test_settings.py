@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from runtime.settings import SettingsError, read
+from runtime.settings import SettingsError, read, strangers
 from runtime.tables import Variable
 
 WAIT = Variable("WAIT", "number", "How long it waits.", default="2", minimum=0.5, maximum=10)
@@ -93,3 +93,38 @@ def test_a_process_has_a_name_of_its_own() -> None:
     other = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert other.strip().rpartition("-")[2] != mine.rpartition("-")[2]
     assert value(NAME, "w1") == "w1"
+
+
+SKEW = Variable("OUR_SKEW", "int", "How much clocks differ.", default="5", also_named=("SKEW", "OLD_SKEW"))
+
+
+@pytest.mark.parametrize(
+    ("environ", "number"),
+    [
+        ({}, 5),
+        ({"OLD_SKEW": "3"}, 3),
+        ({"OLD_SKEW": "3", "SKEW": "2"}, 2),
+        ({"SKEW": "2", "OUR_SKEW": "1"}, 1),
+        ({"SKEW": "2", "OUR_SKEW": ""}, 2),
+    ],
+)
+def test_a_variable_may_have_other_names(environ: dict[str, str], number: int) -> None:
+    """They count in their order where the variable itself is unset."""
+    assert read([SKEW], (), environ) == {"OUR_SKEW": number}
+
+
+def test_another_name_is_stronger_than_a_default_of_a_node() -> None:
+    """Whoever sets it means it."""
+    assert read([SKEW], (), {"SKEW": "2"}, {"OUR_SKEW": "9"}) == {"OUR_SKEW": 2}
+    assert read([SKEW], (), {}, {"OUR_SKEW": "9"}) == {"OUR_SKEW": 9}
+
+
+def test_names_that_begin_like_ours_and_are_none_are_told() -> None:
+    """With what was perhaps meant; other programs' names are nobody's business."""
+    known = {"OUR_SKEW": SKEW, "WAIT": WAIT}
+    environ = {"OUR_SKEW": "1", "OUR_SKWE": "1", "OUR_THING": "x", "OURS": "x", "SKEW": "1"}
+    assert strangers("OUR_", known, environ) == [
+        "OUR_SKWE is set, and nothing reads it; OUR_SKEW?",
+        "OUR_THING is set, and nothing reads it",
+    ]
+    assert strangers(None, known, environ) == []

@@ -12,8 +12,9 @@ from generated.orchestrator.messages import RUNNING
 from generated.orchestrator.records import JobRecord
 from runtime.call import Call
 from runtime.log import Log
+from runtime.pace import Outcome, Pace
 from runtime.store import Busy, Exchanged, Held, Settling
-from runtime.work import LeaseWorker, Outcome, Pace
+from runtime.work import LeaseWorker
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
 from tests.runtime.working import DONE, GIVEN_BACK, OWNER, TOLD, UNSTORABLE, at_once

@@ -10,10 +10,11 @@ from typing import Any
 from generated.orchestrator.errors import ServiceUnavailable
 from generated.orchestrator.lifecycle import JOB, JOB_COMPLETE, JOB_FAIL
 from generated.orchestrator.records import JobRecord
+from runtime.pace import Outcome, Pace, Told
 from runtime.postgres import PostgresStore
 from runtime.store import Exchanged, Held
 from runtime.tables import Event
-from runtime.work import LeaseWorker, Outcome, Pace, Told
+from runtime.work import LeaseWorker
 from tests.runtime.postgres.kit import Kit
 
 OWNER = "the worker"

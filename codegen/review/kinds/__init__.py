@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from codegen.review.difference import Kind
 from codegen.review.kinds import (
+    buckets,
     callers,
     deployments,
     environment,
@@ -20,7 +21,7 @@ from codegen.review.kinds import (
 )
 
 MODULES = (
-    *(system, types, rules, lifecycle, states, keeping, redis),
+    *(system, types, rules, lifecycle, states, keeping, redis, buckets),
     *(services, callers, errors, environment, deployments, metrics),
 )
 KINDS: tuple[Kind, ...] = tuple(

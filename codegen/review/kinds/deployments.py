@@ -182,9 +182,39 @@ def node_default(old: Spec, new: Spec) -> Iterator[Found]:
         yield from _entries(name, "default", before.defaults, after.defaults, (*path, "defaults"))
 
 
+@kind("node.on_demand", "A node is started with its deployment, or no longer is.", Verdict.BEHAVIOUR)
+def node_on_demand(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after, path in _nodes(old, new):
+        if before.on_demand != after.on_demand:
+            said = "is started on demand only" if after.on_demand else "is started with its deployment"
+            yield Found(name, f"{name} {said}", (*path, "on_demand"))
+
+
+@kind("node.unless", "A node leaves out components by other variables.", Verdict.CONFIGURATION)
+def node_unless(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after, path in _nodes(old, new):
+        yield from _entries(name, "unless", before.unless, after.unless, (*path, "unless"))
+
+
+@kind("node.optional", "A port is opened only where its variable says one, or always.", Verdict.CONFIGURATION)
+def node_optional(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after, path in _nodes(old, new):
+        for word, left, right in (("listen", before.listen, after.listen), ("http", before.http, after.http)):
+            # What came or went altogether is told by its host and port.
+            if left and right and left.optional != right.optional:
+                said = "opened only where a port is set" if right.optional else "always opened"
+                text = f"{name} {word} is {said}"
+                yield Found(f"{name} {word}", text, (*path, word, "optional"))
+
+
 @kind("node.healthcheck", "Something else of a node is checked.", Verdict.CONFIGURATION)
 def node_healthcheck(old: Spec, new: Spec) -> Iterator[Found]:
     for name, before, after, path in _nodes(old, new):
+        if before.healthcheck is None or after.healthcheck is None:
+            if before.healthcheck != after.healthcheck:
+                said = "is checked" if after.healthcheck else "is not checked any more"
+                yield Found(name, f"{name} {said}", path)
+            continue
         for word, was, now in words(before.healthcheck, after.healthcheck):
             text = f"{name} healthcheck {word} {turn(was, now)}"
             yield Found(f"{name} {word}", text, (*path, "healthcheck", word))
@@ -219,7 +249,8 @@ def routing_changed(old: Spec, new: Spec) -> Iterator[Found]:
 def _listener(name: str, verb: str, before: Listen | None, after: Listen | None, at: Path) -> Iterator[Found]:
     was, now = (f"{each.host}:{each.port}" if each else "nowhere" for each in (before, after))
     if was != now:
-        yield Found(name, f"{name} {verb} {turn(was, now)}", (*at, "host"), (*at, "port"))
+        paths = [(*at, "host"), (*at, "port"), *([] if before and after else [(*at, "optional")])]
+        yield Found(name, f"{name} {verb} {turn(was, now)}", *paths)
 
 
 def _deployments(old: Spec, new: Spec) -> Iterator[tuple[str, Deployment, Deployment]]:

@@ -81,12 +81,36 @@ def variable_choice(old: Spec, new: Spec) -> Iterator[Found]:
     Verdict.CONFIGURATION,
 )
 def variable_changed(old: Spec, new: Spec) -> Iterator[Found]:
-    told = ("default", "default_from", "required", "min", "max", "choices", "read_by")
+    told = ("default", "default_from", "required", "min", "max", "choices", "read_by", "also_named")
     for name, before, after in _variables(old, new):
         for word, was, now in words(before, after, *told):
             verdict = Verdict.BEHAVIOUR if word == "clamp" else None
             path = (*_variable(name), word)
             yield Found(f"{name} {word}", f"{name} {word} {turn(was, now)}", path, verdict=verdict)
+
+
+@kind(
+    "variable.name", "A variable goes by other names, or by the same in another order.", Verdict.CONFIGURATION
+)
+def variable_name(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after in _variables(old, new):
+        was, now = before.also_named, after.also_named
+        if was != now:
+            harmless = now[: len(was)] == was
+            verdict = Verdict.COMPATIBLE if harmless else None
+            path = (*_variable(name), "also_named")
+            yield Found(name, f"{name} is also named {turn(was, now)}", path, verdict=verdict)
+
+
+@kind(
+    "variable.prefix",
+    "Names of variables that begin so are no longer, or now, nobody else's.",
+    Verdict.COMPATIBLE,
+)
+def variable_prefix(old: Spec, new: Spec) -> Iterator[Found]:
+    was, now = old.environment.prefix, new.environment.prefix
+    if was != now:
+        yield Found(now or was or "", f"the prefix of variables {turn(was, now)}", ("environment", "prefix"))
 
 
 @kind(

@@ -38,8 +38,8 @@ def entity_kept(old: Spec, new: Spec) -> Iterator[Found]:
         if was and now and was.store != now.store:
             text = f"{name} is kept in {turn(was.store, now.store)}"
             yield Found(name, text, path, verdict=Verdict.STORED)
-        elif not (before.in_redis and after.in_redis):
-            # What both keep in Redis has kinds of its own.
+        elif not ((before.in_redis and after.in_redis) or (before.in_s3 and after.in_s3)):
+            # What both keep in Redis or in a bucket has kinds of its own.
             yield from _part(name, was, now, path, "is kept in")
 
 

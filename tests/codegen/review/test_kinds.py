@@ -17,6 +17,7 @@ ORDERED = (
     "services/services/GateService/methods/Open/route/instead",
     "metrics/metrics/put_back_total/counts/values/reason",
     "metrics/metrics/bag_seconds/buckets",
+    "environment/variables/PHOTOS_BUCKET/also_named",
 )
 """Lists whose order says something."""
 

@@ -1,0 +1,153 @@
+"""`nox -s bench -- objectqueue`: claims, tasks beside bare requests, requests and their price, and looks."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from bench.designs.manifest import commit
+from bench.machine import describe
+from bench.objectqueue import measures
+from bench.objectqueue.findings import KINDS_SHOWN, OF_BARE, Findings, Polls, Rates, dollars
+from bench.objectqueue.stage import Stage
+from bench.peers.outcome import RESULTS, invoked
+
+MODES = ("index-only", "hybrid")
+FEW, MANY = 10, 100_000
+Tell = Callable[[str], None]
+
+
+@click.command("objectqueue")
+@click.option("--quick", is_flag=True, help="A few minutes: less of everything, a past of 2,000 tasks.")
+@click.option("--past", type=click.IntRange(min=1), help="How many tasks the long past has.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Where to write the findings.")
+def measure(quick: bool, past: int | None, out: Path | None) -> int:
+    """Measures the queue; 1 if a goal is missed."""
+    console, machine = Console(), describe()
+    begun = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    with tempfile.TemporaryDirectory(prefix="charter-bench-") as folder:
+        many = past or (MANY // 50 if quick else MANY)
+        findings = asyncio.run(_measured(Path(folder), begun, machine, quick, many, console.print))
+    where = out or RESULTS / begun
+    where.mkdir(parents=True, exist_ok=True)
+    text = findings.model_dump_json(indent=1) + "\n"
+    (where / "objectqueue.json").write_text(text)
+    if not quick:
+        (RESULTS / "objectqueue.json").write_text(text)
+    _show(findings, console)
+    console.print(f"Findings: {where / 'objectqueue.json'}", soft_wrap=True, highlight=False)
+    return int(bool(findings.missed))
+
+
+async def _measured(
+    folder: Path, begun: str, machine: dict[str, object], quick: bool, many: int, tell: Tell
+) -> Findings:
+    async with Stage(folder) as stage:
+        took = sorted(await measures.claims(stage, 200 if quick else 1000))
+        tell(f"claims: p99 {1000 * took[int(0.99 * len(took))]:.1f} ms")
+        rates = [
+            await _rates(stage, at_once, 2 if quick else 3, 150 if quick else 300, tell)
+            for at_once in (1, 8, 32)
+        ]
+        asked, idle = {}, {}
+        for mode in MODES:
+            asked[mode] = await measures.requests_per_task(stage, 150 if quick else 300, mode)
+            tell(f"requests of a task, {mode}: {_requests(asked[mode])}")
+            idle[mode] = await measures.idle_per_hour(stage, 20 if quick else 60, mode)
+            tell(f"requests of an idle hour, {mode}: {_requests(idle[mode], 0)}")
+        polls = await _polls(stage, many, 3, tell)
+    return Findings(
+        stamp=begun,
+        commit=commit(),
+        quick=quick,
+        machine=machine,
+        claim_p50_ms=round(1000 * statistics.median(took), 2),
+        claim_p99_ms=round(1000 * took[int(0.99 * len(took))], 2),
+        rates=rates,
+        requests_per_task=asked,
+        idle_per_hour=idle,
+        polls=polls,
+    )
+
+
+async def _rates(stage: Stage, at_once: int, rounds: int, count: int, tell: Tell) -> Rates:
+    """Tasks, bare PUTs and the same requests by hand, in turns: what else the machine does falls on all."""
+    rows = []
+    for _ in range(rounds):
+        puts = await measures.bare_puts(stage, count, at_once)
+        tasks = await measures.tasks_done(stage, count, at_once)
+        hand = await measures.same_by_hand(stage, count, at_once)
+        rows.append((tasks, puts, hand))
+    found = Rates(
+        at_once=at_once,
+        tasks_per_s=[round(tasks.per_s, 1) for tasks, _, _ in rows],
+        puts_per_s=[round(puts.per_s, 1) for _, puts, _ in rows],
+        by_hand_per_s=[round(hand.per_s, 1) for _, _, hand in rows],
+        worker_cpu_ms=round(statistics.median(tasks.own_cpu_ms for tasks, _, _ in rows), 2),
+        store_cpu_ms=round(statistics.median(tasks.store_cpu_ms for tasks, _, _ in rows), 2),
+        put_store_cpu_ms=round(statistics.median(puts.store_cpu_ms for _, puts, _ in rows), 2),
+        by_hand_store_cpu_ms=round(statistics.median(hand.store_cpu_ms for _, _, hand in rows), 2),
+    )
+    tell(
+        f"{at_once} at a time: {statistics.median(found.tasks_per_s):.0f} tasks/s, {found.of_puts:.2f} of "
+        f"what bare PUTs allow, {found.of_by_hand:.2f} of the same by hand; CPU of a task "
+        f"{found.worker_cpu_ms:g} ms + {found.store_cpu_ms:g} ms of the store"
+    )
+    return found
+
+
+async def _polls(stage: Stage, many: int, rounds: int, tell: Tell) -> list[Polls]:
+    """Looks at both queues in turns."""
+    few, past = measures.Past(stage, FEW), measures.Past(stage, many)
+    for each in (few, past):
+        await each.fill()
+    found = []
+    for mode in MODES:
+        rows = [(await few.poll(10, mode), await past.poll(10, mode)) for _ in range(rounds)]
+        polls = Polls(
+            mode=mode,
+            few=FEW,
+            many=many,
+            few_cpu_ms=[round(left[0], 2) for left, _ in rows],
+            many_cpu_ms=[round(right[0], 2) for _, right in rows],
+            few_requests=round(statistics.median(left[1] for left, _ in rows), 1),
+            many_requests=round(statistics.median(right[1] for _, right in rows), 1),
+        )
+        tell(f"a look, {mode}: {polls.ratio:.2f} times as much after {many:,} tasks as after {FEW}")
+        found.append(polls)
+    return found
+
+
+def _requests(counted: dict[str, float], digits: int = 2) -> str:
+    return ", ".join(f"{kind} {counted[kind]:,.{digits}f}" for kind in KINDS_SHOWN)
+
+
+def _show(findings: Findings, console: Console) -> None:
+    table = Table("at a time", "tasks/s", "bare PUTs/s", f"of PUTs (>= {OF_BARE:g})", "of the same by hand")
+    for each in findings.rates:
+        table.add_row(
+            str(each.at_once),
+            f"{statistics.median(each.tasks_per_s):,.0f}",
+            f"{statistics.median(each.puts_per_s):,.0f}",
+            f"{each.of_puts:.2f}",
+            f"{each.of_by_hand:.2f}",
+        )
+    console.print(table)
+    for mode in MODES:
+        million = dollars(findings.requests_per_task[mode]) * 1e6
+        hour = dollars(findings.idle_per_hour[mode])
+        console.print(f"{mode}: ${million:.2f} for a million tasks, ${hour:.4f} for an idle hour of a worker")
+    console.print(f"Missed: {'; '.join(findings.missed)}" if findings.missed else "Every goal is met.")
+
+
+def main(arguments: list[str]) -> int:
+    """Runs it."""
+    return invoked(measure, arguments)

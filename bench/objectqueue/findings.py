@@ -1,0 +1,106 @@
+"""What a run finds, and what it should be, as it is written to `bench/results`."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bench.designs.results import Record
+
+CLAIM_P99_MS = 50.0
+TASKS_PER_S = 100.0
+OF_BARE = 0.7
+POLL = 1.3
+"""A look at the queue costs the same, whatever has ended; what is more than this is more than noise."""
+KINDS_SHOWN = ("LIST", "GET", "PUT", "DELETE")
+LEAST = {"LIST": 0.0, "GET": 1.0, "PUT": 2.0, "DELETE": 1.0}
+"""What a short task cannot do without: one read, the writes of its claim and of its end, and the removal of
+its entry. One that takes longer than a moment has an entry for its lease, too."""
+PRICES = {"LIST": 5.0, "PUT": 5.0, "GET": 0.4, "DELETE": 0.0}
+"""Dollars for a million requests: the list prices of the largest provider for its usual class of storage, in
+its first region. An example; others ask for more or less, and some for nothing."""
+
+
+class Rates(Record):
+    """One worker process and bare requests, in turns, with the same number under way."""
+
+    at_once: int
+    tasks_per_s: Sequence[float]
+    puts_per_s: Sequence[float]
+    by_hand_per_s: Sequence[float]
+    worker_cpu_ms: float
+    store_cpu_ms: float
+    """For each task."""
+    put_store_cpu_ms: float
+    by_hand_store_cpu_ms: float
+
+    @property
+    def of_puts(self) -> float:
+        """Tasks over what bare PUTs would allow, the middle of the rounds."""
+        pairs = zip(self.tasks_per_s, self.puts_per_s, strict=True)
+        return statistics.median(tasks / (puts / LEAST["PUT"]) for tasks, puts in pairs)
+
+    @property
+    def of_by_hand(self) -> float:
+        """Tasks over the same requests without a queue."""
+        return statistics.median(
+            tasks / hand for tasks, hand in zip(self.tasks_per_s, self.by_hand_per_s, strict=True)
+        )
+
+
+class Polls(Record):
+    """A look at an empty queue, with few and with many tasks that have ended."""
+
+    mode: str
+    few: int
+    many: int
+    few_cpu_ms: Sequence[float]
+    many_cpu_ms: Sequence[float]
+    few_requests: float
+    many_requests: float
+
+    @property
+    def ratio(self) -> float:
+        pairs = zip(self.few_cpu_ms, self.many_cpu_ms, strict=True)
+        return statistics.median(many / few for few, many in pairs)
+
+
+class Findings(Record):
+    """One run."""
+
+    stamp: str
+    commit: str
+    quick: bool
+    machine: Mapping[str, Any]
+    claim_p50_ms: float
+    claim_p99_ms: float
+    rates: Sequence[Rates]
+    requests_per_task: Mapping[str, Mapping[str, float]]
+    idle_per_hour: Mapping[str, Mapping[str, float]]
+    polls: Sequence[Polls]
+
+    @property
+    def missed(self) -> list[str]:
+        """The goals that were not met, a sentence each."""
+        best = max(statistics.median(each.tasks_per_s) for each in self.rates)
+        ratio = max(each.of_puts for each in self.rates)
+        asked = sum(self.requests_per_task["index-only"].values())
+        index = next(each for each in self.polls if each.mode == "index-only")
+        goals = {
+            f"a claim takes {self.claim_p99_ms:.0f} ms at p99, not {CLAIM_P99_MS:g}": (
+                self.claim_p99_ms < CLAIM_P99_MS
+            ),
+            f"a worker does {best:.0f} tasks a second, not {TASKS_PER_S:g}": best >= TASKS_PER_S,
+            f"that is {ratio:.2f} of what bare PUTs allow, not {OF_BARE:g}": ratio >= OF_BARE,
+            f"a task takes {asked:.1f} requests, not {sum(LEAST.values()) + 1:g}": (
+                asked <= sum(LEAST.values()) + 1
+            ),
+            f"a look costs {index.ratio:.2f} times as much after {index.many} tasks": index.ratio <= POLL,
+        }
+        return [sentence for sentence, is_met in goals.items() if not is_met]
+
+
+def dollars(requests: Mapping[str, float]) -> float:
+    """What some requests cost at the prices of the example."""
+    return sum(PRICES[kind] * count for kind, count in requests.items()) / 1e6

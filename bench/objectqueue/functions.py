@@ -1,0 +1,13 @@
+"""The handler of the tasks that the benchmark submits: it does nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from handlers.jobs import Job, job
+
+
+@job("noop")
+async def noop(_given: Job) -> Any:
+    """Returns at once."""
+    return None

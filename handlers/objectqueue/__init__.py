@@ -1,0 +1,1 @@
+"""Hand-written logic of the object queue."""

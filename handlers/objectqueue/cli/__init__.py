@@ -1,0 +1,50 @@
+"""`qo`: the object queue from a shell. Nothing heavy is imported before a command runs."""
+
+from __future__ import annotations
+
+import click
+
+from handlers.objectqueue.cli import changing, looking, nodes, setting_up, submitting
+
+COMMANDS: dict[str, click.Command] = {
+    "submit": submitting.submit,
+    "status": looking.status,
+    "wait": looking.wait,
+    "list": looking.list_tasks,
+    "history": looking.history,
+    "stats": looking.stats,
+    "replay": changing.replay,
+    "archive": changing.archive,
+    "unarchive": changing.unarchive,
+    "cancel": changing.cancel,
+    "workers": looking.workers,
+    "worker": nodes.worker,
+    "monitor": nodes.monitor,
+    "init": setting_up.init,
+    "doctor": setting_up.doctor,
+    "ui": setting_up.ui,
+    "completion": setting_up.completion,
+}
+
+
+class _InOrder(click.Group):
+    """Commands in the order in which they are met, and not in that of the alphabet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(self.commands)
+
+
+@click.command(
+    "qo", cls=_InOrder, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
+)
+def qo() -> None:
+    """A task queue in a bucket.
+
+    Where it is: S3_ENDPOINT, S3_BUCKET, S3_REGION and the usual AWS variables, or the flags of each command.
+    Exit codes: 0 done, 1 trouble, 2 wrong usage, 3 not found, 4 conflict.
+    """
+
+
+def main() -> None:
+    """The entry point."""
+    qo.main(prog_name="qo")

@@ -1,0 +1,96 @@
+"""The bucket before there is a queue in it: setting it up, trying it out, and putting the page there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from generated.objectqueue.system import SYSTEM
+from handlers.objectqueue.cli.places import USAGE, Trouble, Where
+from runtime.s3.errors import ObjectError
+from runtime.s3.objects import Objects
+from runtime.s3.place import Place
+from runtime.settings import SettingsError, read
+
+if TYPE_CHECKING:
+    from runtime.s3.probe import Result
+
+Answer = TypeVar("Answer")
+
+
+class Deployed(NamedTuple):
+    """The page in the bucket: its files, where it is, and a sentence on who may read it."""
+
+    keys: list[str]
+    url: str
+    access: str
+
+
+class Bucket:
+    """The bucket that some variables name."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        node = SYSTEM.deployments["local"].nodes["desk"]
+        variables = [SYSTEM.variables[each] for each in node.variables]
+        self._values = read(variables, SYSTEM.variable_rules, environ, node.defaults)
+        prefix = self._values["QO_QUEUE"]
+        self.place = Place(
+            bucket=self._values["S3_BUCKET"],
+            endpoint=self._values["S3_ENDPOINT"],
+            region=self._values["S3_REGION"],
+            prefix=f"{prefix}/" if prefix else "",
+        )
+        self._objects = Objects(self.place)
+
+    async def set_up(self, *, with_page: bool) -> list[str]:
+        """Makes the bucket ready; what was done, a sentence each."""
+        from runtime.s3.bucket import set_up
+
+        done = await set_up(self._objects, SYSTEM.lifecycles.values(), self._values)
+        if with_page:
+            deployed = await self.deploy_page()
+            done += [deployed.access, f"The page is at {deployed.url}"]
+        return done
+
+    async def examined(self) -> list[Result]:
+        """What was found out about the store and the bucket."""
+        from runtime.s3.probe import examine
+
+        return await examine(self._objects, most_skew_s=self._values["QO_MAX_CLOCK_SKEW_MS"] / 1000)
+
+    async def deploy_page(self) -> Deployed:
+        """Puts the page into the bucket, where everybody may read it."""
+        from runtime.s3.bucket import let_everyone_read
+        from runtime.s3.page_files import FOLDER, deploy_page, page_url
+
+        keys = await deploy_page(SYSTEM.name, self.place)
+        root = Objects(replace(self.place, prefix=""))
+        try:
+            access = await let_everyone_read(root, f"{FOLDER}/")
+        finally:
+            await root.close()
+        return Deployed(keys, page_url(self.place), access)
+
+    async def close(self) -> None:
+        """Gives all connections back."""
+        await self._objects.close()
+
+
+def run(work: Callable[[Bucket], Awaitable[Answer]], where: Where) -> Answer:
+    """Does something with the bucket; whatever goes wrong is one line."""
+
+    async def main() -> Answer:
+        bucket = Bucket(where.environ)
+        try:
+            return await work(bucket)
+        finally:
+            await bucket.close()
+
+    try:
+        return asyncio.run(main())
+    except SettingsError as error:
+        raise Trouble("\n".join(error.problems), USAGE) from None
+    except (ObjectError, OSError) as error:
+        raise Trouble(str(error)) from None

@@ -1,0 +1,189 @@
+"""What `qo` asks: tasks are submitted, shown and moved for those who want them. The bucket has it all."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from generated.objectqueue import errors
+from generated.objectqueue.messages import (
+    ARCHIVED,
+    COMPLETED,
+    FAILED,
+    PENDING,
+    RUNNING,
+    ArchiveTaskRequest,
+    CancelTaskRequest,
+    GetHistoryRequest,
+    GetHistoryResponse,
+    GetStatsRequest,
+    GetStatsResponse,
+    GetTaskRequest,
+    ListTasksRequest,
+    ListTasksResponse,
+    ListWorkersRequest,
+    ListWorkersResponse,
+    ReplayTaskRequest,
+    SubmitTaskRequest,
+    SubmitTaskResponse,
+    Task,
+    UnarchiveTaskRequest,
+)
+from generated.objectqueue.records import RetryPolicy, TaskRecord, WorkerRecord
+from generated.objectqueue.settings import QueueSettings
+from handlers.objectqueue.telling import SHARDS, shown, shown_version, shown_worker, stats_of, word
+from runtime.call import Call
+from runtime.object_store import NotReadable, ObjectStore
+from runtime.world import World
+
+_LISTED = (PENDING, RUNNING, COMPLETED, FAILED)
+_ENDED = (COMPLETED, FAILED)
+
+
+class Queue:
+    """Keeps nothing: every answer comes from the bucket."""
+
+    def __init__(
+        self,
+        tasks: ObjectStore[TaskRecord],
+        workers: ObjectStore[WorkerRecord],
+        settings: QueueSettings,
+        world: World,
+    ) -> None:
+        self._tasks = tasks
+        self._workers = workers
+        self._silence_s = settings.qo_monitor_worker_health_threshold
+        self._world = world
+
+    async def submit_task(self, request: SubmitTaskRequest, call: Call) -> SubmitTaskResponse:
+        wanted = self._wanted(request)
+        found, new = await self._tasks.create_or_find(wanted, call)
+        call.note(task_id=found.id)
+        if not new and not request.HasField("idempotency_key"):
+            raise errors.TaskExists(task_id=found.id)
+        return SubmitTaskResponse(task=shown(found), created=new, hinted=await self._tasks.hinted(found.id))
+
+    async def get_task(self, request: GetTaskRequest, _call: Call) -> Task:
+        return shown(await self._existing(request.task_id))
+
+    async def get_history(self, request: GetHistoryRequest, _call: Call) -> GetHistoryResponse:
+        if not await self._tasks.versioned():
+            await self._existing(request.task_id)
+            raise errors.HistoryUnavailable
+        versions = await self._tasks.versions(request.task_id)
+        if not versions:
+            raise errors.TaskNotFound(task_id=request.task_id)
+        return GetHistoryResponse(versions=[shown_version(each) for each in versions])
+
+    async def list_tasks(self, request: ListTasksRequest, _call: Call) -> ListTasksResponse:
+        equal = {"task_type": request.task_type} if request.HasField("task_type") else {}
+        shards: list[dict[str, object]] = [{"shard": each} for each in dict.fromkeys(request.shards)]
+        states, after = list(request.status) or _LISTED, _position(request.page_token)
+        found = [
+            record
+            for shard in shards or [{}]
+            for record in await self._tasks.find(
+                states=states, equal={**equal, **shard}, after=after, size=request.page_size + 1
+            )
+        ]
+        found.sort(key=lambda each: (each.updated_at, each.id), reverse=True)
+        page = found[: request.page_size]
+        more = len(found) > len(page)
+        return ListTasksResponse(tasks=map(shown, page), next_page_token=_token(page[-1]) if more else "")
+
+    async def replay_task(self, request: ReplayTaskRequest, call: Call) -> Task:
+        record = await self._existing(request.task_id)
+        if FAILED not in (record.status, record.archived_from):
+            raise _not_now(record, "and only a failed task is replayed")
+        return await self._moved(record, PENDING, call)
+
+    async def archive_task(self, request: ArchiveTaskRequest, call: Call) -> Task:
+        record = await self._existing(request.task_id)
+        if record.status not in _ENDED:
+            raise _not_now(record, "and only what has ended is archived")
+        return await self._moved(record, ARCHIVED, call)
+
+    async def unarchive_task(self, request: UnarchiveTaskRequest, call: Call) -> Task:
+        record = await self._existing(request.task_id)
+        if record.status != ARCHIVED:
+            raise _not_now(record, "not archived")
+        return await self._moved(record, record.archived_from or FAILED, call)
+
+    async def cancel_task(self, request: CancelTaskRequest, call: Call) -> Task:
+        record = await self._existing(request.task_id)
+        if record.status not in (PENDING, RUNNING):
+            raise _not_now(record, "and what has ended is not cancelled")
+        given = {"error": request.reason} if request.reason else {}
+        return await self._moved(record, FAILED, call, **given)
+
+    async def list_workers(self, _request: ListWorkersRequest, _call: Call) -> ListWorkersResponse:
+        now = self._now()
+        workers = [shown_worker(each, now, self._silence_s) for each in await self._workers.find(size=10_000)]
+        covered = {shard for each in workers if each.live for shard in each.worker.shards}
+        return ListWorkersResponse(
+            workers=sorted(workers, key=lambda each: each.worker.worker_id),
+            uncovered_shards=[each for each in SHARDS if each not in covered],
+        )
+
+    async def get_stats(self, request: GetStatsRequest, _call: Call) -> GetStatsResponse:
+        return GetStatsResponse(shards=stats_of(await self._tasks.sizes(), request.shards or SHARDS))
+
+    def _wanted(self, request: SubmitTaskRequest) -> TaskRecord:
+        policy = request.retry_policy
+        due = datetime.min.replace(tzinfo=UTC)
+        if request.HasField("available_at"):
+            due = request.available_at.ToDatetime(UTC)
+        elif request.HasField("delay_ms"):
+            due = self._now() + timedelta(milliseconds=request.delay_ms)
+        return TaskRecord(
+            id=request.task_id if request.HasField("task_id") else self._world.new_id(),
+            task_type=request.task_type,
+            input=request.input,
+            timeout_seconds=request.timeout_seconds,
+            max_retries=request.max_retries,
+            retry_policy=RetryPolicy(
+                initial_interval_ms=policy.initial_interval_ms,
+                max_interval_ms=policy.max_interval_ms,
+                multiplier=policy.multiplier,
+                jitter_percent=policy.jitter_percent,
+            ),
+            idempotency_key=request.idempotency_key if request.HasField("idempotency_key") else None,
+            available_at=due,
+        )
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._world.now_ms() / 1000, UTC)
+
+    async def _moved(self, record: TaskRecord, target: int, call: Call, **given: str) -> Task:
+        """The task after a move; one that somebody else changed meanwhile stays as it is."""
+        outcome = await self._tasks.move(record.id, record.status, target, call, **given)
+        if not outcome.applied:
+            raise errors.TaskChanged(task_id=record.id, status=word(outcome.state))
+        return shown(await self._existing(record.id))
+
+    async def _existing(self, task_id: str) -> TaskRecord:
+        try:
+            record = await self._tasks.get(task_id)
+        except NotReadable as error:
+            raise errors.TaskUnreadable(task_id=task_id, problem=error.problem) from None
+        if record is None:
+            raise errors.TaskNotFound(task_id=task_id)
+        return record
+
+
+def _not_now(record: TaskRecord, wanted: str) -> errors.NotAllowedNow:
+    return errors.NotAllowedNow(task_id=record.id, status=word(record.status), wanted=wanted)
+
+
+def _token(record: TaskRecord) -> str:
+    return f"{record.updated_at.isoformat()}~{record.id}"
+
+
+def _position(token: str) -> tuple[datetime, str] | None:
+    """Where a page begins; what is no token of ours is refused."""
+    if not token:
+        return None
+    at, _, key = token.partition("~")
+    try:
+        return datetime.fromisoformat(at), key
+    except ValueError:
+        raise errors.InvalidRequest(field="page_token", problem="is not from a page before") from None

@@ -1,0 +1,113 @@
+"""What the generator tells the engine of entities that are objects of a bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A record, or a message in one, as JSON has it: every field is there, and null where it is unset."""
+
+    made: type[Any]
+    """The dataclass of it."""
+    types: Mapping[str, str]
+    """The type of each field as the spec has it, `enum` where it is one."""
+    optional: frozenset[str] = frozenset()
+    words: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    """What the values of each enum field are called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """The field that has the first hex digits of the key, by which entities are kept apart."""
+
+    field: str
+    digits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The field that tells by which layout an object was written."""
+
+    field: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyIndex:
+    """Small objects that hint at entities in some states; a time in the key stands for its minute."""
+
+    key: str
+    states: frozenset[int]
+    at: str | None = None
+    """The time of the record that orders it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Polling:
+    """Where those who take leases look; all but the index are variables."""
+
+    index: str
+    mode: str
+    page: str
+    scan_page: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repairing:
+    """Who puts indexes right; the others are variables. Every 0 seconds is never."""
+
+    by: str
+    every: str
+    page: str
+
+
+@dataclass(frozen=True, slots=True)
+class Large:
+    """Fields that have an object of their own where their JSON has more bytes than `over`."""
+
+    over: int
+    refs: Mapping[str, str]
+    """Each such field, and the field that then says where its value is."""
+    object: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retiring:
+    """The tag of entities in some states, by which the bucket removes them after so many days."""
+
+    tag: str
+    value: str
+    states: frozenset[int]
+    days: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeptInS3:
+    """Entities as objects of a bucket. What is in upper case is the name of a variable."""
+
+    endpoint: str
+    bucket: str
+    region: str
+    object: str
+    shape: Shape
+    messages: Mapping[str, Shape]
+    """The messages that the record holds, by their names in `types`."""
+    revision: str
+    prefix: str | None = None
+    """The variable with what every key begins with, before a slash."""
+    shard: Shard | None = None
+    schema: Schema | None = None
+    keyed_by: str | None = None
+    """The field that the key is made from where an entity has one."""
+    unversioned: str | None = None
+    """The variable that says that there need be no versions; None where none are needed anyway."""
+    skew: str | None = None
+    indexes: Mapping[str, KeyIndex] = field(default_factory=dict)
+    polls: Polling | None = None
+    repairs: Repairing | None = None
+    large: Large | None = None
+    retires: Retiring | None = None

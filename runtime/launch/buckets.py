@@ -1,0 +1,100 @@
+"""Buckets of a deployment: made ready in a store that was started with it, and told to those who use them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from runtime.launch.errors import LaunchError
+from runtime.settings import read
+from runtime.tables import System
+
+if TYPE_CHECKING:
+    from runtime.s3.place import Place
+
+KEY = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+"""What every client of S3 proves itself with."""
+
+
+class Buckets:
+    """The buckets that a system keeps its entities in, with some settings."""
+
+    def __init__(self, system: System, settings: Mapping[str, str]) -> None:
+        self._system = system
+        self._settings = settings
+        kept = [each.in_s3 for each in system.lifecycles.values() if each.in_s3 is not None]
+        named = [(each.endpoint, each.bucket, each.region, each.prefix) for each in kept]
+        self._named = dict.fromkeys(named)
+        self.page: str | None = None
+        """Where a browser finds the page, if one was put there."""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What whoever uses the buckets without a node in between has to set."""
+        if not any("store" in each.proofs for each in self._system.principals.values()):
+            return {}
+        wanted = [name for names in self._named for name in names if name is not None]
+        values = {
+            name: self._settings.get(name) or self._system.variables[name].default
+            for name in (*dict.fromkeys(wanted), *KEY)
+            if name in self._system.variables
+        }
+        return {name: value for name, value in values.items() if value}
+
+    @property
+    def endpoints(self) -> dict[str, str]:
+        """Where the store is, and where a browser finds the page, for those who use it themselves."""
+        there = self.variables
+        stores = [there[endpoint] for endpoint, *_ in self._named if endpoint in there]
+        told = {"s3": ",".join(dict.fromkeys(stores)), "page": self.page}
+        return {name: url for name, url in told.items() if url}
+
+    async def set_up(self) -> list[str]:
+        """Makes them ready for use, the page included; what was done, a sentence each."""
+        from runtime.s3.errors import ObjectError
+
+        done: list[str] = []
+        try:
+            for place in self._places():
+                done += await self._made_ready(place)
+        except ObjectError as error:
+            raise LaunchError(f"The bucket cannot be made ready: {error}") from None
+        return done
+
+    async def _made_ready(self, place: Place) -> list[str]:
+        from runtime.s3.bucket import let_everyone_read, set_up
+        from runtime.s3.credentials import Credentials
+        from runtime.s3.objects import Objects
+        from runtime.s3.page_files import FOLDER, deploy_page, has_page, page_url
+
+        credentials = Credentials(self._settings)
+        objects, root = (Objects(each, credentials) for each in (place, replace(place, prefix="")))
+        try:
+            done = await set_up(objects, self._system.lifecycles.values(), self._values())
+            if has_page(self._system.name):
+                await deploy_page(self._system.name, place, credentials)
+                done.append(await let_everyone_read(root, f"{FOLDER}/"))
+                self.page = page_url(place)
+        finally:
+            await objects.close()
+            await root.close()
+        return done
+
+    def _places(self) -> list[Place]:
+        from runtime.s3.place import Place
+
+        values = self._values()
+        return [
+            Place(
+                bucket=str(values[bucket]),
+                endpoint=values[endpoint],
+                region=str(values[region]),
+                prefix=f"{values[prefix]}/" if prefix and values[prefix] else "",
+            )
+            for endpoint, bucket, region, prefix in self._named
+        ]
+
+    def _values(self) -> dict[str, Any]:
+        rows = [row for row in self._system.variables.values() if not row.required]
+        return read(rows, (), self._settings)

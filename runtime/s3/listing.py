@@ -1,0 +1,150 @@
+"""Looks at many entities: listings, counts, and what an entity has been."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from datetime import datetime
+from operator import attrgetter
+from typing import Generic
+
+from runtime.object_store import VersionOf
+from runtime.s3.entities import Entities, together
+from runtime.s3.objects import Entry, Version
+from runtime.s3.rows import Unreadable
+from runtime.store import Record, Size
+
+_PAGE = 1000
+_REMEMBERED = 5000
+
+
+class Listing(Generic[Record]):
+    """The entities of one kind, as somebody who watches sees them. What was read is not read again."""
+
+    def __init__(self, entities: Entities[Record]) -> None:
+        self._entities = entities
+        self._read: OrderedDict[str, tuple[str, Record | None]] = OrderedDict()
+
+    async def find(
+        self,
+        states: Collection[int],
+        equal: Mapping[str, object],
+        after: tuple[datetime, str] | None,
+        size: int,
+    ) -> list[Record]:
+        """A page, what changed last first."""
+        kept, changes = self._entities.kept, self._entities.changes
+        if unknown := sorted(equal.keys() - kept.shape.types.keys()):
+            raise ValueError(f"a listing cannot be narrowed by {', '.join(unknown)}")
+        part = str(equal[kept.shard.field]) if kept.shard and kept.shard.field in equal else None
+        order = self._order
+
+        def is_wanted(record: Record) -> bool:
+            return (
+                (not states or changes.state(record) in states)
+                and all(getattr(record, name) == value for name, value in equal.items())
+                and (after is None or order(record) < after)
+            )
+
+        lines = await self._lines(part)
+        # An object is written at the time that it says, or a little later: the last ones written come first.
+        lines.sort(key=lambda line: line.changed, reverse=True)
+        found: list[Record] = []
+        step = max(2 * size, 32)
+        for start in range(0, len(lines), step):
+            records = await together(lines[start : start + step], self._record)
+            found += [each for each in records if each is not None and is_wanted(each)]
+            if (
+                len(found) >= size
+                and start + step < len(lines)
+                and self._is_later(found, size, lines[start + step])
+            ):
+                break
+        found.sort(key=order, reverse=True)
+        return found[:size]
+
+    async def page(
+        self, states: Collection[int], offset: int, size: int, *, newest_first: bool
+    ) -> tuple[list[Record], bool]:
+        """A part of the listing by place, and whether there is more."""
+        found = await self.find(states, {}, None, 10**9)
+        if not newest_first:
+            found.reverse()
+        return found[offset : offset + size], len(found) > offset + size
+
+    async def versions(self, key: str) -> list[VersionOf[Record]]:
+        """All that an entity has been, oldest first."""
+        entities = self._entities
+        where = entities.keys.of(key)
+        known = [each async for each in entities.objects.versions(where, most=_PAGE)]
+
+        async def one(each: Version) -> VersionOf[Record]:
+            found = await entities.objects.get(where, each.version)
+            record = None
+            if found is not None:
+                with suppress(Unreadable):
+                    record = entities.guarded.snapshot(key, found).record
+            return VersionOf(record, each.version, each.changed, each.etag)
+
+        return list(await together(reversed(known), one))
+
+    async def sizes(self) -> dict[tuple[str, int], Size]:
+        """How many there are by part and state, and how long ago the first of them last changed."""
+        entities = self._entities
+        now = entities.changes.now()
+        sizes: dict[tuple[str, int], Size] = {}
+        lines = await self._lines(None)
+        for line, record in zip(lines, await together(lines, self._record), strict=True):
+            key = entities.keys.named(line.key)
+            if record is None or key is None:
+                continue
+            place = entities.keys.shard_of(key), entities.changes.state(record)
+            count, oldest = sizes.get(place, Size(0, 0.0))
+            age = max(0.0, (now - self._order(record)[0]).total_seconds())
+            sizes[place] = Size(count + 1, max(oldest, age))
+        return sizes
+
+    async def _lines(self, part: str | None) -> list[Entry]:
+        """What a listing shows of one part, or of all of them."""
+        keys = self._entities.keys
+        parts = [each for each in keys.shards if part in (None, each)]
+        return [line for lines in await together(parts, self._lines_of) for line in lines]
+
+    async def _lines_of(self, part: str) -> list[Entry]:
+        prefix = self._entities.keys.prefix(part)
+        lines: list[Entry] = []
+        token: str | None = None
+        while True:
+            page = await self._entities.objects.page(prefix, token=token, most=_PAGE)
+            lines += page.entries
+            if (token := page.token) is None:
+                return lines
+
+    async def _record(self, line: Entry) -> Record | None:
+        etag, record = self._read.get(line.key, ("", None))
+        key = self._entities.keys.named(line.key)
+        if etag == line.etag or key is None:
+            return record
+        found = await self._entities.objects.get(line.key)
+        if found is None:
+            return None
+        try:
+            record = self._entities.guarded.snapshot(key, found).record
+        except Unreadable:
+            record = None
+        self._read[line.key] = (found.etag, record)
+        while len(self._read) > _REMEMBERED:
+            self._read.popitem(last=False)
+        return record
+
+    def _order(self, record: Record) -> tuple[datetime, str]:
+        """What changed last, and then by key."""
+        lifecycle = self._entities.lifecycle
+        by = self._entities.changes.written_at(record)
+        return by, str(attrgetter(lifecycle.key)(record))
+
+    def _is_later(self, found: list[Record], size: int, line: Entry) -> bool:
+        """Whether the last of a page changed after anything that has not been read yet."""
+        last = sorted((self._order(each)[0] for each in found), reverse=True)[size - 1]
+        return (last - line.changed).total_seconds() > 1 + self._entities.changes.skew_s

@@ -1,0 +1,86 @@
+"""What the measurements of the object queue rest on: goals that are judged, sides that do what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.objectqueue import measures
+from bench.objectqueue.findings import Findings, Polls, Rates, dollars
+from bench.objectqueue.stage import Stage
+
+
+def findings(
+    *, tasks: float = 250.0, p99: float = 20.0, many_ms: float = 10.0, puts: float = 2.0
+) -> Findings:
+    rates = Rates(
+        at_once=8,
+        tasks_per_s=[tasks],
+        puts_per_s=[600.0],
+        by_hand_per_s=[200.0],
+        worker_cpu_ms=1.0,
+        store_cpu_ms=1.0,
+        put_store_cpu_ms=1.0,
+        by_hand_store_cpu_ms=1.0,
+    )
+    polls = Polls(
+        mode="index-only",
+        few=10,
+        many=100,
+        few_cpu_ms=[10.0],
+        many_cpu_ms=[many_ms],
+        few_requests=16,
+        many_requests=16,
+    )
+    requests = {"LIST": 0.1, "GET": 1.0, "PUT": puts, "DELETE": 1.0}
+    return Findings(
+        stamp="",
+        commit="",
+        quick=True,
+        machine={},
+        claim_p50_ms=1.0,
+        claim_p99_ms=p99,
+        rates=[rates],
+        requests_per_task={"index-only": requests},
+        idle_per_hour={"index-only": requests},
+        polls=[polls],
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "missed"),
+    [
+        (findings(), None),
+        (findings(p99=60), "a claim takes 60 ms at p99, not 50"),
+        (findings(tasks=90), "a worker does 90 tasks a second, not 100"),
+        (findings(tasks=195), "that is 0.65 of what bare PUTs allow, not 0.7"),
+        (findings(puts=5.0), "a task takes 7.1 requests, not 5"),
+        (findings(many_ms=20), "a look costs 2.00 times as much after 100 tasks"),
+    ],
+)
+def test_goals_are_judged(made: Findings, missed: str | None) -> None:
+    """Each by itself, with what was found."""
+    assert missed in made.missed if missed else made.missed == []
+
+
+def test_a_price_is_a_price() -> None:
+    """A million writes and a million reads, as the example says."""
+    assert dollars({"PUT": 1e6, "GET": 1e6, "LIST": 0, "DELETE": 5e6}) == pytest.approx(5.4)
+
+
+async def test_all_sides_do_what_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks are done, requests are sent and counted, and a past is found to be over."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "")
+    async with Stage(tmp_path) as stage:
+        assert len(await measures.claims(stage, 2)) == 2
+        assert (await measures.bare_puts(stage, 4, 2)).per_s > 0
+        assert (await measures.same_by_hand(stage, 4, 2)).per_s > 0
+        asked = await measures.requests_per_task(stage, 6, "index-only")
+        assert 0.9 <= asked["GET"] < 2
+        assert asked["PUT"] >= 2
+        past = measures.Past(stage, 5)
+        await past.fill()
+        _, requests = await past.poll(1, "index-only")
+        assert requests >= 1

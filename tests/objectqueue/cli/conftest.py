@@ -1,0 +1,21 @@
+"""A shell for each test."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.objectqueue.cli.shell import Shell
+from tests.s3_fixtures import Bucket
+from tests.support.s3_proxy import S3Proxy
+
+
+@pytest.fixture
+def shell(bucket: Bucket) -> Shell:
+    """Somebody who talks to the server itself."""
+    return Shell(bucket)
+
+
+@pytest.fixture
+def proxied(bucket: Bucket, s3_proxy: S3Proxy) -> Shell:
+    """Somebody who talks through the proxy."""
+    return Shell(bucket.through(s3_proxy))

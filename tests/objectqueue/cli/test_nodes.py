@@ -1,0 +1,180 @@
+"""`qo worker` and `qo monitor`: what their flags say, and what they do as processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.objectqueue.cli.shell import DONE, QO, TROUBLE, USAGE, Shell
+
+WORKER_FLAGS = {
+    "--id": ("w7", "QO_WORKER_ID"),
+    "--shards": ("0,A,f", "QO_SHARDS"),
+    "--index-mode": ("log-scan", "QO_INDEX_MODE"),
+    "--concurrency": ("4", "QO_CONCURRENCY"),
+    "--handlers": ("some.module:registry", "QO_HANDLERS"),
+}
+MONITOR_FLAGS = {
+    "--check-interval": ("1.5", "QO_MONITOR_CHECK_INTERVAL"),
+    "--worker-health-threshold": ("90", "QO_MONITOR_WORKER_HEALTH_THRESHOLD"),
+    "--sweep-interval": ("0", "QO_MONITOR_SWEEP_INTERVAL"),
+    "--metrics-port": ("9100", "METRICS_PORT"),
+}
+SWITCHES = {
+    "--no-monitor": "QO_NO_MONITOR",
+    "--fail-unknown-types": "QO_FAIL_UNKNOWN_TYPES",
+    "--renew-leases": "QO_RENEW_LEASES",
+}
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Which node would have run, and in what environment."""
+    found: dict[str, Any] = {}
+
+    def main(arguments: list[str]) -> int:
+        found.update(node=arguments[0], **os.environ)
+        return 0
+
+    monkeypatch.setattr("runtime.serve.main", main)
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    return found
+
+
+@pytest.mark.req("OQ-228", "OQ-217", "OQ-237", "OQ-140")
+def test_flags_of_a_worker_beat_its_variables(shell: Shell, served: dict[str, Any]) -> None:
+    """Each of them; what no flag says is left to the variable."""
+    shell.run("worker", QO_WORKER_ID="other")
+    assert served["QO_WORKER_ID"] == "other" and "QO_NO_MONITOR" not in served
+    flags = {**WORKER_FLAGS, **MONITOR_FLAGS}
+    words = [word for flag, (value, _) in flags.items() for word in (flag, value)]
+    shell.run("worker", *words, *SWITCHES, QO_WORKER_ID="other", QO_SHUTDOWN_GRACE="3")
+    assert served["node"] == "objectqueue.local.worker"
+    for value, variable in flags.values():
+        assert served[variable] == value.lower()
+    assert [served[each] for each in SWITCHES.values()] == ["true"] * 3
+    assert served["QO_SHUTDOWN_GRACE"] == "3"
+
+
+@pytest.mark.req("OQ-229", "OQ-217")
+def test_flags_of_a_monitor_beat_its_variables(shell: Shell, served: dict[str, Any]) -> None:
+    """Each of them."""
+    words = [word for flag, (value, _) in MONITOR_FLAGS.items() for word in (flag, value)]
+    shell.run("monitor", *words, QO_MONITOR_CHECK_INTERVAL="7")
+    assert served["node"] == "objectqueue.local.monitor"
+    for value, variable in MONITOR_FLAGS.values():
+        assert served[variable] == value
+
+
+@pytest.mark.req("OQ-206", "OQ-207", "OQ-208", "OQ-209", "OQ-210", "OQ-211", "OQ-212", "OQ-213", "OQ-220")
+def test_variables_of_nodes_have_defaults_and_bounds() -> None:
+    """As they are written down; what is out of bounds is no value."""
+    from generated.objectqueue.settings import VARIABLES
+    from runtime.settings import SettingsError, read
+
+    expected = {
+        "QO_INDEX_MODE": ("hybrid", "fast"),
+        "QO_READY_PAGE_SIZE": (100, "0"),
+        "QO_LOG_SCAN_PAGE_SIZE": (50, "1.5"),
+        "QO_NO_MONITOR": (False, "maybe"),
+        "QO_MONITOR_CHECK_INTERVAL": (30, "0"),
+        "QO_MONITOR_WORKER_HEALTH_THRESHOLD": (60, "-1"),
+        "QO_MONITOR_SWEEP_INTERVAL": (300, "-1"),
+        "QO_MONITOR_SWEEP_PAGE_SIZE": (1000, "1001"),
+    }
+    for name, (default, wrong) in expected.items():
+        assert read([VARIABLES[name]], (), {})[name] == default
+        with pytest.raises(SettingsError, match=name):
+            read([VARIABLES[name]], (), {name: wrong})
+    for text, value in (("true", True), ("1", True), ("false", False), ("0", False)):
+        assert read([VARIABLES["QO_NO_MONITOR"]], (), {"QO_NO_MONITOR": text})["QO_NO_MONITOR"] is value
+
+
+@pytest.mark.req("OQ-262", "OQ-093", "OQ-221", "OQ-237", "OQ-264", "OQ-268", "OQ-X05", "OQ-175", "OQ-165")
+def test_a_worker_of_ones_own_does_what_was_submitted_before(shell: Shell) -> None:
+    """From submitting to the end, by commands alone; it listens nowhere, and stops when it is told."""
+    done = shell.submitted("--input", '{"n": 1}')
+    broken = shell.out("submit", "--type", "add", "--input", '"not two numbers"')
+    flags = "--id", "w1", "--handlers", "tests.objectqueue.functions", "--concurrency", "2"
+    with running(shell, "worker", *flags) as worker:
+        assert json.loads(shell.out("wait", done, "--seconds", "20")) == {"n": 1}
+        failed = shell.run("wait", broken, "--seconds", "20")
+        assert (failed.exit_code, failed.stdout) == (TROUBLE, "failed\n")
+        assert shell.out("submit", "--type", "echo", "--input", "2", "--wait") == "2"
+        (only,) = shell.json("workers")["workers"]
+        assert only["live"] and only["worker"]["worker_id"] == "w1"
+        listening = [each for each in _connections(worker) if each.status == psutil.CONN_LISTEN]
+        assert listening == []
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(20) == DONE
+    assert shell.json("workers")["workers"] == []
+    statuses = [each["task"]["status"] for each in shell.json("history", done)]
+    assert statuses == ["Pending", "Running", "Completed"]
+
+
+@pytest.mark.req("OQ-268", "OQ-229")
+def test_metrics_are_served_where_a_port_is_named(shell: Shell) -> None:
+    """By a monitor of its own here."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with running(shell, "monitor", "--metrics-port", str(port)) as monitor:
+        with _opened(f"http://127.0.0.1:{port}/metrics") as page:
+            assert b"# HELP" in page.read()
+        monitor.send_signal(signal.SIGINT)
+        assert monitor.wait(20) == DONE
+
+
+@pytest.mark.req("OQ-236", "OQ-235", "OQ-237", "OQ-220")
+@pytest.mark.parametrize(
+    ("flags", "code", "said"),
+    [
+        (("--bucket", "there-is-none"), TROUBLE, "there-is-none"),
+        (("--handlers", "no.such.module"), USAGE, "no.such.module"),
+        (("--index-mode", "index-only", "--sweep-interval", "0"), TROUBLE, "index-only"),
+    ],
+)
+def test_a_worker_that_cannot_work_says_so(
+    shell: Shell, flags: tuple[str, ...], code: int, said: str
+) -> None:
+    """In a line, and ends."""
+    command = [*QO, "worker", *flags]
+    ended = subprocess.run(command, env=shell.environ, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (code, "")
+    assert said in ended.stderr.splitlines()[-1] and "Traceback" not in ended.stderr
+
+
+@contextmanager
+def running(shell: Shell, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A command that goes on until the test ends."""
+    process = subprocess.Popen([*QO, *arguments], env=shell.environ, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _connections(process: subprocess.Popen[bytes]) -> list[Any]:
+    family = psutil.Process(process.pid)
+    return [found for each in (family, *family.children(recursive=True)) for found in each.net_connections()]
+
+
+def _opened(url: str) -> Any:
+    for _ in range(200):
+        try:
+            return urllib.request.urlopen(url)
+        except OSError:
+            time.sleep(0.05)
+    raise AssertionError(f"{url} does not answer")

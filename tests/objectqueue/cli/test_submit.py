@@ -1,0 +1,174 @@
+"""Submitting a task: what is written, in which order, and what is said."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.objectqueue.cli.shell import CONFLICT, DONE, TROUBLE, USAGE, UUID4, Shell, key_of
+from tests.support.s3_proxy import S3Proxy
+
+
+@pytest.mark.req("OQ-083", "OQ-084", "OQ-085", "OQ-086", "OQ-087", "OQ-221")
+def test_a_task_is_created_and_then_its_entry(proxied: Shell, s3_proxy: S3Proxy) -> None:
+    """The id is the only line; the task is there before the entry, and at once due."""
+    task_id = proxied.submitted("--input", '{"hello": "world"}')
+    assert UUID4.fullmatch(task_id)
+    writes = [each for each in s3_proxy.asked("PutObject") if each.bucket == proxied.bucket.name]
+    assert [each.key for each in writes] == [key_of(task_id), *proxied.ready(task_id)]
+    assert writes[0].headers["if-none-match"] == "*"
+    task = proxied.task(task_id)
+    assert task["status"] == "Pending" and task["shard"] == task_id[0]
+    assert task["available_at"] == task["created_at"] == task["updated_at"]
+    minute = int(datetime.fromisoformat(task["available_at"]).timestamp() // 60)
+    assert proxied.ready(task_id) == [f"ready/{task_id[0]}/{minute:010}/{task_id}"]
+
+
+@pytest.mark.req("OQ-221", "OQ-034")
+def test_input_is_kept_as_it_was_written(shell: Shell, tmp_path: Path) -> None:
+    """From the command line, from a file and from stdin; no number loses a digit."""
+    text = '{"n": 12345678901234567890123, "f": 1.10, "list": [null, true, "\\u00e9"]}'
+    (tmp_path / "input.json").write_text(text)
+    for task_id in (
+        shell.submitted("--input", text),
+        shell.submitted("--input", f"@{tmp_path / 'input.json'}"),
+        shell.out("submit", "--type", "echo", "--input", "-", given=text),
+    ):
+        raw = shell.bucket.raw.get_object(Bucket=shell.bucket.name, Key=key_of(task_id))["Body"].read()
+        assert b"12345678901234567890123" in raw and b"1.10" in raw
+        assert "12345678901234567890123" in shell.out("status", task_id, "--json")
+    assert shell.task(shell.submitted())["input"] is None
+
+
+@pytest.mark.req("OQ-036", "OQ-037", "OQ-078", "OQ-082")
+def test_options_of_a_task_are_its_own(shell: Shell) -> None:
+    """What is not said is as usual, also in a policy of which a part is said."""
+    usual = shell.task(shell.submitted())
+    assert (usual["timeout_seconds"], usual["max_retries"]) == (300, 3)
+    assert usual["retry_policy"] == {
+        "initial_interval_ms": 1000,
+        "max_interval_ms": 60000,
+        "multiplier": 2.0,
+        "jitter_percent": 0.25,
+    }
+    policy = '{"initial_interval_ms": 5, "jitter_percent": 0}'
+    own = shell.task(shell.submitted("--timeout", "7", "--max-retries", "0", "--retry-policy", policy))
+    assert (own["timeout_seconds"], own["max_retries"]) == (7, 0)
+    assert own["retry_policy"] == {**usual["retry_policy"], **json.loads(policy)}
+
+
+@pytest.mark.req("OQ-092", "OQ-028")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--type", "echo", "--input", "{"),
+        ("--type", "echo", "--input", "NaN"),
+        ("--type", "echo", "--input", "@/nowhere"),
+        ("--type", "echo", "--retry-policy", '{"initial": 5}'),
+        ("--type", "echo", "--retry-policy", '{"jitter_percent": 2}'),
+        ("--type", "echo", "--retry-policy", "[]"),
+        ("--type", "echo", "--timeout", "0"),
+        ("--type", "echo", "--delay", "soon"),
+        ("--type", "echo", "--at", "tomorrow"),
+        ("--type", "echo", "--at", "2030-01-01", "--delay", "1"),
+        ("--type", ""),
+        (),
+    ],
+)
+def test_what_is_wrong_is_refused_before_anything_is_written(
+    shell: Shell, arguments: tuple[str, ...]
+) -> None:
+    """With the code of wrong usage and a line that says why."""
+    result = shell.run("submit", *arguments)
+    assert (result.exit_code, result.stdout) == (USAGE, "")
+    assert "Error: " in result.stderr
+    assert shell.bucket.keys() == []
+
+
+@pytest.mark.req("OQ-089", "OQ-014")
+@pytest.mark.parametrize("harm", [{"drop": True}, {"status": 500, "carried_out": True}, {"truncate": 0}])
+def test_an_answer_that_is_lost_costs_nothing(
+    proxied: Shell, s3_proxy: S3Proxy, harm: dict[str, int]
+) -> None:
+    """The task that is there is our own: one version, its entry, and its id."""
+    s3_proxy.rule(kind="PutObject", key="tasks/", **harm)
+    task_id = proxied.submitted()
+    assert proxied.versions(task_id) == 1
+    assert len(proxied.ready(task_id)) == 1
+
+
+@pytest.mark.req("OQ-091", "OQ-064")
+def test_a_task_whose_entry_is_not_written_is_submitted(proxied: Shell, s3_proxy: S3Proxy) -> None:
+    """It is told, and nothing else comes of it."""
+    s3_proxy.rule(kind="PutObject", key="ready/", status=500, times=None)
+    result = proxied.run("submit", "--type", "echo")
+    assert result.exit_code == DONE
+    assert "warning" in result.stderr and "entry" in result.stderr
+    assert proxied.task(result.stdout.strip())["status"] == "Pending"
+
+
+@pytest.mark.req("OQ-088", "OQ-X01")
+def test_an_id_that_is_taken_is_told(proxied: Shell, s3_proxy: S3Proxy) -> None:
+    """The task that has it stays as it is, and nothing is written for it."""
+    task_id = proxied.submitted()
+    line = json.dumps({"task_type": "echo", "task_id": task_id, "input": 2})
+    s3_proxy.forget()
+    result = proxied.run("submit", "--from-file", "-", given=line)
+    assert (result.exit_code, result.stdout) == (TROUBLE, "-\n")
+    assert f"there is a task {task_id} already" in result.stderr
+    assert proxied.versions(task_id) == 1
+    assert not s3_proxy.asked("PutObject", "ready/")
+
+
+@pytest.mark.req("OQ-263")
+def test_a_key_makes_a_second_submission_find_the_first(shell: Shell) -> None:
+    """The same wish is the same task, another one is a conflict; without a key nothing is compared."""
+    first = shell.submitted("--key", "order 1", "--input", "1")
+    assert shell.submitted("--key", "order 1", "--input", "1") == first
+    assert UUID4.fullmatch(first) and shell.versions(first) == 1
+    other = shell.run("submit", "--type", "echo", "--key", "order 1", "--input", "2")
+    assert (other.exit_code, other.stdout) == (CONFLICT, "")
+    assert shell.submitted("--input", "1") != shell.submitted("--input", "1")
+
+
+@pytest.mark.req("OQ-267", "OQ-031")
+def test_a_task_may_be_for_later(shell: Shell) -> None:
+    """By a time or by a wait; both end in `available_at`, and so in the minute of the entry."""
+    at = shell.submitted("--at", "2035-06-01T10:00:00+02:00")
+    assert shell.task(at)["available_at"] == "2035-06-01T08:00:00.000000Z"
+    delayed = shell.task(shell.submitted("--delay", "90m"))
+    wait = datetime.fromisoformat(delayed["available_at"]) - datetime.now(UTC)
+    assert timedelta(minutes=89) < wait <= timedelta(minutes=90)
+    assert shell.ready(at) == [
+        f"ready/{at[0]}/{int(datetime(2035, 6, 1, 8, tzinfo=UTC).timestamp()) // 60:010}/{at}"
+    ]
+
+
+@pytest.mark.req("OQ-X01")
+def test_many_tasks_come_from_a_file(shell: Shell, tmp_path: Path) -> None:
+    """A line for each, in their order; a line that is wrong is told and stops no other."""
+    lines = [json.dumps({"input": n, "task_type": f"kind{n % 3}"}) for n in range(40)]
+    lines[7:7] = ["{", '{"input": 1, "kind": "echo"}', ""]
+    path = tmp_path / "tasks.jsonl"
+    path.write_text("\n".join(lines))
+    result = shell.run("submit", "--from-file", str(path), "--max-retries", "9", "--parallel", "8")
+    ids = result.stdout.splitlines()
+    assert result.exit_code == TROUBLE and ids[7:9] == ["-", "-"]
+    assert "line 8: " in result.stderr and "line 9: a task has no 'kind'" in result.stderr
+    tasks = [shell.task(each) for each in ids if each != "-"]
+    assert [each["input"] for each in tasks] == list(range(40))
+    assert {each["max_retries"] for each in tasks} == {9}
+    assert "40 submitted, 2 not" in result.stderr
+
+
+@pytest.mark.req("OQ-X01", "OQ-234")
+def test_results_of_many_are_json_on_request(shell: Shell) -> None:
+    """A line of JSON for each."""
+    given = '{"task_type": "echo", "idempotency_key": "k"}\n' * 2 + "[]\n"
+    result = shell.run("submit", "--from-file", "-", "--json", "--parallel", "1", given=given)
+    first, second, third = map(json.loads, result.stdout.splitlines())
+    assert first["created"] and not second["created"] and first["task_id"] == second["task_id"]
+    assert third == {"line": 3, "task_id": None, "problem": "it is no JSON object"}

@@ -1,0 +1,167 @@
+"""What is said of wrong ids, shards, settings, buckets and keys, and with which code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from tests.objectqueue.cli.shell import DONE, QO, ROOT, TROUBLE, USAGE, Shell
+from tests.support.s3_proxy import S3Proxy
+
+ASKED_BY_BASH = {"_QO_COMPLETE": "bash_complete", "COMP_WORDS": "qo sta", "COMP_CWORD": "1"}
+
+
+@pytest.mark.req("OQ-233", "OQ-231", "OQ-230", "OQ-235")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *((command, "not-an-id") for command in ("status", "history", "wait", "replay", "archive", "cancel")),
+        ("status", "00000000-0000-1000-8000-000000000001"),
+        ("status", "../../secrets"),
+        *(("list", "--shard", shard) for shard in ("g", "10", "", "0,1")),
+        ("worker", "--shards", "0,g"),
+        ("worker", "--shards", ""),
+        ("list", "--status", "foo"),
+        ("list", "--limit", "0"),
+        ("worker", "--index-mode", "fast"),
+        ("monitor", "--check-interval", "often"),
+        ("nonsense",),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_any_request(
+    proxied: Shell, s3_proxy: S3Proxy, arguments: tuple[str, ...]
+) -> None:
+    """With the code of wrong usage."""
+    result = proxied.run(*arguments)
+    assert (result.exit_code, result.stdout) == (USAGE, "")
+    assert s3_proxy.asked() == []
+
+
+@pytest.mark.req("OQ-206", "OQ-207", "OQ-208", "OQ-216", "OQ-220", "OQ-215", "OQ-214")
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("QO_INDEX_MODE", "fast"),
+        ("QO_READY_PAGE_SIZE", "0"),
+        ("QO_READY_PAGE_SIZE", "many"),
+        ("QO_LOG_SCAN_PAGE_SIZE", "1001"),
+        ("QO_ALLOW_NO_VERSIONING", "perhaps"),
+        ("QO_MAX_CLOCK_SKEW_MS", "-1"),
+        ("QO_LOG", "loud"),
+        ("S3_ENDPOINT", "nowhere"),
+    ],
+)
+def test_settings_that_are_wrong_are_named(shell: Shell, variable: str, value: str) -> None:
+    """In a line that says what they may be."""
+    result = shell.run("list", **{variable: value})
+    assert (result.exit_code, result.stdout) == (USAGE, "")
+    assert variable in result.stderr and len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.req("OQ-236", "OQ-204", "OQ-203", "OQ-205", "OQ-235")
+@pytest.mark.parametrize(
+    ("flags", "variables", "said"),
+    [
+        (("--bucket", "there-is-none"), {}, "bucket"),
+        (("--endpoint", "http://127.0.0.1:9"), {}, "127.0.0.1:9"),
+        ((), {"AWS_SECRET_ACCESS_KEY": "wrong"}, "key"),
+        ((), {"AWS_ACCESS_KEY_ID": "nobody"}, "key"),
+        ((), {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, "AWS_ACCESS_KEY_ID"),
+    ],
+)
+@pytest.mark.parametrize("command", [("list",), ("submit", "--type", "echo"), ("doctor",)])
+def test_a_store_that_refuses_is_one_line(
+    shell: Shell, command: tuple[str, ...], flags: tuple[str, ...], variables: dict[str, str], said: str
+) -> None:
+    """It says what is wrong, and the code is that of trouble."""
+    result = shell.run(*command, *flags, **variables)
+    assert result.exit_code == TROUBLE, result.output
+    if command != ("doctor",):
+        assert result.stdout == "" and len(result.stderr.splitlines()) == 1
+    assert said in result.output
+
+
+@pytest.mark.req("OQ-217", "OQ-204")
+def test_flags_count_more_than_variables(shell: Shell) -> None:
+    """And variables more than defaults."""
+    task_id = shell.submitted()
+    assert shell.run("list", S3_BUCKET="there-is-none").exit_code == TROUBLE
+    found = shell.out("list", "--bucket", shell.bucket.name, S3_BUCKET="there-is-none")
+    assert task_id in found
+    assert "task-queue" in shell.run("list", S3_BUCKET="").stderr
+
+
+@pytest.mark.req("OQ-X08")
+def test_queues_share_a_bucket(shell: Shell) -> None:
+    """Each is below its name and sees nothing of the others."""
+    first = shell.out("submit", "--type", "echo", "--queue", "team-a")
+    second = shell.out("submit", "--type", "echo", QO_QUEUE="team-b")
+    assert f"team-a/tasks/{first[0]}/{first}.json" in shell.bucket.keys("team-a/")
+    assert [each["id"] for each in shell.json("list", "--queue", "team-b")] == [second]
+    assert shell.json("list") == []
+    assert all(key.startswith(("team-a/", "team-b/")) for key in shell.bucket.keys(""))
+
+
+@pytest.mark.req("OQ-220")
+def test_a_name_that_nobody_knows_is_a_warning(shell: Shell) -> None:
+    """It is probably a misspelt one; results stay on stdout alone."""
+    result = shell.run("list", "--json", QO_INDEX_MOOD="hybrid")
+    assert (result.exit_code, result.stdout) == (DONE, "[]\n")
+    assert "QO_INDEX_MOOD" in result.stderr
+
+
+@pytest.mark.req("OQ-234", "OQ-269", "OQ-023")
+def test_commands_only_list_read_and_write(proxied: Shell, s3_proxy: S3Proxy) -> None:
+    """Whatever is asked for is found in what the store lists; no query is left to it."""
+    task_id = proxied.submitted()
+    for command in (("list",), ("stats",), ("workers",), ("status", task_id), ("history", task_id)):
+        proxied.json(*command)
+    proxied.out("cancel", task_id)
+    proxied.out("replay", task_id)
+    kinds = {each.kind for each in s3_proxy.asked()}
+    allowed = {"PutObject", "GetObject", "HeadObject", "DeleteObject", "ListObjectsV2", "ListObjectVersions"}
+    assert kinds <= {*allowed, "GetBucketVersioning"}
+    assert not any("select" in each.query for each in s3_proxy.asked())
+
+
+@pytest.mark.req("OQ-235")
+def test_the_command_is_a_program(shell: Shell) -> None:
+    """It starts quickly enough to be used by hand, and completes words in shells."""
+    heavy = "import sys, handlers.objectqueue.cli; print({'rich', 'grpc', 'orjson'} & {*sys.modules})"
+    found = subprocess.run([QO[0], "-c", heavy], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert found.stdout == "set()\n"
+    assert "4 conflict" in shell.out("--help")
+    completed = subprocess.run(
+        QO, cwd=ROOT, capture_output=True, text=True, check=True, env={**shell.environ, **ASKED_BY_BASH}
+    )
+    assert "plain,status" in completed.stdout
+    for name in ("bash", "zsh", "fish"):
+        assert "_QO_COMPLETE" in shell.out("completion", name)
+
+
+@pytest.mark.req("OQ-214", "OQ-234")
+def test_the_log_has_five_levels(shell: Shell) -> None:
+    """It is on stderr where somebody asked for it; trace is as much as debug."""
+    levels = {}
+    for level in ("trace", "debug", "info", "warn", "error"):
+        told = shell.run("list", QO_LOG=level, QO_INDEX_MOOD="x").stderr.splitlines()
+        levels[level] = {json.loads(line)["level"] for line in told}
+    assert levels["trace"] == levels["debug"] == {"DEBUG", "INFO", "WARNING"}
+    assert levels["info"] == {"INFO", "WARNING"}
+    assert "INFO" not in levels["warn"] | levels["error"]
+
+
+@pytest.mark.req("OQ-214")
+def test_the_log_of_other_programs_is_a_fallback() -> None:
+    """It counts less than ours, and what only they understand counts for nothing."""
+    from generated.objectqueue.settings import VARIABLES
+    from runtime.settings import read
+
+    def level(**environ: str) -> str:
+        return str(read([VARIABLES["QO_LOG"]], (), environ)["QO_LOG"])
+
+    assert level(RUST_LOG="debug") == "debug"
+    assert level(RUST_LOG="debug", QO_LOG="warn") == "warn"
+    assert level(RUST_LOG="info,hyper=debug") == level() == "info"

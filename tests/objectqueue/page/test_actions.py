@@ -1,0 +1,202 @@
+"""What can be done with a task on the page: one guarded write and its index entry, never a delete."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from playwright.async_api import expect
+
+from tests.objectqueue.page.stage import Fields, Stage, Visit, Visitor, minute
+from tests.support.s3_proxy import S3Proxy
+from tests.support.s3_requests import Rule
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+ACTIONS = {
+    "Pending": ["Cancel"],
+    "Running": ["Cancel"],
+    "Completed": ["Archive"],
+    "Failed": ["Replay", "Archive"],
+    "Archived": ["Unarchive", "Replay"],
+}
+
+
+async def opened(visit: Visit, task: Fields, **options: Any) -> Visitor:
+    """A visitor who looks at a task, without further refreshes."""
+    visitor = await visit(f"#shard={task['shard']}&task={task['id']}", **options)
+    await visitor.page.wait_for_selector("#timeline li")
+    await visitor.page.click("#pause")
+    return visitor
+
+
+@pytest.mark.req("OQ-195")
+async def test_only_what_the_state_allows_is_offered(stage: Stage, visit: Visit) -> None:
+    """The buttons are the edges of the spec that a page may take from that state."""
+    tasks = {state: stage.add(status=state) for state in ACTIONS}
+    completed = stage.add(status="Archived", archived_from="Completed", last_error=None)
+    visitor = await opened(visit, completed)
+    buttons = visitor.page.locator("#detail-actions button")
+    await expect(buttons).to_have_text(["Unarchive"])
+    for state, words in ACTIONS.items():
+        await visitor.go(f"#shard=3&task={tasks[state]['id']}")
+        await expect(visitor.page.locator("#detail-badge")).to_have_text(state)
+        await expect(buttons).to_have_text(words)
+
+
+@pytest.mark.req("OQ-193")
+async def test_replay_writes_the_task_and_then_its_ready_entry(stage: Stage, visit: Visit) -> None:
+    """It is Pending again, due now, with all its retries; whatever else is in it stays as it was written."""
+    task = stage.task(status="Failed", attempt=4, retry_count=3, last_error="it broke", x_note="kept")
+    text = json.dumps(task).replace('{"to": "ada@example.com"}', '{"big": 12345678901234567890, "one": 1.0}')
+    stage.write(f"tasks/3/{task['id']}.json", text)
+    visitor = await opened(visit, task)
+    visitor.asked.clear()
+    await visitor.act("Replay")
+    await expect(visitor.page.locator("#detail-badge")).to_have_text("Pending")
+    await expect(visitor.page.locator("#notes")).to_contain_text("Replay: done.")
+    after = stage.read(task)
+    assert '{"big": 12345678901234567890, "one": 1.0}' in stage.text(task)
+    assert {
+        name: after[name] for name in ("status", "retry_count", "attempt", "rev", "last_error", "x_note")
+    } == {
+        "status": "Pending",
+        "retry_count": 0,
+        "attempt": 4,
+        "rev": 2,
+        "last_error": "it broke",
+        "x_note": "kept",
+    }
+    assert after["available_at"] == after["updated_at"] > task["updated_at"]
+    assert (after["completed_at"], after["worker_id"], after["created_at"]) == (
+        None,
+        None,
+        task["created_at"],
+    )
+    assert set(after) == set(task)
+    assert stage.keys("ready/") == [f"ready/3/{minute(after['available_at'])}/{task['id']}"]
+    puts = [request for request in visitor.asked if request.method == "PUT"]
+    assert [("/tasks/" in put.url, "if-match" in put.headers) for put in puts] == [
+        (True, True),
+        (False, False),
+    ]
+    assert stage.versions(task) == 2
+    await expect(visitor.page.locator("#timeline li strong").first).to_have_text("replay")
+
+
+@pytest.mark.req("OQ-194", "OQ-168", "OQ-173", "OQ-174")
+async def test_a_task_is_archived_and_comes_back_as_it_was(stage: Stage, visit: Visit) -> None:
+    """Archiving sets the tag that the bucket's rule goes by, and the way back takes it away."""
+    task = stage.add(status="Completed")
+    key = f"tasks/3/{task['id']}.json"
+    visitor = await opened(visit, task)
+    visitor.asked.clear()
+    await visitor.act("Archive")
+    await expect(visitor.page.locator("#detail-badge")).to_have_text("Archived")
+    after = stage.read(task)
+    assert (after["status"], after["archived_from"], after["rev"]) == ("Archived", "Completed", 2)
+    tags = stage.bucket.raw.get_object_tagging(Bucket=stage.bucket.name, Key=key)["TagSet"]
+    assert tags == [{"Key": "qo-status", "Value": "archived"}]
+    await expect(visitor.page.locator(f'tr[data-key="{task["id"]}"]')).to_have_count(0)
+    await visitor.act("Unarchive")
+    await expect(visitor.page.locator("#detail-badge")).to_have_text("Completed")
+    assert (stage.read(task)["archived_from"], stage.read(task)["output"]) == (None, task["output"])
+    assert stage.bucket.raw.get_object_tagging(Bucket=stage.bucket.name, Key=key)["TagSet"] == []
+    assert [request.method for request in visitor.asked if request.method not in ("GET", "PUT")] == []
+
+
+async def test_a_task_that_waits_or_runs_can_be_cancelled(stage: Stage, visit: Visit) -> None:
+    """It fails with the word for that, its lease ends, and the index is left to those who clean it up."""
+    running = stage.add(status="Running")
+    visitor = await opened(visit, running)
+    await visitor.page.click("#detail-actions button")
+    await visitor.page.click("#confirm button:has-text('Leave it')")
+    assert stage.versions(running) == 1
+    await visitor.act("Cancel")
+    await expect(visitor.page.locator("#detail-badge")).to_have_text("Failed")
+    after = stage.read(running)
+    assert (after["last_error"], after["lease_id"], after["lease_expires_at"]) == ("cancelled", None, None)
+    assert after["completed_at"] == after["updated_at"]
+    assert len(stage.keys("leases/")) == 1
+    waiting = stage.add()
+    await visitor.go(f"#shard=3&task={waiting['id']}")
+    await expect(visitor.page.locator("#detail-badge")).to_have_text("Pending")
+    await visitor.act("Cancel")
+    await expect(visitor.page.locator("#detail-badge")).to_have_text("Failed")
+
+
+@pytest.mark.req("OQ-193")
+async def test_a_conflict_is_shown_and_nothing_is_overwritten(stage: Stage, visit: Visit) -> None:
+    """Somebody changed the task after it was read: the page says so, writes nothing, reloads on request."""
+    task = stage.add(status="Failed")
+    visitor = await opened(visit, task)
+    await visitor.page.click('#detail-actions [data-action="Replay"]')
+    theirs = stage.later(task, status="Archived", archived_from="Failed")
+    await visitor.page.click("#confirm-yes")
+    await expect(visitor.page.locator("#detail-say")).to_contain_text("somebody else changed this task first")
+    assert stage.read(task) == theirs
+    assert stage.keys("ready/") == []
+    await visitor.page.click("#detail-say button")
+    await expect(visitor.page.locator("#detail-badge")).to_have_text("Archived")
+    await expect(visitor.page.locator("#detail-say")).to_be_empty()
+
+
+@pytest.mark.req("OQ-193", "OQ-178")
+async def test_of_two_browsers_that_replay_at_once_one_wins(stage: Stage, visit: Visit) -> None:
+    """Round after round: one version more, one reader for whom it is done, one who is told of the other."""
+    task = stage.add(status="Failed")
+    first, second = await opened(visit, task), await opened(visit, task, alone=True)
+    for round_number in range(3):
+        if round_number:
+            task = stage.later(stage.read(task), status="Failed", last_error="again")
+            for visitor in (first, second):
+                await visitor.refresh()
+                await expect(visitor.page.locator("#detail-badge")).to_have_text("Failed")
+        before = stage.versions(task)
+        await asyncio.gather(first.act("Replay"), second.act("Replay"))
+        for visitor in (first, second):
+            await visitor.page.wait_for_selector("#detail-say .notice, #detail-badge [data-state=pending]")
+        conflicts = [await visitor.page.locator("#detail-say .notice").count() for visitor in (first, second)]
+        assert sorted(conflicts) == [0, 1]
+        assert stage.versions(task) == before + 1
+        assert stage.read(task)["status"] == "Pending"
+        loser = (first, second)[conflicts.index(1)]
+        await loser.page.click("#detail-say button")
+        await expect(loser.page.locator("#detail-badge")).to_have_text("Pending")
+
+
+async def test_an_answer_that_is_lost_is_looked_up(stage: Stage, visit: Visit, s3_proxy: S3Proxy) -> None:
+    """The write was done and its answer never came: the page finds its own write, and it is done."""
+    task = stage.add(status="Failed")
+    visitor = await opened(visit, task, through=s3_proxy)
+    s3_proxy.rules.append(Rule(kind="PutObject", key="tasks/", drop=True))
+    await visitor.act("Replay")
+    await expect(visitor.page.locator("#detail-badge")).to_have_text("Pending")
+    assert (stage.versions(task), len(stage.keys("ready/"))) == (2, 1)
+
+
+async def test_a_write_that_was_not_done_says_so(stage: Stage, visit: Visit, s3_proxy: S3Proxy) -> None:
+    """The store had trouble before it wrote: nothing happened, and the action can be tried again."""
+    task = stage.add(status="Failed")
+    visitor = await opened(visit, task, through=s3_proxy)
+    s3_proxy.rules.append(Rule(kind="PutObject", key="tasks/", status=503))
+    await visitor.act("Replay")
+    await expect(visitor.page.locator("#detail-say .notice")).to_be_visible()
+    assert stage.versions(task) == 1
+    await visitor.act("Replay")
+    await expect(visitor.page.locator("#detail-badge")).to_have_text("Pending")
+
+
+async def test_a_missing_index_entry_is_told_and_undoes_nothing(
+    stage: Stage, visit: Visit, s3_proxy: S3Proxy
+) -> None:
+    """The task is the truth: it is Pending although its entry could not be written; a sweep repairs that."""
+    task = stage.add(status="Failed")
+    visitor = await opened(visit, task, through=s3_proxy)
+    s3_proxy.rules.append(Rule(kind="PutObject", key="ready/", status=500))
+    await visitor.act("Replay")
+    await expect(visitor.page.locator("#detail-badge")).to_have_text("Pending")
+    await expect(visitor.page.locator("#detail-say")).to_contain_text("workers may find it late")
+    assert stage.read(task)["status"] == "Pending"
+    assert stage.keys("ready/") == []

@@ -1,0 +1,283 @@
+"""One task in full, and what stays as it is while the page refreshes."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from playwright.async_api import expect
+
+from tests.objectqueue.page.stage import Fields, Stage, Visit, Visitor, soon
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def opened(visit: Visit, task: Fields) -> Visitor:
+    """A visitor who looks at a task."""
+    visitor = await visit(f"#shard={task['shard']}&task={task['id']}")
+    await visitor.page.wait_for_selector("#timeline li")
+    return visitor
+
+
+@pytest.mark.req("OQ-187")
+async def test_a_click_opens_a_task_and_a_key_closes_it(stage: Stage, visit: Visit) -> None:
+    """The detail has the task's state and all its fields, unknown ones too."""
+    task = stage.add(status="Failed", last_error="ValueError: no <template>", x_note="kept")
+    visitor = await visit("#shard=3")
+    await visitor.page.click(f'tr[data-key="{task["id"]}"]')
+    page = visitor.page
+    await expect(page.locator("#detail-type")).to_have_text("send_email")
+    await expect(page.locator("#detail-badge")).to_have_text("Failed")
+    await expect(page.locator("#detail-id code")).to_have_text(task["id"])
+    await expect(page.locator("#detail-error pre")).to_have_text("ValueError: no <template>")
+    await expect(page.locator("#detail-steps [aria-current]")).to_have_text("Failed")
+    await expect(page.locator("[data-field=x_note] dd")).to_have_text("kept")
+    await expect(page.locator("[data-field=attempt] dd")).to_have_text("4")
+    await expect(page.locator("[data-field=created_at] .exact")).to_have_text(task["created_at"])
+    await page.keyboard.press("Escape")
+    await expect(page.locator("#detail")).to_be_hidden()
+    await expect(page.locator(f'tr[data-key="{task["id"]}"] a')).to_be_focused()
+
+
+@pytest.mark.req("OQ-202")
+async def test_any_task_can_be_opened_by_its_id(stage: Stage, visit: Visit) -> None:
+    """Whatever its shard and state; what is no id, and an id that no task has, is said to be so."""
+    task = stage.add("b", status="Archived")
+    visitor = await visit("#shard=3")
+    page = visitor.page
+    await page.keyboard.press("/")
+    await expect(page.locator("#open-id")).to_be_focused()
+    await page.keyboard.type(f" {task['id'].upper()} ")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#detail-badge")).to_have_text("Archived")
+    await expect(page.locator("#shard")).to_have_value("b")
+    await page.fill("#open-id", "no-id")
+    await page.press("#open-id", "Enter")
+    assert "looks like" in await page.eval_on_selector("#open-id", "field => field.validationMessage")
+    await page.fill("#open-id", stage.task()["id"])
+    await page.press("#open-id", "Enter")
+    await expect(page.locator("#detail-say")).to_contain_text("There is no such task")
+
+
+@pytest.mark.req("OQ-188")
+async def test_a_running_task_counts_down_to_the_end_of_its_lease(stage: Stage, visit: Visit) -> None:
+    """Second by second, by the clock of the store; then it says for how long the lease is over."""
+    task = stage.add(status="Running", lease_expires_at=soon(50), progress={"percent": 40})
+    visitor = await opened(visit, task)
+    page = visitor.page
+    await page.click("#pause")
+    await expect(page.locator("#progress")).to_have_text('Progress: {"percent": 40}')
+    first = await _seconds_left(visitor)
+    await expect(page.locator("#lease-left")).not_to_have_text(f"{first} s")
+    second = await _seconds_left(visitor)
+    await expect(page.locator("#lease-left")).not_to_have_text(f"{second} s")
+    assert 50 >= first > second > await _seconds_left(visitor)
+    await page.evaluate("() => { const now = Date.now; Date.now = () => now() + 60000; }")
+    await expect(page.locator("#lease-left")).to_contain_text("over for")
+    await expect(page.locator("#task-rows .lease")).to_contain_text("lease ended")
+
+
+async def _seconds_left(visitor: Visitor) -> int:
+    text = await visitor.page.inner_text("#lease-left")
+    found = re.fullmatch(r"(\d+)(?:\.\d)? s", text)
+    assert found, text
+    return int(found[1])
+
+
+@pytest.mark.req("OQ-189")
+async def test_input_and_output_are_trees_that_open_and_close(stage: Stage, visit: Visit) -> None:
+    """Branches open and close one by one and all together; numbers are shown exactly as they were written."""
+    given = '{"order": {"lines": [{"sku": "A"}, {"sku": "B"}], "big": 123456789012345678901}, "many": ' + (
+        f"{list(range(130))}}}"
+    )
+    task = stage.task(status="Completed", output="done")
+    stage.write(f"tasks/3/{task['id']}.json", json.dumps(task).replace('{"to": "ada@example.com"}', given))
+    visitor = await opened(visit, task)
+    tree = visitor.page.locator("#detail-input .tree")
+    await expect(tree).to_contain_text("123456789012345678901")
+    await expect(tree.get_by_text('"A"')).to_be_hidden()
+    await tree.locator("summary", has_text="lines").click()
+    await tree.locator("summary", has_text="0:").first.click()
+    await expect(tree.get_by_text('"A"')).to_be_visible()
+    await tree.locator("summary", has_text="order").click()
+    await expect(tree.get_by_text('"A"')).to_be_hidden()
+    await visitor.page.click("#detail-input button:has-text('Expand')")
+    await expect(tree.get_by_text('"A"')).to_be_visible()
+    await tree.locator("summary", has_text="many").click()
+    await tree.locator("summary", has_text="many").click()
+    await expect(tree.locator("button.link")).to_have_text("Show more (30 left)")
+    await tree.locator("button.link").click()
+    await expect(tree).to_contain_text("129: 129")
+    await visitor.page.click("#detail-input button:has-text('Collapse')")
+    await expect(tree.locator("details[open]")).to_have_count(0)
+    await expect(visitor.page.locator("#detail-output .tree")).to_have_text('"done"')
+
+
+@pytest.mark.req("OQ-189", "OQ-008")
+async def test_large_data_is_followed_to_its_own_object(stage: Stage, visit: Visit) -> None:
+    """The version that the task names is read; data that is gone is said to be gone."""
+    task = stage.task(status="Completed", input=None, output=None)
+    key = f"data/3/{task['id']}/input.json"
+    version = stage.write(key, json.dumps({"rows": "right"}))["VersionId"]
+    stage.write(key, json.dumps({"rows": "wrong"}))
+    gone = {"key": f"data/3/{task['id']}/output.json", "version": None}
+    stage.put({**task, "input_ref": {"key": key, "version": version}, "output_ref": gone})
+    visitor = await opened(visit, task)
+    await expect(visitor.page.locator("#detail-input .tree")).to_contain_text('"right"')
+    await expect(visitor.page.locator("#detail-output")).to_contain_text("The data is gone")
+
+
+@pytest.mark.req("OQ-189")
+async def test_very_large_data_is_read_only_when_asked_for(stage: Stage, visit: Visit) -> None:
+    """Its size is told first."""
+    task = stage.task(input=None)
+    key = f"data/3/{task['id']}/input.json"
+    stage.write(key, json.dumps({"text": "x" * 3_000_000}))
+    stage.put({**task, "input_ref": {"key": key, "version": None}})
+    visitor = await opened(visit, task)
+    part = visitor.page.locator("#detail-input")
+    await expect(part).to_contain_text("This input has 2.9 MB.")
+    await part.locator("button", has_text="Read it anyway").click()
+    await expect(part.locator(".tree")).to_contain_text("2998002 more characters")
+
+
+@pytest.mark.req("OQ-191")
+async def test_the_timeline_has_every_version(stage: Stage, visit: Visit) -> None:
+    """Newest first, with what happened at each, and no version of another key."""
+    task = stage.lived()
+    stage.write(f"tasks/3/{task['id']}.json.copy", "{}")
+    visitor = await opened(visit, task)
+    entries = visitor.page.locator("#timeline li")
+    await expect(entries).to_have_count(stage.versions(task) - 1)
+    assert await entries.locator(".badge").all_text_contents() == [
+        "Completed",
+        "Running",
+        "Pending",
+        "Running",
+        "Pending",
+    ]
+    assert await entries.locator("strong").all_text_contents() == [
+        "complete",
+        "claim",
+        "retry",
+        "claim",
+        "created",
+    ]
+    await expect(entries.nth(1)).to_contain_text("by worker-1, attempt 2")
+    await expect(entries.nth(2)).to_contain_text("no answer")
+    await expect(visitor.page.locator("#timeline-count")).to_have_text("5 versions")
+
+
+async def test_a_long_history_is_read_part_by_part(stage: Stage, visit: Visit) -> None:
+    """Thirty versions are read at first, older ones when they are asked for."""
+    task = stage.add()
+    for _ in range(39):
+        task = stage.later(task)
+    visitor = await opened(visit, task)
+    await expect(visitor.page.locator("#timeline li")).to_have_count(30)
+    assert len(visitor.requests("GET", "versionId=")) == 31
+    await visitor.page.click("#older-versions")
+    await expect(visitor.page.locator("#timeline li")).to_have_count(40)
+    await expect(visitor.page.locator("#timeline li").last).to_contain_text("created")
+    await expect(visitor.page.locator("#older-versions")).to_be_hidden()
+
+
+@pytest.mark.req("OQ-192")
+async def test_two_versions_are_compared_field_by_field(stage: Stage, visit: Visit) -> None:
+    """What changed is marked, what did not is shown only on request; any two versions may be chosen."""
+    first = stage.add(input={"a": 1, "gone": True, "list": [1, 2]})
+    second = stage.later(first, input={"a": 2, "new": None, "list": [1, 3]})
+    third = stage.later(second, attempt=1)
+    visitor = await opened(visit, third)
+    page = visitor.page
+    await expect(page.locator("#diff h4")).to_have_text("Version 2 compared with version 3")
+    rows = page.locator("#diff tbody tr")
+    assert await rows.evaluate_all("all => all.map(row => row.dataset.path)") == [
+        "rev",
+        "updated_at",
+        "attempt",
+    ]
+    await page.check("[aria-label='Compare version 1']")
+    await expect(page.locator("[aria-label='Compare version 3']")).not_to_be_checked()
+    await expect(page.locator("#diff h4")).to_have_text("Version 1 compared with version 2")
+    kinds = await rows.evaluate_all("all => all.map(row => [row.dataset.path, row.className])")
+    assert dict(kinds) == {
+        "rev": "changed",
+        "updated_at": "changed",
+        "input.a": "changed",
+        "input.new": "added",
+        "input.gone": "removed",
+        "input.list[1]": "changed",
+    }
+    await expect(page.locator('[data-path="input.a"] td')).to_have_text(["1", "2"])
+    await page.check("#all-fields")
+    await expect(page.locator('[data-path="task_type"]')).to_have_class("same")
+    await page.uncheck("[aria-label='Compare version 1']")
+    await expect(page.locator("#diff")).to_have_text("Choose two versions to compare.")
+
+
+@pytest.mark.req("OQ-198")
+async def test_what_is_open_stays_open_and_where_it_is(stage: Stage, visit: Visit) -> None:
+    """A refresh that brings changes keeps the open task, the open branches, the scrolling and the focus."""
+    tasks = [stage.add(status="Completed") for _ in range(24)]
+    task = stage.add(input={"deep": {"deeper": {"list": list(range(40))}}, "x": list(range(20))})
+    visitor = await opened(visit, task)
+    page = visitor.page
+    await page.click("#pause")
+    tree = page.locator("#detail-input .tree")
+    await tree.locator("summary", has_text="x:").click()
+    await page.evaluate("document.querySelector('#detail').scrollTop = 333")
+    await page.evaluate("document.querySelector('.list').scrollTop = 222")
+    top = f"document.querySelector('tr[data-key=\"{tasks[18]['id']}\"]').getBoundingClientRect().top"
+    before = await page.evaluate(top)
+    await page.focus("#detail-input summary")
+    stage.later(task, retry_count=1, last_error="anew")
+    stage.later(tasks[5], attempt=7)
+    await page.keyboard.press("r")
+    await expect(page.locator("#timeline li")).to_have_count(2)
+    await page.wait_for_selector("#refresh:not(.busy)")
+    assert await page.evaluate("document.querySelector('.list').scrollTop") >= 222
+    assert abs(await page.evaluate(top) - before) < 5  # what was read stays where it is, also when rows move
+    assert abs(await page.evaluate("document.querySelector('#detail').scrollTop") - 333) < 120
+    await expect(tree.locator("summary", has_text="x:").locator("..")).to_have_attribute("open", "")
+    await expect(page.locator("#detail-input summary").first).to_be_focused()
+    await expect(page.locator("[data-field=retry_count] dd")).to_have_text("1")
+
+
+@pytest.mark.req("OQ-197")
+async def test_it_refreshes_by_itself_and_can_be_paused(stage: Stage, visit: Visit) -> None:
+    """Every five seconds, or every ten if the reader likes; not at all while it is paused."""
+    visitor = await visit("#shard=3", connect=False, alone=True)
+    page = visitor.page
+    await page.clock.install()
+    await page.reload()
+    variables = stage.bucket.variables
+    await page.fill("[name=address]", stage.address)
+    await page.fill("[name=key]", variables["AWS_ACCESS_KEY_ID"])
+    await page.fill("[name=secret]", variables["AWS_SECRET_ACCESS_KEY"])
+    await page.click("#connect-button")
+    await page.wait_for_selector("#no-tasks:not([hidden])")
+    assert await page.locator("#interval option").evaluate_all("all => all.map(one => one.value)") == [
+        "5",
+        "8",
+        "10",
+    ]
+
+    async def lists_within(seconds: int) -> int:
+        await page.wait_for_selector("#refresh:not(.busy)")
+        visitor.asked.clear()
+        for _ in range(seconds):
+            await page.clock.run_for(1000)
+            await page.wait_for_selector("#refresh:not(.busy)")
+        return len(visitor.lists())
+
+    assert await lists_within(16) in (2, 3)
+    await page.select_option("#interval", "10")
+    assert await lists_within(21) in (1, 2)
+    await page.keyboard.press("Escape")
+    await page.click("#pause")
+    assert await lists_within(30) == 0
+    await expect(page.locator("#age")).to_contain_text("Paused")
+    await page.click("#pause")
+    await expect(page.locator("#pause")).to_have_attribute("aria-pressed", "false")

@@ -1,0 +1,65 @@
+"""The dashboard of the workers."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import expect
+
+from tests.objectqueue.page.stage import Stage, Visit
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@pytest.mark.req("OQ-196", "OQ-167")
+async def test_workers_are_active_or_stale_and_show_what_they_do(stage: Stage, visit: Visit) -> None:
+    """One that was silent for sixty seconds is stale; tasks in hand are links; counters are as written."""
+    task = stage.add(status="Running")
+    stage.worker(
+        "alive",
+        silent_s=20,
+        current_task=task["id"],
+        current_tasks=[task["id"]],
+        tasks_completed=1284,
+        tasks_failed=17,
+        leases_lost=2,
+    )
+    stage.worker("killed", silent_s=75, shards=["0", "1"])
+    stage.write("workers/odd.json", "no json")
+    visitor = await visit("#view=workers")
+    page = visitor.page
+    cards = page.locator(".worker")
+    await expect(cards).to_have_count(3)
+    alive, killed, odd = (page.locator(f'.worker[data-key="{name}"]') for name in ("alive", "killed", "odd"))
+    await expect(alive.locator(".badge")).to_have_text("Active")
+    await expect(killed.locator(".badge")).to_have_text("Stale")
+    await expect(odd).to_contain_text("cannot be read as a worker")
+    await expect(alive.locator("[data-counter=tasks_completed]")).to_have_text("1,284")
+    await expect(alive.locator("[data-counter=tasks_failed]")).to_have_text("17")
+    await expect(alive.locator("[data-counter=leases_lost]")).to_have_text("2")
+    await expect(killed.locator(".shards [data-served=yes]")).to_have_count(2)
+    await expect(page.locator("#workers-active")).to_have_text("2")
+    await expect(page.locator("#workers-stale")).to_have_text("1")
+    await expect(page.locator("#workers-busy")).to_have_text("1")
+    await alive.locator("a").click()
+    await expect(page.locator("#detail-id code")).to_have_text(task["id"])
+
+
+@pytest.mark.req("OQ-196", "OQ-201", "OQ-075")
+async def test_a_refresh_reads_the_workers_that_were_heard_of(stage: Stage, visit: Visit) -> None:
+    """One LIST and a GET for each change; workers that stopped go; shards that nobody serves are named."""
+    stage.worker("one", shards=list("01234567"))
+    stage.worker("two", shards=list("89abcd"))
+    visitor = await visit("#view=workers")
+    page = visitor.page
+    await expect(page.locator(".worker")).to_have_count(2)
+    await expect(page.locator("#uncovered-shards")).to_have_text("e, f")
+    await page.click("#pause")
+    stage.worker("two", shards=list("89abcdef"), tasks_completed=5)
+    visitor.asked.clear()
+    await visitor.refresh()
+    await expect(page.locator('[data-key="two"] [data-counter=tasks_completed]')).to_have_text("5")
+    await expect(page.locator("#uncovered")).to_be_hidden()
+    assert (len(visitor.lists()), len(visitor.requests("GET", "/workers/"))) == (1, 1)
+    stage.bucket.raw.delete_object(Bucket=stage.bucket.name, Key="workers/one.json")
+    await visitor.refresh()
+    await expect(page.locator(".worker")).to_have_count(1)

@@ -1,0 +1,140 @@
+"""Workers and the store are killed, clocks differ, many race: every task ends, no attempt has two workers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
+from runtime.world import RealWorld
+from tests.objectqueue.crew import Crew, Process, until
+from tests.objectqueue.verdict import verdict
+from tests.s3_fixtures import Bucket, raw_client
+
+DEEP = bool(int(os.environ.get("CHARTER_DEEP", "0")))
+LIMIT_S = 4
+
+
+class Skewed(RealWorld):
+    """A machine whose clock is wrong by so many seconds."""
+
+    def __init__(self, ahead_s: float) -> None:
+        self._ahead_ms = round(ahead_s * 1000)
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self._ahead_ms
+
+
+@pytest.mark.req("OQ-252", "OQ-253", "OQ-254", "OQ-255", "OQ-256", "OQ-240", "OQ-002", "OQ-113")
+async def test_whatever_is_killed_every_task_ends(own_s3: EmbeddedSeaweedfs, tmp_path: Path) -> None:
+    """Workers are killed at random and the store once; the versions of all tasks form legal chains."""
+    tasks, crews, kills = (2000, 4, 40) if DEEP else (40, 3, 5)
+    raw = raw_client(own_s3)
+    raw.create_bucket(Bucket="chaos")
+    raw.put_bucket_versioning(Bucket="chaos", VersioningConfiguration={"Status": "Enabled"})
+    crew, ledger, chance = (
+        Crew(Bucket("chaos", own_s3.url, raw), tmp_path),
+        tmp_path / "ledger",
+        random.Random(7),
+    )
+    settings = {
+        "QO_NO_MONITOR": "false",
+        "QO_MONITOR_CHECK_INTERVAL": "0.5",
+        "QO_MONITOR_SWEEP_INTERVAL": "1",
+        "QO_MONITOR_WORKER_HEALTH_THRESHOLD": "1",
+        "QO_CONCURRENCY": "2",
+    }
+    given = {"ledger": str(ledger), "seconds": 0.15}
+    keys = await crew.submit_all("note", tasks, given, timeout_seconds=LIMIT_S, max_retries=50)
+    numbers = iter(range(10_000))
+
+    def hire() -> Process:
+        return crew.process(f"worker-{next(numbers)}", **settings)
+
+    def is_over() -> bool:
+        return all(_status(crew, key) == "Completed" for key in reversed(keys))
+
+    try:
+        workers = [hire() for _ in range(crews)]
+        for number in range(kills):
+            await asyncio.sleep(chance.uniform(0.3, 1.2))
+            victim = chance.randrange(crews)
+            workers[victim].kill()
+            workers[victim] = hire()
+            if number == kills // 2:
+                own_s3.kill()
+                await asyncio.sleep(0.5)
+                await asyncio.to_thread(own_s3.restart)
+        await until(is_over, s=600 if DEEP else 90)
+        for each in workers:
+            each.kill()
+        count = verdict(crew, keys, ledger, longest_run_s=LIMIT_S + 25)
+    finally:
+        await crew.close()
+        raw.close()
+    assert count.completed == tasks
+    assert count.repeated == count.put_back
+
+
+def _status(crew: Crew, key: str) -> str:
+    try:
+        return str(crew.task(key)["status"])
+    except Exception:
+        return "away"  # The store is being started again.
+
+
+@pytest.mark.req("OQ-253", "OQ-113", "OQ-109", "OQ-256")
+async def test_many_workers_race_for_tasks(crew: Crew) -> None:
+    """Each task is claimed once, by one of them; as many versions as winners."""
+    workers, tasks = (16, 1000) if DEEP else (5, 40)
+    keys = await crew.submit_all("noop", tasks)
+    async with AsyncExitStack() as stack:
+        for number in range(workers):
+            await stack.enter_async_context(crew.worker(f"racer-{number}", QO_CONCURRENCY="2"))
+        for key in keys:
+            await crew.ended(key, s=600)
+    count = verdict(crew, keys, None, longest_run_s=60)
+    assert (count.completed, count.runs, count.put_back) == (tasks, tasks, 0)
+    assert all(len(crew.versions(key)) == 3 for key in keys[:20])
+
+
+@pytest.mark.req("OQ-148", "OQ-044", "OQ-255")
+async def test_clocks_that_differ_within_the_limit_do_no_harm(crew: Crew) -> None:
+    """Workers and monitors are seconds apart: nothing is cut short, and nothing is run twice."""
+    settings = {"QO_MAX_CLOCK_SKEW_MS": "3000"}
+    keys = await crew.submit_all("sleep", 6, 1, timeout_seconds=2)
+    async with (
+        crew.worker("ahead", Skewed(1), QO_CONCURRENCY="2", **settings),
+        crew.worker("behind", Skewed(-1), QO_CONCURRENCY="2", **settings),
+        crew.monitor(Skewed(1), **settings),
+        crew.monitor(Skewed(-1), **settings),
+    ):
+        for key in keys:
+            await crew.ended(key)
+    count = verdict(crew, keys, None, longest_run_s=10)
+    assert (count.completed, count.runs) == (6, 6)
+
+
+@pytest.mark.req("OQ-257", "OQ-114")
+async def test_a_claim_is_quick(crew: Crew) -> None:
+    """A look and a write: half of them take less than 50 ms, also on a machine that has other things to do.
+
+    The benchmark measures the slowest of a hundred, on a machine that has not.
+    """
+    count = 1000 if DEEP else 30
+    await crew.submit_all("noop", count)
+    taking, call = crew.tasks.taking(), crew.call("worker")
+    await taking.exchange("first", (), 1, call)
+    took: list[float] = []
+    for _ in range(count - 1):
+        began = time.perf_counter()
+        exchanged = await taking.exchange("me", (), 1, call)
+        took.append(time.perf_counter() - began)
+        assert len(exchanged.taken) == 1
+    assert sorted(took)[len(took) // 2] < 0.05

@@ -1,0 +1,220 @@
+"""Every request of every flow is harmed once in every way: nothing is lost, run twice or left in disorder."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from generated.objectqueue.records import RetryPolicy
+from runtime.conditions import Failure
+from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
+from runtime.s3.objects import Entry, Place
+from runtime.store import Exchanged, Held, LeaseStore, Settling
+from tests.runtime.s3.kit import Process
+from tests.s3_fixtures import Bucket
+from tests.support.s3_proxy import S3Proxy
+
+PATIENCE_S = 0.25
+SLOW = RetryPolicy(initial_interval_ms=600_000, max_interval_ms=600_000, multiplier=1.0, jitter_percent=0.0)
+TRIES = 6
+HARMS: dict[str, dict[str, Any]] = {
+    "delayed until nobody waits": {"delay_s": 2 * PATIENCE_S},
+    "never answered": {"drop": True},
+    "never sent": {"refuse": True},
+    "500 or 503": {"status": (500, 503)},
+    "500 and yet done": {"status": (500, 503), "carried_out": True},
+    "409": {"status": (409, 409)},
+    "cut off": {"truncate": 3},
+}
+
+
+class Below(Bucket):
+    """What of a bucket is below a prefix, for somebody who waits for an answer as long as they say."""
+
+    def __init__(self, bucket: Bucket, prefix: str, patience_s: float = 10.0) -> None:
+        super().__init__(bucket.name, bucket.endpoint, bucket.raw)
+        object.__setattr__(self, "_place", replace(bucket.place, prefix=prefix, timeout_s=patience_s))
+
+    @property
+    def place(self) -> Place:
+        place: Place = self.__dict__["_place"]
+        return place
+
+
+class Runs:
+    """A client and a worker behind the proxy, and what the worker believes to have run."""
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.taken: list[tuple[str, int, str]] = []
+
+    async def again(self, step: Callable[[], Awaitable[Any]]) -> Any:
+        """A step, repeated as its caller repeats it where the store does not answer."""
+        for _ in range(TRIES):
+            try:
+                found = await step()
+            except Failure as failure:
+                found = failure
+            if not isinstance(found, Failure) or found.grpc != "UNAVAILABLE":
+                return found
+        raise AssertionError("the store did not answer for long")
+
+    async def submit(self, record: Any) -> None:
+        await self.again(lambda: self.process.tasks.create_or_find(record, self.process.call()))
+
+    async def work(self, record: Any, edge: str, **given: Any) -> Any:
+        """Takes a task and leaves it by an edge; the outcome, or None where it was not to be had."""
+        taking = self.process.tasks.taking(parts=[record.shard], kinds=[record.task_type])
+
+        async def take() -> Exchanged[Any]:
+            return await taking.exchange("worker", [], 1, self.process.call("worker"))
+
+        for _ in range(TRIES):
+            taken = (await self.again(take)).taken
+            if taken:
+                (mine,) = taken
+                self.taken.append((mine.id, mine.attempt, mine.lease_id))
+                return await self.leave(taking, mine, edge, given)
+        return None
+
+    async def leave(self, taking: LeaseStore[Any], mine: Any, edge: str, given: dict[str, str]) -> Any:
+        """Settles as a worker does, who tries again until it knows."""
+        final, target = edge == "fail", self.process.task.transition(edge).target
+        leaving = Settling(mine.id, Held("worker", mine.attempt), target, given, final, edge)
+
+        async def settle() -> Any:
+            (outcome,) = await taking.settle_all([leaving], self.process.call("worker"))
+            return outcome
+
+        return await self.again(settle)
+
+    async def move(self, record: Any, source: str, target: str) -> Any:
+        """What a client does: looks first, and goes by what it saw."""
+        states = self.process.states
+
+        async def step() -> Any:
+            return await self.process.tasks.move(
+                record.id, states[source], states[target], self.process.call()
+            )
+
+        return await self.again(step)
+
+
+async def _nothing(_direct: Process, _record: Any) -> None:
+    """The task stays as it was submitted."""
+
+
+async def _fail(direct: Process, record: Any) -> None:
+    await direct.tasks.move(record.id, direct.states["PENDING"], direct.states["FAILED"], direct.call())
+    await direct.tasks.drained()
+
+
+FLOWS: dict[str, tuple[Any, Any, str]] = {
+    "submit": (None, lambda runs, record: runs.submit(record), "Pending"),
+    "complete": (_nothing, lambda runs, record: runs.work(record, "complete", output="1"), "Completed"),
+    "retry": (_nothing, lambda runs, record: runs.work(record, "retry", error="broken"), "Pending"),
+    "cancel": (_nothing, lambda runs, record: runs.move(record, "PENDING", "FAILED"), "Failed"),
+    "replay": (_fail, lambda runs, record: runs.move(record, "FAILED", "PENDING"), "Pending"),
+    "archive": (_fail, lambda runs, record: runs.move(record, "FAILED", "ARCHIVED"), "Archived"),
+}
+"""What is there before, what is done through the proxy, and what has come of it."""
+
+
+@pytest.mark.req("OQ-252", "OQ-253", "OQ-064", "OQ-110", "OQ-111", "OQ-127", "OQ-143", "OQ-145")
+@pytest.mark.req("OQ-238", "OQ-239", "OQ-089")
+@pytest.mark.parametrize("flow", FLOWS)
+async def test_a_flow_outlives_every_harm(bucket: Bucket, s3_server: EmbeddedSeaweedfs, flow: str) -> None:
+    """For every n the nth request of the flow is harmed; one sweep later everything is as it should be."""
+    await asyncio.gather(
+        *(_harmed(bucket, s3_server, flow, f"{number}/", harm) for number, harm in enumerate(HARMS.values()))
+    )
+
+
+async def _harmed(
+    bucket: Bucket, server: EmbeddedSeaweedfs, flow: str, prefix: str, harm: dict[str, Any]
+) -> None:
+    """One way of harming, below a prefix of its own so that several go at a time."""
+    begin, act, expected = FLOWS[flow]
+    proxy = S3Proxy(server.url, server.access_key, server.secret_key)
+    proxy.start()
+    direct = Process(Below(bucket, prefix))
+    runs = Runs(Process(Below(bucket.through(proxy), prefix, PATIENCE_S)))
+    ids: list[str] = []
+    harmed = nth = 0
+    try:
+        while nth == harmed:
+            nth += 1
+            record = direct.new(id=direct.world.new_id(), task_type=f"n{nth}", retry_policy=SLOW)
+            if begin is not None:
+                record = await direct.submit(id=record.id, task_type=record.task_type, retry_policy=SLOW)
+                await begin(direct, record)
+            proxy.forget()
+            words = {**harm, "status": harm["status"][nth % 2]} if "status" in harm else harm
+            rule = proxy.rule(nth=nth, **words)
+            await act(runs, record)
+            await runs.process.tasks.drained()
+            harmed += rule.matched >= nth
+            ids.append(record.id)
+        assert harmed >= 2
+        await asyncio.sleep(harm.get("delay_s", 0.0))
+        late = await _recovered(direct, ids, runs)
+        await _sweep(direct)
+        entries = [each.key for index in ("ready/", "leases/") for each in await _all(direct, index)]
+        for task_id in ids:
+            status = "Pending" if task_id in late else expected
+            taken = [each for each in runs.taken if each[0] == task_id]
+            _check_course(await _versions(direct, task_id), status, late.get(task_id, taken))
+            found = [key.partition("/")[0] for key in entries if key.endswith(task_id)]
+            assert found == (["ready"] if status == "Pending" else [])
+    finally:
+        await runs.process.close()
+        await direct.close()
+        await asyncio.to_thread(proxy.stop)
+
+
+async def _recovered(direct: Process, ids: list[str], runs: Runs) -> dict[str, list[tuple[str, int, str]]]:
+    """Tasks whose taking was carried out after its worker had given it up, once the monitor put them back."""
+    known = {key for key, _, _ in runs.taken}
+    found: dict[str, list[tuple[str, int, str]]] = {}
+    for task_id in ids:
+        record = await direct.tasks.get(task_id)
+        assert record is not None
+        if record.status == direct.states["RUNNING"] and task_id not in known:
+            found[task_id] = [(task_id, record.attempt, record.lease_id)]
+    if found:
+        await _sweep(direct)
+        direct.world.ahead_ms += 400_000
+        while await direct.tasks.sweep(direct.task.transition("retry"), direct.call("monitor")):
+            """Until none is left."""
+        await direct.tasks.drained()
+    return found
+
+
+async def _sweep(direct: Process) -> None:
+    while await direct.tasks.repair(direct.call("monitor")):
+        """One look at all tasks."""
+
+
+def _check_course(versions: list[dict[str, Any]], expected: str, taken: list[tuple[str, int, str]]) -> None:
+    assert versions[-1]["status"] == expected
+    assert [each["rev"] for each in versions] == list(range(1, len(versions) + 1))
+    running = [(each["attempt"], each["lease_id"]) for each in versions if each["status"] == "Running"]
+    assert running == [(attempt, lease) for _, attempt, lease in taken]
+    assert len(running) <= 1, "a lease that had not ended was given to another"
+
+
+async def _versions(direct: Process, task_id: str) -> list[dict[str, Any]]:
+    key = f"tasks/{task_id[0]}/{task_id}.json"
+    bodies = [await direct.objects.get(key, each.version) async for each in direct.objects.versions(key)]
+    return [json.loads(body.body) for body in reversed(bodies) if body is not None]
+
+
+async def _all(direct: Process, prefix: str) -> Sequence[Entry]:
+    page = await direct.objects.page(prefix, most=1000)
+    assert page.token is None
+    return page.entries

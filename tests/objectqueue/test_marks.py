@@ -1,0 +1,53 @@
+"""Where listings of an index begin, so that what was removed from it costs nothing."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from runtime.s3.keys import minute
+from runtime.s3.marks import Marks
+from tests.objectqueue.crew import Crew, until
+from tests.support.s3_proxy import S3Proxy
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def test_a_mark_is_before_all_that_is_left() -> None:
+    """Before the oldest entry that was met, and some minutes before now in any case."""
+    marks = Marks()
+    assert marks.begin("0", NOW) is None
+    marks.over("0", NOW)
+    assert marks.begin("0", NOW) == minute(NOW - timedelta(minutes=2))
+    for at in (minute(NOW), minute(NOW - timedelta(hours=1))):
+        marks.met("0", at)
+    marks.over("0", NOW)
+    assert marks.begin("0", NOW) == minute(NOW - timedelta(hours=1))
+    assert marks.begin("1", NOW) is None
+
+
+def test_from_time_to_time_all_of_it_is_listed() -> None:
+    """Also after a clock was set back."""
+    marks = Marks()
+    for later in (timedelta(0), timedelta(minutes=5), timedelta(0)):
+        assert marks.begin("0", NOW + later) is None
+        marks.over("0", NOW + later)
+        assert marks.begin("0", NOW + later) is not None
+
+
+@pytest.mark.req("OQ-095")
+async def test_listings_of_a_part_begin_where_something_is_left(
+    proxied_crew: Crew, s3_proxy: S3Proxy
+) -> None:
+    """The first one at the beginning, the others at a mark; a task that comes later is found."""
+    crew = proxied_crew
+    async with crew.worker(QO_INDEX_MODE="index-only", QO_SHARDS="0"):
+        await until(lambda: len(s3_proxy.asked("ListObjectsV2")) >= 3)
+        key = await crew.submit("echo", 1, id="00000000-0000-4000-8000-000000000000")
+        assert (await crew.ended(key))["status"] == "Completed"
+    first, *others = [
+        each.query for each in s3_proxy.asked("ListObjectsV2") if "ready/0" in each.query["prefix"]
+    ]
+    assert "start-after" not in first
+    assert {each["start-after"] <= f"ready/0/{minute(datetime.now(UTC))}" for each in others} == {True}

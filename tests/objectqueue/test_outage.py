@@ -1,0 +1,63 @@
+"""A store that is away for a while, or for good: workers wait without haste, or stop where that is no use."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from tests.objectqueue.crew import Crew
+from tests.support.s3_proxy import S3Proxy
+
+OUTAGE_S = 2.5
+
+
+@pytest.mark.req("OQ-240", "OQ-250")
+@pytest.mark.parametrize("how", ["answers 503", "is not there"])
+async def test_a_worker_outlives_an_outage(how: str, proxied_crew: Crew, s3_proxy: S3Proxy) -> None:
+    """It asks now and then, takes next to no processor time, and goes on by itself afterwards."""
+    async with proxied_crew.worker() as works:
+        before = await proxied_crew.submit("echo", 1)
+        await proxied_crew.ended(before)
+        s3_proxy.forget()
+        if how == "answers 503":
+            s3_proxy.rule(status=503, times=None)
+        else:
+            s3_proxy.down()
+        used = time.process_time()
+        await asyncio.sleep(OUTAGE_S)
+        used = time.process_time() - used
+        asked = len(s3_proxy.seen)
+        s3_proxy.forget()
+        if how == "is not there":
+            s3_proxy.up()
+        after = await proxied_crew.submit("echo", 2)
+        assert (await proxied_crew.ended(after))["status"] == "Completed"
+        assert asked < 40 * OUTAGE_S
+        assert used < 0.4 * OUTAGE_S
+        assert not works.events("worker_stopped")
+
+
+@pytest.mark.req("OQ-251")
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"AWS_SECRET_ACCESS_KEY": "wrong"}, "does not take the key"),
+        ({"S3_BUCKET": "no-such-bucket"}, "There is no bucket"),
+    ],
+)
+async def test_a_worker_that_is_refused_stops(crew: Crew, settings: dict[str, str], words: str) -> None:
+    process = crew.process("refused", **settings)
+    assert await process.ended() != 0
+    told = process.text()
+    assert words in told and "Traceback" not in told
+
+
+@pytest.mark.req("OQ-251")
+async def test_a_worker_that_is_refused_later_stops_too(proxied_crew: Crew, s3_proxy: S3Proxy) -> None:
+    process = await proxied_crew.process("later").ready()
+    s3_proxy.rule(status=403, times=None)
+    assert await process.ended() != 0
+    told = process.text()
+    assert "may not do this" in told and "Traceback" not in told

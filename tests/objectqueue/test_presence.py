@@ -1,0 +1,192 @@
+"""What is seen of a worker: its object while it works, and that no task depends on it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+from itertools import pairwise
+
+import pytest
+
+from tests.objectqueue.crew import Crew, Process, at, until
+from tests.support.s3_proxy import S3Proxy
+
+FIELDS = {
+    "worker_id",
+    "started_at",
+    "last_heartbeat",
+    "shards",
+    "current_task",
+    "tasks_completed",
+    "tasks_failed",
+}
+ALL = list("0123456789abcdef")
+
+
+@pytest.mark.req("OQ-048", "OQ-049", "OQ-157", "OQ-155", "OQ-007")
+async def test_a_worker_shows_itself_when_it_starts(crew: Crew) -> None:
+    """Under its name, with all shards, and nothing done so far."""
+    async with crew.worker("mine"):
+        seen = crew.worker_object("mine")
+    assert seen is not None
+    assert seen.keys() >= FIELDS
+    assert (seen["worker_id"], seen["shards"], seen["current_task"]) == ("mine", ALL, None)
+    assert (seen["tasks_completed"], seen["tasks_failed"], seen["leases_lost"]) == (0, 0, 0)
+    assert seen["started_at"] == seen["last_heartbeat"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", seen["started_at"])
+    assert "echo" in seen["task_types"]
+
+
+@pytest.mark.req("OQ-049", "OQ-155")
+async def test_its_name_and_its_shards(crew: Crew) -> None:
+    """A name is made up where there is none; only some shards are shown where only some are looked after."""
+    settings = {**crew.settings, "QO_SHARDS": "0, A,0"}
+    async with crew.node("worker", settings) as works:
+        (started,) = await until(lambda: works.events("worker_started"))
+        seen = crew.worker_object(started["worker_id"])
+    assert seen is not None
+    assert seen["shards"] == ["0", "a"]
+    assert seen["worker_id"]
+
+
+@pytest.mark.req("OQ-050", "OQ-117", "OQ-158", "OQ-108")
+async def test_the_task_that_runs_is_shown(crew: Crew) -> None:
+    """While it runs, and no longer than that; its end is counted."""
+    key = await crew.submit("sleep", 1.5)
+    async with crew.worker():
+        seen = await until(lambda: crew.worker_object("w") or {}, lambda each: bool(each["current_task"]))
+        assert (seen["current_task"], seen["current_tasks"]) == (key, [key])
+        await crew.ended(key)
+        seen = await until(lambda: crew.worker_object("w") or {}, lambda each: each["current_task"] is None)
+        assert (seen["current_tasks"], seen["tasks_completed"]) == ([], 1)
+
+
+@pytest.mark.req("OQ-X02")
+async def test_several_at_a_time_are_all_shown(crew: Crew) -> None:
+    """The first is the one that it has had longest."""
+    keys = await crew.submit_all("sleep", 3, 1.5)
+    async with crew.worker(QO_CONCURRENCY="3"):
+        seen = await until(
+            lambda: crew.worker_object("w") or {}, lambda each: len(each["current_tasks"]) == 3
+        )
+        assert set(seen["current_tasks"]) == set(keys)
+        assert seen["current_task"] == seen["current_tasks"][0]
+
+
+@pytest.mark.req("OQ-051", "OQ-052")
+async def test_what_it_has_done_is_counted(crew: Crew) -> None:
+    """Every failed run counts, also one that is tried again; a new worker counts from nothing."""
+    good = [await crew.submit("echo", number) for number in range(3)]
+    bad = [await crew.submit("raise", "fatal") for _ in range(2)]
+    twice = await crew.submit("fail until", 3)
+
+    def counts() -> tuple[int, int]:
+        seen = crew.worker_object("w") or {}
+        return seen["tasks_completed"], seen["tasks_failed"]
+
+    async with crew.worker():
+        for key in (*good, *bad, twice):
+            await crew.ended(key)
+        await until(counts, lambda each: each == (4, 4))
+    async with crew.worker():
+        assert counts() == (0, 0)
+
+
+@pytest.mark.req("OQ-158", "OQ-054")
+async def test_it_is_heard_of_regularly_while_a_task_runs(crew: Crew) -> None:
+    """A sign of life comes in time whatever runs, but never two within a second for what changes."""
+    key = await crew.submit("until stopping")
+    async with crew.worker(QO_HEARTBEAT_SECONDS="0.2"):
+        beats: list[str] = []
+        async with asyncio.timeout(20):
+            while len(beats) < 5:
+                seen = (crew.worker_object("w") or {})["last_heartbeat"]
+                if seen not in beats:
+                    beats.append(seen)
+                await asyncio.sleep(0.02)
+        assert all((at(later) - at(earlier)).total_seconds() < 2 for earlier, later in pairwise(beats))
+    assert crew.task(key)["status"] == "Completed"
+
+
+@pytest.mark.req("OQ-158", "OQ-094")
+async def test_changes_are_told_at_most_once_a_second(proxied_crew: Crew, s3_proxy: S3Proxy) -> None:
+    """Thirty tasks in a second or two are no thirty signs of life; an idle worker gives few."""
+    crew = proxied_crew
+    keys = await crew.submit_all("noop", 30)
+    async with crew.worker():
+        for key in keys:
+            await crew.ended(key)
+        beats = len(s3_proxy.asked("PutObject", "workers/"))
+        seconds = at((crew.worker_object("w") or {})["last_heartbeat"]) - at(
+            (crew.worker_object("w") or {})["started_at"]
+        )
+    assert beats <= 3 + seconds.total_seconds()
+
+
+@pytest.mark.req("OQ-053")
+async def test_no_task_depends_on_it(crew: Crew) -> None:
+    """It is removed, then something else stands there, in the middle of the work; all tasks are done."""
+    keys = await crew.submit_all("sleep", 6, 0.2)
+    async with crew.worker(QO_HEARTBEAT_SECONDS="0.1", QO_CONCURRENCY="2") as works:
+        crew.bucket.raw.delete_object(Bucket=crew.bucket.name, Key="workers/w.json")
+        await crew.ended(keys[0])
+        await until(lambda: crew.worker_object("w"))
+        crew.put("workers/w.json", "no JSON")
+        for key in keys:
+            assert (await crew.ended(key))["status"] == "Completed"
+        await until(lambda: works.events("heartbeat_failed"))
+
+
+@pytest.mark.req("OQ-054")
+async def test_a_worker_that_cannot_show_itself_goes_on(proxied_crew: Crew, s3_proxy: S3Proxy) -> None:
+    """It warns once; the tasks are done."""
+    crew = proxied_crew
+    async with crew.worker(QO_HEARTBEAT_SECONDS="0.1") as works:
+        s3_proxy.rule(kind="PutObject", key="workers/", status=503, times=None)
+        await until(lambda: works.events("heartbeat_failed"))
+        key = await crew.submit("echo", 1)
+        assert (await crew.ended(key))["status"] == "Completed"
+        (warned,) = works.events("heartbeat_failed")
+        assert warned["level"] == "WARNING"
+        s3_proxy.rules.clear()
+
+
+@pytest.mark.req("OQ-156")
+async def test_a_second_worker_of_the_same_name_is_refused(crew: Crew) -> None:
+    """It ends at once with a reason, and the first does not notice."""
+    async with crew.worker("twin") as works:
+        second: Process = crew.process("twin")
+        assert await second.ended() == 1
+        assert "a worker twin lives already" in str(second.events("background_fault"))
+        key = await crew.submit("echo", 1)
+        assert (await crew.ended(key))["status"] == "Completed"
+        assert crew.worker_object("twin") is not None
+        assert works.events("heartbeat_failed") == []
+
+
+@pytest.mark.req("OQ-156", "OQ-167")
+async def test_what_a_dead_worker_left_is_taken_over(crew: Crew) -> None:
+    """It was killed; after the time of its silence another one may have its name."""
+    first = await crew.process("again").ready()
+    first.kill()
+    left = crew.worker_object("again")
+    assert left is not None, "kill -9 leaves the object behind"
+    await asyncio.sleep(0.3)
+    async with crew.worker("again", QO_MONITOR_WORKER_HEALTH_THRESHOLD="0.2"):
+        seen = crew.worker_object("again")
+        assert seen is not None
+        assert seen["started_at"] > left["started_at"]
+        key = await crew.submit("echo", 1)
+        assert (await crew.ended(key))["worker_id"] == "again"
+
+
+@pytest.mark.req("OQ-164", "OQ-165", "OQ-155")
+async def test_it_is_gone_when_the_worker_has_stopped(crew: Crew) -> None:
+    """After an orderly end there is nothing to be seen of it, and the exit code says so."""
+    process = await crew.process("leaving").ready()
+    assert crew.worker_object("leaving") is not None
+    process.signal(signal.SIGINT)
+    assert await process.ended() == 0
+    assert crew.worker_object("leaving") is None
+    assert process.events("worker_stopped")

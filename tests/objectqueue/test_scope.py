@@ -1,0 +1,69 @@
+"""What the queue is and is not, as its spec has it."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+
+import pytest
+
+from generated.objectqueue.lifecycle import TASK
+from generated.objectqueue.messages import SubmitTaskRequest, Task
+from generated.objectqueue.system import SYSTEM
+from runtime.s3.keys import Keys
+
+EDGES = {
+    ("Pending", "Running"),
+    ("Running", "Completed"),
+    ("Running", "Pending"),
+    ("Running", "Failed"),
+    ("Pending", "Failed"),
+    ("Failed", "Pending"),
+    ("Completed", "Archived"),
+    ("Failed", "Archived"),
+    ("Archived", "Completed"),
+    ("Archived", "Failed"),
+    ("Archived", "Pending"),
+}
+
+
+@pytest.mark.req("OQ-261", "OQ-030")
+def test_states_and_what_leads_from_one_to_another() -> None:
+    """Nothing else does."""
+    edges = [*TASK.edges.values(), *TASK.by_name]
+    assert {(_word(each.source), _word(each.target)) for each in edges} == EDGES
+    assert {_word(each) for each in TASK.states} == {one for edge in EDGES for one in edge}
+
+
+@pytest.mark.req("OQ-261", "OQ-071", "OQ-072", "OQ-029")
+def test_shards_are_the_first_digits_of_ids() -> None:
+    """All sixteen, about equally often."""
+    assert TASK.in_s3 is not None
+    keys = Keys(TASK, TASK.in_s3)
+    counts = Counter(keys.shard_of(str(uuid.uuid4())) for _ in range(16_000))
+    assert sorted(counts) == list("0123456789abcdef")
+    assert all(850 < count < 1150 for count in counts.values())
+
+
+@pytest.mark.req("OQ-265", "OQ-266", "OQ-264")
+def test_what_there_is_not() -> None:
+    """Tasks neither wait for each other nor pass each other, and no method has a path on the network."""
+    names = {*Task.DESCRIPTOR.fields_by_name, *SubmitTaskRequest.DESCRIPTOR.fields_by_name}
+    assert not {name for name in names if "priorit" in name or "depend" in name or "parent" in name}
+    methods = [method for service in SYSTEM.services.values() for method in service.methods]
+    assert methods and all(each.route is None for each in methods)
+    for deployment in SYSTEM.deployments.values():
+        assert not deployment.ingress
+        assert all(node.port_variable is None for node in deployment.nodes.values())
+
+
+@pytest.mark.req("OQ-264", "OQ-268")
+def test_a_port_is_only_opened_where_one_is_named() -> None:
+    """There is no default for it where nodes run by themselves."""
+    assert SYSTEM.variables["METRICS_PORT"].default is None
+    for node in SYSTEM.deployments["local"].nodes.values():
+        assert "METRICS_PORT" not in node.defaults
+
+
+def _word(state: int) -> str:
+    return TASK.states[state].capitalize()

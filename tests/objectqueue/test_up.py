@@ -1,0 +1,40 @@
+"""The deployment as `up` and `demo` bring it up, and as a user follows the README."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from handlers.objectqueue.cli import qo
+from tests.runtime.up import run, up
+
+DEPLOYMENT = "objectqueue.local"
+
+
+def test_every_outcome_of_the_demo_is_as_expected(tmp_path: Path) -> None:
+    """Tasks of every kind, on a store that comes along."""
+    result = run("demo", DEPLOYMENT, "--logs", str(tmp_path))
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.req("OQ-001", "OQ-002", "OQ-179", "OQ-262")
+def test_what_is_printed_is_all_that_one_needs(tmp_path: Path) -> None:
+    """The variables are those of `qo`, the page is where it is said to be, and tasks outlive it all."""
+    data, task = tmp_path / "data", ""
+    for workers, expected in (("0", "pending"), ("2", "1")):
+        folder = tmp_path / workers
+        folder.mkdir()
+        with up(folder, DEPLOYMENT, "--workers", workers, CHARTER_DATA=str(data)) as running:
+            shell = CliRunner(env=running.ready["env"])
+            with urllib.request.urlopen(running.ready["endpoints"]["page"]) as page:
+                assert page.status == 200
+            if not task:
+                task = shell.invoke(qo, ["submit", "--type", "echo", "--input", "1"]).stdout.strip()
+            waited = shell.invoke(qo, ["wait", task, "--seconds", "0.1" if workers == "0" else "30"])
+            assert waited.stdout.strip() == expected
+            told = json.loads(shell.invoke(qo, ["workers", "--json"]).stdout)
+            assert len(told["workers"]) == int(workers)

@@ -1,0 +1,247 @@
+"""When the store is slow, away or out of order: what may be repeated is; a guarded write never."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
+from runtime.s3.errors import Away, NotMatched, Refused, Unsure
+from runtime.s3.objects import Objects, Place
+from tests.s3_fixtures import Bucket, raw_client
+from tests.support.s3_proxy import S3Proxy
+
+
+@pytest.fixture
+async def through(bucket: Bucket, s3_proxy: S3Proxy) -> Any:
+    made = Objects(replace(bucket.through(s3_proxy).place, timeout_s=0.5))
+    yield made
+    await made.close()
+
+
+@asynccontextmanager
+async def closing(objects: Objects) -> AsyncIterator[Objects]:
+    try:
+        yield objects
+    finally:
+        await objects.close()
+
+
+IDEMPOTENT = ("GetObject", "PutObject", "DeleteObject", "ListObjectsV2", "ListObjectVersions")
+
+
+async def ask(objects: Objects, kind: str) -> object:
+    """One request of a kind that may be repeated."""
+    if kind == "GetObject":
+        return await objects.get("there")
+    if kind == "PutObject":
+        return await objects.put("new", b"1")
+    if kind == "DeleteObject":
+        return await objects.delete("there")
+    if kind == "ListObjectsV2":
+        return await objects.page("", most=5)
+    return [each async for each in objects.versions("there")]
+
+
+@pytest.mark.req("OQ-239")
+@pytest.mark.parametrize("status", [500, 503])
+@pytest.mark.parametrize("kind", IDEMPOTENT)
+async def test_a_store_in_trouble_is_asked_again(
+    kind: str, status: int, through: Objects, s3_proxy: S3Proxy
+) -> None:
+    """It answers so twice, then as usual; whoever asked notices nothing."""
+    await through.put("there", b"1")
+    s3_proxy.rule(kind=kind, status=status, times=2)
+    assert await ask(through, kind)
+    assert [each.status for each in s3_proxy.asked(kind)][-3:] in (
+        [status, status, 200],
+        [status, status, 204],
+    )
+
+
+@pytest.mark.req("OQ-238", "OQ-240")
+@pytest.mark.parametrize("harm", ["delay_s", "refuse", "drop", "truncate"])
+async def test_a_lost_answer_is_asked_for_again(harm: str, through: Objects, s3_proxy: S3Proxy) -> None:
+    """Too late, not at all, cut off in the middle of the connection or of the body."""
+    await through.put("there", b"x" * 1000)
+    values: dict[str, object] = {"delay_s": 1.0, "truncate": 10}
+    s3_proxy.rule(kind="GetObject", **{harm: values.get(harm, True)})
+    found = await through.get("there")
+    assert found is not None and found.body == b"x" * 1000
+    assert len(s3_proxy.asked("GetObject")) == 2
+
+
+@pytest.mark.req("OQ-238", "OQ-239", "OQ-240")
+@pytest.mark.parametrize(
+    "harm",
+    [
+        {"delay_s": 1.0},
+        {"drop": True},
+        {"status": 500},
+        {"status": 503, "carried_out": True},
+        {"refuse": True},
+    ],
+)
+async def test_a_guarded_write_is_never_repeated(
+    harm: dict[str, Any], through: Objects, s3_proxy: S3Proxy
+) -> None:
+    """Its own first try would be in its way. Whoever asked looks what is there now."""
+    etag = (await through.create("one", b"1")).etag
+    s3_proxy.rule(kind="PutObject", having="if-match", **harm)
+    with pytest.raises(Unsure):
+        await through.replace("one", b"2", etag)
+    assert len([each for each in s3_proxy.asked("PutObject") if "if-match" in each.headers]) == 1
+    s3_proxy.rule(kind="PutObject", having="if-none-match", **harm)
+    with pytest.raises(Unsure):
+        await through.create("two", b"1")
+    assert len(s3_proxy.asked("PutObject", "two")) == 1
+
+
+async def test_a_guarded_write_that_was_not_sent_is_sent(through: Objects, s3_proxy: S3Proxy) -> None:
+    """Without a connection the store has surely seen nothing of it."""
+    s3_proxy.down()
+    writing = asyncio.create_task(through.create("one", b"1"))
+    await asyncio.sleep(0.05)
+    s3_proxy.up()
+    assert (await writing).etag
+    s3_proxy.down()
+    await asyncio.sleep(0.01)
+    with pytest.raises(Away):
+        await through.create("two", b"1")
+
+
+@pytest.mark.req("OQ-250")
+async def test_repetition_has_an_end_and_pauses(
+    through: Objects, s3_proxy: S3Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each pause is about twice as long as the last, and by chance, so that not all ask at the same time."""
+    s3_proxy.rule(kind="GetObject", status=503, times=None)
+    seen = set[int]()
+    for _ in range(2):
+        s3_proxy.seen.clear()
+        with pytest.raises(Away, match=r"^The store answers 503 SlowDown\.$"):
+            await through.get("there")
+        pauses = [late.at - soon.at for soon, late in pairwise(s3_proxy.seen)]
+        assert len(pauses) == 3
+        for number, pause in enumerate(pauses):
+            assert 0.05 * 2**number <= pause < 0.1 * 2**number + 0.2
+        seen |= {round(pause * 1e5) for pause in pauses}
+    assert len(seen) == 6
+    longest = list[float]()
+
+    async def sleep(seconds: float) -> None:
+        longest.append(seconds)
+
+    async with closing(Objects(replace(through.place, tries=12))) as patient:
+        with monkeypatch.context() as patched, pytest.raises(Away):
+            patched.setattr("asyncio.sleep", sleep)
+            await patient.get("there")
+    assert len(longest) == 11 and 1 <= max(longest) <= 2
+
+
+@pytest.mark.req("OQ-251")
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(403, "AccessDenied"), (404, "NoSuchBucket"), (400, "InvalidRequest"), (301, "Moved")],
+)
+async def test_a_refusal_is_final(status: int, code: str, through: Objects, s3_proxy: S3Proxy) -> None:
+    """It is not asked for again, be it a read or a guarded write."""
+    s3_proxy.rule(status=status, code=code, times=None)
+    for asked in (
+        through.get("a"),
+        through.create("a", b""),
+        through.page("", most=1),
+        through.put("a", b""),
+    ):
+        with pytest.raises(Refused) as told:
+            await asked
+        assert "\n" not in str(told.value) and str(told.value).endswith(".")
+    assert len(s3_proxy.seen) == 4
+
+
+@pytest.mark.req("OQ-236", "OQ-251")
+@pytest.mark.parametrize(
+    ("variables", "changes", "words"),
+    [
+        ({"AWS_SECRET_ACCESS_KEY": "wrong"}, {}, "does not take the key (SignatureDoesNotMatch)"),
+        ({"AWS_ACCESS_KEY_ID": "NOBODY"}, {}, "does not take the key (InvalidAccessKeyId)"),
+        ({"AWS_ACCESS_KEY_ID": None}, {}, "There is no key for the store: set AWS_ACCESS_KEY_ID"),
+        ({}, {"bucket": "no-such-bucket"}, 'There is no bucket "no-such-bucket"'),
+        ({}, {"bucket": ""}, "No bucket is named: set S3_BUCKET."),
+        ({}, {"region": ""}, "No region is named: set S3_REGION."),
+        ({}, {"endpoint": "ftp://there"}, '"ftp://there" is no address of a store'),
+        ({}, {"endpoint": "127.0.0.1:1"}, '"127.0.0.1:1" is no address of a store'),
+        ({}, {"endpoint": "http://127.0.0.1:x"}, '"http://127.0.0.1:x" is no address of a store'),
+        ({}, {"endpoint": "http://127.0.0.1:1"}, "no connection to 127.0.0.1:1: connection refused"),
+        ({}, {"endpoint": "http://no-such-host.invalid"}, "no connection to no-such-host.invalid:80"),
+    ],
+)
+async def test_wrong_settings_are_told_in_a_line(
+    variables: dict[str, str | None],
+    changes: dict[str, Any],
+    words: str,
+    bucket: Bucket,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.delenv(name) if value is None else monkeypatch.setenv(name, value)
+    with pytest.raises((Refused, Away)) as told:
+        async with closing(Objects(replace(bucket.place, tries=2, **changes))) as objects:
+            await objects.get("a")
+    assert words in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.req("OQ-240")
+async def test_a_server_that_is_killed_and_started_again_is_found_again(own_s3: EmbeddedSeaweedfs) -> None:
+    """The same client goes on, and everything that was answered is there."""
+    raw = raw_client(own_s3)
+    raw.create_bucket(Bucket="kept")
+    raw.close()
+    objects = Objects(Place(bucket="kept", endpoint=own_s3.url, tries=30))
+    for number in range(50):
+        await objects.create(f"kept/{number:02}", b"%d" % number)
+    etag = (await objects.put("last", b"1")).etag
+    await asyncio.to_thread(own_s3.kill)
+    async with closing(Objects(replace(objects.place, tries=1))) as hasty:
+        with pytest.raises(Away):
+            await hasty.get("last")
+    asked = asyncio.create_task(objects.get("last"))
+    own_s3.spawn()
+    await asyncio.to_thread(own_s3.wait)
+    found = await asked
+    assert found is not None and found.etag == etag
+    assert len((await objects.page("kept/", most=100)).entries) == 50
+    await objects.replace("last", b"2", etag)
+    with pytest.raises(NotMatched):
+        await objects.create("kept/00", b"")
+    await objects.close()
+
+
+async def test_a_caller_that_gives_up_leaves_nothing_behind(through: Objects, s3_proxy: S3Proxy) -> None:
+    """The next request does not get the answer that nobody waited for."""
+    await through.put("a", b"of a")
+    await through.put("b", b"of b")
+    s3_proxy.rule(kind="GetObject", key="^a$", delay_s=0.1)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await through.get("a")
+    for _ in range(5):
+        found = await through.get("b")
+        assert found is not None and found.body == b"of b"
+
+
+async def test_no_more_connections_than_allowed(bucket: Bucket, s3_proxy: S3Proxy) -> None:
+    objects = Objects(replace(bucket.through(s3_proxy).place, connections=3))
+    s3_proxy.rule(kind="GetObject", delay_s=0.02, times=None)
+    began = time.monotonic()
+    await asyncio.gather(*(objects.get(f"{number}") for number in range(12)))
+    assert time.monotonic() - began >= 4 * 0.02
+    await objects.close()
