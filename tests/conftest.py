@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from runtime.embedded.postgres import EmbeddedPostgres
 from tests.clusters import SHARED, Clusters
@@ -34,6 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if config.getoption("--deep"):
         os.environ["CHARTER_DEEP"] = "1"
+    settings.register_profile("charter", max_examples=1000 if config.getoption("--deep") else 50)
+    settings.load_profile("charter")
 
 
 @pytest.fixture(scope="session")

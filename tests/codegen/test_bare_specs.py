@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from codegen.__main__ import main
 from codegen.generate import build
 from codegen.source import parse
+from tests import quick_yaml
 from tests.codegen.projects import BAKERY, LOCKER, RENTAL, snapshot
 
 Data = dict[str, Any]
@@ -144,7 +144,7 @@ def test_what_a_spec_leaves_out_is_not_missed(
     folder = tmp_path / "spec" / spec.name
     folder.mkdir(parents=True)
     for name, part in data.items():
-        (folder / f"{name}.yaml").write_text(yaml.safe_dump(part, sort_keys=False))
+        (folder / f"{name}.yaml").write_text(quick_yaml.write(part))
     wanted, outcome = build(tmp_path)
     assert not outcome.diagnostics
     for name, text in wanted.items():

@@ -60,7 +60,7 @@ ODD_BYTES = (
     b"- ",
     b"%",
 )
-RARELY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RARELY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @RARELY

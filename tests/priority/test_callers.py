@@ -6,8 +6,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-import yaml
 
+from tests import quick_yaml
 from tests.orchestrator.api.remote import Remote
 from tests.plain import NO_TLS
 from tests.priority.probes import METHODS, PROBES, path_of
@@ -15,7 +15,7 @@ from tests.priority.stack import ROLES, TOKENS, Queue, Stack, refused
 
 pytestmark = pytest.mark.req("PQ-122", "PQ-089")
 
-SPEC = yaml.safe_load((Path(__file__).parents[2] / "spec/priority/callers.yaml").read_text())
+SPEC = quick_yaml.read((Path(__file__).parents[2] / "spec/priority/callers.yaml").read_text())
 ALLOWED = {
     (role, f"{service}.{method}")
     for role in ROLES

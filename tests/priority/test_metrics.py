@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from codegen.rules.promql import selectors
+from tests import quick_yaml
 from tests.priority.alerting.rule_tests import firing
 from tests.priority.conftest import NewServers
 from tests.priority.scraping import scrape
@@ -217,7 +217,9 @@ def test_two_processes_tell_the_same(shared: Stack, queue: Queue) -> None:
 @pytest.mark.req("PQ-240")
 def test_every_metric_of_an_alert_is_in_the_scrape(queue: Queue) -> None:
     """With the very names that Prometheus stores."""
-    rules = yaml.safe_load((ROOT / "generated/priority/deploy/alerts.yaml").read_text())["groups"][0]["rules"]
+    rules = quick_yaml.read((ROOT / "generated/priority/deploy/alerts.yaml").read_text())["groups"][0][
+        "rules"
+    ]
     named = {each.metric for rule in rules for each in selectors(rule["expr"])}
     assert named <= scrape(queue.client).names()
 
@@ -228,7 +230,9 @@ def test_a_promoter_that_does_nothing_is_noticed(queue: Queue, age: int, fires: 
     """A task of low priority is still in its own queue after 25 minutes: the alert sees it in the scrape."""
     task = queue.submit(priority="low")
     _put_back(queue, task, "low", (int(queue.redis.time()[0]) - age) * MICROSECONDS)
-    rules = yaml.safe_load((ROOT / "generated/priority/deploy/alerts.yaml").read_text())["groups"][0]["rules"]
+    rules = quick_yaml.read((ROOT / "generated/priority/deploy/alerts.yaml").read_text())["groups"][0][
+        "rules"
+    ]
     rule = next(each for each in rules if each["alert"] == "PromotionStuck")
     samples = {labels: [(0.0, value)] for labels, value in scrape(queue.client).samples.items()}
     assert bool(firing(rule, samples, 0.0)) is fires
@@ -237,7 +241,7 @@ def test_a_promoter_that_does_nothing_is_noticed(queue: Queue, age: int, fires: 
 @pytest.mark.req("PQ-246")
 def test_the_four_areas_are_watched() -> None:
     """Queues, durations, workers and errors each have metrics; the dashboard has a row for each."""
-    metrics = yaml.safe_load((ROOT / "spec/priority/metrics.yaml").read_text())["metrics"]
+    metrics = quick_yaml.read((ROOT / "spec/priority/metrics.yaml").read_text())["metrics"]
     areas = {row.get("area") for row in metrics.values()}
     assert {"queues", "durations", "workers", "errors"} <= areas
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from tests.described import does_what_is_described
 from tests.priority.conftest import NewServers
 from tests.priority.probes import METHODS
 from tests.priority.stack import DEEP, ROLES, TOKENS, Queue, Stack, told
@@ -77,23 +75,8 @@ def test_the_api_does_what_is_described(probed: Stack, tmp_path: Path, role: str
     """Schemathesis looks for a request on which the two differ, step by step along the links as well."""
     # Whoever asks for the end of a task waits for it, and nobody ends any here.
     without = () if DEEP or role == "worker" else ("--exclude-operation-id", "GetTask")
-    command = shutil.which("schemathesis", path=str(Path(sys.executable).parent))
-    assert command is not None
-    done = subprocess.run(
-        [
-            *(command, "run", f"{probed.nodes[0].url}/openapi.json"),
-            *("--header", f"Authorization: Bearer {TOKENS[role]}"),
-            *("--phases", "examples,coverage,fuzzing,stateful" if DEEP else "examples,coverage,stateful"),
-            *("--max-examples", "100" if DEEP else "2"),
-            *("--seed", "7", "--workers", "1", "--no-color", "--request-timeout", "30"),
-            *("--suppress-health-check", "all", "--generation-database", "none"),
-            *without,
-        ],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
+    does_what_is_described(
+        probed.nodes[0].url, tmp_path, "--header", f"Authorization: Bearer {TOKENS[role]}", *without
     )
-    assert done.returncode == 0, done.stdout[-8000:] + done.stderr
     faults = [line for line in probed.nodes[0].lines() if line["event"] == "rpc_fault"]
     assert faults == []

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -19,10 +15,10 @@ from jsonschema import Draft202012Validator
 from generated.queuey import messages
 from generated.queuey.system import SYSTEM
 from runtime.grpc_client import CONDITION_HEADER
+from tests.described import DEEP, does_what_is_described
 from tests.queuey.house import House
 from tests.queuey.processes import Process
 
-DEEP = bool(int(os.environ.get("CHARTER_DEEP", "0")))
 METHODS = {method.name: method for method in SYSTEM.services["QueueService"].methods}
 
 
@@ -142,28 +138,14 @@ async def test_answers_are_as_described(house: House) -> None:
 @pytest.mark.req("QQ-109", "QQ-110", "QQ-X10")
 def test_the_api_does_what_is_described(tmp_path: Path) -> None:
     """Schemathesis looks for a request on which the two differ, step by step along the links as well."""
-    command = shutil.which("schemathesis", path=str(Path(sys.executable).parent))
-    assert command is not None
+    # A job that is not in the right status is answered with 400, as if the request were wrong.
+    options = ["--exclude-checks", "positive_data_acceptance"]
+    if not DEEP:
+        # Whoever asks for one of these may wait for what never happens here.
+        options += ["--exclude-operation-id", "GetJob", "--exclude-operation-id", "ClaimJob"]
     queue = Process(tmp_path, "queue", "queue", {"DB_PATH": str(tmp_path / "q.db")}).begin().wait()
     try:
-        done = subprocess.run(
-            [
-                *(command, "run", f"{queue.url}/openapi.json"),
-                *("--phases", "examples,coverage,fuzzing,stateful" if DEEP else "examples,coverage,stateful"),
-                *("--max-examples", "200" if DEEP else "2"),
-                *("--seed", "7", "--workers", "1", "--no-color", "--request-timeout", "30"),
-                *("--suppress-health-check", "all", "--generation-database", "none"),
-                # A job that is not in the right status is answered with 400, as if the request were wrong.
-                *("--exclude-checks", "positive_data_acceptance"),
-                # Whoever asks for one of these may wait for what never happens here.
-                *(() if DEEP else ("--exclude-operation-id", "GetJob", "--exclude-operation-id", "ClaimJob")),
-            ],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout[-8000:] + done.stderr
+        does_what_is_described(queue.url, tmp_path, *options)
         assert queue.events("rpc_fault") == []
     finally:
         queue.kill()

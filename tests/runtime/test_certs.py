@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import CliRunner, Result
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -18,6 +17,7 @@ from cryptography.x509.verification import PolicyBuilder, Store
 from runtime import certs
 from runtime.certs import Authority, make_certificates
 from runtime.systems import load_system
+from tests import quick_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 SYSTEM = load_system("taskqueue")
@@ -88,7 +88,7 @@ def test_another_authority_does_not_vouch_for_it(tmp_path: Path) -> None:
 def test_the_files_are_those_that_compose_asks_for(tmp_path: Path, deployment: str) -> None:
     """The folder has what the generated compose file takes as secrets, and not the authority's key."""
     path = ROOT / f"generated/taskqueue/deploy/{deployment}/compose.yaml"
-    wanted: dict[str, Any] = yaml.safe_load(path.read_text())["secrets"]
+    wanted: dict[str, Any] = quick_yaml.read(path.read_text())["secrets"]
 
     make_certificates(SYSTEM, deployment, tmp_path)
 

@@ -9,13 +9,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from codegen.emit import wiring
 from codegen.emit.artefact import Artefact
 from codegen.language import FILES
 from codegen.load import load
 from codegen.spec import Spec
+from tests import quick_yaml
 
 ROOT = Path(__file__).parents[3]
 FOLDERS = sorted(
@@ -43,7 +42,7 @@ def in_containers(of: Spec) -> list[str]:
 
 def changed(of: Spec, file: str, change: Callable[[Any], None]) -> Spec:
     """A spec in which one file says something else."""
-    data = yaml.safe_load((ROOT / of.folder / f"{file}.yaml").read_text(encoding="utf-8"))
+    data = quick_yaml.read((ROOT / of.folder / f"{file}.yaml").read_text(encoding="utf-8"))
     change(data)
     parts: dict[str, Any] = {file: FILES[file].model_validate(data, strict=False)}
     return dataclasses.replace(of, **parts)

@@ -7,10 +7,10 @@ from functools import cache
 from typing import Any
 
 import pytest
-import yaml
 
 from codegen.emit import compose
 from codegen.spec import Spec
+from tests import quick_yaml
 from tests.codegen.emit.specs import spec, texts
 
 SERVICES = ("gateway", "job", "queue", "coordinator", "worker", "result")
@@ -25,7 +25,7 @@ def stack(deployment: str) -> Any:
 
 def parsed(of: Spec, deployment: str) -> Any:
     text = texts(compose.emit, of)[f"generated/{of.name}/deploy/{deployment}/compose.yaml"]
-    return yaml.safe_load(text)
+    return quick_yaml.read(text)
 
 
 def filled(text: str, **environment: str) -> str:

@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from codegen.emit import compose, kubernetes, sentinel
 from codegen.spec import Spec
+from tests import quick_yaml
 from tests.codegen.emit.specs import changed, run, spec, texts
 
 FOLDER = "generated/bakery/deploy/village"
@@ -23,11 +22,11 @@ def with_redis() -> Spec:
 
 
 def stack() -> Any:
-    return yaml.safe_load(texts(compose.emit, with_redis())[f"{FOLDER}/compose.yaml"])
+    return quick_yaml.read(texts(compose.emit, with_redis())[f"{FOLDER}/compose.yaml"])
 
 
 def watched() -> Any:
-    return yaml.safe_load(texts(sentinel.emit, with_redis())[f"{FOLDER}/compose.sentinel.yaml"])
+    return quick_yaml.read(texts(sentinel.emit, with_redis())[f"{FOLDER}/compose.sentinel.yaml"])
 
 
 def settings(service: Any) -> dict[str, str]:
@@ -67,7 +66,7 @@ def test_the_example_tells_of_the_redis() -> None:
 
 def test_in_kubernetes_nodes_may_reach_the_redis_and_its_sentinels() -> None:
     text = texts(kubernetes.emit, with_redis())[f"{FOLDER}/kubernetes/network-policies.yaml"]
-    policies = {each["metadata"]["name"]: each["spec"] for each in yaml.safe_load_all(text)}
+    policies = {each["metadata"]["name"]: each["spec"] for each in quick_yaml.read_all(text)}
     (egress,) = policies["allow-oven"]["egress"]
     assert [each["port"] for each in egress["ports"]] == [6379, 26379]
 

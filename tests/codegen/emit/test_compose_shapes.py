@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from codegen.emit import compose
 from codegen.spec import Spec
+from tests import quick_yaml
 from tests.codegen.emit.specs import FOLDERS, changed, in_containers, run, spec, texts
 
 
 def parsed(of: Spec, deployment: str) -> Any:
     text = texts(compose.emit, of)[f"generated/{of.name}/deploy/{deployment}/compose.yaml"]
-    return yaml.safe_load(text)
+    return quick_yaml.read(text)
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

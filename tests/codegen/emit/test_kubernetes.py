@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from codegen.emit import kubernetes
+from tests import quick_yaml
 from tests.codegen.emit.specs import FOLDERS, changed, in_containers, run, spec, texts
 
 VALIDATE = Path(sys.executable).parent / "kubernetes-validate"
@@ -24,7 +24,7 @@ def documents(folder: str, deployment: str) -> list[Any]:
     """All objects of a deployment."""
     start = f"generated/{spec(folder).name}/deploy/{deployment}/kubernetes/"
     found = [text for path, text in texts(kubernetes.emit, spec(folder)).items() if path.startswith(start)]
-    return [document for text in found for document in yaml.safe_load_all(text)]
+    return [document for text in found for document in quick_yaml.read_all(text)]
 
 
 def one(folder: str, deployment: str, kind: str, name: str) -> Any:
@@ -66,7 +66,7 @@ def test_the_base_lists_all_its_files(folder: str) -> None:
         if path.endswith("/kustomization.yaml"):
             start = path.removesuffix("kustomization.yaml")
             beside = {each.removeprefix(start) for each in found if each.startswith(start)}
-            assert set(yaml.safe_load(text)["resources"]) | {"kustomization.yaml"} == beside
+            assert set(quick_yaml.read(text)["resources"]) | {"kustomization.yaml"} == beside
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -158,7 +158,7 @@ def test_a_required_variable_without_a_value_comes_from_a_secret() -> None:
 
     of = changed(spec("tests/specs/locker"), "environment", require)
     text = texts(kubernetes.emit, of)["generated/locker/deploy/branch/kubernetes/vault.yaml"]
-    told = {row["name"]: row for row in container(list(yaml.safe_load_all(text))[-1])["env"]}
+    told = {row["name"]: row for row in container(list(quick_yaml.read_all(text))[-1])["env"]}
     secret = {"name": "vault-settings", "key": "DOORS", "optional": False}
     assert told["DOORS"]["valueFrom"]["secretKeyRef"] == secret
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
 
 from codegen.emit import alerts, dashboard, measured
 from codegen.emit.counting import Counting, Label, counted, happenings, series
 from codegen.rules.promql import selectors
 from codegen.spec import Spec
+from tests import quick_yaml
 from tests.codegen.emit.specs import FOLDERS, spec, texts
 
 RENTAL = "tests/specs/rental"
@@ -90,7 +90,7 @@ def test_each_alert_is_a_rule(folder: str) -> None:
     """Name, expression, wait, severity and what to tell people."""
     system = spec(folder)
     (text,) = texts(alerts.emit, system).values()
-    (group,) = yaml.safe_load(text)["groups"]
+    (group,) = quick_yaml.read(text)["groups"]
     assert group["name"] == system.name
     assert [rule["alert"] for rule in group["rules"]] == [*system.metrics.alerts]
     for rule, alert in zip(group["rules"], system.metrics.alerts.values(), strict=True):

@@ -11,10 +11,10 @@ import xml.etree.ElementTree as ET
 from typing import Any
 
 import pytest
-import yaml
 
 from codegen.emit import alerts, compose, dashboard, image, kubernetes, readme, reference, service_config
 from codegen.spec import Spec
+from tests import quick_yaml
 from tests.codegen.emit.specs import FOLDERS, ROOT, changed, run, spec, texts
 
 Row = dict[str, str]
@@ -85,7 +85,7 @@ def test_readme_tables_follow_the_start_command_and_the_environment() -> None:
     sections = readme.sections([of])
     for path, text in texts(compose.emit, of).items():
         if path.endswith("compose.yaml"):
-            for name, service in yaml.safe_load(text)["services"].items():
+            for name, service in quick_yaml.read(text)["services"].items():
                 node = re.sub(r"-\d$", "", name)
                 shown = f"`{name}`" if node == name else f"`{node}-0` to `{node}-5`"
                 command = service["command"].removesuffix(node) + "{node}"

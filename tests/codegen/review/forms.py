@@ -7,12 +7,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from codegen.review.compare import Stored, stored
 from codegen.review.form import Data, read
 from codegen.source import parse
 from codegen.spec import Spec
+from tests import quick_yaml
 
 Change = Callable[[Any, Any], None]
 """What is done to a mapping or a list, at one of its keys."""
@@ -89,5 +88,5 @@ def cases() -> list[Any]:
     return [
         case
         for path in sorted((HERE / "cases").glob("*.yaml"))
-        for case in yaml.safe_load(path.read_text(encoding="utf-8"))
+        for case in quick_yaml.read(path.read_text(encoding="utf-8"))
     ]

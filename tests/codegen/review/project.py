@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from codegen.review import main
 from codegen.review.record import HEADER
+from tests import quick_yaml
 
 LOCKER = Path(__file__).parents[2] / "specs" / "locker"
 FREEZE = "\nfrozen:\n  since: 2026-02-10\n  decisions: [Parcels have doors.]\n"
@@ -53,7 +53,7 @@ class Project:
     def record(self, name: str, *covers: str, **words: Any) -> Path:
         """Writes a change record."""
         body = {"system": "locker", "title": "T.", "what": "W.", "why": "Y.", "impact": "I.", **words}
-        return self.write_record(name, yaml.safe_dump({**body, "covers": [*covers]}, sort_keys=False))
+        return self.write_record(name, quick_yaml.write({**body, "covers": [*covers]}))
 
     def write_record(self, name: str, text: str, header: str = HEADER) -> Path:
         path = self.root / "spec" / "changes" / f"{name}.yaml"

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from codegen.emit import proto
 from codegen.load import load
 from codegen.review import Verdict, compare
 from codegen.review.form import write
 from codegen.spec import Spec
+from tests import quick_yaml
 from tests.codegen.review.forms import edited, spec
 from tests.codegen.review.project import LOCKER
 
@@ -78,7 +78,7 @@ def _buf_breaking(root: Path, old: Spec, new: Spec) -> str:
             path = root / name / artefact.path
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(artefact.text, encoding="utf-8")
-        (root / name / "buf.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
+        (root / name / "buf.yaml").write_text(quick_yaml.write(CONFIG), encoding="utf-8")
     command = [str(BUF), "breaking", "new", "--against", "old", "--error-format", "json"]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 100), done.stderr

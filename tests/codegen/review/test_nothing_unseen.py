@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,8 +18,6 @@ from tests.codegen.review.forms import at, base, changed, edited, spec, stored_b
 
 Steps = tuple[str | int, ...]
 
-DEEP = bool(int(os.environ.get("CHARTER_DEEP", "0")))
-"""Whether to try all of what is tried in part otherwise."""
 
 BASE = spec(base())
 STORED: Data = json.loads(json.dumps(write(BASE)))
@@ -42,7 +39,7 @@ LITERALS = (
 )
 
 
-@settings(max_examples=1500 if DEEP else 60, deadline=None)
+@settings(deadline=None)
 @given(st.data())
 def test_any_change_is_a_difference(data: st.DataObject) -> None:
     """Whatever is changed of the stored form, each value that changes is told by a kind that knows it."""

@@ -5,9 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +13,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from generated.orchestrator.system import SYSTEM
+from tests.described import does_what_is_described
 from tests.orchestrator.conftest import NewDatabase
-from tests.orchestrator.stack import DEEP, Node, Stack, get, new_key, post, submit
+from tests.orchestrator.stack import Node, Stack, get, new_key, post, submit
 
 TOKEN = secrets.token_urlsafe(32)
 
@@ -125,25 +123,7 @@ def test_the_page_needs_nothing_from_elsewhere(api: Node) -> None:
 @pytest.mark.req("ORC-X09", "ORC-075", "ORC-089", "ORC-096")
 def test_the_api_does_what_is_described(probed: Stack, tmp_path: Path) -> None:
     """Schemathesis looks for a request on which the two differ, step by step along the links as well."""
-    command = shutil.which("schemathesis", path=str(Path(sys.executable).parent))
-    assert command is not None
-    done = subprocess.run(
-        [
-            *(command, "run", f"{probed.api.url}/openapi.json"),
-            *("--header", f"Authorization: Bearer {TOKEN}"),
-            *("--phases", "examples,coverage,fuzzing,stateful" if DEEP else "examples,coverage,stateful"),
-            *("--max-examples", "100" if DEEP else "2"),
-            # One worker: Python 3.11 loses count of its own parser where two threads use it at once.
-            *("--seed", "7", "--workers", "1", "--no-color"),
-            *("--suppress-health-check", "all", "--generation-database", "none"),
-        ],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-8000:] + done.stderr
-    assert "Stateful" in done.stdout
+    does_what_is_described(probed.api.url, tmp_path, "--header", f"Authorization: Bearer {TOKEN}")
     faults = [line for line in probed.api.lines() if line["event"] == "rpc_fault"]
     assert faults == []
     assert json.loads(probed.api.http.get("/readyz").text) == {"ready": True}

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from tests import quick_yaml
 from tests.priority.alerting.promql import STALE, Labels, Samples, evaluate, seconds
 
 _SERIES = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?$")
@@ -39,7 +38,7 @@ class RuleTest:
 
 def rule_tests(path: Path) -> Iterator[RuleTest]:
     """The tests of a file."""
-    for row in yaml.safe_load(path.read_text())["tests"]:
+    for row in quick_yaml.read(path.read_text())["tests"]:
         samples = {
             _labels(each["series"]): [*_values(each["values"], seconds(row["interval"]))]
             for each in row["input_series"]

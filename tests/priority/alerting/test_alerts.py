@@ -15,16 +15,16 @@ from typing import Any
 
 import jsonschema
 import pytest
-import yaml
 
 from codegen.rules.promql import selectors
 from generated.priority.metrics import MEASURED
+from tests import quick_yaml
 from tests.priority.alerting.rule_tests import Expected, RuleTest, firing, rule_tests
 
 ROOT = Path(__file__).parents[3]
 RULES = ROOT / "generated/priority/deploy/alerts.yaml"
 TESTS = list(rule_tests(Path(__file__).parent / "alerts_test.yaml"))
-BY_NAME = {each["alert"]: each for each in yaml.safe_load(RULES.read_text())["groups"][0]["rules"]}
+BY_NAME = {each["alert"]: each for each in quick_yaml.read(RULES.read_text())["groups"][0]["rules"]}
 EXPECTATIONS = [
     pytest.param(test, expected, id=f"{test.name}, {expected.at:g} s")
     for test in TESTS
@@ -124,7 +124,7 @@ def test_rules_name_what_is_exported() -> None:
 
 def by_schema() -> None:
     """The file has the form of a rule file, nothing more and nothing less."""
-    jsonschema.validate(yaml.safe_load(RULES.read_text()), RULE_FILE)
+    jsonschema.validate(quick_yaml.read(RULES.read_text()), RULE_FILE)
 
 
 def by_promtool() -> None:

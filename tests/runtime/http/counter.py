@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 import generated
 from codegen.__main__ import main as codegen
@@ -24,6 +23,7 @@ from runtime.node import Node
 from runtime.systems import load_system, system_names
 from runtime.tables import System
 from runtime.world import RealWorld
+from tests import quick_yaml
 
 ROOT = Path(__file__).parents[3]
 SPECS = ROOT / "tests/specs"
@@ -69,11 +69,11 @@ def importable(root: Path) -> Iterator[System]:
 def write_spec(folder: Path) -> None:
     """The spec of the locker under another name, with the additions merged into it."""
     folder.mkdir(parents=True)
-    additions = yaml.safe_load((HERE / "additions.yaml").read_text(encoding="utf-8"))
+    additions = quick_yaml.read((HERE / "additions.yaml").read_text(encoding="utf-8"))
     for file in sorted((SPECS / "locker").glob("*.yaml")):
-        data = yaml.safe_load(file.read_text(encoding="utf-8").replace("locker", NAME))
+        data = quick_yaml.read(file.read_text(encoding="utf-8").replace("locker", NAME))
         merged = _merged(data, additions.get(file.stem, {}))
-        (folder / file.name).write_text(yaml.safe_dump(merged, sort_keys=False), encoding="utf-8")
+        (folder / file.name).write_text(quick_yaml.write(merged), encoding="utf-8")
 
 
 def _merged(old: Any, new: Any) -> Any:

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from runtime.tables import System
+from tests.described import does_what_is_described
 from tests.plain import NO_TLS
 from tests.runtime.http.counter import Served
 from tests.runtime.http.test_values import EMPTY, FULL
@@ -133,27 +130,5 @@ def test_links_lead_from_an_answer_to_what_it_is_about(described: dict[str, Any]
 
 def test_the_served_node_does_what_is_described(kiosk: Served, tmp_path: Path) -> None:
     """Schemathesis looks for a request on which the two differ, step by step along the links as well."""
-    command = shutil.which(
-        "schemathesis", path=os.pathsep.join((str(Path(sys.executable).parent), os.defpath))
-    )
-    assert command is not None
-    options = ("--phases", "examples,coverage,fuzzing,stateful", "--max-examples", "8", "--seed", "7")
-    quiet = (
-        "--suppress-health-check",
-        "all",
-        "--generation-database",
-        "none",
-        "--no-color",
-        "--workers",
-        "2",
-    )
     excluded = [word for name in ALWAYS_FAIL for word in ("--exclude-operation-id", name)]
-    done = subprocess.run(
-        (command, "run", f"{kiosk.url}/openapi.json", *options, *quiet, *excluded),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-8000:] + done.stderr
-    assert "Stateful" in done.stdout
+    does_what_is_described(kiosk.url, tmp_path, *excluded)

@@ -6,15 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
 from generated.taskqueue import messages
+from tests import quick_yaml
 
 ROOT = Path(__file__).parents[3]
 
 
 def _read(name: str) -> Any:
-    return yaml.safe_load((ROOT / f"spec/taskqueue/{name}.yaml").read_text(encoding="utf-8"))
+    return quick_yaml.read((ROOT / f"spec/taskqueue/{name}.yaml").read_text(encoding="utf-8"))
 
 
 _CALLERS, _SERVICES, _LIFECYCLE = _read("callers"), _read("services"), _read("lifecycle")

@@ -12,11 +12,11 @@ from pathlib import Path
 import grpc
 import grpc.aio
 import pytest
-import yaml
 
 from generated.taskqueue.messages import RemoveJobIfPresentRequest
 from generated.taskqueue_internal_pb2_grpc import QueueInternalServiceStub
 from runtime.launch import Launched
+from tests import quick_yaml
 from tests.taskqueue.blackbox.logs import Line, lines, told
 from tests.taskqueue.blackbox.lone import (
     exit_code,
@@ -169,7 +169,7 @@ async def refused_call(port: int) -> None:
 def test_the_healthcheck_of_each_container_passes(deployment: Launched) -> None:
     """The command of the compose file, run by a shell with the variables of the node, exits with 0."""
     compose = ROOT / f"generated/taskqueue/deploy/{deployment.deployment.name}/compose.yaml"
-    services = yaml.safe_load(compose.read_text(encoding="utf-8"))["services"]
+    services = quick_yaml.read(compose.read_text(encoding="utf-8"))["services"]
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     for name, process in deployment.processes.items():
         kind, command = services[name]["healthcheck"]["test"]
