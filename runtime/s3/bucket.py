@@ -169,7 +169,10 @@ def _id_of(rule: ElementTree.Element) -> str:
 
 async def _configuration(objects: Objects, word: str) -> ElementTree.Element | None:
     told = await _text(objects, word)
-    return ElementTree.fromstring(told) if told else None
+    try:
+        return ElementTree.fromstring(told) if told else None
+    except ElementTree.ParseError:
+        raise Refused("What answers is no S3 store: check S3_ENDPOINT.") from None
 
 
 async def _text(objects: Objects, word: str) -> bytes | None:
