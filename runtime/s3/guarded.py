@@ -138,11 +138,9 @@ class Guarded(Generic[Record]):
             if self.apart.is_any(record):
                 record = await self.apart.put(record)
             await self._indexes.room()
-            body = self.rows.write(record, before.others)
+            body, tags = self.rows.write(record, before.others), self._tags(record)
             try:
-                written = await self._objects.replace(
-                    self._keys.of(key), body, before.etag, self._tags(record)
-                )
+                written = await self._objects.replace(self._keys.of(key), body, before.etag, tags)
             except NotMatched:
                 if once and is_fresh and key not in self._doubts:
                     return Unchanged(before)
@@ -150,6 +148,8 @@ class Guarded(Generic[Record]):
                 self._doubt(key, body)
             else:
                 self._doubts.pop(key, None)
+                if tags != self._tags(before.record):
+                    await self.apart.tag(record, tags)
                 return self._done(key, before, Snapshot(record, written.etag, written.version, before.others))
             found = await self._objects.get(self._keys.of(key))
             if found is None:

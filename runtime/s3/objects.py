@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import NamedTuple
+from xml.sax.saxutils import escape
 
 from runtime.s3.answers import NotKnown, ServerClock, TooSkewed, listed, moment, refusal
 from runtime.s3.credentials import Credentials
@@ -115,6 +116,20 @@ class Objects:
         """Writes an object whatever was there. What type it is of follows from its key unless it is given."""
         told = await self.request("PUT", key, {"content-type": content_type or _kind(key)}, body)
         return Written(told.header(b"etag") or "", _version(told))
+
+    async def tag(self, key: str, tags: Mapping[str, str] | None, version: str | None = None) -> None:
+        """Gives an object, or one of its versions, these tags and no others."""
+        query = {"tagging": ""} if version is None else {"tagging": "", "versionId": version}
+        if not tags:
+            await self.request("DELETE", key, query=query)
+            return
+        told = "".join(
+            f"<Tag><Key>{escape(name)}</Key><Value>{escape(value)}</Value></Tag>"
+            for name, value in tags.items()
+        )
+        await self.request(
+            "PUT", key, body=f"<Tagging><TagSet>{told}</TagSet></Tagging>".encode(), query=query
+        )
 
     async def delete(self, key: str, etag: str | None = None) -> bool:
         """Removes an object, if it is still the one of this ETag where the store can tell; whether it did."""

@@ -77,9 +77,10 @@ async def test_a_bucket_removes_what_is_out_of_use(bucket: Bucket, objects: Obje
 
     for days in (30, 7):
         found = await rules(QO_ARCHIVE_DAYS=days)
-        archived = found["charter:tasks/:archived"]
-        assert archived["Expiration"] == {"Days": days}
-        assert archived["Filter"]["And"]["Tags"] == [{"Key": "qo-status", "Value": "archived"}]
+        for folder in ("tasks/", "data/"):
+            archived = found[f"charter:{folder}:archived"]
+            assert archived["Expiration"] == {"Days": days}
+            assert archived["Filter"]["And"]["Tags"] == [{"Key": "qo-status", "Value": "archived"}]
         for folder in ("ready/", "leases/", "workers/", "trials/"):
             assert found[f"charter:{folder}"]["NoncurrentVersionExpiration"] == {"NoncurrentDays": 1}
             assert "Days" not in found[f"charter:{folder}"]["Expiration"]
