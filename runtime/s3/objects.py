@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
-from functools import cache
+from functools import lru_cache
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
@@ -24,6 +24,7 @@ __all__ = ["Entry", "Found", "Objects", "Page", "Place", "Version", "Written"]
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 _NONE: Mapping[str, str] = {}
+_UNKNOWN_KIND = "application/octet-stream"
 _AS_URL = {"encoding-type": "url"}
 """Keys may have characters that XML has no way to write."""
 
@@ -273,11 +274,13 @@ def _version(told: Told) -> str | None:
     return None if version == "null" else version
 
 
-@cache
+@lru_cache(64)
 def _kind_of_ending(ending: str) -> str:
-    return mimetypes.guess_type(f"x.{ending}")[0] or "application/octet-stream"
+    return mimetypes.guess_type(f"x.{ending}")[0] or _UNKNOWN_KIND
 
 
 def _kind(key: str) -> str:
     """What kind of document a browser takes the object for."""
-    return _kind_of_ending(key.rpartition("/")[2].rpartition(".")[2])
+    _, dot, ending = key.rpartition("/")[2].rpartition(".")
+    # Hints have no ending, and each a name of its own, which is not worth remembering.
+    return _kind_of_ending(ending) if dot else _UNKNOWN_KIND
