@@ -10,7 +10,7 @@ from typing import Any, Generic
 
 from runtime.kept_in_s3 import KeptInS3
 from runtime.lifecycles import Lifecycle
-from runtime.s3.errors import ObjectError
+from runtime.s3.errors import Gone
 from runtime.s3.keys import Keys
 from runtime.s3.objects import Objects
 from runtime.store import Record
@@ -64,14 +64,11 @@ class Apart(Generic[Record]):
         return replace(record, **read)  # type: ignore[type-var]
 
     async def tag(self, record: Record, tags: Mapping[str, str] | None) -> None:
-        """Tags the values of a record as the record itself is tagged, so that they go when it goes.
-
-        Where that fails they stay, which harms nobody.
-        """
+        """Tags the values of a record as the record itself is tagged, so that they go when it goes."""
         refs = self._large.refs.values() if self._large is not None else ()
         for found in (getattr(record, ref) for ref in refs):
             if found is not None:
-                with suppress(ObjectError):
+                with suppress(Gone):
                     await self._objects.tag(found.key, tags, found.version)
 
     def _too_large(self, record: Record) -> Iterator[tuple[str, str, bytes]]:

@@ -85,7 +85,7 @@ async def test_a_bucket_removes_what_is_out_of_use(bucket: Bucket, objects: Obje
             assert found[f"charter:{folder}"]["NoncurrentVersionExpiration"] == {"NoncurrentDays": 1}
             assert "Days" not in found[f"charter:{folder}"]["Expiration"]
         assert found["mine"]["Expiration"] == {"Days": 3}
-        assert len(found) == 6
+        assert len(found) == 7
     assert "charter:tasks/:archived" not in await rules()
     other = Objects(Place(bucket=bucket.name, endpoint=bucket.endpoint, prefix="q2/"))
     await set_up(other, LIFECYCLES, {})
