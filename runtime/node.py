@@ -14,6 +14,7 @@ from runtime.grpc_client import GrpcChannel
 from runtime.grpc_server import GrpcServer
 from runtime.identity import Identity
 from runtime.settings import host_in
+from runtime.store import StoreUnusable
 from runtime.tables import Listener, System
 from runtime.tls import Credentials, http_context
 from runtime.tracing import tracer
@@ -221,6 +222,8 @@ def _named(error: BaseException) -> str:
     """What went wrong; of several things each."""
     if isinstance(error, BaseExceptionGroup):
         return "; ".join(map(_named, error.exceptions))
+    if isinstance(error, StoreUnusable):
+        return str(error)  # It is a sentence for whoever runs the node.
     return f"{type(error).__name__}: {error}"
 
 

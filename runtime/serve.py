@@ -7,7 +7,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from runtime import log as events
 from runtime.log import Log
@@ -54,13 +54,17 @@ def _run(system: System, deployment: str, name: str) -> int:
         except SettingsError as error:
             log.write(
                 events.SETTINGS_INVALID,
-                f"{len(error.problems)} settings are wrong: {error}",
+                f"{_counted(error.problems)} wrong: {error}",
                 fields={"problems": error.problems},
             )
             return 2
         except (OSError, StoreUnusable) as error:
             log.write(events.START_FAILED, str(error))
             return 1
+
+
+def _counted(problems: Sequence[str]) -> str:
+    return "A setting is" if len(problems) == 1 else f"{len(problems)} settings are"
 
 
 async def _serve(system: System, deployment: str, name: str) -> int:

@@ -196,8 +196,10 @@ class Stores:
 
     def _s3(self, lifecycle: Lifecycle) -> S3Store[Any]:
         from runtime.s3.credentials import Credentials
+        from runtime.s3.errors import Refused
         from runtime.s3.objects import Objects, Place
         from runtime.s3.store import S3Store
+        from runtime.store import StoreUnusable
 
         kept = lifecycle.in_s3
         if kept is None:
@@ -212,7 +214,10 @@ class Stores:
                 prefix=f"{root}/" if root else "",
             )
             if place not in self._buckets:
-                self._buckets[place] = Objects(place, Credentials(self._values))
+                try:
+                    self._buckets[place] = Objects(place, Credentials(self._values))
+                except Refused as error:
+                    raise StoreUnusable(str(error)) from None
             store = self._shared[lifecycle.entity] = S3Store(
                 self._system, lifecycle, self._buckets[place], self._world, self._metrics, self._values
             )

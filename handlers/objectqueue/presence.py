@@ -71,10 +71,11 @@ class Presence:
             silent_s = (self._now() - found.last_heartbeat).total_seconds()
             if silent_s <= self._settings.qo_monitor_worker_health_threshold:
                 raise StoreUnusable(
-                    f"a worker {found.worker_id} lives already: it was heard of {max(silent_s, 0):.0f} s ago"
+                    f"A worker {found.worker_id} lives already: it was heard of {max(silent_s, 0):.0f} s "
+                    "ago. Choose another name (--id or QO_WORKER_ID), or leave it out and one is made up."
                 )
             await self._remove()
-        raise StoreUnusable(f"others want to be worker {self._wanted.worker_id}, too")
+        raise StoreUnusable(f"Others want to be worker {self._wanted.worker_id}, too: choose another name.")
 
     async def beat(self) -> None:
         """Says again and again that the worker lives, and soon when something has changed."""

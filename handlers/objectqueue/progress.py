@@ -12,7 +12,7 @@ from generated.objectqueue.lifecycle import TASK_ADVANCE
 from generated.objectqueue.records import TaskRecord
 from runtime.call import Call
 from runtime.conditions import Failure
-from runtime.object_store import ObjectStore
+from runtime.object_store import NotReadable, ObjectStore
 from runtime.store import Held
 
 _LEAST_S = 1.0
@@ -52,7 +52,8 @@ class Progress:
     async def _write(self) -> None:
         while self._news is not None:
             news, self._news = self._news, None
-            with suppress(Failure):  # The next report may arrive; the outcome has tries of its own.
+            # The next report may arrive; the outcome has tries of its own.
+            with suppress(Failure, NotReadable):
                 is_ours = await self._tasks.shift(
                     self._key, TASK_ADVANCE, self._call, held=self._held, progress=news
                 )

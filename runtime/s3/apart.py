@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Generic
 
 from runtime.kept_in_s3 import KeptInS3
 from runtime.lifecycles import Lifecycle
+from runtime.s3.errors import Gone
 from runtime.s3.keys import Keys
 from runtime.s3.objects import Objects
 from runtime.store import Record
@@ -60,6 +62,14 @@ class Apart(Generic[Record]):
             for name, body in zip(wanted, bodies, strict=True)
         }
         return replace(record, **read)  # type: ignore[type-var]
+
+    async def tag(self, record: Record, tags: Mapping[str, str] | None) -> None:
+        """Tags the values of a record as the record itself is tagged, so that they go when it goes."""
+        refs = self._large.refs.values() if self._large is not None else ()
+        for found in (getattr(record, ref) for ref in refs):
+            if found is not None:
+                with suppress(Gone):
+                    await self._objects.tag(found.key, tags, found.version)
 
     def _too_large(self, record: Record) -> Iterator[tuple[str, str, bytes]]:
         if self._large is None:

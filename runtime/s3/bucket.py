@@ -28,6 +28,11 @@ _CORS = (
     + "".join(f"<ExposeHeader>{name}</ExposeHeader>" for name in _SEEN_BY_PAGES)
     + "<MaxAgeSeconds>3600</MaxAgeSeconds></CORSRule>"
 )
+_AFTER = (
+    "<Expiration><Days>{days}</Days></Expiration>"
+    "<NoncurrentVersionExpiration><NoncurrentDays>1</NoncurrentDays></NoncurrentVersionExpiration>"
+)
+"""In a bucket with versions, what has expired is only hidden; a day later it is gone."""
 _OLD_DAYS = 1
 """For how many days there are old versions of what nobody looks at twice."""
 
@@ -112,13 +117,13 @@ def _removals(objects: Objects, kept: Iterable[KeptInS3], values: Mapping[str, A
         if each.unversioned is None:
             fleeting.append(_folder(each.object))
         if (retires := each.retires) is not None:
-            folder, days = root + _folder(each.object), values.get(retires.days)
+            days = values.get(retires.days)
             tag = f"<Tag><Key>{escape(retires.tag)}</Key><Value>{escape(retires.value)}</Value></Tag>"
-            chosen = f"<And><Prefix>{escape(folder)}</Prefix>{tag}</And>"
-            named = f"{_NAME}:{folder}:{retires.value}"
-            found[named] = (
-                _rule(named, chosen, f"<Expiration><Days>{days}</Days></Expiration>") if days else None
-            )
+            for pattern in (each.object, *((each.large.object,) if each.large is not None else ())):
+                folder = root + _folder(pattern)
+                chosen = f"<And><Prefix>{escape(folder)}</Prefix>{tag}</And>"
+                named = f"{_NAME}:{folder}:{retires.value}"
+                found[named] = _rule(named, chosen, _AFTER.format(days=days)) if days else None
     for folder in fleeting:
         named = f"{_NAME}:{root}{folder}"
         found[named] = _rule(
@@ -169,7 +174,10 @@ def _id_of(rule: ElementTree.Element) -> str:
 
 async def _configuration(objects: Objects, word: str) -> ElementTree.Element | None:
     told = await _text(objects, word)
-    return ElementTree.fromstring(told) if told else None
+    try:
+        return ElementTree.fromstring(told) if told else None
+    except ElementTree.ParseError:
+        raise Refused("What answers is no S3 store: check S3_ENDPOINT.") from None
 
 
 async def _text(objects: Objects, word: str) -> bytes | None:

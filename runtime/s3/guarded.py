@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Generic, NamedTuple
 
 from runtime.kept_in_s3 import KeptInS3
 from runtime.lifecycles import Lifecycle
 from runtime.s3.apart import Apart
-from runtime.s3.errors import Away, NotMatched, Unsure
+from runtime.s3.errors import Away, NotMatched, ObjectError, Unsure
 from runtime.s3.indexes import Indexes
 from runtime.s3.keys import Keys
 from runtime.s3.objects import Found, Objects
@@ -138,11 +139,13 @@ class Guarded(Generic[Record]):
             if self.apart.is_any(record):
                 record = await self.apart.put(record)
             await self._indexes.room()
-            body = self.rows.write(record, before.others)
+            body, tags = self.rows.write(record, before.others), self._tags(record)
+            is_retagged = tags != self._tags(before.record)
+            if is_retagged and not tags:
+                # Before the entity is back for good: what would still be removed must not be missed later.
+                await self.apart.tag(record, tags)
             try:
-                written = await self._objects.replace(
-                    self._keys.of(key), body, before.etag, self._tags(record)
-                )
+                written = await self._objects.replace(self._keys.of(key), body, before.etag, tags)
             except NotMatched:
                 if once and is_fresh and key not in self._doubts:
                     return Unchanged(before)
@@ -150,6 +153,9 @@ class Guarded(Generic[Record]):
                 self._doubt(key, body)
             else:
                 self._doubts.pop(key, None)
+                if is_retagged and tags:
+                    with suppress(ObjectError):  # Values that stay too long harm nobody.
+                        await self.apart.tag(record, tags)
                 return self._done(key, before, Snapshot(record, written.etag, written.version, before.others))
             found = await self._objects.get(self._keys.of(key))
             if found is None:

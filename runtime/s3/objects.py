@@ -8,8 +8,9 @@ import random
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
-from functools import cache
+from functools import lru_cache
 from typing import NamedTuple
+from xml.sax.saxutils import escape
 
 from runtime.s3.answers import NotKnown, ServerClock, TooSkewed, listed, moment, refusal
 from runtime.s3.credentials import Credentials
@@ -23,6 +24,7 @@ __all__ = ["Entry", "Found", "Objects", "Page", "Place", "Version", "Written"]
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 _NONE: Mapping[str, str] = {}
+_UNKNOWN_KIND = "application/octet-stream"
 _AS_URL = {"encoding-type": "url"}
 """Keys may have characters that XML has no way to write."""
 
@@ -115,6 +117,20 @@ class Objects:
         """Writes an object whatever was there. What type it is of follows from its key unless it is given."""
         told = await self.request("PUT", key, {"content-type": content_type or _kind(key)}, body)
         return Written(told.header(b"etag") or "", _version(told))
+
+    async def tag(self, key: str, tags: Mapping[str, str] | None, version: str | None = None) -> None:
+        """Gives an object, or one of its versions, these tags and no others."""
+        query = {"tagging": ""} if version is None else {"tagging": "", "versionId": version}
+        if not tags:
+            await self.request("DELETE", key, query=query)
+            return
+        told = "".join(
+            f"<Tag><Key>{escape(name)}</Key><Value>{escape(value)}</Value></Tag>"
+            for name, value in tags.items()
+        )
+        await self.request(
+            "PUT", key, body=f"<Tagging><TagSet>{told}</TagSet></Tagging>".encode(), query=query
+        )
 
     async def delete(self, key: str, etag: str | None = None) -> bool:
         """Removes an object, if it is still the one of this ETag where the store can tell; whether it did."""
@@ -258,11 +274,13 @@ def _version(told: Told) -> str | None:
     return None if version == "null" else version
 
 
-@cache
+@lru_cache(64)
 def _kind_of_ending(ending: str) -> str:
-    return mimetypes.guess_type(f"x.{ending}")[0] or "application/octet-stream"
+    return mimetypes.guess_type(f"x.{ending}")[0] or _UNKNOWN_KIND
 
 
 def _kind(key: str) -> str:
     """What kind of document a browser takes the object for."""
-    return _kind_of_ending(key.rpartition("/")[2].rpartition(".")[2])
+    _, dot, ending = key.rpartition("/")[2].rpartition(".")
+    # Hints have no ending, and each a name of its own, which is not worth remembering.
+    return _kind_of_ending(ending) if dot else _UNKNOWN_KIND

@@ -59,6 +59,11 @@ def address_of(place: Place, environ: Mapping[str, str] = os.environ) -> Address
         raise Refused("No bucket is named: set S3_BUCKET.")
     if not place.region:
         raise Refused("No region is named: set S3_REGION.")
+    if place.prefix and {"", ".", ".."} & set(place.prefix.removesuffix("/").split("/")):
+        # Servers that take keys for paths would look in another folder, or in another bucket.
+        raise Refused(
+            f'"{place.prefix.removesuffix("/")}" cannot be what keys begin with: it is no plain path.'
+        )
     given = place.endpoint or environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL")
     if not given:
         ending = "amazonaws.com.cn" if place.region.startswith("cn-") else "amazonaws.com"

@@ -158,7 +158,7 @@ async def test_a_second_worker_of_the_same_name_is_refused(crew: Crew) -> None:
     async with crew.worker("twin") as works:
         second: Process = crew.process("twin")
         assert await second.ended() == 1
-        assert "a worker twin lives already" in str(second.events("background_fault"))
+        assert "A worker twin lives already" in str(second.events("background_fault"))
         key = await crew.submit("echo", 1)
         assert (await crew.ended(key))["status"] == "Completed"
         assert crew.worker_object("twin") is not None

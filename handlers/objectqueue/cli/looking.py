@@ -10,7 +10,7 @@ import click
 from handlers.objectqueue.cli.parameters import SHARD, SPAN, STATUS, STATUSES, TASK_ID
 from handlers.objectqueue.cli.places import Where, places
 from handlers.objectqueue.cli.results import looking
-from handlers.objectqueue.cli.showing import ago, print_fields, print_json, print_table, say, short
+from handlers.objectqueue.cli.showing import ago, print_fields, print_json, print_table, printable, say
 
 if TYPE_CHECKING:
     from generated.objectqueue.messages import Task
@@ -49,7 +49,11 @@ def history(task_id: str, where: Where) -> None:
 
     async def work(desk: Desk) -> Any:
         answer = await desk.queue.get_history(GetHistoryRequest(task_id=task_id), desk.call())
-        return desk.plain(answer)["versions"]
+        found = desk.plain(answer)["versions"]
+        for shown, version in zip(found, answer.versions, strict=True):
+            if not version.HasField("task"):
+                shown["task"] = None
+        return found
 
     versions = run(work, where)
     from handlers.objectqueue.differences import differences
@@ -57,8 +61,8 @@ def history(task_id: str, where: Where) -> None:
     before: dict[str, Any] = {}
     for each in versions:
         task = each["task"] or {}
-        each["changes"] = [found._asdict() for found in differences(before, task)] if before else []
-        before = task
+        each["changes"] = [found._asdict() for found in differences(before, task)] if before and task else []
+        before = task or before
     if where.as_json:
         print_json(versions)
         return
@@ -70,7 +74,8 @@ def history(task_id: str, where: Where) -> None:
         click.echo(f"{number}  {task['updated_at']}  {task['status']}  attempt {task['attempt']}")
         for change in each["changes"]:
             if change["path"] not in ("rev", "updated_at"):
-                click.echo(f"     {change['path']}: {short(change['before'])} → {short(change['after'])}")
+                was, became = printable(change["before"]), printable(change["after"])
+                click.echo(f"     {change['path']}: {was} → {became}")
 
 
 @click.command("list")

@@ -77,6 +77,11 @@ def short(value: object) -> str:
     return orjson.dumps(value).decode()
 
 
+def printable(value: object) -> str:
+    """The same without what would move the cursor or begin a new line."""
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in short(value))
+
+
 def ago(moment: str | None) -> str:
     """How long a time is past, or still ahead."""
     if not moment:
@@ -95,7 +100,7 @@ def _directed(span: str, seconds: float) -> str:
 def _text(value: object) -> Any:
     from rich.text import Text
 
-    shown = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in short(value))
+    shown = printable(value)
     return Text(shown, style=_STYLES.get(shown, ""))
 
 

@@ -106,6 +106,8 @@ def _submit_one(wish: dict[str, Any], where: Where, *, waits: bool) -> None:
         if not answer.hinted:
             say("warning: its ready entry is not written; a look through all tasks, or the sweeper, finds it")
         if waits:
+            # Whoever stops waiting still knows which task it was.
+            say(f"waiting for {answer.task.id}")
             return await until_ended(desk, answer.task.id, None)
         return desk.json(answer.task) if where.as_json else answer.task.id
 

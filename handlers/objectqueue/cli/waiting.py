@@ -10,7 +10,7 @@ import click
 from generated.objectqueue.messages import PENDING, RUNNING, GetTaskRequest, Task
 from handlers.objectqueue.cli.desk import Desk
 from handlers.objectqueue.cli.places import FAILED, Where
-from handlers.objectqueue.cli.showing import print_json, say, short
+from handlers.objectqueue.cli.showing import print_json, printable, say, short
 
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
@@ -39,7 +39,7 @@ def told_end(found: tuple[Any, Any], where: Where) -> int:
     else:
         click.echo(short(task["output"]) if status == "Completed" else status.lower())
         if status == "Failed":
-            say(f"failed: {short(task['last_error'])}")
+            say(f"error: {printable(task['last_error'])}")
     return 0 if status == "Completed" else FAILED
 
 

@@ -19,6 +19,9 @@ export async function takeEdge(bucket, task, edge) {
   // The microseconds are made up, so that two pages that write in the same millisecond never write the same bytes.
   const now = Math.floor(bucket.clock.now()) * 1000 + Math.floor(Math.random() * 1000);
   const next = afterEdge(task, edge, now);
+  const retag = () => Promise.all(next.retagged.map(({ key, version }) => bucket.tag(key, next.tags, version)));
+  // Large data goes when its task goes: it is kept before the task is back for good, and given up after the task was.
+  if (!next.tags) await retag();
   try {
     await bucket.put(taskKey(task.id), next.text, { etag: task.etag, tags: next.tags });
   } catch (error) {
@@ -29,6 +32,7 @@ export async function takeEdge(bucket, task, edge) {
     if (unsure && found?.etag === task.etag) throw error;
     if (!isOurs(found, next)) throw new Conflict();
   }
+  if (next.tags) await retag().catch(() => {});
   try {
     for (const entry of next.entries) await bucket.put(entry.key, entry.text);
     return { hidden: null };

@@ -4,6 +4,7 @@ import { copyButton, h } from "./dom.js";
 import { explained } from "./explain.js";
 import { jsonText, parseJson, prettyJson } from "./json.js";
 import { notice } from "./notices.js";
+import { dataPlace } from "./tasks.js";
 import { setOpen, tree } from "./tree.js";
 
 const READ_AT_ONCE = 2 * 1024 * 1024;
@@ -41,7 +42,7 @@ export class DataPart {
   }
 
   async #follow(ref, mark, most = READ_AT_ONCE) {
-    const { key, version } = placeOf(ref);
+    const { key, version } = dataPlace(ref);
     this.tools.replaceChildren();
     this.body.replaceChildren(h("p", { class: "faint" }, `Reading ${key} …`));
     const done = (...elements) => mark === this.#shown && this.body.replaceChildren(...elements);
@@ -63,9 +64,4 @@ export class DataPart {
     const megabytes = (size / 1024 / 1024).toFixed(1);
     return h("p", {}, `This ${this.field} has ${megabytes} MB. `, h("button", { class: "link", type: "button", on: { click: read } }, "Read it anyway"));
   }
-}
-
-function placeOf(ref) {
-  if (!(ref instanceof Map)) return { key: String(ref), version: null };
-  return { key: String(ref.get("key")), version: ref.get("version") ?? ref.get("version_id") ?? null };
 }

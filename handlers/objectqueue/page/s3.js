@@ -100,6 +100,15 @@ export class Bucket {
     return { etag: answer.headers.get("etag"), version: answer.headers.get("x-amz-version-id") };
   }
 
+  /** Gives an object these tags and no others; one that is gone needs none. */
+  async tag(key, tags, version) {
+    const query = version ? { tagging: "", versionId: version } : { tagging: "" };
+    const set = Object.entries(tags ?? {}).map(([name, value]) => `<Tag><Key>${name}</Key><Value>${value}</Value></Tag>`);
+    const body = `<Tagging><TagSet>${set.join("")}</TagSet></Tagging>`;
+    const answer = await this.#send("PUT", key, query, { "content-type": "application/xml" }, body);
+    if (!answer.ok && answer.status !== 404) throw await this.#error(answer, { kind: "PUT", key, tags: tags ?? {} });
+  }
+
   async #read(kind, key, query, headers = {}) {
     const request = { kind, key: key || query.prefix, versions: "versions" in query || "versionId" in query };
     for (let attempt = 1; ; attempt += 1) {

@@ -119,7 +119,13 @@ export function actionWord(edge) {
   return first[0].toUpperCase() + first.slice(1);
 }
 
-/** What an edge makes of a task: {text, tags, entries: [{key, text}]}, at `now` (microseconds by the store's clock). */
+/** Where data lies that a task only refers to. */
+export function dataPlace(ref) {
+  if (!(ref instanceof Map)) return { key: String(ref), version: null };
+  return { key: String(ref.get("key")), version: ref.get("version") ?? null };
+}
+
+/** What an edge makes of a task: {text, tags, retagged: [{key, version}], entries: [{key, text}]}, at `now` (microseconds by the store's clock). */
 export function afterEdge(task, edge, now) {
   const fields = new Map(task.fields);
   // Times never go backwards; the last digits of `now` are random, and stay so where the task is ahead of the clock.
@@ -133,7 +139,9 @@ export function afterEdge(task, edge, now) {
   fields.set(rules.updated, time);
   fields.set(rules.revision, task.number(rules.revision) + 1);
   const tags = retired(target) ? { [rules.retires.tag]: rules.retires.value } : null;
-  return { text: jsonText(fields), tags, entries: indexEntries(fields, target) };
+  const refs = Object.values(rules.refs).map((name) => fields.get(name) ?? null).filter((ref) => ref !== null);
+  const retagged = retired(target) === retired(task.state) ? [] : refs.map(dataPlace);
+  return { text: jsonText(fields), tags, retagged, entries: indexEntries(fields, target) };
 }
 
 function indexEntries(fields, state) {

@@ -125,8 +125,9 @@ def test_wait_tells_how_a_task_ended(shell: Shell) -> None:
     """Its output, or why it failed; one that goes on is waited for no longer than wanted."""
     done = shell.submitted_in("Completed", output={"sum": 3})
     assert shell.out("wait", done) == '{"sum":3}'
-    failed = shell.run("wait", shell.submitted_in("Failed", last_error="broken"))
-    assert (failed.exit_code, failed.stdout) == (TROUBLE, "failed\n") and "broken" in failed.stderr
+    failed = shell.run("wait", shell.submitted_in("Failed", last_error="bro\nken\x1b[2J"))
+    assert (failed.exit_code, failed.stdout) == (TROUBLE, "failed\n")
+    assert failed.stderr == "error: bro\N{REPLACEMENT CHARACTER}ken\N{REPLACEMENT CHARACTER}[2J\n"
     waiting = shell.run("wait", shell.submitted(), "--seconds", "0.1")
     assert (waiting.exit_code, waiting.stdout) == (TROUBLE, "pending\n")
     assert shell.json("wait", done)["output"] == {"sum": 3}
@@ -148,6 +149,8 @@ def test_what_is_no_task_is_told(shell: Shell) -> None:
     shell.bucket.raw.put_object(Bucket=shell.bucket.name, Key=key_of(bad), Body=b"{")
     result = shell.run("status", bad)
     assert result.exit_code == TROUBLE and "no task" in result.stderr
+    assert [each["task"] is None for each in shell.json("history", bad)] == [False, True]
+    assert "cannot be read" in shell.out("history", bad)
     assert [each["id"] for each in shell.json("list")] == [good]
     assert shell.run("stats").exit_code == DONE
 

@@ -88,21 +88,29 @@ async def test_replay_writes_the_task_and_then_its_ready_entry(stage: Stage, vis
 @pytest.mark.req("OQ-194", "OQ-168", "OQ-173", "OQ-174")
 async def test_a_task_is_archived_and_comes_back_as_it_was(stage: Stage, visit: Visit) -> None:
     """Archiving sets the tag that the bucket's rule goes by, and the way back takes it away."""
-    task = stage.add(status="Completed")
-    key = f"tasks/3/{task['id']}.json"
+    task = stage.task(status="Completed")
+    key, data = f"tasks/3/{task['id']}.json", f"data/3/{task['id']}/input.json"
+    task["input_ref"] = {"key": data, "version": stage.write(data, "[1]")["VersionId"]}
+    stage.put(task)
     visitor = await opened(visit, task)
     visitor.asked.clear()
     await visitor.act("Archive")
     await expect(visitor.page.locator("#detail-badge")).to_have_text("Archived")
     after = stage.read(task)
     assert (after["status"], after["archived_from"], after["rev"]) == ("Archived", "Completed", 2)
-    tags = stage.bucket.raw.get_object_tagging(Bucket=stage.bucket.name, Key=key)["TagSet"]
-    assert tags == [{"Key": "qo-status", "Value": "archived"}]
+
+    def tags() -> list[Any]:
+        told = (
+            stage.bucket.raw.get_object_tagging(Bucket=stage.bucket.name, Key=each) for each in (key, data)
+        )
+        return [each["TagSet"] for each in told]
+
+    assert tags() == [[{"Key": "qo-status", "Value": "archived"}]] * 2
     await expect(visitor.page.locator(f'tr[data-key="{task["id"]}"]')).to_have_count(0)
     await visitor.act("Unarchive")
     await expect(visitor.page.locator("#detail-badge")).to_have_text("Completed")
     assert (stage.read(task)["archived_from"], stage.read(task)["output"]) == (None, task["output"])
-    assert stage.bucket.raw.get_object_tagging(Bucket=stage.bucket.name, Key=key)["TagSet"] == []
+    assert tags() == [[], []]
     assert [request.method for request in visitor.asked if request.method not in ("GET", "PUT")] == []
 
 

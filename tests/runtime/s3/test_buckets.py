@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import urllib.error
 import urllib.request
@@ -44,6 +45,24 @@ async def test_a_bucket_is_made_ready(s3_server: EmbeddedSeaweedfs, s3_raw: Any,
     await objects.close()
 
 
+async def test_what_is_no_store_is_told(s3_key: None) -> None:
+    """Any other server of HTTP may stand where a store is expected, and answers as it likes."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\n<p>hi<br")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        objects = Objects(Place(bucket="some", endpoint=f"http://127.0.0.1:{port}"))
+        with pytest.raises(Refused, match="no S3 store"):
+            await is_versioned(objects)
+        await objects.close()
+
+
 async def test_a_bucket_removes_what_is_out_of_use(bucket: Bucket, objects: Objects) -> None:
     """What is retired after some days, and old versions of hints at once; rules of others stay."""
     foreign = {"ID": "mine", "Status": "Enabled", "Filter": {"Prefix": "logs/"}, "Expiration": {"Days": 3}}
@@ -58,14 +77,15 @@ async def test_a_bucket_removes_what_is_out_of_use(bucket: Bucket, objects: Obje
 
     for days in (30, 7):
         found = await rules(QO_ARCHIVE_DAYS=days)
-        archived = found["charter:tasks/:archived"]
-        assert archived["Expiration"] == {"Days": days}
-        assert archived["Filter"]["And"]["Tags"] == [{"Key": "qo-status", "Value": "archived"}]
+        for folder in ("tasks/", "data/"):
+            archived = found[f"charter:{folder}:archived"]
+            assert archived["Expiration"] == {"Days": days}
+            assert archived["Filter"]["And"]["Tags"] == [{"Key": "qo-status", "Value": "archived"}]
         for folder in ("ready/", "leases/", "workers/", "trials/"):
             assert found[f"charter:{folder}"]["NoncurrentVersionExpiration"] == {"NoncurrentDays": 1}
             assert "Days" not in found[f"charter:{folder}"]["Expiration"]
         assert found["mine"]["Expiration"] == {"Days": 3}
-        assert len(found) == 6
+        assert len(found) == 7
     assert "charter:tasks/:archived" not in await rules()
     other = Objects(Place(bucket=bucket.name, endpoint=bucket.endpoint, prefix="q2/"))
     await set_up(other, LIFECYCLES, {})

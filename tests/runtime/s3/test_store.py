@@ -114,6 +114,30 @@ async def test_of_two_changes_at_once_one_is_told_that_it_came_too_late(process:
         assert {each.state for each in moved} == {pending}
 
 
+@pytest.mark.req("OQ-173", "OQ-008")
+async def test_large_values_are_tagged_with_their_entity(process: Make) -> None:
+    """So that what removes archived entities removes their values as well."""
+    one = process()
+    large = json.dumps("z" * 70_000)
+    task = await one.submit(input=large)
+    [taken] = await one.take()
+    await one.settle(taken, "complete", output=large)
+
+    def tags() -> list[dict[str, str]]:
+        keys = (f"data/{task.shard}/{task.id}/{name}.json" for name in ("input", "output"))
+        told = (one.bucket.raw.get_object_tagging(Bucket=one.bucket.name, Key=key) for key in keys)
+        return [{each["Key"]: each["Value"] for each in found["TagSet"]} for found in told]
+
+    assert tags() == [{}, {}]
+    await one.tasks.move_to(task.id, one.states["ARCHIVED"], one.call())
+    assert tags() == [{"qo-status": "archived"}] * 2
+    await one.tasks.move_to(task.id, one.states["COMPLETED"], one.call())
+    assert tags() == [{}, {}]
+    found = await one.tasks.get(task.id)
+    assert found is not None
+    assert (found.input, found.output) == (large, large)
+
+
 @pytest.mark.req("OQ-168", "OQ-173", "OQ-174")
 async def test_what_is_retired_has_a_tag_for_as_long_as_it_is(process: Make) -> None:
     one = process()

@@ -77,3 +77,12 @@ async def test_queues_in_one_bucket_do_not_meet(process: Make, bucket: Bucket) -
     assert (await red.taking().exchange("w", [], 1, one.call("worker"))).taken[0].id == made.id
     for each in stores:
         await each.close()
+
+
+@pytest.mark.parametrize("queue", ["../other", "a/", "/a", "a//b", "."])
+def test_a_queue_has_a_plain_name(process: Make, bucket: Bucket, queue: str) -> None:
+    """A server that takes keys for paths would look for them elsewhere."""
+    one = process()
+    assert one.task.record is not None
+    with pytest.raises(StoreUnusable, match="no plain path"):
+        stores_of(one, bucket, QO_QUEUE=queue).of(one.task, one.task.record)
