@@ -106,7 +106,10 @@ def lock(session: nox.Session) -> None:
     session.install("uv")
     for lock_file, options in (
         ("requirements.lock", ("--extra", "dev")),
-        ("requirements-run.lock", ("--extra", "objects", "--extra", "wasi", "--constraint", "requirements.lock")),
+        (
+            "requirements-run.lock",
+            ("--extra", "objects", "--extra", "wasi", "--constraint", "requirements.lock"),
+        ),
     ):
         session.run(
             *("uv", "pip", "compile", "--quiet", "--no-config", "--universal", "--python-version", "3.11"),

@@ -32,7 +32,7 @@ class VersionOf(NamedTuple, Generic[Record]):
 
 
 class ObjectStore(Store[Record], Protocol[Record]):
-    """Entities as objects of a bucket, each of which keeps its key for life. A change is one guarded write."""
+    """Entities as objects of a bucket, each with its key for life. A change is one guarded write."""
 
     async def create_or_find(self, record: Record, call: Call) -> tuple[Record, bool]:
         """Adds an entity, or finds the one of the same key; whether it is new."""

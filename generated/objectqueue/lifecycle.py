@@ -1,6 +1,6 @@
 """The lifecycle of objectqueue: which edges there are and who may drive each.
 
-Generated from spec/objectqueue (sha256:70d544d39ad0d1a6). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:e8f095cf7735dd5e). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

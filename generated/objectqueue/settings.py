@@ -1,6 +1,6 @@
 """The environment of objectqueue: its variables, and the settings that each component takes from them.
 
-Generated from spec/objectqueue (sha256:70d544d39ad0d1a6). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:e8f095cf7735dd5e). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ VARIABLES: Final[Mapping[str, Variable]] = {
     "AWS_ACCESS_KEY_ID": Variable(
         name="AWS_ACCESS_KEY_ID",
         type="secret",
-        meaning="Name of the key; without it the usual places are looked in: profiles, web identity, the machine's role.",
+        meaning="Name of the key; without it the usual places are asked, such as profiles and roles.",
     ),
     "AWS_SECRET_ACCESS_KEY": Variable(
         name="AWS_SECRET_ACCESS_KEY",
@@ -155,7 +155,7 @@ VARIABLES: Final[Mapping[str, Variable]] = {
     "QO_HANDLERS": Variable(
         name="QO_HANDLERS",
         type="string",
-        meaning="Where the handlers are: a module, or module:registry. Without it there are those that come along.",
+        meaning="Where the handlers are: a module, or module:registry; without it, those that come along.",
     ),
     "QO_SHARDS": Variable(
         name="QO_SHARDS",
@@ -278,7 +278,7 @@ class WorkerSettings:
     """Name of the worker; no two that live have the same."""
 
     qo_handlers: str | None
-    """Where the handlers are: a module, or module:registry. Without it there are those that come along."""
+    """Where the handlers are: a module, or module:registry; without it, those that come along."""
 
     qo_shards: str | None
     """The shards that the worker looks after, as 0,1,a; without it all."""

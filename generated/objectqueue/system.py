@@ -1,6 +1,6 @@
 """Everything the engine has to know of objectqueue.
 
-Generated from spec/objectqueue (sha256:70d544d39ad0d1a6). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:e8f095cf7735dd5e). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tables import JsonStyle, System
 
 SYSTEM: Final = System(
     name="objectqueue",
-    digest="70d544d39ad0d1a6c16d7ab92efac1e82948414ce6e1746e50ac1c7858fb8f56",
+    digest="e8f095cf7735dd5e4874da556cee8892711a3f79a36f005137e0ef5f63cc4df4",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

@@ -28,13 +28,13 @@ _CORS = (
     + "".join(f"<ExposeHeader>{name}</ExposeHeader>" for name in _SEEN_BY_PAGES)
     + "<MaxAgeSeconds>3600</MaxAgeSeconds></CORSRule>"
 )
-_AFTER = (
-    "<Expiration><Days>{days}</Days></Expiration>"
-    "<NoncurrentVersionExpiration><NoncurrentDays>1</NoncurrentDays></NoncurrentVersionExpiration>"
-)
-"""In a bucket with versions, what has expired is only hidden; a day later it is gone."""
 _OLD_DAYS = 1
 """For how many days there are old versions of what nobody looks at twice."""
+_HIDDEN = (
+    f"<NoncurrentVersionExpiration><NoncurrentDays>{_OLD_DAYS}</NoncurrentDays></NoncurrentVersionExpiration>"
+)
+"""Where there are versions, what has expired is only hidden, and takes up as much room as before. The
+versions of an entity are its history and stay; those of a large value are nothing by themselves."""
 
 
 async def is_versioned(objects: Objects) -> bool:
@@ -119,19 +119,21 @@ def _removals(objects: Objects, kept: Iterable[KeptInS3], values: Mapping[str, A
         if (retires := each.retires) is not None:
             days = values.get(retires.days)
             tag = f"<Tag><Key>{escape(retires.tag)}</Key><Value>{escape(retires.value)}</Value></Tag>"
-            for pattern in (each.object, *((each.large.object,) if each.large is not None else ())):
+            expires = f"<Expiration><Days>{days}</Days></Expiration>"
+            retired = {each.object: expires}
+            if each.large is not None:
+                retired[each.large.object] = expires + _HIDDEN
+            for pattern, action in retired.items():
                 folder = root + _folder(pattern)
                 chosen = f"<And><Prefix>{escape(folder)}</Prefix>{tag}</And>"
                 named = f"{_NAME}:{folder}:{retires.value}"
-                found[named] = _rule(named, chosen, _AFTER.format(days=days)) if days else None
+                found[named] = _rule(named, chosen, action) if days else None
     for folder in fleeting:
         named = f"{_NAME}:{root}{folder}"
         found[named] = _rule(
             named,
             f"<Prefix>{escape(root + folder)}</Prefix>",
-            "<Expiration><ExpiredObjectDeleteMarker>true</ExpiredObjectDeleteMarker></Expiration>"
-            f"<NoncurrentVersionExpiration><NoncurrentDays>{_OLD_DAYS}</NoncurrentDays>"
-            "</NoncurrentVersionExpiration>",
+            "<Expiration><ExpiredObjectDeleteMarker>true</ExpiredObjectDeleteMarker></Expiration>" + _HIDDEN,
         )
     return found
 

@@ -1,4 +1,4 @@
-// Generated from spec/objectqueue (sha256:70d544d39ad0d1a6). Do not edit; run `nox -s generate`.
+// Generated from spec/objectqueue (sha256:e8f095cf7735dd5e). Do not edit; run `nox -s generate`.
 export const spec = {
   "system": "objectqueue",
   "title": "Task queue in object storage",
