@@ -126,8 +126,7 @@ async def exchange(client: Redis, asking: Sequence[Asking]) -> list[Metric]:
     wanted = {number: next(each) for number, each in enumerate(asking)}
     while wanted:
         commands = [*dict.fromkeys(command for each in wanted.values() for command in each)]
-        # What is told together is of one moment: nobody is seen in two states, or in none.
-        pipeline = client.pipeline(transaction=True)
+        pipeline = client.pipeline(transaction=False)
         for command in commands:
             pipeline.execute_command(*command)
         answers = dict(zip(commands, await pipeline.execute(), strict=True))

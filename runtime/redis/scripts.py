@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -58,7 +59,7 @@ class Script:
     cuts: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.digest = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
+        self.digest = _digest(self.text)
         self._read_header()
         self._once = [self._key(pattern) for _, pattern in self.once_keys]
         self._fixed = (
@@ -144,6 +145,23 @@ class Script:
             if argument in self.each_arguments:
                 return argument
         return name
+
+
+def reading_at_once(commands: Sequence[Sequence[Any]]) -> ScriptCall:
+    """A call that reads what commands read, the key of each of which is its second word."""
+    text = _at_once()
+    keys = [command[1] for command in commands if len(command) > 1]
+    words = [word for command in commands for word in (len(command), *command)]
+    return ScriptCall(text, _digest(text), len(keys), [*keys, *words], reads=True)
+
+
+@cache
+def _at_once() -> str:
+    return files("runtime.redis").joinpath("at_once.lua").read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
 def scripts(system: str, entity: str, key_field: str, prefix: str) -> dict[str, Script]:

@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 
 from runtime.redis.address import parsed
 from runtime.redis.line import Command, Line, LineLost, ReplyError, connected
-from runtime.redis.scripts import ScriptCall
+from runtime.redis.scripts import ScriptCall, reading_at_once
 
 PATIENCE_S = 1.0
 """For how long a server that is away, loading or not the master any more is asked again."""
@@ -120,8 +120,8 @@ class Server:
 
     async def ask_at_once(self, *commands: Command) -> list[Any]:
         """The same, all of one moment: no change of anybody else comes in between."""
-        *_, answers = await self.ask(("MULTI",), *commands, ("EXEC",))
-        return _given(answers)
+        (answers,) = await self.evaluate([reading_at_once(commands)], repeatable=True)
+        return list(answers)
 
     async def listen(self, told: Callable[[Any], None]) -> Line:
         """A connection of its own that tells whatever the server says of its own accord."""
