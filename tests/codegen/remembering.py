@@ -1,4 +1,4 @@
-"""Reads a text once, for tests that examine one spec again and again with a change in one of its files."""
+"""Reads and compiles a text once, for tests that do so again and again with a change in one of its files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from functools import cache
 
 import pytest
 
-from codegen import load
+from codegen import generate, load
 from codegen.diagnostics import Diagnostic
+from codegen.emit.artefact import Artefact
+from codegen.emit.stubs import compile_protos
 from codegen.source import Source, parse
 
 
@@ -21,6 +23,20 @@ def remembering() -> Iterator[None]:
         patch.setattr(load, "parse", _copied)
         yield
     _parsed.cache_clear()
+
+
+@contextmanager
+def compiling_once() -> Iterator[None]:
+    """Meanwhile protos that were compiled before in this process are not compiled again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(generate, "compile_protos", lambda protos: _compiled(tuple(protos)))
+        yield
+    _compiled.cache_clear()
+
+
+@cache
+def _compiled(protos: tuple[Artefact, ...]) -> tuple[Artefact, ...]:
+    return tuple(compile_protos(protos))
 
 
 def _copied(name: str, text: str) -> tuple[Source, list[Diagnostic]]:
