@@ -82,13 +82,17 @@ def _changes(old: dict[Path, Any], new: dict[Path, Any]) -> Changes:
     found: Changes = {}
     for path in sorted({*old, *new}):
         was, now = old.get(path, _ABSENT), new.get(path, _ABSENT)
-        if path not in inner and _text(was) != _text(now):
+        if path not in inner and not _same(was, now):
             found[path] = (was, now)
     return found
 
 
+def _same(was: Any, now: Any) -> bool:
+    # As text, because to Python 1 and True are equal; most are texts already.
+    return was == now if isinstance(was, str) and isinstance(now, str) else _text(was) == _text(now)
+
+
 def _text(value: Any) -> str:
-    # As text, because to Python 1 and True are equal.
     return "" if value is _ABSENT else json.dumps(value)
 
 

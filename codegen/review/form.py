@@ -64,6 +64,9 @@ UNORDERED: dict[type[BaseModel], frozenset[str]] = {
 """Lists whose order says nothing. Any other list, also of a word that is new, keeps its order."""
 
 
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
 class Text(str):
     """A text for people, which may be worded anew without a record."""
 
@@ -122,6 +125,8 @@ def rule_name(rule: VariableRule) -> str:
 
 
 def _plain(value: Any) -> Any:
+    if type(value) in _SCALARS:
+        return value
     if isinstance(value, CallersFile):
         return {**_words(value), **_may_call(value)}
     if isinstance(value, EnvironmentFile):
@@ -141,7 +146,10 @@ def _plain(value: Any) -> Any:
 def _words(part: BaseModel) -> Data:
     """What a part says beyond its defaults, in the order in which the language has its words."""
     found: Data = {}
+    given = part.model_fields_set
     for name, word in type(part).model_fields.items():
+        if name not in given and word.default_factory is None:
+            continue
         value = getattr(part, name)
         if value == word.default:
             continue

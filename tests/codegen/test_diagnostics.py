@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,18 @@ from codegen.rules import RULES
 from codegen.rules.clocks import bad_sweeper
 from tests import quick_yaml
 from tests.codegen.emit import specs
+from tests.codegen.remembering import remembering
 
 HERE = Path(__file__).parent / "diagnostics"
 SPECS = Path(__file__).parent.parent / "specs"
 CASES = sorted(path.name for path in HERE.iterdir())
 STYLES = {"expected.txt": "text", "expected.json": "json", "expected.github.txt": "github"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _remembering() -> Iterator[None]:
+    with remembering():
+        yield
 
 
 @pytest.mark.parametrize("case", CASES)

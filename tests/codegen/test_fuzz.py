@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from codegen.language import FILES
 from codegen.load import examine
 from codegen.source import parse
 from codegen.spec import Spec
+from tests.codegen.remembering import remembering
 
 ROOT = Path(__file__).parent.parent.parent
 SPECS = (
@@ -61,6 +62,12 @@ ODD_BYTES = (
     b"%",
 )
 RARELY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _remembering() -> Iterator[None]:
+    with remembering():
+        yield
 
 
 @RARELY

@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,19 @@ from codegen.generate import build
 from codegen.load import load
 from codegen.output import Deviation, apply
 from tests.codegen.projects import LOCKER, ROOT, TASKQUEUE, edit, project, snapshot
+from tests.codegen.remembering import compiling_once
 
 OUTPUTS = ("proto", "generated", "docs", "spec/schema")
 
 
 def generate(root: Path, *options: str) -> int:
     return main(["generate", "--root", str(root), *options])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiling_once() -> Iterator[None]:
+    with compiling_once():
+        yield
 
 
 @pytest.fixture(scope="module")
