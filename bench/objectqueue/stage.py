@@ -151,7 +151,7 @@ def wanted_task() -> TaskRecord:
         initial_interval_ms=1000, max_interval_ms=60_000, multiplier=2.0, jitter_percent=0.25
     )
     return TaskRecord(
-        id="", task_type="noop", input="null", timeout_seconds=300, max_retries=3, retry_policy=policy
+        id="", task_type="bench_noop", input="null", timeout_seconds=300, max_retries=3, retry_policy=policy
     )
 
 

@@ -175,7 +175,8 @@ class Leases(Generic[Record]):
                 return settled, taken, _NOTHING
             _, free, ahead, rows, gone = found
             taken += self._taken(rows, call)
-            if len(taken) >= most or free < 1 or not (ahead or gone):
+            # The same holds for what seems to have no more room.
+            if len(taken) >= most or (free < 1 and not has_settled) or not (ahead or gone):
                 return settled, taken, _WAIT
         return settled, taken, _AGAIN
 

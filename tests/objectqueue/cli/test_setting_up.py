@@ -33,9 +33,11 @@ def test_init_makes_everything_and_may_be_repeated(nothing: Shell) -> None:
     assert cors["AllowedOrigins"] == cors["AllowedHeaders"] == ["*"]
     assert set(cors["AllowedMethods"]) == {"GET", "PUT", "HEAD"}
     assert {"ready/", "leases/", "workers/"} <= {_prefix(each) for each in state["rules"]}
-    (archived,) = [each for each in state["rules"] if "And" in each["Filter"]]
-    assert archived["Filter"]["And"]["Tags"] == [{"Key": "qo-status", "Value": "archived"}]
-    assert archived["Expiration"]["Days"] == 30
+    archived = [each for each in state["rules"] if "And" in each["Filter"]]
+    assert {each["Filter"]["And"]["Prefix"] for each in archived} == {"tasks/", "data/"}
+    for each in archived:
+        assert each["Filter"]["And"]["Tags"] == [{"Key": "qo-status", "Value": "archived"}]
+        assert each["Expiration"]["Days"] == 30
     assert {"ui/index.html", "ui/app.js", "ui/spec.js"} <= set(nothing.bucket.keys("ui/"))
     assert nothing.run("submit", "--type", "echo").exit_code == DONE
 
