@@ -165,7 +165,8 @@ def become(session: nox.Session, tool: str, *arguments: str) -> None:
 
 def activated() -> dict[str, str]:
     path = os.pathsep.join((str(BIN.absolute()), os.environ.get("PATH", "")))
-    return {"PATH": path, "VIRTUAL_ENV": str(VENV.absolute())}
+    # Whatever the surroundings wish, modules are compiled once, for all the processes that load them.
+    return {"PATH": path, "VIRTUAL_ENV": str(VENV.absolute()), "PYTHONDONTWRITEBYTECODE": ""}
 
 
 def install(session: nox.Session) -> None:

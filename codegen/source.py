@@ -117,7 +117,7 @@ class _Reader:
         self._root: _Node | None = None
         self._open: list[_Node] = []
         self._anchors: dict[str, _Node] = {}
-        self._built = 0
+        self._read = self._built = 0
 
     def read(self) -> _Node | None:
         takers = {
@@ -176,6 +176,9 @@ class _Reader:
         self._put(node)
 
     def _put(self, node: _Node) -> None:
+        self._read += 1
+        if self._read > 2 * MAX_VALUES:  # each value may have a key
+            raise _too_much(node.spot)
         if self._open:
             self._open[-1].parts.append(node)
         else:
@@ -185,10 +188,7 @@ class _Reader:
         """The data of a node; its places go to the source."""
         self._built += 1
         if self._built > MAX_VALUES or len(path) > MAX_DEPTH:
-            hint = "Write out what the aliases stand for; it is more than it looks."
-            raise _Refused(
-                node.spot, f"The file has more than {MAX_VALUES} values or is nested too deep.", hint
-            )
+            raise _too_much(node.spot)
         self.source.values[path] = node.spot
         if node.kind == "mapping":
             return self._build_mapping(node, path)
@@ -216,6 +216,11 @@ class _Reader:
 
     def _complain(self, spot: Spot, message: str, hint: str) -> None:
         self.complaints.append(Diagnostic(self.source.at(spot), "E008", message, hint))
+
+
+def _too_much(spot: Spot) -> _Refused:
+    hint = "Write out what the aliases stand for; it is more than it looks."
+    return _Refused(spot, f"The file has more than {MAX_VALUES} values or is nested too deep.", hint)
 
 
 def _spot(event: Any, since: Spot | None = None) -> Spot:
