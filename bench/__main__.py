@@ -9,6 +9,7 @@ NAMES = {
     "engine": "bench.engine",
     "generation": "bench.generation",
     "designs-vs-bare": "bench.designs_vs_bare",
+    "object-batches": "bench.object_batches",
     "object-clients": "bench.object_clients",
     "orchestrator": "bench.peers.command",
     "priority": "bench.peers.on_redis.command",

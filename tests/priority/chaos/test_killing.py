@@ -25,7 +25,11 @@ KILLS = 200 if DEEP else 10
 VICTIMS = ["worker"] * 3 + ["api"] * 2 + ["scheduler"] * 3 + ["redis"] * 2
 SEED = int(os.environ.get("CHARTER_SEED") or random.SystemRandom().randrange(1 << 32))
 QUICK = {**BRISK, "WORKER_DEAD_SECONDS": "2", "LOW_TO_MEDIUM_SECONDS": "1", "MEDIUM_TO_HIGH_SECONDS": "2"}
-PATIENT = dict.fromkeys(("HIGH_MAX_RETRIES", "MEDIUM_MAX_RETRIES", "LOW_MAX_RETRIES"), "100")
+PATIENT = {
+    **dict.fromkeys(("HIGH_MAX_RETRIES", "MEDIUM_MAX_RETRIES", "LOW_MAX_RETRIES"), "100"),
+    # Tasks whose taking was lost with the server's answer come back when their time is over.
+    **dict.fromkeys(("HIGH_TIMEOUT_SECONDS", "MEDIUM_TIMEOUT_SECONDS", "LOW_TIMEOUT_SECONDS"), "10"),
+}
 
 
 @pytest.mark.req("PQ-167", "PQ-173", "PQ-183", "PQ-250", "PQ-259", "PQ-260")
