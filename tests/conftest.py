@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 from collections.abc import Iterator
@@ -15,13 +16,24 @@ from tests.clusters import SHARED, Clusters
 
 pytest_plugins = ["tests.s3_fixtures"]
 
-LONGEST = ("test_equivalence.py", "test_failure_windows.py", "test_fuzz.py", "test_nothing_unseen.py")
+LONGEST = (
+    "test_chaos.py",
+    "test_failure_windows.py",
+    "test_load_generator.py",
+    "test_diagnostics.py",
+    "test_equivalence.py",
+)
 """Modules that take long. They go first, so that no worker is left alone with one of them at the end."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the longest modules first; the rest keeps its order."""
     items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+
+
+def pytest_collection_finish() -> None:
+    """Has the collector leave alone what is there for good: six thousand tests and all that they import."""
+    gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
