@@ -9,6 +9,7 @@ import asyncio
 import base64
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -127,7 +128,12 @@ class _Child:
         return cls(process, reader, writer)
 
     def is_alive(self) -> bool:
-        return self._process.returncode is None and not self._reader.at_eof()
+        """Asked of one that has nothing to say: what there is to be read is then its end, seen yet or not."""
+        if self._process.returncode is not None or self._reader.at_eof():
+            return False
+        end = select.poll()
+        end.register(self._writer.get_extra_info("socket").fileno(), select.POLLIN)
+        return not end.poll(0)
 
     def tell_stopping(self) -> None:
         self._writer.write(framed({"stop": True}))

@@ -46,7 +46,7 @@ def is_running(pid: int) -> bool:
     """Whether a process is there and no mere entry that nobody has waited for."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 

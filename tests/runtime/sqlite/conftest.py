@@ -16,7 +16,7 @@ from tests.runtime.sqlite.kit import Kit
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def laundry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder of what was generated; its modules can be imported beside those of the other systems."""
     root = tmp_path_factory.mktemp("laundry")
