@@ -19,7 +19,8 @@ def full(shaken: Stack) -> tuple[Queue, list[str]]:
     tasks = [queue.submit(parameters=BALLAST) for _ in range(30)]
     assert len(queue.poll(worker, 1)) == 1
     used = int(shaken.redis.info("memory")["used_memory"])
-    shaken.redis.config_set("maxmemory", used)
+    # Somewhat less, so that it stays full when a connection gives its buffers back.
+    shaken.redis.config_set("maxmemory", used - len(tasks) * 10_000)
     return queue, tasks
 
 
