@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 import asyncpg
@@ -38,60 +37,62 @@ async def put(
 
 
 @pytest.mark.req("ORC-018", "ORC-020", "ORC-027", "ORC-028", "ORC-165")
-@pytest.mark.parametrize(("source", "target"), [*product(STATES, STATES)])
-async def test_only_the_edges_of_the_lifecycle_can_be_typed(kit: Kit, source: str, target: str) -> None:
+@pytest.mark.parametrize("source", STATES)
+async def test_only_the_edges_of_the_lifecycle_can_be_typed(kit: Kit, source: str) -> None:
     """Of 36 pairs 6 are edges, 6 are no change, and 24 are refused and leave the row as it was."""
-    key = (await kit.add(STATES[source])).job_id
-    before = await kit.row(key)
-    if source == target:
-        await kit.sql.execute("UPDATE jobs SET state = $2 WHERE job_id = $1", key, target)
-        assert len(await kit.edges(key)) == len(await kit.edges(key))
-        assert (await kit.row(key))["state"] == source
-    elif (source, target) in EDGES:
-        await put(kit.sql, key, target)
-        assert (await kit.row(key))["state"] == target
-        assert (await kit.edges(key))[-1] == (source, target, "")
-    else:
-        with pytest.raises(asyncpg.PostgresError, match=f"never goes from {source} to {target}"):
+    for target in STATES:
+        key = (await kit.add(STATES[source])).job_id
+        before, edges = await kit.row(key), await kit.edges(key)
+        if source == target:
+            await kit.sql.execute("UPDATE jobs SET state = $2 WHERE job_id = $1", key, target)
+            assert await kit.edges(key) == edges
+            assert (await kit.row(key))["state"] == source
+        elif (source, target) in EDGES:
             await put(kit.sql, key, target)
-        assert await kit.row(key) == before
+            assert (await kit.row(key))["state"] == target
+            assert (await kit.edges(key))[-1] == (source, target, "")
+        else:
+            with pytest.raises(asyncpg.PostgresError, match=f"never goes from {source} to {target}"):
+                await put(kit.sql, key, target)
+            assert await kit.row(key) == before
 
 
 @pytest.mark.req("ORC-013", "ORC-032")
-@pytest.mark.parametrize(("edge", "actor"), [*product(sorted(EDGES), (*ACTORS, "operator", "client"))])
-async def test_only_the_actors_of_an_edge_can_take_it(kit: Kit, edge: tuple[str, str], actor: str) -> None:
+@pytest.mark.parametrize("actor", [*ACTORS, "operator", "client"])
+async def test_only_the_actors_of_an_edge_can_take_it(kit: Kit, actor: str) -> None:
     """A session that says who it is may do what that actor may, and nothing else."""
-    key = (await kit.add(STATES[edge[0]])).job_id
-    if actor == "reaper":
-        await expire(kit, key)
     session = await kit.connect(actor)
-    if actor in ALLOWED[edge]:
-        await put(session, key, edge[1])
-        assert (await kit.edges(key))[-1] == (*edge, actor)
-    else:
-        with pytest.raises(asyncpg.PostgresError, match="ACTOR_NOT_ALLOWED"):
+    for edge in sorted(EDGES):
+        key = (await kit.add(STATES[edge[0]])).job_id
+        if actor == "reaper":
+            await expire(kit, key)
+        if actor in ALLOWED[edge]:
             await put(session, key, edge[1])
-        assert (await kit.row(key))["state"] == edge[0]
+            assert (await kit.edges(key))[-1] == (*edge, actor)
+        else:
+            with pytest.raises(asyncpg.PostgresError, match="ACTOR_NOT_ALLOWED"):
+                await put(session, key, edge[1])
+            assert (await kit.row(key))["state"] == edge[0]
 
 
 @pytest.mark.req("ORC-032")
-@pytest.mark.parametrize(("edge", "actor"), [*product(sorted(JOB.edges), ACTORS)])
-async def test_the_store_asks_the_same_table(kit: Kit, edge: tuple[int, int], actor: str) -> None:
+@pytest.mark.parametrize("actor", ACTORS)
+async def test_the_store_asks_the_same_table(kit: Kit, actor: str) -> None:
     """An actor outside the lifecycle is refused before anything is sent; one inside needs the right way."""
-    key = (await kit.add(edge[0])).job_id
-    transition = JOB.edges[edge]
-    if actor not in transition.actors:
-        with pytest.raises(Condition) as caught:
-            await kit.store.move(key, *edge, kit.call(actor))
-        assert caught.value.code == "actor_not_allowed"
-    elif RUNNING in edge:
-        with pytest.raises(GuardBreach, match="goes with the lease"):
-            await kit.store.move(key, *edge, kit.call(actor))
-    elif actor == "scheduler" or edge == (CREATED, QUEUED):
-        assert (await kit.store.move(key, *edge, kit.call(actor))).applied
-    else:
-        with pytest.raises(GuardBreach, match="ACTOR_NOT_ALLOWED"):
-            await kit.store.move(key, *edge, kit.call(actor))
+    for edge, transition in JOB.edges.items():
+        key = (await kit.add(edge[0])).job_id
+        if actor not in transition.actors:
+            with pytest.raises(Condition) as caught:
+                await kit.store.move(key, *edge, kit.call(actor))
+            assert caught.value.code == "actor_not_allowed"
+        elif RUNNING in edge:
+            with pytest.raises(GuardBreach, match="goes with the lease"):
+                await kit.store.move(key, *edge, kit.call(actor))
+        elif actor == "scheduler" or edge == (CREATED, QUEUED):
+            assert (await kit.store.move(key, *edge, kit.call(actor))).applied
+        else:
+            with pytest.raises(GuardBreach, match="ACTOR_NOT_ALLOWED"):
+                await kit.store.move(key, *edge, kit.call(actor))
 
 
 @pytest.mark.req("ORC-030", "ORC-032")
