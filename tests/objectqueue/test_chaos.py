@@ -7,6 +7,7 @@ import os
 import random
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,21 +58,28 @@ async def test_whatever_is_killed_every_task_ends(own_s3: EmbeddedSeaweedfs, tmp
     def hire() -> Process:
         return crew.process(f"worker-{next(numbers)}", **settings)
 
-    def is_over() -> bool:
-        return all(_status(crew, key) == "Completed" for key in reversed(keys))
+    def at_work() -> list[int]:
+        # A worker that finds no store when it starts says so and ends: whoever keeps it starts it again.
+        for place, each in enumerate(workers):
+            if each.process.poll() is not None:
+                workers[place] = hire()
+        return [place for place, each in enumerate(workers) if each.events("worker_started")]
 
+    def still_open() -> dict[str, Any] | None:
+        at_work()
+        tasks_now = (_task(crew, key) for key in reversed(keys))
+        return next((each for each in tasks_now if each["status"] != "Completed"), None)
+
+    workers = [hire() for _ in range(crews)]
     try:
-        workers = [hire() for _ in range(crews)]
         for number in range(kills):
             await asyncio.sleep(chance.uniform(0.3, 1.2))
-            victim = chance.randrange(crews)
-            workers[victim].kill()
-            workers[victim] = hire()
+            workers[chance.choice(await until(at_work))].kill()
             if number == kills // 2:
                 own_s3.kill()
                 await asyncio.sleep(0.5)
                 await asyncio.to_thread(own_s3.restart)
-        await until(is_over, s=600 if DEEP else 90)
+        await until(still_open, lambda seen: seen is None, s=600 if DEEP else 90)
         for each in workers:
             each.kill()
         count = verdict(crew, keys, ledger, longest_run_s=LIMIT_S + 25)
@@ -82,11 +90,11 @@ async def test_whatever_is_killed_every_task_ends(own_s3: EmbeddedSeaweedfs, tmp
     assert count.repeated == count.put_back
 
 
-def _status(crew: Crew, key: str) -> str:
+def _task(crew: Crew, key: str) -> dict[str, Any]:
     try:
-        return str(crew.task(key)["status"])
-    except Exception:
-        return "away"  # The store is being started again.
+        return crew.task(key)
+    except Exception as error:
+        return {"id": key, "status": f"away: {error!r}"}  # The store is being started again.
 
 
 @pytest.mark.req("OQ-253", "OQ-113", "OQ-109", "OQ-256")

@@ -25,8 +25,9 @@ SELECT count(*) AS tasks, coalesce(sum(rows), 0)::int AS rows FROM (
 
 @pytest.fixture
 def sql(shared: Stack) -> Iterator[Sql]:
-    """The database of the shared API."""
+    """The database of the shared API, which makes its tables when it has begun to answer."""
     with Sql(shared.servers.database_url) as made:
+        wait_until(lambda: made.value("SELECT to_regclass('task_changes') IS NOT NULL"), "the table is there")
         yield made
 
 
