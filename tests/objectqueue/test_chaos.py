@@ -82,7 +82,7 @@ async def test_whatever_is_killed_every_task_ends(own_s3: EmbeddedSeaweedfs, tmp
         await until(still_open, lambda seen: seen is None, s=600 if DEEP else 90)
         for each in workers:
             each.kill()
-        count = verdict(crew, keys, ledger, longest_run_s=LIMIT_S + 25)
+        count = verdict(crew, keys, ledger)
     finally:
         await crew.close()
         raw.close()
@@ -107,7 +107,7 @@ async def test_many_workers_race_for_tasks(crew: Crew) -> None:
             await stack.enter_async_context(crew.worker(f"racer-{number}", QO_CONCURRENCY="2"))
         for key in keys:
             await crew.ended(key, s=600)
-    count = verdict(crew, keys, None, longest_run_s=60)
+    count = verdict(crew, keys, None)
     assert (count.completed, count.runs, count.put_back) == (tasks, tasks, 0)
     assert all(len(crew.versions(key)) == 3 for key in keys[:20])
 
@@ -125,7 +125,7 @@ async def test_clocks_that_differ_within_the_limit_do_no_harm(crew: Crew) -> Non
     ):
         for key in keys:
             await crew.ended(key)
-    count = verdict(crew, keys, None, longest_run_s=10)
+    count = verdict(crew, keys, None)
     assert (count.completed, count.runs) == (6, 6)
 
 
