@@ -27,8 +27,8 @@ SEED = int(os.environ.get("CHARTER_SEED") or random.SystemRandom().randrange(1 <
 QUICK = {**BRISK, "WORKER_DEAD_SECONDS": "2", "LOW_TO_MEDIUM_SECONDS": "1", "MEDIUM_TO_HIGH_SECONDS": "2"}
 PATIENT = {
     **dict.fromkeys(("HIGH_MAX_RETRIES", "MEDIUM_MAX_RETRIES", "LOW_MAX_RETRIES"), "100"),
-    # Tasks whose taking was lost with the server's answer come back when their time is over.
-    **dict.fromkeys(("HIGH_TIMEOUT_SECONDS", "MEDIUM_TIMEOUT_SECONDS", "LOW_TIMEOUT_SECONDS"), "10"),
+    # Nothing may have to wait for its time limit, neither what was lost with an answer nor what was dropped.
+    **dict.fromkeys(("HIGH_TIMEOUT_SECONDS", "MEDIUM_TIMEOUT_SECONDS", "LOW_TIMEOUT_SECONDS"), "3600"),
 }
 
 
