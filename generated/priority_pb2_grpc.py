@@ -399,7 +399,7 @@ class WorkersServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Heartbeat(self, request, context):
-        """Tells that a worker lives and whether it wants more; it learns what it should stop.
+        """Tells that a worker lives, what it runs and whether it wants more; it learns what it should stop, and what it does not know of is queued again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

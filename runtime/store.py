@@ -336,6 +336,16 @@ class IndexedStore(Store[Record], Protocol[Record]):
         """What is leased to a holder now."""
         ...
 
+    async def disown(
+        self, holder: str, keys: Collection[str], before: datetime, target: int, call: Call, **given: str
+    ) -> set[str]:
+        """Leaves leases of which a holder knows nothing, each that it was given before a moment; which ones.
+
+        The holder is the caller, and every lease is left by its own fence: of one that has ended meanwhile,
+        or was taken anew, nothing is changed.
+        """
+        ...
+
     async def taken_from(self, holder: str) -> set[str]:
         """What somebody else took from a holder since it last asked."""
         ...

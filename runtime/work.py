@@ -174,7 +174,7 @@ class LeaseWorker(Generic[Record]):
         known = {self._key: holding.key, self._lease.fence: holding.held.fence, "request_id": holding.key}
         call.tell(self._told.lease_lost, why, **known)
         if self._watcher is not None:
-            self._watcher.lost(holding.key)
+            self._watcher.lost(holding.key, holding.held.fence)
 
     # Exchanging.
 

@@ -1,4 +1,4 @@
 """Priority task queue: everything that is generated from spec/priority.
 
-Generated from spec/priority (sha256:6418978cf4e9c4f8). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:5bc095b3d325514a). Do not edit; run `nox -s generate`.
 """

@@ -1,6 +1,6 @@
 """Typed clients of the services of priority. A client and a handler have the same protocol.
 
-Generated from spec/priority (sha256:6418978cf4e9c4f8). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:5bc095b3d325514a). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -138,7 +138,8 @@ class WorkersServiceClient:
         return self._report_result(request, call)
 
     def heartbeat(self, request: HeartbeatRequest, call: Call) -> Answering[HeartbeatResponse]:
-        """Tells that a worker lives and whether it wants more; it learns what it should stop."""
+        """Tells that a worker lives, what it runs and whether it wants more; it learns what it should
+        stop, and what it does not know of is queued again."""
         return self._heartbeat(request, call)
 
     def extend_task(self, request: ExtendTaskRequest, call: Call) -> Answering[ExtendTaskResponse]:

@@ -1,6 +1,6 @@
 """Messages and enums of priority, whichever proto file defines them.
 
-Generated from spec/priority (sha256:6418978cf4e9c4f8). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:5bc095b3d325514a). Do not edit; run `nox -s generate`.
 """
 
 from generated.priority_internal_pb2 import (

@@ -1,6 +1,6 @@
 """The services of priority as protocols: a handler implements one, a typed client has its shape.
 
-Generated from spec/priority (sha256:6418978cf4e9c4f8). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:5bc095b3d325514a). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -111,7 +111,8 @@ class WorkersService(Protocol):
         ...
 
     async def heartbeat(self, request: HeartbeatRequest, call: Call) -> HeartbeatResponse:
-        """Tells that a worker lives and whether it wants more; it learns what it should stop.
+        """Tells that a worker lives, what it runs and whether it wants more; it learns what it should
+        stop, and what it does not know of is queued again.
 
         Conditions: worker_not_found, worker_dead.
         """

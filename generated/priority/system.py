@@ -1,6 +1,6 @@
 """Everything the engine has to know of priority.
 
-Generated from spec/priority (sha256:6418978cf4e9c4f8). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:5bc095b3d325514a). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.tables import JsonStyle, System
 
 SYSTEM: Final = System(
     name="priority",
-    digest="6418978cf4e9c4f85d0fa477ffa340c9d43a5bee5902733e2bb0fcce3d129fbb",
+    digest="5bc095b3d325514a7061b491dc4c1edcae6bc7ae1446aac4b25a5517229880b7",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

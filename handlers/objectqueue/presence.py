@@ -55,7 +55,7 @@ class Presence:
             self._failed += 1
         self._changed.set()
 
-    def lost(self, key: str) -> None:
+    def lost(self, key: str, _fence: int) -> None:
         self._current.pop(key, None)
         self._lost += 1
         self._changed.set()

@@ -3,97 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from generated.priority import errors
-from generated.priority.events import WORKER_LOST
 from generated.priority.messages import (
-    ACTIVE,
     COMPLETED,
-    DRAINING,
     FAILED,
     QUEUED,
     AssignedTask,
-    DeregisterWorkerRequest,
     ExchangeTasksRequest,
     ExchangeTasksResponse,
     ExtendTaskRequest,
-    HeartbeatRequest,
-    RegisterWorkerRequest,
     ReportProgressRequest,
     TaskError,
     TaskResult,
 )
 from generated.priority.services import WorkersService
+from handlers.priority.registration import GIVEN_UP, Registration
 from runtime.call import Call
 from runtime.conditions import Failure
 from runtime.store import Exchanged, Held, Settling
 
-_GIVEN_UP = (errors.WorkerDead, errors.WorkerNotFound)
 _STALE = errors.StaleAttempt(holder="the worker", key="it")
 _MOST_RESULTS = 500
 _MOST_BYTES = 2_000_000
 """What one request carries of results; its limit is twice as much."""
 _LAST_POLL_S = 1.0
-
-
-class Registration:
-    """A worker as the manager knows it. Where the manager has given it up, it registers anew."""
-
-    def __init__(self, manager: WorkersService, request: RegisterWorkerRequest, call: Call) -> None:
-        self._manager = manager
-        self._request = request
-        self._call = call
-        self._anew = asyncio.Lock()
-        self.worker_id = ""
-        self.heartbeat_s = 30.0
-        self.is_draining = False
-        self.holds: dict[tuple[str, int], str] = {}
-        """As whom each task was taken; the worker may have registered anew since."""
-        self._last_beat = call.world.monotonic()
-
-    @property
-    def quiet_until(self) -> float:
-        """When it should be heard of again, on the monotonic clock."""
-        return self._last_beat + self.heartbeat_s
-
-    async def register(self, instead_of: str = "") -> None:
-        """Registers, unless another part of the worker has already done so."""
-        async with self._anew:
-            if self.worker_id != instead_of:
-                return
-            given = await self._manager.register_worker(self._request, self._call)
-            self.worker_id, self.heartbeat_s = given.worker_id, given.heartbeat_interval_seconds
-            self._last_beat = self._call.world.monotonic()
-        if instead_of:
-            self._call.tell(WORKER_LOST, f"{instead_of} was given up", worker_id=self.worker_id)
-
-    async def beat(self) -> None:
-        """Lets itself be heard of, and forgets what is not its own any more."""
-        worker_id = self.worker_id
-        request = HeartbeatRequest(
-            worker_id=worker_id,
-            current_load=len(self.holds),
-            status=DRAINING if self.is_draining else ACTIVE,
-            running=[key for key, _ in self.holds],
-        )
-        stop: Collection[str]
-        try:
-            stop = (await self._manager.heartbeat(request, self._call)).stop
-        except _GIVEN_UP:
-            await self.register(instead_of=worker_id)
-            stop = ()
-        else:
-            self._last_beat = self._call.world.monotonic()
-        if worker_id != self.worker_id:
-            stop = {key for (key, _), owner in self.holds.items() if owner == worker_id}
-        for each in [each for each in self.holds if each[0] in stop]:
-            del self.holds[each]
-
-    async def leave(self) -> None:
-        """Says goodbye, so that nobody takes the worker for dead."""
-        await self._manager.deregister_worker(DeregisterWorkerRequest(worker_id=self.worker_id), self._call)
 
 
 class Borrowed:
@@ -232,16 +168,17 @@ class Borrowed:
     async def _exchanged(self, request: ExchangeTasksRequest, call: Call) -> ExchangeTasksResponse:
         worker_id = request.worker_id = self._worker.worker_id
         try:
-            answer = await self._manager.exchange_tasks(request, call)
-        except _GIVEN_UP:
+            with self._worker.asking():
+                answer = await self._manager.exchange_tasks(request, call)
+                for task in answer.tasks:
+                    self._worker.holds[task.task_id, task.attempt] = worker_id
+        except GIVEN_UP:
             await self._worker.register(instead_of=worker_id)
             raise errors.UpstreamUnavailable(service="manager") from None
         except Failure as failure:
             if failure.grpc == "INVALID_ARGUMENT":
                 raise  # It would be refused again.
             raise errors.UpstreamUnavailable(service="manager") from failure
-        for task in answer.tasks:
-            self._worker.holds[task.task_id, task.attempt] = worker_id
         return answer
 
     def _owner_of(self, task: AssignedTask) -> str:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from generated.priority import errors
 from generated.priority.messages import (
     AssignedTask,
     Priority,
@@ -122,6 +123,15 @@ def stamp(at: datetime) -> Timestamp:
     """A time on the wire."""
     seconds, rest = divmod((at - _EPOCH) // _MICROSECOND, 1_000_000)
     return Timestamp(seconds=seconds, nanos=rest * 1000)
+
+
+def moment(told: Timestamp, field: str) -> datetime:
+    """A time from the wire."""
+    try:
+        return told.ToDatetime(UTC)
+    except (ValueError, OverflowError):
+        problem = "must be a time from the year 1 to the year 9999"
+        raise errors.ValidationError(field=field, problem=problem) from None
 
 
 def token(position: tuple[datetime, str] | None) -> str:

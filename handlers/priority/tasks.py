@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from generated.priority import errors
 from generated.priority.lifecycle import TASK
@@ -41,7 +41,7 @@ from generated.priority.messages import (
 )
 from generated.priority.records import TaskRecord
 from handlers.priority.reading import Reading
-from handlers.priority.showing import position, refusal, shown, status_word, token
+from handlers.priority.showing import moment, position, refusal, shown, status_word, token
 from runtime.call import Call
 from runtime.conditions import Condition
 from runtime.store import Created, NoSuchEntity
@@ -160,11 +160,7 @@ class TaskCalls(Reading):
     def _held_back_until(self, request: SubmitTaskRequest) -> datetime | None:
         if not request.HasField("run_at"):
             return None
-        try:
-            found = request.run_at.ToDatetime(UTC)
-        except (ValueError, OverflowError):
-            problem = "must be a time from the year 1 to the year 9999"
-            raise errors.ValidationError(field="run_at", problem=problem) from None
+        found = moment(request.run_at, "run_at")
         return found if found.timestamp() * 1000 > self._world.now_ms() else None
 
 

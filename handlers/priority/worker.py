@@ -24,7 +24,8 @@ from generated.priority.services import WorkersService
 from generated.priority.settings import WorkerSettings
 from handlers.jobs import Job, find
 from handlers.jobs.running import Reasons, run, storable
-from handlers.priority.borrowing import Borrowed, Registration
+from handlers.priority.borrowing import Borrowed
+from handlers.priority.registration import Registration
 from runtime import log as events
 from runtime.call import Call
 from runtime.conditions import Failure
@@ -103,6 +104,7 @@ class Worker:
             Outcome(TASK_RETRY, {"error": GIVEN_BACK}),
             _failed(RESULT_NOT_JSON, final=True),
             Told(WORKER_STARTED, LEASE_LOST),
+            watcher=registration,
         )
 
     async def _registered(self, registration: Registration, call: Call, stopping: asyncio.Event) -> bool:
@@ -123,10 +125,9 @@ class Worker:
         return False
 
     async def _beat(self, registration: Registration) -> None:
-        """Lets the worker be heard of while it holds nothing, and so has nothing to keep."""
+        """Lets the worker be heard of while it holds nothing, and so has nothing to keep, or is in doubt."""
         while True:
-            least = registration.heartbeat_s / 10
-            await self._world.sleep(max(registration.quiet_until - self._world.monotonic(), least))
+            await self._world.sleep(registration.least_s)
             if registration.quiet_until <= self._world.monotonic():
                 with suppress(Failure):  # An outage; the next beat is not far.
                     await registration.beat()

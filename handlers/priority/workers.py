@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from generated.priority import errors
 from generated.priority.events import LOAD_DIFFERS
@@ -35,10 +36,13 @@ from generated.priority.messages import (
 from generated.priority.records import TaskRecord, WorkerRecord
 from generated.priority.settings import ManagerSettings
 from handlers.priority.reading import Reading
-from handlers.priority.showing import assigned, refusal, stamp
+from handlers.priority.showing import assigned, moment, refusal, stamp
 from runtime.call import Call
 from runtime.conditions import Failure
 from runtime.store import Held, NoSuchEntity, Settlement
+
+_UNKNOWN = {"reason": "worker_lost", "error": "its worker does not know of it", "retriable": "true"}
+"""The answer that handed it out was lost, or the worker has dropped what came of it."""
 
 
 class WorkerCalls(Reading):
@@ -86,20 +90,20 @@ class WorkerCalls(Reading):
 
     async def heartbeat(self, request: HeartbeatRequest, call: Call) -> HeartbeatResponse:
         worker_id = request.worker_id
-        try:
-            is_heard = await self._workers.shift(
-                worker_id, WORKER_BEAT, call, reported_load=str(request.current_load)
-            )
-        except NoSuchEntity:
-            is_heard = False
-        if not is_heard:
-            await self._living(worker_id)
-        await self._workers.move_to(worker_id, request.status, call)
+        with suppress(NoSuchEntity):
+            await self._workers.shift(worker_id, WORKER_BEAT, call, reported_load=str(request.current_load))
+        worker = await self._living(worker_id)
+        if worker.status != request.status:
+            await self._workers.move_to(worker_id, request.status, call)
         held = await self._tasks.held_by(worker_id)
         if request.current_load != len(held):
             call.tell(LOAD_DIFFERS, f"it says {request.current_load}, {len(held)} are booked on it")
+        if request.HasField("running_as_of") and (unknown := held.difference(request.running)):
+            before = moment(request.running_as_of, "running_as_of")
+            held -= await self._tasks.disown(worker_id, unknown, before, QUEUED, call, **_UNKNOWN)
         lost = {*await self._tasks.taken_from(worker_id), *request.running} - held
-        return HeartbeatResponse(acknowledged=True, stop=sorted(lost))
+        # What the worker asks for once it has this answer is stamped later than this.
+        return HeartbeatResponse(acknowledged=True, stop=sorted(lost), at=stamp(worker.last_heartbeat))
 
     async def extend_task(self, request: ExtendTaskRequest, _call: Call) -> ExtendTaskResponse:
         held = Held(request.worker_id, request.attempt)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
+from datetime import datetime
 from typing import Any, Generic
 
 from runtime.call import Call
@@ -15,10 +16,10 @@ from runtime.redis.bell import Bell
 from runtime.redis.entities import Entities
 from runtime.redis.fitting import Fitting
 from runtime.redis.moving import Moving
-from runtime.redis.rows import moment_of
+from runtime.redis.rows import microseconds, moment_of
 from runtime.redis.scripts import ScriptCall
 from runtime.redis.server import Full, Unavailable
-from runtime.store import Held, Record, Settlement
+from runtime.store import GuardBreach, Held, Record, Settlement
 
 AT_ONCE = 500
 """How many one claim takes at most."""
@@ -113,6 +114,41 @@ class Leases(Generic[Record]):
             self._entities.measures.lease_lost()
             return None
         return moment_of(answer[2])
+
+    async def held_by(self, holder: str) -> set[str]:
+        """What is leased to a holder now."""
+        entities, lease = self._entities, self._lease
+        if lease.holder is None:
+            raise GuardBreach(f"a {entities.lifecycle.entity} is leased to nobody")
+        booked = entities.kept.indexes[lease.holder.booked].key
+        work = entities.server.ask(("SMEMBERS", entities.key(booked, **{lease.owner: holder})))
+        (found,) = await entities.answer(work)
+        return set(found)
+
+    async def disown(
+        self,
+        holder: str,
+        keys: Collection[str],
+        before: datetime,
+        target: int,
+        call: Call,
+        given: Mapping[str, str],
+    ) -> set[str]:
+        """Leaves those leases that were taken before a moment. A lease that has its fence was taken then."""
+        entities, lease, named = self._entities, self._lease, list(keys)
+        if not self._edge.stamps:
+            raise GuardBreach(f"no {entities.lifecycle.entity} says when it was taken")
+        fields = (lease.owner, lease.fence, *self._edge.stamps)
+        work = entities.server.ask(*(("HMGET", entities.hash(key), *fields) for key in named))
+        rows = await entities.answer(work) if named else []
+        latest = microseconds(before)
+        asked = [
+            Settlement(key, target, Held(holder, int(fence)), given)
+            for key, (owner, fence, *stamps) in zip(named, rows, strict=True)
+            if owner == holder and all(stamp and int(stamp) < latest for stamp in stamps)
+        ]
+        outcomes = await self.settle_all(asked, call)
+        return {each.key for each, told in zip(asked, outcomes, strict=True) if not isinstance(told, Failure)}
 
     async def _settle(self, calls: Sequence[ScriptCall]) -> list[Any]:
         return await self._entities.server.evaluate(calls, repeatable=True)

@@ -184,13 +184,12 @@ class RedisStore(Generic[Record]):
         return renewed
 
     async def held_by(self, holder: str) -> set[str]:
-        entities, lease = self._entities, self._lifecycle.lease
-        if lease is None or lease.holder is None:
-            raise GuardBreach(f"a {self._lifecycle.entity} is leased to nobody")
-        booked = entities.kept.indexes[lease.holder.booked].key
-        work = entities.server.ask(("SMEMBERS", entities.key(booked, **{lease.owner: holder})))
-        (found,) = await entities.answer(work)
-        return set(found)
+        return await self._leased().held_by(holder)
+
+    async def disown(
+        self, holder: str, keys: Collection[str], before: datetime, target: int, call: Call, **given: str
+    ) -> set[str]:
+        return await self._leased().disown(holder, keys, before, target, call, given)
 
     async def taken_from(self, holder: str) -> set[str]:
         entities, lease = self._entities, self._lifecycle.lease

@@ -177,9 +177,10 @@ def test_heartbeats(queue: Queue) -> None:
     for _ in range(3):
         queue.submit()
     queue.poll(worker, 3)
-    assert told(queue.beat(worker, 0)) == {"acknowledged": True, "stop": []}
+    answer = told(queue.beat(worker, 0))
     assert queue.stats()["workers"]["used_capacity"] == 3
     (shown,) = workers(queue)
+    assert answer == {"acknowledged": True, "stop": [], "at": shown["last_heartbeat"]}
     assert (shown["reported_load"], shown["current_load"]) == (0, 3)
     refused(queue.beat(NOBODY), 404, "WORKER_NOT_FOUND")
     refused(queue.beat("x"), 400, "VALIDATION_ERROR")

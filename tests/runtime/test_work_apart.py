@@ -90,7 +90,7 @@ class Heard:
     def settled(self, key: str, outcome: Outcome) -> None:
         self.told.append((outcome.transition.name, key))
 
-    def lost(self, key: str) -> None:
+    def lost(self, key: str, fence: int) -> None:
         self.told.append(("lost", key))
 
 

@@ -1,6 +1,6 @@
 -- spec/priority/lifecycle.yaml entities.task.transitions.bury
 -- It failed as often as it may.
--- Generated from it (sha256:6418978cf4e9c4f8). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:5bc095b3d325514a). Do not edit; run `nox -s generate`.
 --
 -- once key index_running            executing:deadlines
 -- once key index_dead               queue:dlq

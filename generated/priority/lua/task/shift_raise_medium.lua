@@ -1,6 +1,6 @@
 -- spec/priority/lifecycle.yaml entities.task.shifts.raise_medium
 -- A task of medium priority has waited for long.
--- Generated from it (sha256:6418978cf4e9c4f8). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:5bc095b3d325514a). Do not edit; run `nox -s generate`.
 --
 -- once key index_waiting.medium queue:medium
 -- once key index_waiting.high   queue:high

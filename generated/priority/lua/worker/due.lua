@@ -1,6 +1,6 @@
 -- spec/priority/lifecycle.yaml entities.worker.kept_in.indexes
 -- Which of an index have been there for so long, by the clock of Redis; nothing is changed.
--- Generated from it (sha256:6418978cf4e9c4f8). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:5bc095b3d325514a). Do not edit; run `nox -s generate`.
 --
 -- once key index {index}
 -- once argument after
