@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
+from xml.etree.ElementTree import Element
 from xml.sax.saxutils import escape
 
-from runtime.s3.answers import NotKnown, ServerClock, TooSkewed, listed, moment, refusal
+from runtime.s3.answers import NoStore, NotKnown, ServerClock, TooSkewed, document, listed, moment, refusal
 from runtime.s3.credentials import Credentials
 from runtime.s3.errors import Away, Gone, NotMatched, Refused, Unsure
 from runtime.s3.place import Place, address_of
@@ -155,7 +156,7 @@ class Objects:
             query["continuation-token"] = token
         elif after is not None:
             query["start-after"] = self.place.prefix + after
-        told = listed((await self.request("GET", None, query=query)).body, "Contents")
+        told = listed(await self.answer(query, "ListBucketResult"), "Contents")
         cut = len(self.place.prefix)
         entries = [
             Entry(line["Key"][cut:], line["ETag"], int(line["Size"]), moment(line["LastModified"]))
@@ -168,7 +169,7 @@ class Objects:
         path = self.place.prefix + key
         query = {"versions": "", "prefix": path, "max-keys": str(most), **_AS_URL}
         while True:
-            told = listed((await self.request("GET", None, query=query)).body, "Version")
+            told = listed(await self.answer(query, "ListVersionsResult"), "Version")
             for line in told.of(path):
                 yield Version(
                     line["VersionId"], line["ETag"], moment(line["LastModified"]), line["IsLatest"] == "true"
@@ -177,6 +178,15 @@ class Objects:
             if told.tags.get("IsTruncated") != "true" or marker > path:
                 return
             query |= {"key-marker": marker, "version-id-marker": told.tags.get("NextVersionIdMarker", "")}
+
+    async def answer(self, query: Mapping[str, str], tag: str) -> Element:
+        """What the bucket says to a question that every bucket has an answer to, a document of this tag."""
+        try:
+            told = await self.request("GET", None, query=query)
+        except Gone as error:
+            # It is not the bucket that is missing: a store says so.
+            raise NoStore(self.place, str(error)) from None
+        return document(told.body, tag, self.place)
 
     async def close(self) -> None:
         """Ends the connections. What is asked after that opens new ones."""
@@ -254,7 +264,7 @@ class Objects:
             self._clock.heard(date, began, time.time())
         if 200 <= told.status < 300:
             return told
-        raise refusal(told, self.place.bucket)
+        raise refusal(told, self.place)
 
     def _learned_the_time(self) -> bool:
         offset = self._clock.offset_s

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
@@ -17,8 +18,7 @@ _KINDS = frozenset((".html", ".js", ".css", ".svg", ".png", ".ico", ".json", ".w
 
 async def deploy_page(system: str, place: Place, credentials: Credentials | None = None) -> list[str]:
     """Puts the page into the bucket, beside whatever queues are in it; the keys that were written."""
-    root = Place(bucket=place.bucket, endpoint=place.endpoint, region=place.region)
-    objects = Objects(root, credentials)
+    objects = Objects(replace(place, prefix=""), credentials)
     found = page_files(system)
     try:
         # The first file comes last: whoever loads it meanwhile finds what it refers to.

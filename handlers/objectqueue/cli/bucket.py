@@ -11,7 +11,7 @@ from generated.objectqueue.system import SYSTEM
 from handlers.objectqueue.cli.places import USAGE, Trouble, Where
 from runtime.s3.errors import ObjectError
 from runtime.s3.objects import Objects
-from runtime.s3.place import Place
+from runtime.s3.place import places_of
 from runtime.settings import SettingsError, read
 
 if TYPE_CHECKING:
@@ -35,13 +35,7 @@ class Bucket:
         node = SYSTEM.deployments["local"].nodes["desk"]
         variables = [SYSTEM.variables[each] for each in node.variables]
         self._values = read(variables, SYSTEM.variable_rules, environ, node.defaults)
-        prefix = self._values["QO_QUEUE"]
-        self.place = Place(
-            bucket=self._values["S3_BUCKET"],
-            endpoint=self._values["S3_ENDPOINT"],
-            region=self._values["S3_REGION"],
-            prefix=f"{prefix}/" if prefix else "",
-        )
+        [self.place] = places_of(SYSTEM.lifecycles.values(), self._values)
         self._objects = Objects(self.place)
 
     async def set_up(self, *, with_page: bool) -> list[str]:

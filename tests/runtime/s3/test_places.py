@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import ssl
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from runtime.certs import make_certificates
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
-from runtime.s3.answers import ServerClock
+from runtime.kept_in_s3 import KeptInS3
+from runtime.s3.answers import ServerClock, refusal
 from runtime.s3.credentials import Credentials, Key
 from runtime.s3.errors import Refused
 from runtime.s3.objects import Objects, Place
-from runtime.s3.place import Address, address_of
+from runtime.s3.place import Address, address_of, place_of, places_of
+from runtime.s3.wire import Told
 from runtime.systems import load_system
 from tests.s3_fixtures import Bucket
 from tests.support.s3_proxy import S3Proxy
@@ -47,6 +50,68 @@ def test_where_requests_go(place: Place, environ: dict[str, str], address: Addre
     found = address_of(place, environ)
     assert found == address
     assert (found.tls is not None) == found.secure
+
+
+NURSERY = {
+    "NURSERY_STORE": "http://127.0.0.1:1",
+    "NURSERY_BUCKET": "garden",
+    "NURSERY_REGION": "eu-west-3",
+    "NURSERY_FOLDER": "green",
+}
+
+
+def kept_elsewhere() -> KeptInS3:
+    """Entities whose spec has other names for its variables."""
+    kept = load_system("objectqueue").lifecycles["task"].in_s3
+    assert kept is not None
+    endpoint, bucket, region, prefix = NURSERY
+    return replace(kept, endpoint=endpoint, bucket=bucket, region=region, prefix=prefix)
+
+
+def test_a_place_is_where_the_variables_of_a_spec_say() -> None:
+    """What is unset is where the provider has it; entities that share a bucket are at one place."""
+    place = place_of(kept_elsewhere(), NURSERY)
+    assert (place.bucket, place.region, place.prefix) == ("garden", "eu-west-3", "green/")
+    assert address_of(place, {}) == Address("127.0.0.1", 1, False, "/garden")
+    place = place_of(kept_elsewhere(), {**NURSERY, "NURSERY_STORE": None, "NURSERY_FOLDER": ""})
+    assert (place.endpoint, place.prefix) == (None, "")
+    queue = {"S3_BUCKET": "b", "S3_REGION": "r", "QO_QUEUE": "q"}
+    lifecycles = load_system("objectqueue").lifecycles
+    assert places_of(lifecycles.values(), queue) == [Place(bucket="b", region="r", prefix="q/")]
+    assert len(lifecycles) > 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "environ", "words"),
+    [
+        ({"NURSERY_BUCKET": ""}, {}, "set NURSERY_BUCKET."),
+        ({"NURSERY_REGION": ""}, {}, "set NURSERY_REGION."),
+        ({"NURSERY_STORE": "ftp://there"}, {}, "set NURSERY_STORE to http://"),
+        ({"NURSERY_STORE": None}, {"AWS_ENDPOINT_URL": "there"}, "set AWS_ENDPOINT_URL to http://"),
+    ],
+)
+def test_what_has_to_be_set_has_the_name_that_the_spec_gives_it(
+    changes: dict[str, str | None], environ: dict[str, str], words: str
+) -> None:
+    place = place_of(kept_elsewhere(), {**NURSERY, **changes})
+    with pytest.raises(Refused) as told:
+        address_of(place, environ)
+    assert words in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "headers", "words"),
+    [
+        (404, b"<Code>NoSuchBucket</Code>", {}, "set NURSERY_BUCKET, or make it."),
+        (403, b"<Code>InvalidAccessKeyId</Code>", {}, "and NURSERY_REGION."),
+        (301, b"", {b"x-amz-bucket-region": b"eu-west-1"}, "set NURSERY_REGION to eu-west-1."),
+    ],
+)
+def test_what_a_store_refuses_names_the_variables_of_the_spec(
+    status: int, body: bytes, headers: dict[bytes, bytes], words: str
+) -> None:
+    place = place_of(kept_elsewhere(), NURSERY)
+    assert words in str(refusal(Told(status, headers, body), place))
 
 
 def test_what_a_store_is_called_in_a_request() -> None:
