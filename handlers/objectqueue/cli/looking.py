@@ -171,10 +171,15 @@ def stats(shard: str | None, where: Where) -> None:
 
 @click.command()
 @click.argument("task_id", type=TASK_ID)
-@click.option("--seconds", type=SPAN, help="How long to wait; as long as it takes unless said.")
+@click.option(
+    "--seconds", type=SPAN, help="How long to wait, such as 30 or 5m; as long as it takes unless said."
+)
 @places
 def wait(task_id: str, seconds: float | None, where: Where) -> None:
-    """Wait until a task has ended, and print its output. The exit code is 0 if it completed."""
+    """Wait until a task has ended, and print its output.
+
+    The exit code is 0 if it completed, 1 if it failed, and 5 if the time was over first.
+    """
     from handlers.objectqueue.cli.desk import run
     from handlers.objectqueue.cli.waiting import told_end, until_ended
 

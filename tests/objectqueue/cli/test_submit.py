@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.objectqueue.cli.shell import CONFLICT, DONE, TROUBLE, USAGE, UUID4, Shell, key_of
+from tests.objectqueue.cli.shell import CONFLICT, DONE, GOES_ON, TROUBLE, USAGE, UUID4, Shell, key_of
 from tests.support.s3_proxy import S3Proxy
 
 
@@ -25,6 +25,15 @@ def test_a_task_is_created_and_then_its_entry(proxied: Shell, s3_proxy: S3Proxy)
     assert task["available_at"] == task["created_at"] == task["updated_at"]
     minute = int(datetime.fromisoformat(task["available_at"]).timestamp() // 60)
     assert proxied.ready(task_id) == [f"ready/{task_id[0]}/{minute:010}/{task_id}"]
+
+
+@pytest.mark.req("OQ-X05", "OQ-235")
+def test_the_end_of_a_task_is_waited_for_no_longer_than_wanted(shell: Shell) -> None:
+    """Nobody works here. The code tells that from a failure, and the id is known to whoever gave up."""
+    result = shell.run("submit", "--type", "echo", "--wait", "--seconds", "100ms")
+    assert (result.exit_code, result.stdout) == (GOES_ON, "pending\n")
+    [task_id] = UUID4.findall(result.stderr)
+    assert shell.task(task_id)["status"] == "Pending"
 
 
 @pytest.mark.req("OQ-221", "OQ-034")

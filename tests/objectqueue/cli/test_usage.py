@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 
+import click
 import pytest
 
 from tests.objectqueue.cli.shell import DONE, QO, ROOT, TROUBLE, USAGE, Shell
@@ -25,6 +27,8 @@ ASKED_BY_BASH = {"_QO_COMPLETE": "bash_complete", "COMP_WORDS": "qo sta", "COMP_
         ("worker", "--shards", ""),
         ("list", "--status", "foo"),
         ("list", "--limit", "0"),
+        ("submit", "--type", "echo", "--seconds", "3"),
+        ("submit", "--type", "echo", "--wait", "--seconds", "soon"),
         ("worker", "--index-mode", "fast"),
         ("monitor", "--check-interval", "often"),
         ("nonsense",),
@@ -132,13 +136,29 @@ def test_the_command_is_a_program(shell: Shell) -> None:
     heavy = "import sys, handlers.objectqueue.cli; print({'rich', 'grpc', 'orjson'} & {*sys.modules})"
     found = subprocess.run([QO[0], "-c", heavy], cwd=ROOT, capture_output=True, text=True, check=True)
     assert found.stdout == "set()\n"
-    assert "4 conflict" in shell.out("--help")
+    assert "5 not ended in time" in shell.out("--help")
     completed = subprocess.run(
         QO, cwd=ROOT, capture_output=True, text=True, check=True, env={**shell.environ, **ASKED_BY_BASH}
     )
     assert "plain,status" in completed.stdout
     for name in ("bash", "zsh", "fish"):
         assert "_QO_COMPLETE" in shell.out("completion", name)
+
+
+def test_the_words_of_the_command_are_those_of_the_spec() -> None:
+    """It has them by heart, so that it starts quickly."""
+    from generated.objectqueue.lifecycle import TASK
+    from generated.objectqueue.settings import VARIABLES
+    from handlers.objectqueue.cli import COMMANDS
+    from handlers.objectqueue.cli.parameters import STATUSES
+
+    assert tuple(name.lower() for name in TASK.states.values()) == STATUSES
+    options = [option for command in COMMANDS.values() for option in command.params]
+    [modes] = [each.type.choices for each in options if each.name == "index_mode"]  # type: ignore[attr-defined]
+    assert tuple(modes) == tuple(VARIABLES["QO_INDEX_MODE"].choices)
+    helps = [each.help or "" for each in options if isinstance(each, click.Option)]
+    named = {name for text in helps for name in re.findall(r"\[([A-Z0-9_]+)\]", text)}
+    assert {"S3_BUCKET", "QO_SHARDS"} <= named <= set(VARIABLES)
 
 
 @pytest.mark.req("OQ-214", "OQ-234")
