@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import ssl
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,10 @@ from runtime.kept_in_s3 import KeptInS3
 from runtime.lifecycles import Lifecycle
 from runtime.s3.errors import Refused
 
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+_ODD = re.compile(r"[^!-~]")
+"""What an address has only where it was copied badly."""
+
 
 class Names(NamedTuple):
     """What those who set it call each part of a place: the variables, where it comes from some."""
@@ -20,6 +25,7 @@ class Names(NamedTuple):
     endpoint: str = "the endpoint"
     bucket: str = "the bucket"
     region: str = "the region"
+    prefix: str = "the prefix"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +80,7 @@ def place_of(kept: KeptInS3, values: Mapping[str, Any]) -> Place:
         endpoint=values.get(kept.endpoint) or None,
         region=str(values[kept.region]),
         prefix=f"{root}/" if root else "",
-        names=Names(kept.endpoint, kept.bucket, kept.region),
+        names=Names(kept.endpoint, kept.bucket, kept.region, kept.prefix or Names().prefix),
     )
 
 
@@ -90,10 +96,20 @@ def address_of(place: Place, environ: Mapping[str, str] = os.environ) -> Address
         raise Refused(f"No bucket is named: set {place.names.bucket}.")
     if not place.region:
         raise Refused(f"No region is named: set {place.names.region}.")
+    for word, named, text in (
+        ("bucket", place.names.bucket, place.bucket),
+        ("region", place.names.region, place.region),
+    ):
+        # Both become part of an address, and nothing in them is escaped there.
+        if _NAME.fullmatch(text) is None:
+            raise Refused(
+                f'"{text}" is no name of a {word}: set {named} to letters, digits, dots and hyphens.'
+            )
     if place.prefix and {"", ".", ".."} & set(place.prefix.removesuffix("/").split("/")):
         # Servers that take keys for paths would look in another folder, or in another bucket.
         raise Refused(
-            f'"{place.prefix.removesuffix("/")}" cannot be what keys begin with: it is no plain path.'
+            f'"{place.prefix.removesuffix("/")}" cannot be what keys begin with: '
+            f"set {place.names.prefix} to a plain name, or to several with / between them."
         )
     usual = {name: environ.get(name) for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")}
     told = {place.names.endpoint: place.endpoint, **usual}
@@ -110,7 +126,7 @@ def address_of(place: Place, environ: Mapping[str, str] = os.environ) -> Address
         port = parts.port
     except ValueError:
         parts, port = urlsplit(""), None
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    if parts.scheme not in {"http", "https"} or not parts.hostname or _ODD.search(given):
         raise Refused(f'"{given}" is no address of a store: set {name} to http:// or https:// and a host.')
     secure = parts.scheme == "https"
     return Address(

@@ -37,6 +37,7 @@ class _InOrder(click.Group):
 @click.command(
     "qo", cls=_InOrder, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
 )
+@click.version_option(package_name="charter", message="%(prog)s %(version)s")
 def qo() -> None:
     """A task queue in a bucket.
 

@@ -43,7 +43,7 @@ def status(task_id: str, where: Where) -> None:
 @click.argument("task_id", type=TASK_ID)
 @places
 def history(task_id: str, where: Where) -> None:
-    """Show all versions of a task, the first one first, and what each of them changed."""
+    """Show every version of a task and what it changed."""
     from generated.objectqueue.messages import GetHistoryRequest
     from handlers.objectqueue.cli.desk import run
 
@@ -128,7 +128,7 @@ async def tasks(
 @click.command()
 @places
 def workers(where: Where) -> None:
-    """List workers, how they are, and what they did since they began."""
+    """List workers, how they are and what they did."""
     from generated.objectqueue.messages import ListWorkersRequest
     from handlers.objectqueue.cli.desk import run
 
@@ -142,7 +142,9 @@ def workers(where: Where) -> None:
         titles = "worker", "state", "heartbeat", "shards", "task", "completed", "failed", "lost"
         print_table(titles, [_worker_row(each["worker"], live=each["live"]) for each in answer["workers"]])
     if answer["uncovered_shards"]:
-        say(f"warning: no live worker serves {', '.join(answer['uncovered_shards'])}")
+        served = any(each["live"] for each in answer["workers"])
+        which = f"serves {', '.join(answer['uncovered_shards'])}" if served else "is there"
+        say(f"warning: no live worker {which}")
 
 
 @click.command()

@@ -21,7 +21,10 @@ _SHELLS = click.Choice(["bash", "zsh", "fish"])
 @click.option("--no-page", is_flag=True, help="Leave the page out.")
 @places
 def init(no_page: bool, where: Where) -> None:
-    """Make the bucket ready: versions, rules, access for browsers, and the page. It may be repeated."""
+    """Make the bucket ready. It may be repeated.
+
+    It gets versions, rules for what is out of use, access for browsers, and the page.
+    """
     done = _with_bucket(where, lambda bucket: bucket.set_up(with_page=not no_page))
     if where.as_json:
         print_json({"done": done})
@@ -65,7 +68,10 @@ def deploy(where: Where) -> None:
 @click.command()
 @click.argument("shell", type=_SHELLS)
 def completion(shell: str) -> None:
-    """Print what makes a shell complete `qo`, as in: eval "$(qo completion bash)"."""
+    """Print what makes a shell complete `qo`.
+
+    As in: eval "$(qo completion bash)"
+    """
     from click.shell_completion import get_completion_class
 
     from handlers.objectqueue.cli import qo

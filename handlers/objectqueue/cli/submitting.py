@@ -62,7 +62,7 @@ def submit(
     seconds: float | None,
     where: Where,
 ) -> None:
-    """Submit a task and print its id; or many, and print the id of each on its line.
+    """Submit a task, or many, and print the id of each.
 
     With --wait the exit code is 0 if the task completed, 1 if it failed, and 5 if the time was over first.
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -94,6 +96,8 @@ def test_what_is_wrong_is_refused_before_anything_is_written(
     result = shell.run("submit", *arguments)
     assert (result.exit_code, result.stdout) == (USAGE, "")
     assert "Error: " in result.stderr
+    if "--retry-policy" in arguments:
+        assert "retry" in result.stderr.partition("Error: ")[2]
     assert shell.bucket.keys() == []
 
 
@@ -171,6 +175,16 @@ def test_many_tasks_come_from_a_file(shell: Shell, tmp_path: Path) -> None:
     assert [each["input"] for each in tasks] == list(range(40))
     assert {each["max_retries"] for each in tasks} == {9}
     assert "40 submitted, 2 not" in result.stderr
+
+
+def test_many_tasks_come_through_a_pipe_with_a_name(shell: Shell, tmp_path: Path) -> None:
+    """Such as a shell makes for the output of a command. What went through it cannot be read again."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with ThreadPoolExecutor(1) as writer:
+        writer.submit(path.write_text, '{"task_type": "echo", "input": 7}\n{"task_type": "echo", "input": 8}')
+        ids = shell.out("submit", "--from-file", str(path)).splitlines()
+    assert [shell.task(each)["input"] for each in ids] == [7, 8]
 
 
 @pytest.mark.req("OQ-X01", "OQ-234")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import subprocess
+from importlib.metadata import version
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 
-from tests.objectqueue.cli.shell import DONE, QO, ROOT, TROUBLE, USAGE, Shell
+from handlers.objectqueue.cli import qo
+from tests.objectqueue.cli.shell import DONE, QO, ROOT, TROUBLE, USAGE, UUID4, Shell
 from tests.support.s3_proxy import S3Proxy
 
+SHARDS = "0123456789abcdef"
 ASKED_BY_BASH = {"_QO_COMPLETE": "bash_complete", "COMP_WORDS": "qo sta", "COMP_CWORD": "1"}
 
 
@@ -69,6 +74,8 @@ def test_settings_that_are_wrong_are_named(shell: Shell, variable: str, value: s
     ("flags", "variables", "said"),
     [
         (("--bucket", "there-is-none"), {}, "bucket"),
+        (("--bucket", "not a name"), {}, "S3_BUCKET"),
+        (("--queue", "../other"), {}, "QO_QUEUE"),
         (("--endpoint", "http://127.0.0.1:9"), {}, "127.0.0.1:9"),
         ((), {"AWS_SECRET_ACCESS_KEY": "wrong"}, "key"),
         ((), {"AWS_ACCESS_KEY_ID": "nobody"}, "key"),
@@ -141,8 +148,59 @@ def test_the_command_is_a_program(shell: Shell) -> None:
         QO, cwd=ROOT, capture_output=True, text=True, check=True, env={**shell.environ, **ASKED_BY_BASH}
     )
     assert "plain,status" in completed.stdout
+    assert all("..." not in line for line in shell.out("--help").splitlines()[2:])
+    assert shell.out("--version") == f"qo {version('charter')}"
     for name in ("bash", "zsh", "fish"):
         assert "_QO_COMPLETE" in shell.out("completion", name)
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("list --status ", ["pending", "running", "completed", "failed", "archived"]),
+        ("list --shard ", list(SHARDS)),
+        ("worker --shards 0,a,", [f"0,a,{shard}" for shard in SHARDS]),
+        ("worker --index-mode h", ["hybrid"]),
+    ],
+)
+def test_shells_complete_what_options_may_be(words: str, found: list[str]) -> None:
+    *given, incomplete = words.split(" ")
+    completion = ShellComplete(qo, {}, "qo", "_QO_COMPLETE")
+    assert [each.value for each in completion.get_completions(given, incomplete)] == found
+
+
+@pytest.mark.parametrize("command", [("list",), ("submit", "--type", "echo")])
+def test_who_has_no_bucket_yet_is_told_how_to_get_one(shell: Shell, command: tuple[str, ...]) -> None:
+    """The same goes for a bucket without versions."""
+    assert "`qo init`" in shell.run(*command, "--bucket", "there-is-none").stderr
+    bare = f"{shell.bucket.name}-bare"
+    shell.bucket.raw.create_bucket(Bucket=bare)
+    told = shell.run(*command, "--bucket", bare)
+    assert told.exit_code == TROUBLE and "keeps no versions" in told.stderr and "`qo init`" in told.stderr
+
+
+def test_nobody_has_to_read_to_the_end(shell: Shell) -> None:
+    """Who reads no further is no trouble of the queue, and nothing is said of it."""
+    lines = b'{"task_type": "echo"}\n' * 200
+    many = subprocess.Popen(
+        [*QO, "submit", "--from-file", "-", "--parallel", "1"],
+        cwd=ROOT,
+        env=shell.environ,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert many.stdin and many.stdout and many.stderr
+    many.stdin.write(lines[:22])
+    many.stdin.flush()
+    # The first is told before the second is there.
+    assert UUID4.fullmatch(many.stdout.readline().decode().strip())
+    many.stdout.close()
+    with contextlib.suppress(BrokenPipeError):
+        many.stdin.write(lines)
+        many.stdin.close()
+    assert (many.stderr.read(), many.wait(30)) == (b"", TROUBLE)
+    many.stderr.close()
 
 
 def test_the_words_of_the_command_are_those_of_the_spec() -> None:
@@ -158,6 +216,9 @@ def test_the_words_of_the_command_are_those_of_the_spec() -> None:
     assert tuple(modes) == tuple(VARIABLES["QO_INDEX_MODE"].choices)
     helps = [each.help or "" for each in options if isinstance(each, click.Option)]
     named = {name for text in helps for name in re.findall(r"\[([A-Z0-9_]+)\]", text)}
+    [concurrency] = [each.type for each in options if each.name == "concurrency"]
+    most = VARIABLES["QO_CONCURRENCY"]
+    assert (concurrency.min, concurrency.max) == (most.minimum, most.maximum)  # type: ignore[attr-defined]
     assert {"S3_BUCKET", "QO_SHARDS"} <= named <= set(VARIABLES)
 
 

@@ -87,6 +87,11 @@ def test_a_place_is_where_the_variables_of_a_spec_say() -> None:
         ({"NURSERY_BUCKET": ""}, {}, "set NURSERY_BUCKET."),
         ({"NURSERY_REGION": ""}, {}, "set NURSERY_REGION."),
         ({"NURSERY_STORE": "ftp://there"}, {}, "set NURSERY_STORE to http://"),
+        ({"NURSERY_STORE": "http://there/a b"}, {}, "set NURSERY_STORE to http://"),
+        ({"NURSERY_BUCKET": "a b"}, {}, '"a b" is no name of a bucket: set NURSERY_BUCKET'),
+        ({"NURSERY_BUCKET": ".."}, {}, '".." is no name of a bucket'),
+        ({"NURSERY_REGION": "eu west"}, {}, '"eu west" is no name of a region: set NURSERY_REGION'),
+        ({"NURSERY_FOLDER": "a//b"}, {}, "set NURSERY_FOLDER to a plain name"),
         ({"NURSERY_STORE": None}, {"AWS_ENDPOINT_URL": "there"}, "set AWS_ENDPOINT_URL to http://"),
     ],
 )
