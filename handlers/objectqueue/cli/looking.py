@@ -97,7 +97,10 @@ def list_tasks(shard: str | None, state: str | None, task_type: str | None, limi
     if where.as_json:
         print_json([as_json for as_json, _ in found])
     else:
-        print_table(_TASK_COLUMNS, [_row(task) for _, task in found])
+        from generated.objectqueue.messages import PENDING
+        from handlers.objectqueue.telling import word
+
+        print_table(_TASK_COLUMNS, [_row(task, word(PENDING)) for _, task in found])
 
 
 async def tasks(
@@ -193,7 +196,7 @@ def _age(ms: int) -> str:
     return f"{ms / 1000:.0f}s" if ms else "-"
 
 
-def _row(task: Any) -> tuple[object, ...]:
+def _row(task: Any, waiting: str) -> tuple[object, ...]:
     return (
         task["id"],
         task["status"],
@@ -201,7 +204,7 @@ def _row(task: Any) -> tuple[object, ...]:
         task["attempt"],
         f"{task['retry_count']}/{task['max_retries']}",
         ago(task["updated_at"]),
-        ago(task["available_at"]) if task["status"] == "Pending" else None,
+        ago(task["available_at"]) if task["status"] == waiting else None,
         task["worker_id"],
         (task["last_error"] or "").partition("\n")[0][:80],
     )

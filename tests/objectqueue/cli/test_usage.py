@@ -16,7 +16,7 @@ from handlers.objectqueue.cli import qo
 from tests.objectqueue.cli.shell import DONE, QO, ROOT, TROUBLE, USAGE, UUID4, Shell
 from tests.support.s3_proxy import S3Proxy
 
-SHARDS = "0123456789abcdef"
+DIGITS = "0123456789abcdef"
 ASKED_BY_BASH = {"_QO_COMPLETE": "bash_complete", "COMP_WORDS": "qo sta", "COMP_CWORD": "1"}
 
 
@@ -158,8 +158,8 @@ def test_the_command_is_a_program(shell: Shell) -> None:
     ("words", "found"),
     [
         ("list --status ", ["pending", "running", "completed", "failed", "archived"]),
-        ("list --shard ", list(SHARDS)),
-        ("worker --shards 0,a,", [f"0,a,{shard}" for shard in SHARDS]),
+        ("list --shard ", list(DIGITS)),
+        ("worker --shards 0,a,", [f"0,a,{shard}" for shard in DIGITS]),
         ("worker --index-mode h", ["hybrid"]),
     ],
 )
@@ -209,8 +209,12 @@ def test_the_words_of_the_command_are_those_of_the_spec() -> None:
     from generated.objectqueue.settings import VARIABLES
     from handlers.objectqueue.cli import COMMANDS
     from handlers.objectqueue.cli.parameters import STATUSES
+    from handlers.objectqueue.cli.showing import STYLES
+    from handlers.objectqueue.telling import SHARDS, word
 
     assert tuple(name.lower() for name in TASK.states.values()) == STATUSES
+    assert {word(state) for state in TASK.states} <= set(STYLES)
+    assert tuple(DIGITS) == SHARDS
     options = [option for command in COMMANDS.values() for option in command.params]
     [modes] = [each.type.choices for each in options if each.name == "index_mode"]  # type: ignore[attr-defined]
     assert tuple(modes) == tuple(VARIABLES["QO_INDEX_MODE"].choices)
