@@ -62,6 +62,10 @@ class Address:
         return host if self.port == (443 if self.secure else 80) else f"{host}:{self.port}"
 
     @property
+    def origin(self) -> str:
+        return f"{'https' if self.secure else 'http'}://{self.authority}"
+
+    @property
     def tls(self) -> ssl.SSLContext | None:
         if not self.secure:
             return None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from handlers.objectqueue.cli.parameters import SPAN
 from handlers.objectqueue.cli.places import FAILED, Where, places
 from handlers.objectqueue.cli.showing import print_json, print_table, say
 
@@ -63,6 +64,28 @@ def deploy(where: Where) -> None:
         print_json({"url": deployed.url, "files": deployed.keys})
     else:
         click.echo(deployed.url)
+
+
+@ui.command()
+@click.option(
+    "--seconds", type=SPAN, default="1h", show_default=True, help="How long it opens, such as 30m or 7d."
+)
+@places
+def presign(seconds: float, where: Where) -> None:
+    """Print an address that opens the page for some time.
+
+    For a bucket that nobody may read without a key. Whoever has the address gets the page with it and nothing
+    else: the page asks for a key of its own. If it is signed by a key that is lent, it ends with that.
+    """
+    from runtime.s3.page_links import LONGEST_S
+
+    if not 1 <= seconds <= LONGEST_S:
+        raise click.BadParameter("a signature holds for 1 second to 7 days.", param_hint="--seconds")
+    url = _with_bucket(where, lambda bucket: bucket.lend_page(int(seconds)))
+    if where.as_json:
+        print_json({"url": url, "seconds": int(seconds)})
+    else:
+        click.echo(url)
 
 
 @click.command()

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import ssl
 import time
+import urllib.request
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pytest
+from botocore.auth import S3SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials as BotoKey
 
 from runtime.certs import make_certificates
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
@@ -16,7 +22,9 @@ from runtime.s3.answers import ServerClock, refusal
 from runtime.s3.credentials import Credentials, Key
 from runtime.s3.errors import Refused
 from runtime.s3.objects import Objects, Place
+from runtime.s3.page_files import page_url
 from runtime.s3.place import Address, address_of, place_of, places_of
+from runtime.s3.signing import Signer
 from runtime.s3.wire import Told
 from runtime.systems import load_system
 from tests.s3_fixtures import Bucket
@@ -119,6 +127,14 @@ def test_what_a_store_refuses_names_the_variables_of_the_spec(
     assert words in str(refusal(Told(status, headers, body), place))
 
 
+def test_where_a_browser_finds_a_page() -> None:
+    """Where requests go, too; what it is to show is in the address."""
+    of_provider = page_url(Place(bucket="b", region="cn-north-1"))
+    assert of_provider == "https://b.s3.cn-north-1.amazonaws.com.cn/ui/index.html?region=cn-north-1"
+    own = page_url(Place(bucket="b", endpoint="http://h:8333/", prefix="q/"))
+    assert own == "http://h:8333/b/ui/index.html?region=us-east-1&queue=q"
+
+
 def test_what_a_store_is_called_in_a_request() -> None:
     """Its port is named unless it is the usual one, and an address with colons has brackets."""
     for host, name in (("h", "h"), ("::1", "[::1]")):
@@ -172,6 +188,36 @@ async def test_a_key_that_is_lent_has_a_token(
     assert headers["x-amz-security-token"] == "lent"
     assert "x-amz-security-token" in headers["authorization"].partition("SignedHeaders=")[2]
     await objects.close()
+
+
+async def test_an_address_can_be_lent(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It opens one object and no other, and only for as long as it says."""
+    objects = Objects(replace(bucket.place, prefix="q/"))
+    key = "a b/ü+'.txt"
+    for name in (key, "other"):
+        await objects.put(name, b"lent")
+    url = await objects.lent_address(key, 60, {"region": "x y"})
+    with urllib.request.urlopen(url) as found:
+        assert found.read() == b"lent"
+    real = time.time
+    monkeypatch.setattr("runtime.s3.objects.time.time", lambda: real() - 120)
+    late = await objects.lent_address(key, 60)
+    for wrong in (late, url.replace("a%20b/%C3%BC%2B%27.txt", "other"), url.replace("x%20y", "z")):
+        assert wrong != url
+        with pytest.raises(OSError, match="403"):
+            urllib.request.urlopen(wrong)
+    await objects.close()
+
+
+def test_a_lent_address_is_that_of_another_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a key that is lent itself, too."""
+    signer, now = Signer("h:8333", "eu-west-3"), datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
+    monkeypatch.setattr("botocore.auth.get_current_datetime", lambda: now)
+    for token in (None, "to/ken=="):
+        ours = signer.lent_query("/b/k", {"a": "1 2"}, Key("AK", "se/cret", token), now.timestamp(), 60)
+        theirs = AWSRequest("GET", "http://h:8333/b/k?a=1%202")
+        S3SigV4QueryAuth(BotoKey("AK", "se/cret", token), "s3", "eu-west-3", expires=60).add_auth(theirs)
+        assert dict(parse_qsl(ours)) == dict(parse_qsl(theirs.url.partition("?")[2]))
 
 
 async def test_a_key_is_renewed_before_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
