@@ -62,8 +62,8 @@ class Listed(NamedTuple):
         return (line for line in self.lines if line["Key"] == key)
 
 
-def refusal(told: Told, place: Place) -> ObjectError:
-    """What an answer other than the wanted one means."""
+def refusal(told: Told, place: Place, needed: str) -> ObjectError:
+    """What an answer other than the wanted one means, to a request that a key needs a permission for."""
     bucket, names = place.bucket, place.names
     code = _text(_CODE.search(told.body))
     status = told.status
@@ -91,7 +91,8 @@ def refusal(told: Told, place: Place) -> ObjectError:
         return Refused(f'The bucket "{bucket}" is elsewhere: set {names.region}{there}.')
     if status in {401, 403}:
         return Refused(
-            f'The key may not do this in the bucket "{bucket}" ({said}): check what it is allowed.'
+            f'The key may not do this in the bucket "{bucket}" ({said}): let it have {needed}, '
+            "or take another one."
         )
     why = " ".join(f"{said} {_text(_MESSAGE.search(told.body))}".split()).rstrip(".")
     return Refused(f"The store refuses: {why}.")

@@ -15,6 +15,7 @@ from runtime.s3.answers import NoStore, NotKnown, ServerClock, TooSkewed, docume
 from runtime.s3.credentials import Credentials
 from runtime.s3.errors import Away, Gone, NotMatched, Refused, Unsure
 from runtime.s3.kinds import kind_of
+from runtime.s3.permissions import permission
 from runtime.s3.place import Place, address_of
 from runtime.s3.signing import Signer, path_of, query_of
 from runtime.s3.wire import NoAnswer, NotSent, Told, Wire
@@ -270,7 +271,7 @@ class Objects:
             self._clock.heard(date, began, time.time())
         if 200 <= told.status < 300:
             return told
-        raise refusal(told, self.place)
+        raise refusal(told, self.place, permission(method, query, of_bucket=key is None))
 
     def _learned_the_time(self) -> bool:
         offset = self._clock.offset_s

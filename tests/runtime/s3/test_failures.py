@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
+from runtime.s3.bucket import is_versioned, let_everyone_read
 from runtime.s3.errors import Away, NotMatched, Refused, Unsure
 from runtime.s3.objects import Objects, Place
 from tests.s3_fixtures import Bucket, raw_client
@@ -164,6 +165,29 @@ async def test_a_refusal_is_final(status: int, code: str, through: Objects, s3_p
             await asked
         assert "\n" not in str(told.value) and str(told.value).endswith(".")
     assert len(s3_proxy.seen) == 4
+
+
+async def test_a_permission_that_is_missing_has_its_name(through: Objects, s3_proxy: S3Proxy) -> None:
+    """As policies of S3 call it, so that it can be given."""
+    s3_proxy.rule(status=403, code="AccessDenied", times=None)
+    for asked, needed in (
+        (through.get("a"), "s3:GetObject"),
+        (through.get("a", "1"), "s3:GetObjectVersion"),
+        (through.create("a", b""), "s3:PutObject"),
+        (through.put("a", b""), "s3:PutObject"),
+        (through.tag("a", {"b": "c"}, "1"), "s3:PutObjectTagging"),
+        (through.tag("a", None), "s3:DeleteObjectTagging"),
+        (through.delete("a"), "s3:DeleteObject"),
+        (through.page("", most=1), "s3:ListBucket"),
+        (anext(through.versions("a")), "s3:ListBucketVersions"),
+        (is_versioned(through), "s3:GetBucketVersioning"),
+        (let_everyone_read(through, "ui/"), "s3:GetBucketPolicy"),
+        (through.request("PUT", None, query={"cors": ""}), "s3:PutBucketCORS"),
+        (through.request("PUT", None, query={"lifecycle": ""}), "s3:PutLifecycleConfiguration"),
+        (through.request("PUT", None), "s3:CreateBucket"),
+    ):
+        with pytest.raises(Refused, match=rf"let it have {needed}, "):
+            await asked
 
 
 @pytest.mark.req("OQ-236", "OQ-251")

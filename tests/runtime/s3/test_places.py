@@ -124,7 +124,7 @@ def test_what_a_store_refuses_names_the_variables_of_the_spec(
     status: int, body: bytes, headers: dict[bytes, bytes], words: str
 ) -> None:
     place = place_of(kept_elsewhere(), NURSERY)
-    assert words in str(refusal(Told(status, headers, body), place))
+    assert words in str(refusal(Told(status, headers, body), place, "s3:GetObject"))
 
 
 def test_where_a_browser_finds_a_page() -> None:
