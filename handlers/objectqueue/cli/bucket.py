@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from generated.objectqueue.system import SYSTEM
-from handlers.objectqueue.cli.places import USAGE, Trouble, Where
+from handlers.objectqueue.cli.places import NOT_SET_UP, USAGE, Trouble, Where
+from runtime.s3.answers import NoBucket
 from runtime.s3.errors import ObjectError
 from runtime.s3.objects import Objects
 from runtime.s3.place import places_of
@@ -92,5 +93,7 @@ def run(work: Callable[[Bucket], Awaitable[Answer]], where: Where) -> Answer:
         return asyncio.run(main())
     except SettingsError as error:
         raise Trouble("\n".join(error.problems), USAGE) from None
+    except NoBucket as error:
+        raise Trouble(f"{error} {NOT_SET_UP}") from None
     except (ObjectError, OSError) as error:
         raise Trouble(str(error)) from None

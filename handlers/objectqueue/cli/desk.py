@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 
 from generated.objectqueue.clients import QueueServiceClient
 from generated.objectqueue.system import SYSTEM
-from handlers.objectqueue.cli.places import CODES, FAILED, USAGE, Trouble, Where
+from handlers.objectqueue.cli.places import CODES, FAILED, NOT_SET_UP, USAGE, Trouble, Where
 from handlers.objectqueue.cli.showing import say
 from runtime.assembly import Assembly
 from runtime.call import Call, Channel
@@ -81,7 +81,7 @@ def run(work: Callable[[Desk], Awaitable[Answer]], where: Where) -> Answer:
     except SettingsError as error:
         raise Trouble("\n".join(error.problems), USAGE) from None
     except StoreNotSetUp as error:
-        raise Trouble(f"{error} `qo init` makes a bucket ready.") from None
+        raise Trouble(f"{error} {NOT_SET_UP}") from None
     except BrokenPipeError:
         raise  # Nobody reads the results any more, which is no trouble of the queue.
     except (StoreUnusable, OSError) as error:

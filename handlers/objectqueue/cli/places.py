@@ -33,6 +33,9 @@ _FLAGS = {
 }
 
 
+NOT_SET_UP = "`qo init` makes a bucket ready."
+
+
 class Trouble(click.ClickException):
     """Something did not work, in one line."""
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import signal
 import subprocess
+from collections.abc import Iterator
 from importlib.metadata import version
+from typing import Any
 
 import click
 import pytest
@@ -172,35 +175,50 @@ def test_shells_complete_what_options_may_be(words: str, found: list[str]) -> No
 @pytest.mark.parametrize("command", [("list",), ("submit", "--type", "echo")])
 def test_who_has_no_bucket_yet_is_told_how_to_get_one(shell: Shell, command: tuple[str, ...]) -> None:
     """The same goes for a bucket without versions."""
-    assert "`qo init`" in shell.run(*command, "--bucket", "there-is-none").stderr
+    for asked in (command, ("ui", "deploy")):
+        assert "`qo init`" in shell.run(*asked, "--bucket", "there-is-none").stderr
     bare = f"{shell.bucket.name}-bare"
     shell.bucket.raw.create_bucket(Bucket=bare)
     told = shell.run(*command, "--bucket", bare)
     assert told.exit_code == TROUBLE and "keeps no versions" in told.stderr and "`qo init`" in told.stderr
 
 
-def test_nobody_has_to_read_to_the_end(shell: Shell) -> None:
-    """Who reads no further is no trouble of the queue, and nothing is said of it."""
-    lines = b'{"task_type": "echo"}\n' * 200
-    many = subprocess.Popen(
+LINE = b'{"task_type": "echo"}\n'
+
+
+@contextlib.contextmanager
+def submitting(shell: Shell) -> Iterator[Any]:
+    """A command to which tasks are given one by one; the first is told before there is a second."""
+    with subprocess.Popen(
         [*QO, "submit", "--from-file", "-", "--parallel", "1"],
         cwd=ROOT,
         env=shell.environ,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-    )
-    assert many.stdin and many.stdout and many.stderr
-    many.stdin.write(lines[:22])
-    many.stdin.flush()
-    # The first is told before the second is there.
-    assert UUID4.fullmatch(many.stdout.readline().decode().strip())
-    many.stdout.close()
-    with contextlib.suppress(BrokenPipeError):
-        many.stdin.write(lines)
-        many.stdin.close()
-    assert (many.stderr.read(), many.wait(30)) == (b"", TROUBLE)
-    many.stderr.close()
+    ) as many:
+        assert many.stdin and many.stdout
+        many.stdin.write(LINE)
+        many.stdin.flush()
+        assert UUID4.fullmatch(many.stdout.readline().decode().strip())
+        yield many
+
+
+def test_nobody_has_to_read_to_the_end(shell: Shell) -> None:
+    """Who reads no further is no trouble of the queue, and nothing is said of it."""
+    with submitting(shell) as many:
+        many.stdout.close()
+        with contextlib.suppress(BrokenPipeError):
+            many.stdin.write(LINE * 200)
+            many.stdin.close()
+        assert (many.stderr.read(), many.wait(30)) == (b"", TROUBLE)
+
+
+def test_who_waits_for_tasks_can_be_interrupted(shell: Shell) -> None:
+    """Even if the next line never comes."""
+    with submitting(shell) as many:
+        many.send_signal(signal.SIGINT)
+        assert (many.stderr.read().strip(), many.wait(30)) == (b"Aborted!", TROUBLE)
 
 
 def test_the_words_of_the_command_are_those_of_the_spec() -> None:
