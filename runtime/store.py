@@ -91,6 +91,10 @@ class StoreUnusable(Exception):
     """The store cannot be used until somebody does something about it; the message says what is wrong."""
 
 
+class StoreNotSetUp(StoreUnusable):
+    """It is there and has not been made ready for what is to be kept in it."""
+
+
 class Store(Protocol[Record]):
     """The entities of one kind. Records are immutable; a change makes a new one."""
 

@@ -197,7 +197,8 @@ class Stores:
     def _s3(self, lifecycle: Lifecycle) -> S3Store[Any]:
         from runtime.s3.credentials import Credentials
         from runtime.s3.errors import Refused
-        from runtime.s3.objects import Objects, Place
+        from runtime.s3.objects import Objects
+        from runtime.s3.place import place_of
         from runtime.s3.store import S3Store
         from runtime.store import StoreUnusable
 
@@ -206,13 +207,7 @@ class Stores:
             raise ValueError(f"{lifecycle.entity} is not kept in a bucket")
         store = self._shared.get(lifecycle.entity)
         if not isinstance(store, S3Store):
-            root = self._values.get(kept.prefix) if kept.prefix else None
-            place = Place(
-                bucket=str(self._values[kept.bucket]),
-                endpoint=self._values.get(kept.endpoint) or None,
-                region=str(self._values[kept.region]),
-                prefix=f"{root}/" if root else "",
-            )
+            place = place_of(kept, self._values)
             if place not in self._buckets:
                 try:
                     self._buckets[place] = Objects(place, Credentials(self._values))

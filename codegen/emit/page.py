@@ -14,7 +14,7 @@ from codegen.emit.artefact import Artefact, oneline, stamp
 from codegen.emit.lifecycle import states_of, time_in
 from codegen.emit.records import in_s3
 from codegen.emit.reference import drawing
-from codegen.language.lifecycle import Entity, Transition
+from codegen.language.lifecycle import Entity, Shift, Transition
 from codegen.language.types import MessageField
 from codegen.spec import Spec, field_enum
 
@@ -49,6 +49,9 @@ def _entity(spec: Spec, name: str, entity: Entity) -> dict[str, Any]:
         "state": entity.status,
         "created": _created(entity),
         "updated": _updated(entity),
+        "ended": _ended(entity),
+        "failure": _failure(entity),
+        "retries": _retries(entity, rows),
         "object": kept.object,
         "revision": kept.revision,
         "shard": kept.shard and {"field": kept.shard.field, "digits": kept.shard.digits},
@@ -67,11 +70,12 @@ def _entity(spec: Spec, name: str, entity: Entity) -> dict[str, Any]:
             title: {"key": row.key, "time": time_in(row.key, rows), "in": list(row.in_)}
             for title, row in kept.indexes.items()
         },
+        "hint": _hint(entity, kept.revision) if kept.indexes else [],
         "lease": _lease(entity),
         "refs": dict(kept.large.refs) if kept.large else {},
-        "retires": kept.retires
-        and {"tag": kept.retires.tag, "value": kept.retires.value, "in": list(kept.retires.in_)},
+        "retires": _retires(entity),
         "edges": [_edge(spec, entity, title, row) for title, row in entity.transitions.items()],
+        "shifts": [_shift(title, row) for title, row in entity.shifts.items()],
         "fields": [_field(title, row) for title, row in rows.items()],
     }
     return told | _watched(spec, name)
@@ -118,8 +122,54 @@ def _stored(
 def _lease(entity: Entity) -> dict[str, Any] | None:
     if (lease := entity.lease) is None:
         return None
-    words = ("state", "owner", "expires", "fence", "seconds", "oldest_by", "token")
+    words = ("state", "owner", "expires", "fence", "seconds", "oldest_by", "token", "only")
     return {word: getattr(lease, word) for word in words}
+
+
+def _hint(entity: Entity, revision: str) -> list[str]:
+    """What a hint says of its entity: the same as those that the engine writes."""
+    counts = sorted({row.counts for row in entity.transitions.values() if row.counts})
+    return [*([entity.lease.fence] if entity.lease else []), *counts, revision]
+
+
+def _retires(entity: Entity) -> dict[str, Any] | None:
+    retires = entity.in_s3.retires if entity.in_s3 else None
+    if retires is None:
+        return None
+    # What an entity was before: set on the way in, and asked for on the way out.
+    ways = entity.transitions.values()
+    told = [field for row in ways if row.to in retires.in_ for field in row.sets]
+    asked = {field for row in ways if row.from_ in retires.in_ for field in row.where}
+    origin = next((field for field in told if field in asked), None)
+    return {"tag": retires.tag, "value": retires.value, "in": list(retires.in_), "from": origin}
+
+
+def _failure(entity: Entity) -> str | None:
+    """The field that has what went wrong: what the clock says of whoever was not heard of."""
+    for row in entity.transitions.values():
+        for field, take in row.takes.items():
+            if row.due is not None and take.from_ in row.due.gives:
+                return field
+    return None
+
+
+def _retries(entity: Entity, rows: Mapping[str, MessageField]) -> dict[str, Any] | None:
+    """The field that counts failures, and the one with the most of them, where each entity has its own."""
+    for row in entity.transitions.values():
+        if row.gives_up is not None:
+            limit = row.gives_up.limit
+            return {"count": row.gives_up.count, "limit": limit if limit in rows else None}
+    return None
+
+
+def _ended(entity: Entity) -> str | None:
+    """The time that no creation sets, but some change does."""
+    later = [field for row in entity.transitions.values() for field in row.stamps]
+    return next((field for field in later if field not in entity.create.stamps), None)
+
+
+def _shift(name: str, row: Shift) -> dict[str, Any]:
+    return {"name": name, "doc": _said(row.trigger), "in": list(row.in_), "takes": list(row.takes)}
 
 
 def _created(entity: Entity) -> str | None:

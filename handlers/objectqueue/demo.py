@@ -26,13 +26,14 @@ from generated.objectqueue.messages import (
     Task,
     WantedRetryPolicy,
 )
+from generated.objectqueue.system import SYSTEM
 from handlers.objectqueue.cli.desk import Desk, opened
 from handlers.objectqueue.telling import word
 from runtime.client import Client
 from runtime.conditions import Failure
 from runtime.launch.show import Show
 from runtime.s3.page_files import page_url
-from runtime.s3.place import Place
+from runtime.s3.place import places_of
 
 PRINCIPAL = "client"
 PATIENCE = 120.0
@@ -123,11 +124,7 @@ class Tasks(Show):
         return "replayed"
 
     def _page(self) -> str:
-        place = Place(
-            bucket=self._variables["S3_BUCKET"],
-            endpoint=self._variables.get("S3_ENDPOINT"),
-            region=self._variables["S3_REGION"],
-        )
+        [place] = places_of(SYSTEM.lifecycles.values(), self._variables)
         try:
             with urllib.request.urlopen(page_url(place)) as page:
                 return str(page.status)

@@ -11,9 +11,11 @@ from generated.objectqueue.lifecycle import TASK
 from generated.objectqueue.messages import PENDING, ShardStats, ShownWorker, Task, TaskVersion, Worker
 from generated.objectqueue.records import TaskRecord, WorkerRecord
 from runtime.object_store import VersionOf
+from runtime.s3.keys import Keys
 from runtime.store import Size
 
-SHARDS = tuple("0123456789abcdef")
+assert TASK.in_s3 is not None
+SHARDS = Keys(TASK, TASK.in_s3).shards
 
 
 def shown(record: TaskRecord) -> Task:

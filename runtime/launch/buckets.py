@@ -23,9 +23,7 @@ class Buckets:
     def __init__(self, system: System, settings: Mapping[str, str]) -> None:
         self._system = system
         self._settings = settings
-        kept = [each.in_s3 for each in system.lifecycles.values() if each.in_s3 is not None]
-        named = [(each.endpoint, each.bucket, each.region, each.prefix) for each in kept]
-        self._named = dict.fromkeys(named)
+        self._kept = [each.in_s3 for each in system.lifecycles.values() if each.in_s3 is not None]
         self.page: str | None = None
         """Where a browser finds the page, if one was put there."""
 
@@ -34,7 +32,8 @@ class Buckets:
         """What whoever uses the buckets without a node in between has to set."""
         if not any("store" in each.proofs for each in self._system.principals.values()):
             return {}
-        wanted = [name for names in self._named for name in names if name is not None]
+        named = [(each.endpoint, each.bucket, each.region, each.prefix) for each in self._kept]
+        wanted = [name for names in named for name in names if name is not None]
         values = {
             name: self._settings.get(name) or self._system.variables[name].default
             for name in (*dict.fromkeys(wanted), *KEY)
@@ -46,17 +45,18 @@ class Buckets:
     def endpoints(self) -> dict[str, str]:
         """Where the store is, and where a browser finds the page, for those who use it themselves."""
         there = self.variables
-        stores = [there[endpoint] for endpoint, *_ in self._named if endpoint in there]
+        stores = [there[each.endpoint] for each in self._kept if each.endpoint in there]
         told = {"s3": ",".join(dict.fromkeys(stores)), "page": self.page}
         return {name: url for name, url in told.items() if url}
 
     async def set_up(self) -> list[str]:
         """Makes them ready for use, the page included; what was done, a sentence each."""
         from runtime.s3.errors import ObjectError
+        from runtime.s3.place import places_of
 
         done: list[str] = []
         try:
-            for place in self._places():
+            for place in places_of(self._system.lifecycles.values(), self._values()):
                 done += await self._made_ready(place)
         except ObjectError as error:
             raise LaunchError(f"The bucket cannot be made ready: {error}") from None
@@ -80,20 +80,6 @@ class Buckets:
             await objects.close()
             await root.close()
         return done
-
-    def _places(self) -> list[Place]:
-        from runtime.s3.place import Place
-
-        values = self._values()
-        return [
-            Place(
-                bucket=str(values[bucket]),
-                endpoint=values[endpoint],
-                region=str(values[region]),
-                prefix=f"{values[prefix]}/" if prefix and values[prefix] else "",
-            )
-            for endpoint, bucket, region, prefix in self._named
-        ]
 
     def _values(self) -> dict[str, Any]:
         rows = [row for row in self._system.variables.values() if not row.required]

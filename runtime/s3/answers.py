@@ -12,6 +12,7 @@ from urllib.parse import unquote_plus
 from xml.etree import ElementTree
 
 from runtime.s3.errors import Away, Gone, NotMatched, ObjectError, Refused
+from runtime.s3.place import Place
 from runtime.s3.wire import Told
 
 _CODE = re.compile(rb"<Code>([^<]*)</Code>")
@@ -35,6 +36,13 @@ class NoBucket(Refused):
     """There is no such bucket."""
 
 
+class NoStore(Refused):
+    """Whatever answers, it is not S3, or not where its buckets are."""
+
+    def __init__(self, place: Place, seen: str) -> None:
+        super().__init__(f"What answers is no S3 store ({seen}): check {place.names.endpoint}.")
+
+
 class NotKnown(Refused):
     """The store has no such operation, or not with such a condition."""
 
@@ -54,15 +62,16 @@ class Listed(NamedTuple):
         return (line for line in self.lines if line["Key"] == key)
 
 
-def refusal(told: Told, bucket: str) -> ObjectError:
-    """What an answer other than the wanted one means."""
+def refusal(told: Told, place: Place, needed: str) -> ObjectError:
+    """What an answer other than the wanted one means, to a request that a key needs a permission for."""
+    bucket, names = place.bucket, place.names
     code = _text(_CODE.search(told.body))
     status = told.status
     said = f"{status} {code}".strip()
     if status in {409, 412} or code in {"PreconditionFailed", "ConditionalRequestConflict"}:
         return NotMatched(said)
     if code == "NoSuchBucket":
-        return NoBucket(f'There is no bucket "{bucket}" at the store: set S3_BUCKET, or make it.')
+        return NoBucket(f'There is no bucket "{bucket}" at the store: set {names.bucket}, or make it.')
     if status == 404:
         return Gone(said)
     if status == 501 or code == "NotImplemented":
@@ -74,25 +83,34 @@ def refusal(told: Told, bucket: str) -> ObjectError:
     if code in _WRONG_KEY:
         return Refused(
             f"The store does not take the key ({code}): check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY "
-            "and S3_REGION."
+            f"and {names.region}."
         )
     if status in {301, 307, 308}:
         where = told.header(b"x-amz-bucket-region")
-        return Refused(f'The bucket "{bucket}" is elsewhere: set S3_REGION{f" to {where}" if where else ""}.')
+        there = f" to {where}" if where else ""
+        return Refused(f'The bucket "{bucket}" is elsewhere: set {names.region}{there}.')
     if status in {401, 403}:
         return Refused(
-            f'The key may not do this in the bucket "{bucket}" ({said}): check what it is allowed.'
+            f'The key may not do this in the bucket "{bucket}" ({said}): let it have {needed}, '
+            "or take another one."
         )
     why = " ".join(f"{said} {_text(_MESSAGE.search(told.body))}".split()).rstrip(".")
     return Refused(f"The store refuses: {why}.")
 
 
-def listed(body: bytes, line: str) -> Listed:
-    """The lines of a listing, whose tag is `line`, and what is told beside them."""
+def document(body: bytes, tag: str, place: Place) -> ElementTree.Element:
+    """What a bucket answers to a question about itself, which is a document of this tag."""
     try:
         root = ElementTree.fromstring(body)
     except ElementTree.ParseError:
-        raise Away("The store answers a listing with something else.") from None
+        raise NoStore(place, f"it sends no {tag}") from None
+    if root.tag.rpartition("}")[2] != tag:
+        raise NoStore(place, f"it sends no {tag}")
+    return root
+
+
+def listed(root: ElementTree.Element, line: str) -> Listed:
+    """The lines of a listing, whose tag is `line`, and what is told beside them."""
     lines: list[dict[str, str]] = []
     tags: dict[str, str] = {}
     space = root.tag.rfind("}") + 1

@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 
 from runtime.kept_in_s3 import KeptInS3
 from runtime.lifecycles import Lifecycle
-from runtime.s3.answers import NoBucket
+from runtime.s3.answers import NoBucket, NoStore
 from runtime.s3.errors import Gone, Refused
 from runtime.s3.objects import Objects
 
@@ -39,8 +39,8 @@ versions of an entity are its history and stay; those of a large value are nothi
 
 async def is_versioned(objects: Objects) -> bool:
     """Whether the bucket keeps what is overwritten."""
-    told = await _configuration(objects, "versioning")
-    return told is not None and told.findtext(f"{{{_SPACE}}}Status", told.findtext("Status")) == "Enabled"
+    told = await objects.answer({"versioning": ""}, "VersioningConfiguration")
+    return told.findtext(f"{{{_SPACE}}}Status", told.findtext("Status")) == "Enabled"
 
 
 async def set_up(objects: Objects, lifecycles: Iterable[Lifecycle], values: Mapping[str, Any]) -> list[str]:
@@ -80,7 +80,7 @@ async def let_everyone_read(objects: Objects, folder: str) -> str:
 async def _made(objects: Objects) -> str:
     name = objects.place.bucket
     try:
-        await objects.request("GET", None, query={"versioning": ""})
+        await is_versioned(objects)
     except NoBucket:
         region = objects.place.region
         body = (
@@ -179,7 +179,7 @@ async def _configuration(objects: Objects, word: str) -> ElementTree.Element | N
     try:
         return ElementTree.fromstring(told) if told else None
     except ElementTree.ParseError:
-        raise Refused("What answers is no S3 store: check S3_ENDPOINT.") from None
+        raise NoStore(objects.place, f"it has no {word} that can be read") from None
 
 
 async def _text(objects: Objects, word: str) -> bytes | None:

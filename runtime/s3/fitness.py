@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from runtime.s3.answers import NoBucket
 from runtime.s3.bucket import is_versioned
 from runtime.s3.entities import Entities
 from runtime.s3.errors import ObjectError
 from runtime.s3.polling import INDEX_ONLY
 from runtime.s3.probe import unfit
-from runtime.store import Record, StoreUnusable
+from runtime.store import Record, StoreNotSetUp, StoreUnusable
 from runtime.wiring import clocked
 
 
@@ -20,6 +21,8 @@ async def require_fit(entities: Entities[Record], components: Collection[str]) -
     """
     try:
         asked = [await _require_versions(entities), await _require_conditions(entities, components)]
+    except NoBucket as error:
+        raise StoreNotSetUp(str(error)) from None
     except ObjectError as error:
         raise StoreUnusable(str(error)) from None
     return any(asked)
@@ -31,7 +34,7 @@ async def _require_versions(entities: Entities[Record]) -> bool:
         return False
     entities.guarded.apart.is_versioned = await is_versioned(entities.objects)
     if not entities.guarded.apart.is_versioned and not entities.values.get(kept.unversioned):
-        raise StoreUnusable(
+        raise StoreNotSetUp(
             f"The bucket {entities.objects.place.bucket} keeps no versions, so nothing would be known of the "
             f"past. Switch its versioning on, or set {kept.unversioned}=1 to do without."
         )

@@ -45,7 +45,7 @@ class Indexes:
         self._entity = lifecycle.entity
         self._keys = keys
         self._objects = objects
-        self._shown = _shown(lifecycle, kept)
+        self._shown = shown_in_hints(lifecycle, kept)
         self._leased = lifecycle.lease.state if lifecycle.lease else None
         self._later: dict[str, tuple[asyncio.TimerHandle, str, _Work]] = {}
         self._waiting: dict[str, dict[str, _Work]] = {}
@@ -190,7 +190,7 @@ class Indexes:
             )
 
 
-def _shown(lifecycle: Lifecycle, kept: KeptInS3) -> tuple[str, ...]:
+def shown_in_hints(lifecycle: Lifecycle, kept: KeptInS3) -> tuple[str, ...]:
     """What an entry says of its entity: how often it was leased and has failed, and which write made it."""
     counts = sorted({edge.counts for edge in lifecycle.edges.values() if edge.counts})
     fence = [lifecycle.lease.fence] if lifecycle.lease else []

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import mimetypes
 import random
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
 from typing import NamedTuple
+from xml.etree.ElementTree import Element
 from xml.sax.saxutils import escape
 
-from runtime.s3.answers import NotKnown, ServerClock, TooSkewed, listed, moment, refusal
+from runtime.s3.answers import NoStore, NotKnown, ServerClock, TooSkewed, document, listed, moment, refusal
 from runtime.s3.credentials import Credentials
 from runtime.s3.errors import Away, Gone, NotMatched, Refused, Unsure
+from runtime.s3.kinds import kind_of
+from runtime.s3.permissions import permission
 from runtime.s3.place import Place, address_of
 from runtime.s3.signing import Signer, path_of, query_of
 from runtime.s3.wire import NoAnswer, NotSent, Told, Wire
@@ -24,7 +25,6 @@ __all__ = ["Entry", "Found", "Objects", "Page", "Place", "Version", "Written"]
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 _NONE: Mapping[str, str] = {}
-_UNKNOWN_KIND = "application/octet-stream"
 _AS_URL = {"encoding-type": "url"}
 """Keys may have characters that XML has no way to write."""
 
@@ -77,6 +77,7 @@ class Objects:
         self.place = place
         address = address_of(place)
         self._root = address.root
+        self._origin = address.origin
         self._credentials = credentials or Credentials()
         self._signer = Signer(address.authority, place.region)
         self._wire = Wire(
@@ -115,7 +116,7 @@ class Objects:
 
     async def put(self, key: str, body: bytes, *, content_type: str | None = None) -> Written:
         """Writes an object whatever was there. What type it is of follows from its key unless it is given."""
-        told = await self.request("PUT", key, {"content-type": content_type or _kind(key)}, body)
+        told = await self.request("PUT", key, {"content-type": content_type or kind_of(key)}, body)
         return Written(told.header(b"etag") or "", _version(told))
 
     async def tag(self, key: str, tags: Mapping[str, str] | None, version: str | None = None) -> None:
@@ -155,7 +156,7 @@ class Objects:
             query["continuation-token"] = token
         elif after is not None:
             query["start-after"] = self.place.prefix + after
-        told = listed((await self.request("GET", None, query=query)).body, "Contents")
+        told = listed(await self.answer(query, "ListBucketResult"), "Contents")
         cut = len(self.place.prefix)
         entries = [
             Entry(line["Key"][cut:], line["ETag"], int(line["Size"]), moment(line["LastModified"]))
@@ -168,7 +169,7 @@ class Objects:
         path = self.place.prefix + key
         query = {"versions": "", "prefix": path, "max-keys": str(most), **_AS_URL}
         while True:
-            told = listed((await self.request("GET", None, query=query)).body, "Version")
+            told = listed(await self.answer(query, "ListVersionsResult"), "Version")
             for line in told.of(path):
                 yield Version(
                     line["VersionId"], line["ETag"], moment(line["LastModified"]), line["IsLatest"] == "true"
@@ -177,6 +178,22 @@ class Objects:
             if told.tags.get("IsTruncated") != "true" or marker > path:
                 return
             query |= {"key-marker": marker, "version-id-marker": told.tags.get("NextVersionIdMarker", "")}
+
+    async def lent_address(self, key: str, seconds: int, query: Mapping[str, str] = _NONE) -> str:
+        """Where whoever has the address may read an object for so many seconds, in place of our key."""
+        path = f"{self._root}/{path_of(self.place.prefix + key)}"
+        now = time.time() + self._signs_ahead_s
+        lent = self._signer.lent_query(path, query, await self._credentials.key(), now, seconds)
+        return f"{self._origin}{path}?{lent}"
+
+    async def answer(self, query: Mapping[str, str], tag: str) -> Element:
+        """What the bucket says to a question that every bucket has an answer to, a document of this tag."""
+        try:
+            told = await self.request("GET", None, query=query)
+        except Gone as error:
+            # It is not the bucket that is missing: a store says so.
+            raise NoStore(self.place, str(error)) from None
+        return document(told.body, tag, self.place)
 
     async def close(self) -> None:
         """Ends the connections. What is asked after that opens new ones."""
@@ -187,7 +204,7 @@ class Objects:
     async def _write(
         self, key: str, body: bytes, condition: Mapping[str, str], tags: Mapping[str, str] | None
     ) -> Written:
-        headers = {**condition, "content-type": _kind(key)}
+        headers = {**condition, "content-type": kind_of(key)}
         if tags:
             headers["x-amz-tagging"] = query_of(tags)
         try:
@@ -254,7 +271,7 @@ class Objects:
             self._clock.heard(date, began, time.time())
         if 200 <= told.status < 300:
             return told
-        raise refusal(told, self.place.bucket)
+        raise refusal(told, self.place, permission(method, query, of_bucket=key is None))
 
     def _learned_the_time(self) -> bool:
         offset = self._clock.offset_s
@@ -272,15 +289,3 @@ def _version(told: Told) -> str | None:
     """The version of an object; buckets without versions have none, or a word for it."""
     version = told.header(b"x-amz-version-id")
     return None if version == "null" else version
-
-
-@lru_cache(64)
-def _kind_of_ending(ending: str) -> str:
-    return mimetypes.guess_type(f"x.{ending}")[0] or _UNKNOWN_KIND
-
-
-def _kind(key: str) -> str:
-    """What kind of document a browser takes the object for."""
-    _, dot, ending = key.rpartition("/")[2].rpartition(".")
-    # Hints have no ending, and each a name of its own, which is not worth remembering.
-    return _kind_of_ending(ending) if dot else _UNKNOWN_KIND

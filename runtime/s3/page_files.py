@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from runtime.s3.credentials import Credentials
 from runtime.s3.objects import Objects
-from runtime.s3.place import Place
+from runtime.s3.place import Place, address_of
 
 FOLDER = "ui"
-_FIRST = "index.html"
+FIRST = "index.html"
 _KINDS = frozenset((".html", ".js", ".css", ".svg", ".png", ".ico", ".json", ".webmanifest"))
 
 
 async def deploy_page(system: str, place: Place, credentials: Credentials | None = None) -> list[str]:
     """Puts the page into the bucket, beside whatever queues are in it; the keys that were written."""
-    root = Place(bucket=place.bucket, endpoint=place.endpoint, region=place.region)
-    objects = Objects(root, credentials)
+    objects = Objects(replace(place, prefix=""), credentials)
     found = page_files(system)
     try:
         # The first file comes last: whoever loads it meanwhile finds what it refers to.
-        for name in sorted(found, key=lambda each: each == _FIRST):
+        for name in sorted(found, key=lambda each: each == FIRST):
             await objects.put(f"{FOLDER}/{name}", found[name].read_bytes())
     finally:
         await objects.close()
@@ -31,9 +31,13 @@ async def deploy_page(system: str, place: Place, credentials: Credentials | None
 
 def page_url(place: Place) -> str:
     """Where a browser finds the page."""
-    base = place.endpoint or f"https://s3.{place.region}.amazonaws.com"
-    about = {"region": place.region, **({"queue": place.prefix.rstrip("/")} if place.prefix else {})}
-    return f"{base.rstrip('/')}/{quote(place.bucket)}/{FOLDER}/{_FIRST}?{urlencode(about)}"
+    address = address_of(place)
+    return f"{address.origin}{address.root}/{FOLDER}/{FIRST}?{urlencode(asked_of(place))}"
+
+
+def asked_of(place: Place) -> dict[str, str]:
+    """What the address of a page says of the place that it is to show."""
+    return {"region": place.region, **({"queue": place.prefix.rstrip("/")} if place.prefix else {})}
 
 
 def has_page(system: str) -> bool:
@@ -54,6 +58,6 @@ def page_files(system: str) -> dict[str, Path]:
         for path in sorted(folder.rglob("*")):
             if path.suffix in _KINDS:
                 found[path.relative_to(folder).as_posix()] = path
-    if _FIRST not in found:
+    if FIRST not in found:
         raise FileNotFoundError(f"There is no page of {system}.")
     return found

@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 import os
+import re
 import ssl
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from runtime.kept_in_s3 import KeptInS3
+from runtime.lifecycles import Lifecycle
 from runtime.s3.errors import Refused
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+_ODD = re.compile(r"[^!-~]")
+"""What an address has only where it was copied badly."""
+
+
+class Names(NamedTuple):
+    """What those who set it call each part of a place: the variables, where it comes from some."""
+
+    endpoint: str = "the endpoint"
+    bucket: str = "the bucket"
+    region: str = "the region"
+    prefix: str = "the prefix"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +42,8 @@ class Place:
     tries: int = 4
     """How often a request is made that the store cannot answer at the moment."""
     connections: int = 64
+    names: Names = field(default=Names(), compare=False)
+    """For messages, which have to say what is to be set; it is the same place by other names."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +62,10 @@ class Address:
         return host if self.port == (443 if self.secure else 80) else f"{host}:{self.port}"
 
     @property
+    def origin(self) -> str:
+        return f"{'https' if self.secure else 'http'}://{self.authority}"
+
+    @property
     def tls(self) -> ssl.SSLContext | None:
         if not self.secure:
             return None
@@ -53,19 +76,49 @@ class Address:
             raise Refused(f"AWS_CA_BUNDLE: {authority} cannot be used: {error.strerror or error}.") from None
 
 
+def place_of(kept: KeptInS3, values: Mapping[str, Any]) -> Place:
+    """Where entities are, by the values of the variables that their spec names."""
+    root = values.get(kept.prefix) if kept.prefix else None
+    return Place(
+        bucket=str(values[kept.bucket]),
+        endpoint=values.get(kept.endpoint) or None,
+        region=str(values[kept.region]),
+        prefix=f"{root}/" if root else "",
+        names=Names(kept.endpoint, kept.bucket, kept.region, kept.prefix or Names().prefix),
+    )
+
+
+def places_of(lifecycles: Iterable[Lifecycle], values: Mapping[str, Any]) -> list[Place]:
+    """Every place that entities of some lifecycles are at, once."""
+    kept = [each.in_s3 for each in lifecycles if each.in_s3 is not None]
+    return list(dict.fromkeys(place_of(each, values) for each in kept))
+
+
 def address_of(place: Place, environ: Mapping[str, str] = os.environ) -> Address:
     """Where the requests for a bucket go."""
     if not place.bucket:
-        raise Refused("No bucket is named: set S3_BUCKET.")
+        raise Refused(f"No bucket is named: set {place.names.bucket}.")
     if not place.region:
-        raise Refused("No region is named: set S3_REGION.")
+        raise Refused(f"No region is named: set {place.names.region}.")
+    for word, named, text in (
+        ("bucket", place.names.bucket, place.bucket),
+        ("region", place.names.region, place.region),
+    ):
+        # Both become part of an address, and nothing in them is escaped there.
+        if _NAME.fullmatch(text) is None:
+            raise Refused(
+                f'"{text}" is no name of a {word}: set {named} to letters, digits, dots and hyphens.'
+            )
     if place.prefix and {"", ".", ".."} & set(place.prefix.removesuffix("/").split("/")):
         # Servers that take keys for paths would look in another folder, or in another bucket.
         raise Refused(
-            f'"{place.prefix.removesuffix("/")}" cannot be what keys begin with: it is no plain path.'
+            f'"{place.prefix.removesuffix("/")}" cannot be what keys begin with: '
+            f"set {place.names.prefix} to a plain name, or to several with / between them."
         )
-    given = place.endpoint or environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL")
-    if not given:
+    usual = {name: environ.get(name) for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")}
+    told = {place.names.endpoint: place.endpoint, **usual}
+    name, given = next(((name, url) for name, url in told.items() if url), ("", None))
+    if given is None:
         ending = "amazonaws.com.cn" if place.region.startswith("cn-") else "amazonaws.com"
         host = f"s3.{place.region}.{ending}"
         if "." in place.bucket:
@@ -77,10 +130,8 @@ def address_of(place: Place, environ: Mapping[str, str] = os.environ) -> Address
         port = parts.port
     except ValueError:
         parts, port = urlsplit(""), None
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise Refused(
-            f'"{given}" is no address of a store: set S3_ENDPOINT to http:// or https:// and a host.'
-        )
+    if parts.scheme not in {"http", "https"} or not parts.hostname or _ODD.search(given):
+        raise Refused(f'"{given}" is no address of a store: set {name} to http:// or https:// and a host.')
     secure = parts.scheme == "https"
     return Address(
         parts.hostname, port or (443 if secure else 80), secure, f"{parts.path.rstrip('/')}/{place.bucket}"

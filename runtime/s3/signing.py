@@ -57,8 +57,7 @@ class Signer:
         signed = ";".join(names)
         canonical = f"{method}\n{path}\n{query}\n{lines}\n{signed}\n{digest}"
         scope = f"{stamp[:8]}/{self._region}/s3/aws4_request"
-        to_sign = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{sha256(canonical.encode()).hexdigest()}"
-        signature = hmac.digest(self._key_of_the_day(key, stamp[:8]), to_sign.encode(), "sha256").hex()
+        signature = self._signature(canonical, scope, stamp, key)
         sent = "".join([f"{name}: {told[name]}\r\n" for name in names])
         target = f"{path}?{query}" if query else path
         length = f"content-length: {len(body)}\r\n" if body or method == "PUT" else ""
@@ -66,6 +65,27 @@ class Signer:
             f"{method} {target} HTTP/1.1\r\n{sent}{length}authorization: AWS4-HMAC-SHA256 "
             f"Credential={key.access}/{scope}, SignedHeaders={signed}, Signature={signature}\r\n\r\n"
         ).encode() + body
+
+    def lent_query(self, path: str, query: Mapping[str, str], key: Key, now: float, seconds: int) -> str:
+        """The query that makes an address readable for whoever has it, for so many seconds."""
+        stamp = strftime("%Y%m%dT%H%M%SZ", gmtime(now))
+        scope = f"{stamp[:8]}/{self._region}/s3/aws4_request"
+        told = {
+            **query,
+            "X-Amz-Algorithm": "AWS4-HMAC-SHA256",
+            "X-Amz-Credential": f"{key.access}/{scope}",
+            "X-Amz-Date": stamp,
+            "X-Amz-Expires": str(seconds),
+            "X-Amz-SignedHeaders": "host",
+        }
+        if key.token is not None:
+            told["X-Amz-Security-Token"] = key.token
+        canonical = f"GET\n{path}\n{query_of(told)}\nhost:{self._host}\n\nhost\nUNSIGNED-PAYLOAD"
+        return f"{query_of(told)}&X-Amz-Signature={self._signature(canonical, scope, stamp, key)}"
+
+    def _signature(self, canonical: str, scope: str, stamp: str, key: Key) -> str:
+        to_sign = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{sha256(canonical.encode()).hexdigest()}"
+        return hmac.digest(self._key_of_the_day(key, stamp[:8]), to_sign.encode(), "sha256").hex()
 
     def _key_of_the_day(self, key: Key, day: str) -> bytes:
         if self._today != (key, day):

@@ -9,6 +9,12 @@ export const spec = {
     "state": "status",
     "created": "created_at",
     "updated": "updated_at",
+    "ended": "completed_at",
+    "failure": "last_error",
+    "retries": {
+      "count": "retry_count",
+      "limit": "max_retries"
+    },
     "object": "tasks/{shard}/{id}.json",
     "revision": "rev",
     "shard": {
@@ -72,6 +78,11 @@ export const spec = {
         ]
       }
     },
+    "hint": [
+      "attempt",
+      "retry_count",
+      "rev"
+    ],
     "lease": {
       "state": "RUNNING",
       "owner": "worker_id",
@@ -79,7 +90,8 @@ export const spec = {
       "fence": "attempt",
       "seconds": "timeout_seconds",
       "oldest_by": "available_at",
-      "token": "lease_id"
+      "token": "lease_id",
+      "only": "task_type"
     },
     "refs": {
       "input": "input_ref",
@@ -90,7 +102,8 @@ export const spec = {
       "value": "archived",
       "in": [
         "ARCHIVED"
-      ]
+      ],
+      "from": "archived_from"
     },
     "edges": [
       {
@@ -397,6 +410,18 @@ export const spec = {
         "counts": []
       }
     ],
+    "shifts": [
+      {
+        "name": "advance",
+        "doc": "The handler says how far it is.",
+        "in": [
+          "RUNNING"
+        ],
+        "takes": [
+          "progress"
+        ]
+      }
+    ],
     "fields": [
       {
         "name": "id",
@@ -561,6 +586,9 @@ export const spec = {
     "state": "status",
     "created": "started_at",
     "updated": "last_heartbeat",
+    "ended": null,
+    "failure": null,
+    "retries": null,
     "object": "workers/{worker_id}.json",
     "revision": "rev",
     "shard": null,
@@ -578,10 +606,27 @@ export const spec = {
       }
     ],
     "indexes": {},
+    "hint": [],
     "lease": null,
     "refs": {},
     "retires": null,
     "edges": [],
+    "shifts": [
+      {
+        "name": "beat",
+        "doc": "The worker says that it lives and what it does.",
+        "in": [
+          "ACTIVE"
+        ],
+        "takes": [
+          "current_task",
+          "current_tasks",
+          "tasks_completed",
+          "tasks_failed",
+          "leases_lost"
+        ]
+      }
+    ],
     "fields": [
       {
         "name": "worker_id",

@@ -37,11 +37,12 @@ class _InOrder(click.Group):
 @click.command(
     "qo", cls=_InOrder, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
 )
+@click.version_option(package_name="charter", message="%(prog)s %(version)s")
 def qo() -> None:
     """A task queue in a bucket.
 
     Where it is: S3_ENDPOINT, S3_BUCKET, S3_REGION and the usual AWS variables, or the flags of each command.
-    Exit codes: 0 done, 1 trouble, 2 wrong usage, 3 not found, 4 conflict.
+    Exit codes: 0 done, 1 trouble, 2 wrong usage, 3 not found, 4 conflict, 5 not ended in time.
     """
 
 

@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from generated.objectqueue.system import SYSTEM
-from handlers.objectqueue.cli.places import USAGE, Trouble, Where
+from handlers.objectqueue.cli.places import NOT_SET_UP, USAGE, Trouble, Where
+from runtime.s3.answers import NoBucket
 from runtime.s3.errors import ObjectError
 from runtime.s3.objects import Objects
-from runtime.s3.place import Place
+from runtime.s3.place import places_of
 from runtime.settings import SettingsError, read
 
 if TYPE_CHECKING:
@@ -35,13 +36,7 @@ class Bucket:
         node = SYSTEM.deployments["local"].nodes["desk"]
         variables = [SYSTEM.variables[each] for each in node.variables]
         self._values = read(variables, SYSTEM.variable_rules, environ, node.defaults)
-        prefix = self._values["QO_QUEUE"]
-        self.place = Place(
-            bucket=self._values["S3_BUCKET"],
-            endpoint=self._values["S3_ENDPOINT"],
-            region=self._values["S3_REGION"],
-            prefix=f"{prefix}/" if prefix else "",
-        )
+        [self.place] = places_of(SYSTEM.lifecycles.values(), self._values)
         self._objects = Objects(self.place)
 
     async def set_up(self, *, with_page: bool) -> list[str]:
@@ -73,6 +68,12 @@ class Bucket:
             await root.close()
         return Deployed(keys, page_url(self.place), access)
 
+    async def lend_page(self, seconds: int) -> str:
+        """Puts the page into the bucket, where it opens for a while for whoever has this address."""
+        from runtime.s3.page_links import lend_page
+
+        return await lend_page(SYSTEM.name, self.place, seconds)
+
     async def close(self) -> None:
         """Gives all connections back."""
         await self._objects.close()
@@ -92,5 +93,7 @@ def run(work: Callable[[Bucket], Awaitable[Answer]], where: Where) -> Answer:
         return asyncio.run(main())
     except SettingsError as error:
         raise Trouble("\n".join(error.problems), USAGE) from None
+    except NoBucket as error:
+        raise Trouble(f"{error} {NOT_SET_UP}") from None
     except (ObjectError, OSError) as error:
         raise Trouble(str(error)) from None

@@ -121,13 +121,16 @@ def _change_all(name: str, change: Change, states: tuple[str, ...], given: dict[
                 for state in states
                 async for task in tasks(desk, given["shard"], state, given["task_type"], None)
             ]
-        if ids and not given["yes"]:
-            click.confirm(f"{name.capitalize()} {len(ids):,} tasks?", abort=True, err=True)
+        if not ids:
+            say(f"There is nothing to {name}.")
+        elif not given["yes"]:
+            many = "1 task" if len(ids) == 1 else f"{len(ids):,} tasks"
+            click.confirm(f"{name.capitalize()} {many}?", abort=True, err=True)
         return await _each(desk, change, ids, as_json=where.as_json)
 
     refused = run(work, where)
     if refused:
-        say(f"{refused:,} were left as they are")
+        say(f"{refused:,} left as {'it is' if refused == 1 else 'they are'}")
         raise click.exceptions.Exit(FAILED)
 
 

@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 
 from generated.objectqueue.clients import QueueServiceClient
 from generated.objectqueue.system import SYSTEM
-from handlers.objectqueue.cli.places import CODES, FAILED, USAGE, Trouble, Where
+from handlers.objectqueue.cli.places import CODES, FAILED, NOT_SET_UP, USAGE, Trouble, Where
 from handlers.objectqueue.cli.showing import say
 from runtime.assembly import Assembly
 from runtime.call import Call, Channel
@@ -20,7 +20,7 @@ from runtime.conditions import Condition, Failure
 from runtime.http.codec import Codec
 from runtime.local import LocalChannel
 from runtime.settings import SettingsError
-from runtime.store import StoreUnusable
+from runtime.store import StoreNotSetUp, StoreUnusable
 from runtime.world import RealWorld
 
 Answer = TypeVar("Answer")
@@ -80,6 +80,10 @@ def run(work: Callable[[Desk], Awaitable[Answer]], where: Where) -> Answer:
         raise trouble_of(failure) from None
     except SettingsError as error:
         raise Trouble("\n".join(error.problems), USAGE) from None
+    except StoreNotSetUp as error:
+        raise Trouble(f"{error} {NOT_SET_UP}") from None
+    except BrokenPipeError:
+        raise  # Nobody reads the results any more, which is no trouble of the queue.
     except (StoreUnusable, OSError) as error:
         raise Trouble(str(error)) from None
 

@@ -43,7 +43,7 @@ def status(task_id: str, where: Where) -> None:
 @click.argument("task_id", type=TASK_ID)
 @places
 def history(task_id: str, where: Where) -> None:
-    """Show all versions of a task, the first one first, and what each of them changed."""
+    """Show every version of a task and what it changed."""
     from generated.objectqueue.messages import GetHistoryRequest
     from handlers.objectqueue.cli.desk import run
 
@@ -97,7 +97,10 @@ def list_tasks(shard: str | None, state: str | None, task_type: str | None, limi
     if where.as_json:
         print_json([as_json for as_json, _ in found])
     else:
-        print_table(_TASK_COLUMNS, [_row(task) for _, task in found])
+        from generated.objectqueue.messages import PENDING
+        from handlers.objectqueue.telling import word
+
+        print_table(_TASK_COLUMNS, [_row(task, word(PENDING)) for _, task in found])
 
 
 async def tasks(
@@ -128,7 +131,7 @@ async def tasks(
 @click.command()
 @places
 def workers(where: Where) -> None:
-    """List workers, how they are, and what they did since they began."""
+    """List workers, how they are and what they did."""
     from generated.objectqueue.messages import ListWorkersRequest
     from handlers.objectqueue.cli.desk import run
 
@@ -142,7 +145,9 @@ def workers(where: Where) -> None:
         titles = "worker", "state", "heartbeat", "shards", "task", "completed", "failed", "lost"
         print_table(titles, [_worker_row(each["worker"], live=each["live"]) for each in answer["workers"]])
     if answer["uncovered_shards"]:
-        say(f"warning: no live worker serves {', '.join(answer['uncovered_shards'])}")
+        served = any(each["live"] for each in answer["workers"])
+        which = f"serves {', '.join(answer['uncovered_shards'])}" if served else "is there"
+        say(f"warning: no live worker {which}")
 
 
 @click.command()
@@ -171,10 +176,15 @@ def stats(shard: str | None, where: Where) -> None:
 
 @click.command()
 @click.argument("task_id", type=TASK_ID)
-@click.option("--seconds", type=SPAN, help="How long to wait; as long as it takes unless said.")
+@click.option(
+    "--seconds", type=SPAN, help="How long to wait, such as 30 or 5m; as long as it takes unless said."
+)
 @places
 def wait(task_id: str, seconds: float | None, where: Where) -> None:
-    """Wait until a task has ended, and print its output. The exit code is 0 if it completed."""
+    """Wait until a task has ended, and print its output.
+
+    The exit code is 0 if it completed, 1 if it failed, and 5 if the time was over first.
+    """
     from handlers.objectqueue.cli.desk import run
     from handlers.objectqueue.cli.waiting import told_end, until_ended
 
@@ -186,7 +196,7 @@ def _age(ms: int) -> str:
     return f"{ms / 1000:.0f}s" if ms else "-"
 
 
-def _row(task: Any) -> tuple[object, ...]:
+def _row(task: Any, waiting: str) -> tuple[object, ...]:
     return (
         task["id"],
         task["status"],
@@ -194,7 +204,7 @@ def _row(task: Any) -> tuple[object, ...]:
         task["attempt"],
         f"{task['retry_count']}/{task['max_retries']}",
         ago(task["updated_at"]),
-        ago(task["available_at"]) if task["status"] == "Pending" else None,
+        ago(task["available_at"]) if task["status"] == waiting else None,
         task["worker_id"],
         (task["last_error"] or "").partition("\n")[0][:80],
     )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from handlers.objectqueue.cli.arriving import arriving
 from handlers.objectqueue.cli.results import Results, results
 from handlers.objectqueue.cli.wishes import NoWish, Wishes
 from runtime.conditions import Failure
@@ -18,33 +18,44 @@ if TYPE_CHECKING:
     from handlers.objectqueue.cli.desk import Desk
 
 
+Begun = tuple[int, "asyncio.Task[Any]"]
+"""The number of a line, and its submission."""
+
+
 class Many:
     """Lines of JSON, each a task."""
 
     def __init__(self, desk: Desk, otherwise: dict[str, Any], parallel: int, *, as_json: bool) -> None:
         self._desk = desk
         self._wishes = Wishes(desk.codec, otherwise)
-        self._parallel = parallel
+        self._room = asyncio.Semaphore(parallel)
         self._as_json = as_json
         self._submitted = 0
         self._refused = 0
 
     async def submit(self, path: Path) -> tuple[int, int]:
         """Submits them all; how many were submitted, and how many were not."""
-        under_way: deque[tuple[int, asyncio.Task[Any]]] = deque()
-        is_file = str(path) != "-"
-        with _opened(path) as lines, results(_count(path)) as told:
-            number = 0
-            while line := lines.readline() if is_file else await asyncio.to_thread(lines.readline):
-                number += 1
-                if not line.strip():
-                    continue
-                under_way.append((number, asyncio.create_task(self._one(line))))
-                if len(under_way) >= self._parallel:
-                    await self._tell(under_way, told)
-            while under_way:
-                await self._tell(under_way, told)
+        begun: asyncio.Queue[Begun | None] = asyncio.Queue()
+        with _opened(path) as stream, results(_count(path)) as told:
+            # Whatever comes slowly is told as soon as it is done, and not when the next one has come.
+            both = [
+                asyncio.create_task(each) for each in (self._begin(stream, begun), self._tell(begun, told))
+            ]
+            try:
+                await asyncio.gather(*both)
+            finally:
+                for each in both:
+                    each.cancel()
         return self._submitted, self._refused
+
+    async def _begin(self, stream: BinaryIO, begun: asyncio.Queue[Begun | None]) -> None:
+        number = 0
+        async for line in arriving(stream):
+            number += 1
+            if line.strip():
+                await self._room.acquire()
+                begun.put_nowait((number, asyncio.create_task(self._one(line))))
+        begun.put_nowait(None)
 
     async def _one(self, line: bytes) -> Any:
         try:
@@ -52,13 +63,12 @@ class Many:
         except (Failure, NoWish) as problem:
             return problem
 
-    async def _tell(self, under_way: deque[tuple[int, asyncio.Task[Any]]], told: Results) -> None:
-        """Prints what came of the oldest of them, and of those behind it that are done."""
-        number, task = under_way.popleft()
-        self._print(number, await task, told)
-        while under_way and under_way[0][1].done():
-            number, task = under_way.popleft()
-            self._print(number, task.result(), told)
+    async def _tell(self, begun: asyncio.Queue[Begun | None], told: Results) -> None:
+        """Prints what came of each, in their order."""
+        while (each := await begun.get()) is not None:
+            number, task = each
+            self._print(number, await task, told)
+            self._room.release()
 
     def _print(self, number: int, result: Any, told: Results) -> None:
         if isinstance(result, Failure | NoWish):
@@ -88,8 +98,8 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def _count(path: Path) -> int | None:
-    """How many lines a file has; what comes in is not known before."""
-    if str(path) == "-":
+    """How many lines a file has; of what comes in, or through a pipe with a name, nobody knows before."""
+    if str(path) == "-" or not path.is_file():
         return None
     with path.open("rb") as lines:
         return sum(1 for line in lines if line.strip())

@@ -52,7 +52,7 @@ def _monitors(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--index-mode", type=_MODES, help="Where it looks for tasks. [QO_INDEX_MODE]")
 @click.option("--no-monitor", is_flag=True, default=None, help="Leave the monitor out. [QO_NO_MONITOR]")
-@click.option("--concurrency", type=click.IntRange(min=1), help="Tasks at a time. [QO_CONCURRENCY]")
+@click.option("--concurrency", type=click.IntRange(1, 256), help="Tasks at a time. [QO_CONCURRENCY]")
 @click.option("--handlers", help="Module with the job functions, or module:registry. [QO_HANDLERS]")
 @click.option(
     "--fail-unknown-types",
@@ -69,7 +69,10 @@ def _monitors(command: Callable[..., Any]) -> Callable[..., Any]:
 @_monitors
 @places
 def worker(where: Where, worker_id: str | None, concurrency: int | None, **given: Any) -> None:
-    """Run tasks until it is told to stop, with a monitor inside unless told otherwise."""
+    """Run tasks until it is told to stop.
+
+    There is a monitor inside unless --no-monitor is given.
+    """
     flags = {
         "QO_WORKER_ID": worker_id,
         "QO_SHARDS": given.pop("shards"),
@@ -87,7 +90,10 @@ def worker(where: Where, worker_id: str | None, concurrency: int | None, **given
 @_monitors
 @places
 def monitor(where: Where, **given: Any) -> None:
-    """Put back what was abandoned and repair the indexes, until it is told to stop."""
+    """Put back what was abandoned and repair the indexes.
+
+    It goes on until it is told to stop. Every worker has one inside, unless told otherwise.
+    """
     _serve("monitor", where.also(**_monitoring(**given)))
 
 

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 STATUSES = ("pending", "running", "completed", "failed", "archived")
+_SHARDS = "0123456789abcdef"
 _UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _SPAN = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, None: 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -32,14 +34,22 @@ class TaskId(click.ParamType[str]):
 class Shards(click.ParamType[str]):
     """Shards, separated by commas; or one."""
 
-    name = "shards"
-
     def __init__(self, *, several: bool) -> None:
         self._several = several
+        self.name = "shards" if several else "shard"
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        param: click.Parameter,  # noqa: ARG002
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        begun = incomplete.rpartition(",")[0] + "," if self._several and "," in incomplete else ""
+        return [CompletionItem(begun + each) for each in _SHARDS if (begun + each).startswith(incomplete)]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         parts = [part.strip().lower() for part in str(value).split(",")]
-        if any(re.fullmatch("[0-9a-f]", part) is None for part in parts):
+        if any(len(part) != 1 or part not in _SHARDS for part in parts):
             self.fail(f"{value!r}: a shard is one of the digits 0 to f.", param, ctx)
         if len(parts) > 1 and not self._several:
             self.fail(f"{value!r} is more than one shard.", param, ctx)

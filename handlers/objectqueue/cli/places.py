@@ -14,6 +14,8 @@ FAILED = 1
 USAGE = 2
 NOT_FOUND = 3
 CONFLICT = 4
+GOES_ON = 5
+"""The time to wait for a task was over first."""
 CODES = {
     "INVALID_ARGUMENT": USAGE,
     "NOT_FOUND": NOT_FOUND,
@@ -29,6 +31,9 @@ _FLAGS = {
     "region": ("S3_REGION", "Region of the bucket."),
     "queue": ("QO_QUEUE", "Which of several queues in the bucket."),
 }
+
+
+NOT_SET_UP = "`qo init` makes a bucket ready."
 
 
 class Trouble(click.ClickException):

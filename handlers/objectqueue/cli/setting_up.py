@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from handlers.objectqueue.cli.parameters import SPAN
 from handlers.objectqueue.cli.places import FAILED, Where, places
 from handlers.objectqueue.cli.showing import print_json, print_table, say
 
@@ -21,7 +22,10 @@ _SHELLS = click.Choice(["bash", "zsh", "fish"])
 @click.option("--no-page", is_flag=True, help="Leave the page out.")
 @places
 def init(no_page: bool, where: Where) -> None:
-    """Make the bucket ready: versions, rules, access for browsers, and the page. It may be repeated."""
+    """Make the bucket ready. It may be repeated.
+
+    It gets versions, rules for what is out of use, access for browsers, and the page.
+    """
     done = _with_bucket(where, lambda bucket: bucket.set_up(with_page=not no_page))
     if where.as_json:
         print_json({"done": done})
@@ -62,10 +66,35 @@ def deploy(where: Where) -> None:
         click.echo(deployed.url)
 
 
+@ui.command()
+@click.option(
+    "--seconds", type=SPAN, default="1h", show_default=True, help="How long it opens, such as 30m or 7d."
+)
+@places
+def presign(seconds: float, where: Where) -> None:
+    """Print an address that opens the page for some time.
+
+    For a bucket that nobody may read without a key. Whoever has the address gets the page with it and nothing
+    else: the page asks for a key of its own. If it is signed by a key that is lent, it ends with that.
+    """
+    from runtime.s3.page_links import LONGEST_S
+
+    if not 1 <= seconds <= LONGEST_S:
+        raise click.BadParameter("a signature holds for 1 second to 7 days.", param_hint="--seconds")
+    url = _with_bucket(where, lambda bucket: bucket.lend_page(int(seconds)))
+    if where.as_json:
+        print_json({"url": url, "seconds": int(seconds)})
+    else:
+        click.echo(url)
+
+
 @click.command()
 @click.argument("shell", type=_SHELLS)
 def completion(shell: str) -> None:
-    """Print what makes a shell complete `qo`, as in: eval "$(qo completion bash)"."""
+    """Print what makes a shell complete `qo`.
+
+    As in: eval "$(qo completion bash)"
+    """
     from click.shell_completion import get_completion_class
 
     from handlers.objectqueue.cli import qo

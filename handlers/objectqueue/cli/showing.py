@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _WIDE = 10_000
-_STYLES = {
+STYLES = {
     "Pending": "yellow",
     "Running": "cyan",
     "Completed": "green",
@@ -101,7 +101,7 @@ def _text(value: object) -> Any:
     from rich.text import Text
 
     shown = printable(value)
-    return Text(shown, style=_STYLES.get(shown, ""))
+    return Text(shown, style=STYLES.get(shown, ""))
 
 
 def _print(table: Table, console: Console) -> None:

@@ -42,8 +42,9 @@ _PARALLEL = 32
     show_default=True,
     help="How many of them are under way at a time.",
 )
+@click.option("--wait", "waits", is_flag=True, help="Wait until it has ended, and print its output.")
 @click.option(
-    "--wait", "waits", is_flag=True, help="Wait until it has ended; the exit code is 0 if it completed."
+    "--seconds", type=SPAN, help="With --wait: how long, such as 30 or 5m; as long as it takes unless said."
 )
 @places
 def submit(
@@ -58,9 +59,12 @@ def submit(
     lines: Path | None,
     parallel: int,
     waits: bool,
+    seconds: float | None,
     where: Where,
 ) -> None:
-    """Submit a task and print its id; or many, and print the id of each on its line.
+    """Submit a task, or many, and print the id of each.
+
+    With --wait the exit code is 0 if the task completed, 1 if it failed, and 5 if the time was over first.
 
     A line of --from-file has the names of a task's fields: {"task_type": "echo", "input": {"n": 1}}. A line
     that cannot be submitted prints - in place of an id.
@@ -80,6 +84,8 @@ def submit(
         "delay_ms": None if delay is None else round(delay * 1000),
     }
     wish = {name: value for name, value in wish.items() if value is not None}
+    if seconds is not None and not waits:
+        raise click.UsageError("--seconds is how long to --wait; --timeout is how long a run may take.")
     if lines is not None:
         if key is not None or waits:
             raise click.UsageError("--key and --wait are for one task.")
@@ -87,10 +93,10 @@ def submit(
         return
     if task_type is None:
         raise click.UsageError("Say by --type what is to be done, or by --from-file where that is said.")
-    _submit_one(wish, where, waits=waits)
+    _submit_one(wish, where, waits=waits, seconds=seconds)
 
 
-def _submit_one(wish: dict[str, Any], where: Where, *, waits: bool) -> None:
+def _submit_one(wish: dict[str, Any], where: Where, *, waits: bool, seconds: float | None) -> None:
     import orjson
 
     from handlers.objectqueue.cli.desk import run
@@ -108,7 +114,7 @@ def _submit_one(wish: dict[str, Any], where: Where, *, waits: bool) -> None:
         if waits:
             # Whoever stops waiting still knows which task it was.
             say(f"waiting for {answer.task.id}")
-            return await until_ended(desk, answer.task.id, None)
+            return await until_ended(desk, answer.task.id, seconds)
         return desk.json(answer.task) if where.as_json else answer.task.id
 
     found = run(work, where)

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
-from generated.objectqueue.messages import PENDING, RUNNING, GetTaskRequest, Task
+from generated.objectqueue.messages import COMPLETED, FAILED, PENDING, RUNNING, GetTaskRequest, Task
 from handlers.objectqueue.cli.desk import Desk
-from handlers.objectqueue.cli.places import FAILED, Where
+from handlers.objectqueue.cli.places import FAILED as TROUBLE
+from handlers.objectqueue.cli.places import GOES_ON, Where
 from handlers.objectqueue.cli.showing import print_json, printable, say, short
 
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
 
 
-async def until_ended(desk: Desk, task_id: str, seconds: float | None) -> tuple[Any, Any]:
-    """The task when it has ended or the time is over: as JSON, and to be looked into."""
+class Waited(NamedTuple):
+    """A task when it had ended or the time was over: as it is, as JSON, and to be looked into."""
+
+    task: Task
+    as_json: Any
+    plain: Any
+
+
+async def until_ended(desk: Desk, task_id: str, seconds: float | None) -> Waited:
+    """Waits for the end of a task, for so long."""
     loop = asyncio.get_running_loop()
     until = None if seconds is None else loop.time() + seconds
     pause = _FIRST_PAUSE_S
@@ -25,22 +34,26 @@ async def until_ended(desk: Desk, task_id: str, seconds: float | None) -> tuple[
         task = await desk.queue.get_task(GetTaskRequest(task_id=task_id), desk.call())
         left = _LONGEST_PAUSE_S if until is None else until - loop.time()
         if not _goes_on(task) or left <= 0:
-            return desk.json(task), desk.plain(task)
+            return Waited(task, desk.json(task), desk.plain(task))
         await asyncio.sleep(min(pause, left))
         pause = min(pause * 1.5, _LONGEST_PAUSE_S)
 
 
-def told_end(found: tuple[Any, Any], where: Where) -> int:
-    """Prints what came of a task; 0 if it completed."""
-    as_json, task = found
-    status = task["archived_from"] or task["status"]
+def told_end(found: Waited, where: Where) -> int:
+    """Prints what came of a task; the code to end with."""
+    task = found.plain
+    end = found.task.archived_from or found.task.status
     if where.as_json:
-        print_json(as_json)
+        print_json(found.as_json)
     else:
-        click.echo(short(task["output"]) if status == "Completed" else status.lower())
-        if status == "Failed":
+        status = task["archived_from"] or task["status"]
+        click.echo(short(task["output"]) if end == COMPLETED else status.lower())
+        if end == FAILED:
             say(f"error: {printable(task['last_error'])}")
-    return 0 if status == "Completed" else FAILED
+    if _goes_on(found.task):
+        say("The time is over and the task has not ended; it goes on.")
+        return GOES_ON
+    return 0 if end == COMPLETED else TROUBLE
 
 
 def _goes_on(task: Task) -> bool:

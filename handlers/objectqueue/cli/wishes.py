@@ -40,7 +40,8 @@ class Wishes:
         try:
             request = cast("SubmitTaskRequest", self._read({**self._otherwise, **value}))
         except Misread as misread:
-            raise NoWish(str(misread)) from None
+            at = f"{misread.path}: " if misread.path else ""
+            raise NoWish(f"{at}{misread.problem}") from None
         return request
 
 

@@ -4,7 +4,7 @@ import { copyButton, h } from "./dom.js";
 import { explained } from "./explain.js";
 import { jsonText, parseJson, prettyJson } from "./json.js";
 import { notice } from "./notices.js";
-import { dataPlace } from "./tasks.js";
+import { dataPlace, titled } from "./tasks.js";
 import { setOpen, tree } from "./tree.js";
 
 const READ_AT_ONCE = 2 * 1024 * 1024;
@@ -18,8 +18,7 @@ export class DataPart {
     this.refField = refField;
     this.body = h("div", { class: "tree" });
     this.tools = h("div", { class: "tools" });
-    const title = field[0].toUpperCase() + field.slice(1);
-    this.element = h("section", { id: `detail-${field}`, class: "data" }, h("header", {}, h("h3", {}, title), this.tools), this.body);
+    this.element = h("section", { id: `detail-${field}`, class: "data" }, h("header", {}, h("h3", {}, titled(field)), this.tools), this.body);
   }
 
   /** Shows the data of a task; what is open in the tree stays open as long as the data stays the same. */

@@ -7,11 +7,11 @@ import { explained } from "./explain.js";
 import { jsonText } from "./json.js";
 import { drawSteps } from "./lifecycle.js";
 import { note, notice } from "./notices.js";
-import { Corrupt, Task, actionWord, actionsFor, isTaskId, rules, taskKey } from "./tasks.js";
+import { Corrupt, Task, actionWord, actionsFor, isTaskId, rules, taskKey, titled, waiting } from "./tasks.js";
 import { Timeline } from "./timeline.js";
 import { microseconds, relative, span } from "./time.js";
 
-const SHOWN_ELSEWHERE = new Set([rules.key, rules.state, "task_type", "last_error", ...Object.entries(rules.refs).flat()]);
+const SHOWN_ELSEWHERE = new Set([rules.key, rules.state, rules.lease.only, rules.failure, ...Object.entries(rules.refs).flat()]);
 
 export class Detail {
   #id = null;
@@ -82,7 +82,7 @@ export class Detail {
     const { task } = this;
     find("detail-raw").hidden = true;
     find("detail-body").hidden = false;
-    setText(find("detail-type"), task.text("task_type") || "(no type)");
+    setText(find("detail-type"), task.kind());
     find("detail-badge").replaceChildren(badge(task.state.word));
     drawSteps(find("detail-steps"), task.state);
     this.#showActions(task);
@@ -166,7 +166,7 @@ function hiddenText(error) {
 }
 
 function errorOf(task) {
-  const text = task.text("last_error");
+  const text = task.text(rules.failure);
   return text ? [h("h3", {}, "Last error"), h("pre", {}, text)] : [];
 }
 
@@ -176,7 +176,7 @@ function showClock(task) {
   const until = task.time(rules.lease.expires);
   const at = task.time(rules.lease.oldest_by);
   if (task.state.name === rules.lease.state && until !== null) place.replaceChildren(leaseClock(task, until));
-  else if (at !== null && rules.indexes.ready?.in.includes(task.state.name)) place.replaceChildren(readyClock(task, at));
+  else if (at !== null && waiting(task.state)) place.replaceChildren(readyClock(task, at));
   else place.replaceChildren();
 }
 
@@ -191,19 +191,26 @@ function leaseClock(task, until) {
     bar.value = Math.min(1, Math.max(0, seconds / whole));
   });
   const owner = h("span", { class: "faint" }, `held by ${task.text(rules.lease.owner) || "nobody"}, attempt ${task.number(rules.lease.fence)}`);
-  const progress = task.fields.get("progress") ?? null;
-  const far = progress === null ? null : h("span", { class: "progress-line", id: "progress" }, "Progress: ", jsonText(progress));
-  return h("div", { class: "clock" }, icon("clock"), h("div", {}, h("strong", {}, "Lease "), left, bar, owner, far));
+  return h("div", { class: "clock" }, icon("clock"), h("div", {}, h("strong", {}, "Lease "), left, bar, owner, ...saidSoFar(task)));
+}
+
+// What whoever has the task says of it while it has it.
+function saidSoFar(task) {
+  return rules.shifts
+    .filter((shift) => shift.in.includes(task.state.name))
+    .flatMap((shift) => shift.takes)
+    .filter((name) => (task.fields.get(name) ?? null) !== null)
+    .map((name) => h("span", { class: "progress-line", id: name }, `${titled(name)}: `, jsonText(task.fields.get(name))));
 }
 
 function readyClock(task, at) {
   const when = h("span", { class: "countdown", id: "available-at" });
-  const retries = task.number("retry_count");
+  const failed = task.number(rules.retries.count);
   tick(when, (shown, now) => {
     shown.dataset.waits = at > now ? "yes" : "no";
     setText(shown, at > now ? relative((at - now) / 1e6) : "now");
   });
-  const why = retries ? `backing off after ${retries} of ${task.number("max_retries")} retries` : "waiting for a worker";
+  const why = failed ? `backing off after ${task.retries()}` : "waiting for a worker";
   return h("div", { class: "clock" }, icon("clock"), h("div", {}, h("strong", {}, "Available "), when, h("span", { class: "faint" }, why)));
 }
 

@@ -3,12 +3,12 @@
 import { badge, find, h, moment, reconcile, setText, tick } from "./dom.js";
 import { FILTERS, Listing, PAGE_ROWS } from "./listing.js";
 import { goTo, linkTo, route } from "./route.js";
-import { rules, SHARDS } from "./tasks.js";
+import { rules, SHARDS, waiting } from "./tasks.js";
 import { localTime, relative, span } from "./time.js";
 
 const SORTS = {
   state: (row) => row.task?.state.word ?? "",
-  type: (row) => row.task?.text("task_type") ?? "",
+  type: (row) => row.task?.text(rules.lease.only) ?? "",
   attempt: (row) => row.task?.number(rules.lease.fence) ?? 0,
 };
 
@@ -188,27 +188,25 @@ function fillRow(element, row) {
     return;
   }
   state.replaceChildren(badge(row.task.state.word));
-  task.replaceChildren(anchor(row.task.text("task_type") || "(no type)"), id);
+  task.replaceChildren(anchor(row.task.kind()), id);
   doing.replaceChildren(...doingOf(row.task));
   attempt.replaceChildren(...attemptOf(row.task));
 }
 
 function attemptOf(task) {
-  const retries = `${task.number("retry_count")} of ${task.number("max_retries")} retries`;
-  return [h("span", { class: "attempt-number" }, String(task.number(rules.lease.fence))), h("span", { class: "faint" }, retries)];
+  return [h("span", { class: "attempt-number" }, String(task.number(rules.lease.fence))), h("span", { class: "faint" }, task.retries())];
 }
 
 /** What there is to say about a task in its state. */
 function doingOf(task) {
-  const error = task.text("last_error");
+  const error = task.text(rules.failure);
   const errorLine = error ? h("span", { class: "error-line", title: error }, error) : null;
   if (task.state.name === rules.lease.state) return [leaseLine(task), h("span", { class: "faint" }, task.text(rules.lease.owner))];
-  if (Object.values(rules.indexes).some((index) => index.time === rules.lease.oldest_by && index.in.includes(task.state.name))) {
-    return [availableLine(task), errorLine].filter(Boolean);
-  }
-  if (task.text("archived_from")) return [h("span", { class: "faint" }, `was ${task.text("archived_from")}`)];
+  if (waiting(task.state)) return [availableLine(task), errorLine].filter(Boolean);
+  const before = task.text(rules.retires.from);
+  if (before) return [h("span", { class: "faint" }, `was ${before}`)];
   if (errorLine) return [errorLine];
-  const took = (task.time("completed_at") ?? 0) - (task.time(rules.created) ?? 0);
+  const took = (task.time(rules.ended) ?? 0) - (task.time(rules.created) ?? 0);
   return took > 0 ? [h("span", { class: "faint" }, `done ${span(took / 1e6)} after submission`)] : [];
 }
 
@@ -220,7 +218,7 @@ function availableLine(task) {
   return tick(line, (shown, now) => {
     const waits = at > now;
     shown.dataset.waits = waits ? "yes" : "no";
-    const why = waits ? (task.number("retry_count") ? "backs off, " : "waits, ") : "";
+    const why = waits ? (task.number(rules.retries.count) ? "backs off, " : "waits, ") : "";
     setText(shown, `${why}available ${relative((at - now) / 1e6)} (${clock})`);
   });
 }

@@ -53,6 +53,16 @@ export class Task {
     return microseconds(this.fields.get(name));
   }
 
+  /** How often it failed, and how often it may, as people read it. */
+  retries() {
+    return `${this.number(rules.retries.count)} of ${this.number(rules.retries.limit)} retries`;
+  }
+
+  /** What kind of task it is. */
+  kind() {
+    return this.text(rules.lease.only) || "(no type)";
+  }
+
   /** What a list keeps of it: everything but the data, which may be large. */
   summary() {
     const light = Object.create(Task.prototype);
@@ -74,6 +84,11 @@ export function retired(state) {
 /** Whether a worker may still have to do with tasks of that state: they are in an index. */
 export function active(state) {
   return Object.values(rules.indexes).some((index) => index.in.includes(state.name));
+}
+
+/** Whether tasks of that state wait for their time: they are in the index of it. */
+export function waiting(state) {
+  return Object.values(rules.indexes).some((index) => index.time === rules.lease.oldest_by && index.in.includes(state.name));
 }
 
 export function isTaskId(text) {
@@ -115,8 +130,12 @@ export function actionsFor(task) {
 
 /** The word on an action's button: the first one of the edge's name. */
 export function actionWord(edge) {
-  const [first] = edge.name.split("_");
-  return first[0].toUpperCase() + first.slice(1);
+  return titled(edge.name.split("_")[0]);
+}
+
+/** A name of the spec as a heading. */
+export function titled(name) {
+  return name[0].toUpperCase() + name.slice(1).replaceAll("_", " ");
 }
 
 /** Where data lies that a task only refers to. */
@@ -146,7 +165,7 @@ export function afterEdge(task, edge, now) {
 
 function indexEntries(fields, state) {
   const indexes = Object.values(rules.indexes).filter((index) => index.in.includes(state.name));
-  const hint = new Map(["attempt", "retry_count"].map((name) => [name, fields.get(name) ?? 0]));
+  const hint = new Map(rules.hint.map((name) => [name, fields.get(name) ?? 0]));
   return indexes.map((index) => {
     const minute = indexMinute(microseconds(fields.get(index.time)));
     const names = { [rules.key]: fields.get(rules.key), [rules.shard.field]: shardOf(fields.get(rules.key)) };

@@ -135,7 +135,7 @@ function entryElement({ version, number, task, before, modified }) {
 
 function detailsOf(task) {
   if (task.state.name === rules.lease.state) return `by ${task.text(rules.lease.owner)}, attempt ${task.number(rules.lease.fence)}`;
-  return task.text("last_error");
+  return task.text(rules.failure);
 }
 
 /** The name of what led from one version to the next, found in the edges of the spec. */
@@ -153,5 +153,6 @@ export function happened(before, after) {
   if (best) return best.name.replaceAll("_", " ");
   const moved = (name) => before.text(name) !== after.text(name);
   if (moved(rules.lease.expires)) return "lease renewed";
-  return moved("progress") ? "progress" : "changed";
+  const shift = rules.shifts.find(({ takes }) => takes.some(moved));
+  return shift ? shift.name.replaceAll("_", " ") : "changed";
 }

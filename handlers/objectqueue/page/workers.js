@@ -93,8 +93,8 @@ function fillCard(card, worker, stale) {
     const value = worker.fields.get(name) ?? 0;
     return value instanceof ExactNumber ? value.text : typeof value === "number" ? value.toLocaleString() : jsonText(value);
   };
-  const counter = (name, word, kind) =>
-    h("div", { class: `counter ${kind}` }, h("dd", { data: { counter: name } }, number(name)), h("dt", {}, word));
+  const counter = (name, kind) =>
+    h("div", { class: `counter ${kind}` }, h("dd", { data: { counter: name } }, number(name)), h("dt", {}, name.replaceAll("_", " ")));
   const served = new Set(shardsOf(worker));
   card.replaceChildren(
     head,
@@ -102,9 +102,9 @@ function fillCard(card, worker, stale) {
     h(
       "dl",
       { class: "counters" },
-      counter("tasks_completed", "completed", "good"),
-      counter("tasks_failed", "failed", "bad"),
-      counter("leases_lost", "leases lost", "lost"),
+      counter("tasks_completed", "good"),
+      counter("tasks_failed", "bad"),
+      counter("leases_lost", "lost"),
     ),
     h("div", { class: "current" }, h("h4", {}, "Current task"), ...currentLinks(worker)),
     h(
@@ -112,7 +112,7 @@ function fillCard(card, worker, stale) {
       { class: "shards", role: "img", "aria-label": `Serves the shards ${[...served].join(", ") || "none"}` },
       ...SHARDS.map((shard) => h("span", { data: { served: served.has(shard) ? "yes" : "no" } }, shard)),
     ),
-    h("p", { class: "faint" }, "Started ", moment(microseconds(worker.fields.get("started_at")))),
+    h("p", { class: "faint" }, "Started ", moment(microseconds(worker.fields.get(spec.worker.created)))),
   );
 }
 

@@ -14,6 +14,7 @@ from codegen.emit import deployments, lifecycle, page, records, reference, reque
 from codegen.spec import Spec
 from runtime.kept_in_s3 import KeptInS3
 from runtime.lifecycles import Lifecycle
+from runtime.s3.indexes import shown_in_hints
 from runtime.tables import Deployment
 from tests.codegen.emit.specs import FOLDERS, spec, texts
 
@@ -183,11 +184,23 @@ def test_a_page_is_told_where_everything_is() -> None:
         "time": "tended_until",
         "in": ["TENDED"],
     }
-    assert shown["retires"] == {"tag": "plant", "value": "stored", "in": ["STORED"]}
+    assert shown["retires"] == {"tag": "plant", "value": "stored", "in": ["STORED"], "from": "stored_from"}
     assert shown["fields"][0] == {"name": "plant_id", "type": "uuid", "optional": False, "doc": ""}
     watched = found["gardener"]
     assert (watched["heartbeat"], watched["stale_after_seconds"]) == ("seen_at", 20)
     assert watched["lease"] is None and watched["shard"] is None and watched["edges"] == []
+
+
+def test_a_page_is_told_what_the_fields_are_for(made: dict[str, Any]) -> None:
+    """So it knows by no name what a plant is, how often it was forgotten and why."""
+    found = told()
+    shown = found["plant"]
+    assert (shown["failure"], shown["ended"], shown["lease"]["only"]) == ("note", None, "species")
+    assert shown["retries"] == {"count": "forgotten", "limit": "most_forgotten"}
+    assert [(each["name"], each["takes"]) for each in shown["shifts"]] == [("measure", ["height"])]
+    # A hint of the page is as good as one of the engine.
+    assert shown["hint"] == list(shown_in_hints(plant(made), kept(made)))
+    assert found["gardener"]["hint"] == []
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -22,7 +22,7 @@ NOBODY = str(uuid.UUID(int=0x1, version=4))
 ROOT = Path(__file__).parents[3]
 QO = (sys.executable, "-c", "from handlers.objectqueue.cli import main; main()")
 """The command as a process of its own."""
-DONE, TROUBLE, USAGE, NOT_FOUND, CONFLICT = range(5)
+DONE, TROUBLE, USAGE, NOT_FOUND, CONFLICT, GOES_ON = range(6)
 
 
 class Shell:

@@ -118,7 +118,9 @@ def test_many_are_moved_by_a_filter(shell: Shell) -> None:
     assert set(moved.splitlines()) == failed
     assert shell.task(other)["status"] == "Failed"
     assert {shell.task(each)["status"] for each in failed} == {"Pending"}
+    assert "Archive 1 task?" in shell.run("archive", "--all", given="n\n").stderr
     assert shell.out("archive", "--all", "--yes") == other
+    assert shell.run("archive", "--all").stderr == "There is nothing to archive.\n"
     assert shell.run("archive", "--all", "--status", "pending").exit_code == USAGE
     assert shell.run("archive").exit_code == USAGE
     assert shell.run("archive", other, "--all").exit_code == USAGE

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.objectqueue.cli.shell import DONE, TROUBLE, Shell
+from tests.objectqueue.cli.shell import DONE, TROUBLE, USAGE, Shell
 from tests.s3_fixtures import Bucket
 from tests.support.s3_proxy import S3Proxy
 
@@ -57,6 +57,21 @@ def test_the_page_is_open_to_everybody_and_nothing_else_is(nothing: Shell) -> No
     for key in nothing.bucket.keys("ui/"):
         body = nothing.bucket.raw.get_object(Bucket=nothing.bucket.name, Key=key)["Body"].read()
         assert nothing.environ["AWS_SECRET_ACCESS_KEY"].encode() not in body
+
+
+@pytest.mark.req("OQ-199")
+def test_the_page_is_lent_where_nobody_may_read_it(nothing: Shell) -> None:
+    """By an address that opens it for a while; it is put there for that, and stays closed to others."""
+    nothing.out("init", "--no-page")
+    url = nothing.out("ui", "presign", "--seconds", "10m")
+    with urllib.request.urlopen(url) as page:
+        assert page.headers["content-type"].startswith("text/html")
+    assert "X-Amz-Expires=600&" in url
+    with pytest.raises(OSError, match="403"):
+        urllib.request.urlopen(url.partition("?")[0])
+    assert nothing.json("ui", "presign")["seconds"] == 3600
+    for wrong in ("8d", "0", "ever"):
+        assert nothing.run("ui", "presign", "--seconds", wrong).exit_code == USAGE
 
 
 @pytest.mark.req("OQ-X09", "OQ-017")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from tests.objectqueue.cli.shell import CONFLICT, DONE, TROUBLE, USAGE, UUID4, Shell, key_of
+from tests.objectqueue.cli.shell import CONFLICT, DONE, GOES_ON, TROUBLE, USAGE, UUID4, Shell, key_of
 from tests.support.s3_proxy import S3Proxy
 
 
@@ -25,6 +27,15 @@ def test_a_task_is_created_and_then_its_entry(proxied: Shell, s3_proxy: S3Proxy)
     assert task["available_at"] == task["created_at"] == task["updated_at"]
     minute = int(datetime.fromisoformat(task["available_at"]).timestamp() // 60)
     assert proxied.ready(task_id) == [f"ready/{task_id[0]}/{minute:010}/{task_id}"]
+
+
+@pytest.mark.req("OQ-X05", "OQ-235")
+def test_the_end_of_a_task_is_waited_for_no_longer_than_wanted(shell: Shell) -> None:
+    """Nobody works here. The code tells that from a failure, and the id is known to whoever gave up."""
+    result = shell.run("submit", "--type", "echo", "--wait", "--seconds", "100ms")
+    assert (result.exit_code, result.stdout) == (GOES_ON, "pending\n")
+    [task_id] = UUID4.findall(result.stderr)
+    assert shell.task(task_id)["status"] == "Pending"
 
 
 @pytest.mark.req("OQ-221", "OQ-034")
@@ -85,6 +96,8 @@ def test_what_is_wrong_is_refused_before_anything_is_written(
     result = shell.run("submit", *arguments)
     assert (result.exit_code, result.stdout) == (USAGE, "")
     assert "Error: " in result.stderr
+    if "--retry-policy" in arguments:
+        assert "retry" in result.stderr.partition("Error: ")[2]
     assert shell.bucket.keys() == []
 
 
@@ -162,6 +175,16 @@ def test_many_tasks_come_from_a_file(shell: Shell, tmp_path: Path) -> None:
     assert [each["input"] for each in tasks] == list(range(40))
     assert {each["max_retries"] for each in tasks} == {9}
     assert "40 submitted, 2 not" in result.stderr
+
+
+def test_many_tasks_come_through_a_pipe_with_a_name(shell: Shell, tmp_path: Path) -> None:
+    """Such as a shell makes for the output of a command. What went through it cannot be read again."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with ThreadPoolExecutor(1) as writer:
+        writer.submit(path.write_text, '{"task_type": "echo", "input": 7}\n{"task_type": "echo", "input": 8}')
+        ids = shell.out("submit", "--from-file", str(path)).splitlines()
+    assert [shell.task(each)["input"] for each in ids] == [7, 8]
 
 
 @pytest.mark.req("OQ-X01", "OQ-234")

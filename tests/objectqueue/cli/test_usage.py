@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
+import signal
 import subprocess
+from collections.abc import Iterator
+from importlib.metadata import version
+from typing import Any
 
+import click
 import pytest
+from click.shell_completion import ShellComplete
 
-from tests.objectqueue.cli.shell import DONE, QO, ROOT, TROUBLE, USAGE, Shell
+from handlers.objectqueue.cli import qo
+from tests.objectqueue.cli.shell import DONE, QO, ROOT, TROUBLE, USAGE, UUID4, Shell
 from tests.support.s3_proxy import S3Proxy
 
+DIGITS = "0123456789abcdef"
 ASKED_BY_BASH = {"_QO_COMPLETE": "bash_complete", "COMP_WORDS": "qo sta", "COMP_CWORD": "1"}
 
 
@@ -25,6 +35,8 @@ ASKED_BY_BASH = {"_QO_COMPLETE": "bash_complete", "COMP_WORDS": "qo sta", "COMP_
         ("worker", "--shards", ""),
         ("list", "--status", "foo"),
         ("list", "--limit", "0"),
+        ("submit", "--type", "echo", "--seconds", "3"),
+        ("submit", "--type", "echo", "--wait", "--seconds", "soon"),
         ("worker", "--index-mode", "fast"),
         ("monitor", "--check-interval", "often"),
         ("nonsense",),
@@ -65,6 +77,8 @@ def test_settings_that_are_wrong_are_named(shell: Shell, variable: str, value: s
     ("flags", "variables", "said"),
     [
         (("--bucket", "there-is-none"), {}, "bucket"),
+        (("--bucket", "not a name"), {}, "S3_BUCKET"),
+        (("--queue", "../other"), {}, "QO_QUEUE"),
         (("--endpoint", "http://127.0.0.1:9"), {}, "127.0.0.1:9"),
         ((), {"AWS_SECRET_ACCESS_KEY": "wrong"}, "key"),
         ((), {"AWS_ACCESS_KEY_ID": "nobody"}, "key"),
@@ -132,13 +146,102 @@ def test_the_command_is_a_program(shell: Shell) -> None:
     heavy = "import sys, handlers.objectqueue.cli; print({'rich', 'grpc', 'orjson'} & {*sys.modules})"
     found = subprocess.run([QO[0], "-c", heavy], cwd=ROOT, capture_output=True, text=True, check=True)
     assert found.stdout == "set()\n"
-    assert "4 conflict" in shell.out("--help")
+    assert "5 not ended in time" in shell.out("--help")
     completed = subprocess.run(
         QO, cwd=ROOT, capture_output=True, text=True, check=True, env={**shell.environ, **ASKED_BY_BASH}
     )
     assert "plain,status" in completed.stdout
+    assert all("..." not in line for line in shell.out("--help").splitlines()[2:])
+    assert shell.out("--version") == f"qo {version('charter')}"
     for name in ("bash", "zsh", "fish"):
         assert "_QO_COMPLETE" in shell.out("completion", name)
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("list --status ", ["pending", "running", "completed", "failed", "archived"]),
+        ("list --shard ", list(DIGITS)),
+        ("worker --shards 0,a,", [f"0,a,{shard}" for shard in DIGITS]),
+        ("worker --index-mode h", ["hybrid"]),
+    ],
+)
+def test_shells_complete_what_options_may_be(words: str, found: list[str]) -> None:
+    *given, incomplete = words.split(" ")
+    completion = ShellComplete(qo, {}, "qo", "_QO_COMPLETE")
+    assert [each.value for each in completion.get_completions(given, incomplete)] == found
+
+
+@pytest.mark.parametrize("command", [("list",), ("submit", "--type", "echo")])
+def test_who_has_no_bucket_yet_is_told_how_to_get_one(shell: Shell, command: tuple[str, ...]) -> None:
+    """The same goes for a bucket without versions."""
+    for asked in (command, ("ui", "deploy")):
+        assert "`qo init`" in shell.run(*asked, "--bucket", "there-is-none").stderr
+    bare = f"{shell.bucket.name}-bare"
+    shell.bucket.raw.create_bucket(Bucket=bare)
+    told = shell.run(*command, "--bucket", bare)
+    assert told.exit_code == TROUBLE and "keeps no versions" in told.stderr and "`qo init`" in told.stderr
+
+
+LINE = b'{"task_type": "echo"}\n'
+
+
+@contextlib.contextmanager
+def submitting(shell: Shell) -> Iterator[Any]:
+    """A command to which tasks are given one by one; the first is told before there is a second."""
+    with subprocess.Popen(
+        [*QO, "submit", "--from-file", "-", "--parallel", "1"],
+        cwd=ROOT,
+        env=shell.environ,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as many:
+        assert many.stdin and many.stdout
+        many.stdin.write(LINE)
+        many.stdin.flush()
+        assert UUID4.fullmatch(many.stdout.readline().decode().strip())
+        yield many
+
+
+def test_nobody_has_to_read_to_the_end(shell: Shell) -> None:
+    """Who reads no further is no trouble of the queue, and nothing is said of it."""
+    with submitting(shell) as many:
+        many.stdout.close()
+        with contextlib.suppress(BrokenPipeError):
+            many.stdin.write(LINE * 200)
+            many.stdin.close()
+        assert (many.stderr.read(), many.wait(30)) == (b"", TROUBLE)
+
+
+def test_who_waits_for_tasks_can_be_interrupted(shell: Shell) -> None:
+    """Even if the next line never comes."""
+    with submitting(shell) as many:
+        many.send_signal(signal.SIGINT)
+        assert (many.stderr.read().strip(), many.wait(30)) == (b"Aborted!", TROUBLE)
+
+
+def test_the_words_of_the_command_are_those_of_the_spec() -> None:
+    """It has them by heart, so that it starts quickly."""
+    from generated.objectqueue.lifecycle import TASK
+    from generated.objectqueue.settings import VARIABLES
+    from handlers.objectqueue.cli import COMMANDS
+    from handlers.objectqueue.cli.parameters import STATUSES
+    from handlers.objectqueue.cli.showing import STYLES
+    from handlers.objectqueue.telling import SHARDS, word
+
+    assert tuple(name.lower() for name in TASK.states.values()) == STATUSES
+    assert {word(state) for state in TASK.states} <= set(STYLES)
+    assert tuple(DIGITS) == SHARDS
+    options = [option for command in COMMANDS.values() for option in command.params]
+    [modes] = [each.type.choices for each in options if each.name == "index_mode"]  # type: ignore[attr-defined]
+    assert tuple(modes) == tuple(VARIABLES["QO_INDEX_MODE"].choices)
+    helps = [each.help or "" for each in options if isinstance(each, click.Option)]
+    named = {name for text in helps for name in re.findall(r"\[([A-Z0-9_]+)\]", text)}
+    [concurrency] = [each.type for each in options if each.name == "concurrency"]
+    most = VARIABLES["QO_CONCURRENCY"]
+    assert (concurrency.min, concurrency.max) == (most.minimum, most.maximum)  # type: ignore[attr-defined]
+    assert {"S3_BUCKET", "QO_SHARDS"} <= named <= set(VARIABLES)
 
 
 @pytest.mark.req("OQ-214", "OQ-234")

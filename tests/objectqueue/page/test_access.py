@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import http.server
 import threading
+import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from playwright.async_api import expect
 
 from runtime.s3.page_files import page_files
+from runtime.s3.page_links import lend_page
 from tests.objectqueue.page.stage import Stage, Visit
 from tests.s3_fixtures import READER
 from tests.support.s3_proxy import S3Proxy
@@ -126,6 +129,35 @@ async def test_pasted_lines_fill_in_the_form(stage: Stage, visit: Visit) -> None
     sent = [request.headers for request in visitor.asked if "list-type=2" in request.url]
     assert {headers["x-amz-security-token"] for headers in sent} == {"t0k/en=="}
     assert all("x-amz-security-token" in headers["authorization"] for headers in sent)
+
+
+@pytest.mark.req("OQ-199")
+async def test_a_page_that_is_lent_opens_in_a_bucket_that_is_closed(stage: Stage, visit: Visit) -> None:
+    """Every part has an address of its own; none says a secret, and the page asks for a key as always."""
+    stage.add()
+    place = replace(stage.bucket.place, prefix="elsewhere/")
+    url = await lend_page("objectqueue", place, 300)
+    await lend_page("objectqueue", place, 1)  # another one takes nothing from the first
+    for part in ("index.html", "app.js", "lent.html"):
+        with pytest.raises(OSError, match="403"):
+            urllib.request.urlopen(f"{stage.address}/ui/{part}")
+    visitor = await visit("#shard=3", page=url, connect=False)
+    page = visitor.page
+    await expect(page.locator("[name=queue]")).to_have_value("elsewhere")
+    await expect(page.locator("[name=address]")).to_have_value(stage.address)
+    await page.fill("[name=queue]", "")
+    key = stage.bucket.variables
+    await page.fill("[name=key]", key["AWS_ACCESS_KEY_ID"])
+    await page.fill("[name=secret]", key["AWS_SECRET_ACCESS_KEY"])
+    await page.click("#connect-button")
+    await page.wait_for_selector("#task-rows tr")
+    await visitor.go("#view=lifecycle")
+    drawn = "document.querySelector('#lifecycle-view img')"
+    await page.wait_for_function(f"{drawn}.complete && {drawn}.naturalWidth > 0")
+    of_page = [request.url for request in visitor.asked if "/ui/" in request.url]
+    assert len(of_page) > len(page_files("objectqueue")) - 2
+    assert all("X-Amz-Signature=" in each for each in of_page)
+    assert not any(key["AWS_SECRET_ACCESS_KEY"] in each for each in of_page)
 
 
 @pytest.mark.req("OQ-200")

@@ -6,6 +6,7 @@ import asyncio
 import json
 import urllib.error
 import urllib.request
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.s3.bucket import is_versioned, let_everyone_read, set_up
 from runtime.s3.errors import Refused
 from runtime.s3.objects import Objects, Place
+from runtime.s3.place import Names
 from runtime.s3.probe import examine, unfit
 from runtime.systems import load_system
 from tests.s3_fixtures import Bucket
@@ -45,22 +47,42 @@ async def test_a_bucket_is_made_ready(s3_server: EmbeddedSeaweedfs, s3_raw: Any,
     await objects.close()
 
 
-async def test_what_is_no_store_is_told(s3_key: None) -> None:
+@pytest.mark.parametrize(
+    "told",
+    [
+        b"200 OK\r\ncontent-length: 8\r\n\r\n<p>hi<br",
+        b"200 OK\r\ncontent-length: 9\r\n\r\n<p>hi</p>",
+        b"404 Not Found\r\ncontent-length: 0\r\n\r\n",
+    ],
+)
+async def test_what_is_no_store_is_told(s3_key: None, told: bytes) -> None:
     """Any other server of HTTP may stand where a store is expected, and answers as it likes."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\n<p>hi<br")
+        writer.write(b"HTTP/1.1 " + told)
         await writer.drain()
         writer.close()
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
-        objects = Objects(Place(bucket="some", endpoint=f"http://127.0.0.1:{port}"))
-        with pytest.raises(Refused, match="no S3 store"):
-            await is_versioned(objects)
+        url = f"http://127.0.0.1:{port}"
+        objects = Objects(Place(bucket="some", endpoint=url, names=Names(endpoint="NURSERY_STORE")))
+        for asked in (is_versioned(objects), objects.page("", most=1), anext(objects.versions("a"))):
+            with pytest.raises(Refused, match=r"no S3 store \(.*\): check NURSERY_STORE\."):
+                await asked
+        [found] = await examine(objects)
+        assert not found.ok and "no S3 store" in found.reason
         await objects.close()
+
+
+async def test_a_store_at_another_path_is_told(bucket: Bucket) -> None:
+    """What is wanted as a bucket is an object of another one there, and there is no such object."""
+    objects = Objects(replace(bucket.place, bucket="tasks", endpoint=f"{bucket.endpoint}/{bucket.name}"))
+    with pytest.raises(Refused, match="no S3 store"):
+        await is_versioned(objects)
+    await objects.close()
 
 
 async def test_a_bucket_removes_what_is_out_of_use(bucket: Bucket, objects: Objects) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
+from runtime.s3.bucket import is_versioned, let_everyone_read
 from runtime.s3.errors import Away, NotMatched, Refused, Unsure
 from runtime.s3.objects import Objects, Place
 from tests.s3_fixtures import Bucket, raw_client
@@ -166,6 +167,29 @@ async def test_a_refusal_is_final(status: int, code: str, through: Objects, s3_p
     assert len(s3_proxy.seen) == 4
 
 
+async def test_a_permission_that_is_missing_has_its_name(through: Objects, s3_proxy: S3Proxy) -> None:
+    """As policies of S3 call it, so that it can be given."""
+    s3_proxy.rule(status=403, code="AccessDenied", times=None)
+    for asked, needed in (
+        (through.get("a"), "s3:GetObject"),
+        (through.get("a", "1"), "s3:GetObjectVersion"),
+        (through.create("a", b""), "s3:PutObject"),
+        (through.put("a", b""), "s3:PutObject"),
+        (through.tag("a", {"b": "c"}, "1"), "s3:PutObjectTagging"),
+        (through.tag("a", None), "s3:DeleteObjectTagging"),
+        (through.delete("a"), "s3:DeleteObject"),
+        (through.page("", most=1), "s3:ListBucket"),
+        (anext(through.versions("a")), "s3:ListBucketVersions"),
+        (is_versioned(through), "s3:GetBucketVersioning"),
+        (let_everyone_read(through, "ui/"), "s3:GetBucketPolicy"),
+        (through.request("PUT", None, query={"cors": ""}), "s3:PutBucketCORS"),
+        (through.request("PUT", None, query={"lifecycle": ""}), "s3:PutLifecycleConfiguration"),
+        (through.request("PUT", None), "s3:CreateBucket"),
+    ):
+        with pytest.raises(Refused, match=rf"let it have {needed}, "):
+            await asked
+
+
 @pytest.mark.req("OQ-236", "OQ-251")
 @pytest.mark.parametrize(
     ("variables", "changes", "words"),
@@ -174,8 +198,8 @@ async def test_a_refusal_is_final(status: int, code: str, through: Objects, s3_p
         ({"AWS_ACCESS_KEY_ID": "NOBODY"}, {}, "does not take the key (InvalidAccessKeyId)"),
         ({"AWS_ACCESS_KEY_ID": None}, {}, "There is no key for the store: set AWS_ACCESS_KEY_ID"),
         ({}, {"bucket": "no-such-bucket"}, 'There is no bucket "no-such-bucket"'),
-        ({}, {"bucket": ""}, "No bucket is named: set S3_BUCKET."),
-        ({}, {"region": ""}, "No region is named: set S3_REGION."),
+        ({}, {"bucket": ""}, "No bucket is named: set the bucket."),
+        ({}, {"region": ""}, "No region is named: set the region."),
         ({}, {"endpoint": "ftp://there"}, '"ftp://there" is no address of a store'),
         ({}, {"endpoint": "127.0.0.1:1"}, '"127.0.0.1:1" is no address of a store'),
         ({}, {"endpoint": "http://127.0.0.1:x"}, '"http://127.0.0.1:x" is no address of a store'),

@@ -9,7 +9,8 @@ import secrets
 import pytest
 
 from runtime.s3.errors import Gone, NotMatched, Unsure
-from runtime.s3.objects import Objects, Place, Written, _kind_of_ending
+from runtime.s3.kinds import _of_ending
+from runtime.s3.objects import Objects, Place, Written
 from tests.s3_fixtures import Bucket
 from tests.support.s3_proxy import S3Proxy
 
@@ -246,7 +247,7 @@ async def test_an_answer_that_says_nothing_is_no_answer(bucket: Bucket, s3_proxy
 
 async def test_names_without_an_ending_are_not_remembered(objects: Objects) -> None:
     """A process that writes hints for years knows no more kinds of documents than on its first day."""
-    before = _kind_of_ending.cache_info().currsize
+    before = _of_ending.cache_info().currsize
     for number in range(3):
         await objects.put(f"ready/a/1/{number}", b"")
-    assert _kind_of_ending.cache_info().currsize == before
+    assert _of_ending.cache_info().currsize == before

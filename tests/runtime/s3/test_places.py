@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import ssl
 import time
+import urllib.request
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pytest
+from botocore.auth import S3SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials as BotoKey
 
 from runtime.certs import make_certificates
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
-from runtime.s3.answers import ServerClock
+from runtime.kept_in_s3 import KeptInS3
+from runtime.s3.answers import ServerClock, refusal
 from runtime.s3.credentials import Credentials, Key
 from runtime.s3.errors import Refused
 from runtime.s3.objects import Objects, Place
-from runtime.s3.place import Address, address_of
+from runtime.s3.page_files import page_url
+from runtime.s3.place import Address, address_of, place_of, places_of
+from runtime.s3.signing import Signer
+from runtime.s3.wire import Told
 from runtime.systems import load_system
 from tests.s3_fixtures import Bucket
 from tests.support.s3_proxy import S3Proxy
@@ -47,6 +58,81 @@ def test_where_requests_go(place: Place, environ: dict[str, str], address: Addre
     found = address_of(place, environ)
     assert found == address
     assert (found.tls is not None) == found.secure
+
+
+NURSERY = {
+    "NURSERY_STORE": "http://127.0.0.1:1",
+    "NURSERY_BUCKET": "garden",
+    "NURSERY_REGION": "eu-west-3",
+    "NURSERY_FOLDER": "green",
+}
+
+
+def kept_elsewhere() -> KeptInS3:
+    """Entities whose spec has other names for its variables."""
+    kept = load_system("objectqueue").lifecycles["task"].in_s3
+    assert kept is not None
+    endpoint, bucket, region, prefix = NURSERY
+    return replace(kept, endpoint=endpoint, bucket=bucket, region=region, prefix=prefix)
+
+
+def test_a_place_is_where_the_variables_of_a_spec_say() -> None:
+    """What is unset is where the provider has it; entities that share a bucket are at one place."""
+    place = place_of(kept_elsewhere(), NURSERY)
+    assert (place.bucket, place.region, place.prefix) == ("garden", "eu-west-3", "green/")
+    assert address_of(place, {}) == Address("127.0.0.1", 1, False, "/garden")
+    place = place_of(kept_elsewhere(), {**NURSERY, "NURSERY_STORE": None, "NURSERY_FOLDER": ""})
+    assert (place.endpoint, place.prefix) == (None, "")
+    queue = {"S3_BUCKET": "b", "S3_REGION": "r", "QO_QUEUE": "q"}
+    lifecycles = load_system("objectqueue").lifecycles
+    assert places_of(lifecycles.values(), queue) == [Place(bucket="b", region="r", prefix="q/")]
+    assert len(lifecycles) > 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "environ", "words"),
+    [
+        ({"NURSERY_BUCKET": ""}, {}, "set NURSERY_BUCKET."),
+        ({"NURSERY_REGION": ""}, {}, "set NURSERY_REGION."),
+        ({"NURSERY_STORE": "ftp://there"}, {}, "set NURSERY_STORE to http://"),
+        ({"NURSERY_STORE": "http://there/a b"}, {}, "set NURSERY_STORE to http://"),
+        ({"NURSERY_BUCKET": "a b"}, {}, '"a b" is no name of a bucket: set NURSERY_BUCKET'),
+        ({"NURSERY_BUCKET": ".."}, {}, '".." is no name of a bucket'),
+        ({"NURSERY_REGION": "eu west"}, {}, '"eu west" is no name of a region: set NURSERY_REGION'),
+        ({"NURSERY_FOLDER": "a//b"}, {}, "set NURSERY_FOLDER to a plain name"),
+        ({"NURSERY_STORE": None}, {"AWS_ENDPOINT_URL": "there"}, "set AWS_ENDPOINT_URL to http://"),
+    ],
+)
+def test_what_has_to_be_set_has_the_name_that_the_spec_gives_it(
+    changes: dict[str, str | None], environ: dict[str, str], words: str
+) -> None:
+    place = place_of(kept_elsewhere(), {**NURSERY, **changes})
+    with pytest.raises(Refused) as told:
+        address_of(place, environ)
+    assert words in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "headers", "words"),
+    [
+        (404, b"<Code>NoSuchBucket</Code>", {}, "set NURSERY_BUCKET, or make it."),
+        (403, b"<Code>InvalidAccessKeyId</Code>", {}, "and NURSERY_REGION."),
+        (301, b"", {b"x-amz-bucket-region": b"eu-west-1"}, "set NURSERY_REGION to eu-west-1."),
+    ],
+)
+def test_what_a_store_refuses_names_the_variables_of_the_spec(
+    status: int, body: bytes, headers: dict[bytes, bytes], words: str
+) -> None:
+    place = place_of(kept_elsewhere(), NURSERY)
+    assert words in str(refusal(Told(status, headers, body), place, "s3:GetObject"))
+
+
+def test_where_a_browser_finds_a_page() -> None:
+    """Where requests go, too; what it is to show is in the address."""
+    of_provider = page_url(Place(bucket="b", region="cn-north-1"))
+    assert of_provider == "https://b.s3.cn-north-1.amazonaws.com.cn/ui/index.html?region=cn-north-1"
+    own = page_url(Place(bucket="b", endpoint="http://h:8333/", prefix="q/"))
+    assert own == "http://h:8333/b/ui/index.html?region=us-east-1&queue=q"
 
 
 def test_what_a_store_is_called_in_a_request() -> None:
@@ -102,6 +188,36 @@ async def test_a_key_that_is_lent_has_a_token(
     assert headers["x-amz-security-token"] == "lent"
     assert "x-amz-security-token" in headers["authorization"].partition("SignedHeaders=")[2]
     await objects.close()
+
+
+async def test_an_address_can_be_lent(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It opens one object and no other, and only for as long as it says."""
+    objects = Objects(replace(bucket.place, prefix="q/"))
+    key = "a b/ü+'.txt"
+    for name in (key, "other"):
+        await objects.put(name, b"lent")
+    url = await objects.lent_address(key, 60, {"region": "x y"})
+    with urllib.request.urlopen(url) as found:
+        assert found.read() == b"lent"
+    real = time.time
+    monkeypatch.setattr("runtime.s3.objects.time.time", lambda: real() - 120)
+    late = await objects.lent_address(key, 60)
+    for wrong in (late, url.replace("a%20b/%C3%BC%2B%27.txt", "other"), url.replace("x%20y", "z")):
+        assert wrong != url
+        with pytest.raises(OSError, match="403"):
+            urllib.request.urlopen(wrong)
+    await objects.close()
+
+
+def test_a_lent_address_is_that_of_another_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a key that is lent itself, too."""
+    signer, now = Signer("h:8333", "eu-west-3"), datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
+    monkeypatch.setattr("botocore.auth.get_current_datetime", lambda: now)
+    for token in (None, "to/ken=="):
+        ours = signer.lent_query("/b/k", {"a": "1 2"}, Key("AK", "se/cret", token), now.timestamp(), 60)
+        theirs = AWSRequest("GET", "http://h:8333/b/k?a=1%202")
+        S3SigV4QueryAuth(BotoKey("AK", "se/cret", token), "s3", "eu-west-3", expires=60).add_auth(theirs)
+        assert dict(parse_qsl(ours)) == dict(parse_qsl(theirs.url.partition("?")[2]))
 
 
 async def test_a_key_is_renewed_before_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:

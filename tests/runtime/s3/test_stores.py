@@ -84,5 +84,5 @@ def test_a_queue_has_a_plain_name(process: Make, bucket: Bucket, queue: str) -> 
     """A server that takes keys for paths would look for them elsewhere."""
     one = process()
     assert one.task.record is not None
-    with pytest.raises(StoreUnusable, match="no plain path"):
+    with pytest.raises(StoreUnusable, match="set QO_QUEUE to a plain name"):
         stores_of(one, bucket, QO_QUEUE=queue).of(one.task, one.task.record)

@@ -252,7 +252,9 @@ async def test_a_repair_goes_on_where_it_stopped(process: Make, s3_proxy: S3Prox
     s3_proxy.forget()
     await one.repair()
     again = [each for each in s3_proxy.asked("ListObjectsV2", ".*") if each.query["prefix"] == "tasks/c/"]
-    assert len(again) == 2
+    # Two pages are left. Where that part happens to be the last one of its round, a next round has all three.
+    assert ["continuation-token" in each.query for each in again[:2]] == [True, True]
+    assert len(again) in (2, 5)
     assert len(one.keys("ready/")) == 10
 
 
