@@ -7,7 +7,7 @@ one of its part stopped: nothing waits for ever behind what cannot be taken.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, Generic, NamedTuple
@@ -16,6 +16,7 @@ from runtime.s3.entities import Entities
 from runtime.s3.keys import minute, moment_of
 from runtime.s3.marks import Marks
 from runtime.s3.objects import Entry
+from runtime.s3.passed import Passed
 from runtime.store import Record
 
 INDEX_ONLY, LOG_SCAN = "index-only", "log-scan"
@@ -31,7 +32,6 @@ _SLOW_S, _APART_ROUNDS_IF_SLOW = 0.25, 60
 """A listing of all parts that takes longer is not asked for again in so many rounds."""
 _MISSES = 3
 """So many of a listing that were taken by others, one after the other, make it an old one."""
-_REMEMBERED = 100_000
 
 
 class Candidate(NamedTuple):
@@ -42,34 +42,6 @@ class Candidate(NamedTuple):
     is_hint: bool
     """Whether the line is of the index, not of the entity itself."""
     listed_at: datetime
-
-
-class Passed:
-    """Lines that need not be looked at again while their ETags stay, some until a certain time."""
-
-    def __init__(self) -> None:
-        self._until: OrderedDict[str, tuple[str, datetime | None]] = OrderedDict()
-
-    def add(self, line: Entry, until: datetime | None = None) -> None:
-        """Remembers one."""
-        self.note(line.key, line.etag, until)
-
-    def note(self, key: str, etag: str, until: datetime | None = None) -> None:
-        """Remembers one that no listing has shown yet."""
-        self._until[key] = (etag, until)
-        self._until.move_to_end(key)
-        while len(self._until) > _REMEMBERED:
-            self._until.popitem(last=False)
-
-    def has(self, line: Entry, now: datetime) -> bool:
-        """Whether one can be passed by."""
-        etag, until = self._until.get(line.key, ("", None))
-        return etag == line.etag and (until is None or now < until)
-
-    def next_after(self, now: datetime) -> datetime | None:
-        """When the first of those is worth a look that wait for a time."""
-        times = [until for _, until in self._until.values() if until is not None and until > now]
-        return min(times, default=None)
 
 
 class Polling(Generic[Record]):
