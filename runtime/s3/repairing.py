@@ -102,7 +102,7 @@ class Repairing(Generic[Record]):
             if known.state is not None:
                 part.states[known.state] += 1
             elif known.etag:
-                self._pass.is_whole = False  # It is of no layout that is known here; others may know it.
+                self._pass.unread.add(line.key)
             for entry in known.entries:
                 self._pass.met(entry)
             if missing := known.entries - part.entries.keys():

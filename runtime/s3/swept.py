@@ -31,6 +31,8 @@ _WRITTEN_BY = timedelta(seconds=10)
 """After so long an entry is not late any more, but lost."""
 _TRIES = 3
 _WITNESSES = 256
+_MOST_UNREAD = 100
+"""Where more objects than that cannot be read there is no mark."""
 
 
 class Mark(NamedTuple):
@@ -40,6 +42,8 @@ class Mark(NamedTuple):
     next: datetime
     witnesses: tuple[str, ...]
     """The last entry of each part of the index. It stays longest; where it is lost others are, too."""
+    unread: frozenset[str] = frozenset()
+    """Objects that the repair could not read, perhaps because they are of a later release."""
 
     def is_fresh(self, now: datetime) -> bool:
         """Whether it can be trusted at a time of the store. A time before it is none that can be."""
@@ -48,11 +52,11 @@ class Mark(NamedTuple):
 
     def covers(self, line: Entry) -> bool:
         """Whether an object was looked at as it is."""
-        return line.changed < self.began - _MARGIN
+        return line.changed < self.began - _MARGIN and line.key not in self.unread
 
     def body(self) -> bytes:
         """The object."""
-        return orjson.dumps(self._asdict())
+        return orjson.dumps({**self._asdict(), "unread": sorted(self.unread)})
 
 
 def parsed(body: bytes) -> Mark | None:
@@ -60,11 +64,11 @@ def parsed(body: bytes) -> Mark | None:
     try:
         told = orjson.loads(body)
         began, later = (datetime.fromisoformat(told[name]) for name in ("began", "next"))
-        witnesses = tuple(str(each) for each in told["witnesses"])
+        witnesses, unread = (tuple(map(str, told[name])) for name in ("witnesses", "unread"))
         _ = later - began, began - datetime.now(UTC)
     except (ValueError, TypeError, KeyError):
         return None
-    return Mark(began, later, witnesses)
+    return Mark(began, later, witnesses, frozenset(unread))
 
 
 def store_now(entities: Entities[Any]) -> datetime:
@@ -82,6 +86,7 @@ class Pass:
         self._failures = entities.indexes.failures
         self._began: datetime | None = None
         self._last: dict[str, tuple[str, str]] = {}
+        self.unread: set[str] = set()
         self.is_whole = True
 
     def heard(self) -> None:
@@ -99,12 +104,13 @@ class Pass:
         """Tells others of it, unless there is a mark of a later one; not if something of it went wrong."""
         indexes, objects, key = self._entities.indexes, self._entities.objects, self._entities.keys.mark
         now, began = store_now(self._entities), self._began_by_now()
-        is_whole = self.is_whole and self._failures == indexes.failures
+        is_whole = self.is_whole and self._failures == indexes.failures and len(self.unread) <= _MOST_UNREAD
         # Times of a clock that was set meanwhile say nothing about what came first.
         if key is None or not is_whole or self._began is None or abs(began - self._began) > _JUMP:
             return
         last = sorted(self._last.values(), reverse=True)[:_WITNESSES]
-        mark = Mark(began, now + timedelta(seconds=every_s), tuple(entry for _, entry in last))
+        witnesses = tuple(entry for _, entry in last)
+        mark = Mark(began, now + timedelta(seconds=every_s), witnesses, frozenset(self.unread))
         for _ in range(_TRIES):
             found = await objects.get(key)
             known = parsed(found.body) if found else None

@@ -189,30 +189,45 @@ async def test_without_a_mark_that_holds_everything_is_read(
 
 @pytest.mark.req("OQ-143", "OQ-064")
 async def test_only_a_whole_repair_leaves_a_mark(process: Make, s3_proxy: S3Proxy) -> None:
-    """Not one that could not write an entry, could not read a task, or was cut short."""
+    """Not one that could not write an entry, or that was cut short."""
     one = process(s3_proxy)
-    await made(one, 3)
+    one.world.chance = 0.0
+    await one.submit(id=f"5{one.world.new_id()[1:]}")
     lose(one)
-    s3_proxy.rule(kind="PutObject", key="ready/.*", status=403, times=3)
-    assert await one.tasks.repair(one.call("monitor")) == 1
-    while await one.tasks.repair(one.call("monitor")):
-        pass
-    await one.tasks.drained()
+    monitor = one.call("monitor")
+    s3_proxy.rule(kind="PutObject", key="ready/.*", status=403)
+    assert [await one.tasks.repair(monitor) for _ in range(2)] == [1, 0]
     assert one.keys("sweeps/") == []
-    s3_proxy.forget()
-    wrong = f"tasks/0/0{one.world.new_id()[1:]}.json"
-    one.raw_put(wrong, b"no { JSON")
-    for _ in range(2):
-        await one.repair()
-        assert one.keys("sweeps/") == []
-    one.bucket.raw.delete_object(Bucket=one.bucket.name, Key=wrong)
     s3_proxy.rule(kind="ListObjectsV2", nth=5, status=403)
     with pytest.raises(StoreUnusable):
-        await one.repair()
-    await one.repair()
+        await one.tasks.repair(monitor)
+    assert [await one.tasks.repair(monitor) for _ in range(2)] == [1, 0]
     assert one.keys("sweeps/") == []
-    await one.repair()
+    assert await one.tasks.repair(monitor) == 0
     assert one.keys("sweeps/") == [MARK]
+
+
+@pytest.mark.req("OQ-070", "OQ-104")
+async def test_what_a_repair_could_not_read_it_does_not_vouch_for(process: Make, s3_proxy: S3Proxy) -> None:
+    """Others may be able to, and do so; where too much cannot be read there is no mark."""
+    one = process()
+    task, covered = await one.submit(), await one.submit()
+    where, body = f"tasks/{task.shard}/{task.id}.json", json.dumps(one.raw_task(task)).encode()
+    one.raw_put(where, b"no { JSON")
+    for _ in range(2):
+        mark = await swept(one)
+        assert mark["unread"] == [where]
+    lose(one)
+    one.raw_put(MARK, Mark(*_times(one), (), frozenset(mark["unread"])).body())
+    one.raw_put(where, body)
+    worker = process(s3_proxy)
+    worker.world.ahead_ms = one.world.ahead_ms
+    assert [each.id for each in await worker.take(free=2)] == [task.id]
+    assert s3_proxy.asked("GetObject", covered.id) == []
+    for number in range(101):
+        one.raw_put(f"tasks/0/{number:08x}{one.world.new_id()[8:]}.json", b"no { JSON")
+    known = one.raw(MARK)
+    assert await swept(one) == known
 
 
 @pytest.mark.req("OQ-142")
@@ -282,7 +297,7 @@ async def test_a_worker_of_some_parts_asks_for_those_only(process: Make, s3_prox
 
 def test_a_mark_is_fresh_for_some_repairs_and_an_hour_at_most() -> None:
     began = datetime(2030, 1, 1, tzinfo=UTC)
-    often = Mark(began, began + timedelta(seconds=300), ("ready/0/1/a",))
+    often = Mark(began, began + timedelta(seconds=300), ("ready/0/1/a",), frozenset({"tasks/0/b"}))
     rarely = Mark(began, began + timedelta(days=1), ())
     for mark, most in ((often, 900), (rarely, 3600)):
         known = parsed(mark.body())
@@ -301,10 +316,10 @@ def test_a_mark_is_fresh_for_some_repairs_and_an_hour_at_most() -> None:
         b"",
         b"no",
         b"[]",
-        b'{"began":"2030-01-01T00:00:00Z","witnesses":[]}',
-        b'{"began":"2030-01-01T00:00:00","next":"2030-01-01T00:00:00","witnesses":[]}',
-        b'{"began":"2030-01-01T00:00:00Z","next":"2030-01-01T00:00:00","witnesses":[]}',
-        b'{"began":"2030-01-01T00:00:00Z","next":"2030-01-01T00:05:00Z","witnesses":1}',
+        b'{"began":"2030-01-01T00:00:00Z","witnesses":[],"unread":[]}',
+        b'{"began":"2030-01-01T00:00:00","next":"2030-01-01T00:00:00","witnesses":[],"unread":[]}',
+        b'{"began":"2030-01-01T00:00:00Z","next":"2030-01-01T00:00:00","witnesses":[],"unread":[]}',
+        b'{"began":"2030-01-01T00:00:00Z","next":"2030-01-01T00:05:00Z","witnesses":1,"unread":[]}',
     ],
 )
 def test_what_is_no_mark_says_nothing(body: bytes) -> None:
