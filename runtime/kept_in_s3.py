@@ -58,11 +58,13 @@ class Polling:
 
 @dataclass(frozen=True, slots=True)
 class Repairing:
-    """Who puts indexes right; the others are variables. Every 0 seconds is never."""
+    """Who puts indexes right; pace and page are variables. Every 0 seconds is never."""
 
     by: str
     every: str
     page: str
+    mark: str | None = None
+    """The object that says when the last whole round began."""
 
 
 @dataclass(frozen=True, slots=True)

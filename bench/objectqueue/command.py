@@ -105,23 +105,28 @@ async def _rates(stage: Stage, at_once: int, rounds: int, count: int, tell: Tell
 
 
 async def _polls(stage: Stage, many: int, rounds: int, tell: Tell) -> list[Polls]:
-    """Looks at both queues in turns."""
+    """Looks at both queues in turns, after a monitor has swept them, as it has in every running system."""
     few, past = measures.Past(stage, FEW), measures.Past(stage, many)
-    for each in (few, past):
+    for each in (past, few):
         await each.fill()
+    for each in (past, few):
+        await each.sweep()
     found = []
     for mode in MODES:
-        rows = [(await few.poll(10, mode), await past.poll(10, mode)) for _ in range(rounds)]
+        rows = [(await few.poll(2, mode), await past.poll(2, mode)) for _ in range(rounds)]
         polls = Polls(
             mode=mode,
             few=FEW,
             many=many,
             few_cpu_ms=[round(left[0], 2) for left, _ in rows],
             many_cpu_ms=[round(right[0], 2) for _, right in rows],
-            few_requests=round(statistics.median(left[1] for left, _ in rows), 1),
-            many_requests=round(statistics.median(right[1] for _, right in rows), 1),
+            few_requests=round(statistics.median(left[1] for left, _ in rows), 2),
+            many_requests=round(statistics.median(right[1] for _, right in rows), 2),
         )
-        tell(f"a look, {mode}: {polls.ratio:.2f} times as much after {many:,} tasks as after {FEW}")
+        tell(
+            f"a look, {mode}: {polls.ratio:.2f} times as much CPU after {many:,} tasks as after {FEW}, "
+            f"{polls.many_requests:g} requests and {polls.few_requests:g}"
+        )
         found.append(polls)
     return found
 

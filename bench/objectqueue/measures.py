@@ -19,6 +19,10 @@ from tests.support.s3_proxy import S3Proxy
 KINDS = {"ListObjectsV2": "LIST", "GetObject": "GET", "PutObject": "PUT", "DeleteObject": "DELETE"}
 BODY = b"x" * 800
 """About as long as a task that says little."""
+LOOKS = 6
+"""A round of looks in mode hybrid: one of them is also at the last sweep, and at some tasks."""
+_AGE_S = 61.0
+"""A sweep does not vouch for tasks that changed less than a minute before it."""
 _numbers = itertools.count(1)
 
 
@@ -117,13 +121,14 @@ async def requests_per_task(stage: Stage, count: int, mode: str) -> dict[str, fl
 
 
 async def idle_per_hour(stage: Stage, seconds: float, mode: str) -> dict[str, float]:
-    """What a worker and its monitor ask in an hour with nothing to do, once they have settled."""
+    """What a worker and its monitor ask in an idle hour, after a sweep, once they have settled."""
     queue = fresh()
     await stage.submit(queue, 1)
     with _proxied(stage) as proxy:
         settings = {"S3_ENDPOINT": proxy.url, "QO_INDEX_MODE": mode, "QO_NO_MONITOR": "false"}
         async with stage.worker(queue, **settings):
             await stage.done(queue, 1)
+            await _sweep(stage, queue)
             await asyncio.sleep(12)
             proxy.forget()
             await asyncio.sleep(seconds)
@@ -138,6 +143,7 @@ class Past:
         self._stage = stage
         self._finished = finished
         self._queue = fresh()
+        self._filled_at = 0.0
 
     async def fill(self) -> None:
         """Writes the tasks as if they had been done long ago."""
@@ -158,24 +164,38 @@ class Past:
         for entry in (await objects.page("ready/", most=10)).entries:
             await objects.delete(entry.key)
         await objects.close()
+        self._filled_at = time.monotonic()
 
-    async def poll(self, polls: int, mode: str) -> tuple[float, float]:
+    async def sweep(self) -> None:
+        """A monitor looks at all tasks once they are old enough, as it does in every running system."""
+        await asyncio.sleep(max(0.0, self._filled_at + _AGE_S - time.monotonic()))
+        await _sweep(self._stage, self._queue)
+
+    async def poll(self, rounds: int, mode: str) -> tuple[float, float]:
         """Processor time of whoever looks and of the store, and requests, of one look at an empty queue."""
         with _proxied(self._stage) as proxy:
             through = {"S3_ENDPOINT": proxy.url, "QO_INDEX_MODE": mode}
             async with self._stage.tasks(self._queue, **through) as (tasks, call):
                 call.caller, taking = "worker", tasks.taking()
-                for _ in range(3):
+                for _ in range(LOOKS):
                     await taking.exchange("bench", (), 1, call)
-            requests = _counted(proxy, self._queue).total() / 3
+            requests = _counted(proxy, self._queue).total() / LOOKS
         async with self._stage.tasks(self._queue, QO_INDEX_MODE=mode) as (tasks, call):
             call.caller, taking = "worker", tasks.taking()
             await taking.exchange("bench", (), 1, call)
             cpu = time.process_time() + cpu_s(self._stage.server.pid)
-            for _ in range(polls):
+            for _ in range(rounds * LOOKS):
                 await taking.exchange("bench", (), 1, call)
             cpu = time.process_time() + cpu_s(self._stage.server.pid) - cpu
-        return cpu / polls * 1000, requests
+        return cpu / (rounds * LOOKS) * 1000, requests
+
+
+async def _sweep(stage: Stage, queue: str) -> None:
+    """Looks at all tasks of a queue once, as a monitor."""
+    async with stage.tasks(queue) as (tasks, call):
+        call.caller = "monitor"
+        while await tasks.repair(call):
+            pass
 
 
 @contextmanager

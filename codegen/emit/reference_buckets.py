@@ -43,6 +43,8 @@ def in_bucket(kept: KeptInS3) -> Iterator[str]:
             f"{kept.repairs.by} puts the hints right every {code(kept.repairs.every)} seconds, "
             f"{code(kept.repairs.page)} objects at a time."
         )
+        if kept.repairs.mark:
+            yield f"{code(kept.repairs.mark)} says when the last of these rounds began that was whole."
     if kept.retires:
         tag = code(f"{kept.retires.tag}={kept.retires.value}")
         yield (

@@ -18,6 +18,11 @@ ObjectKey = Annotated[
         examples=["tasks/{shard}/{id}.json", "ready/{shard}/{available_at}/{id}"],
     ),
 ]
+PlainKey = Annotated[
+    str,
+    StringConstraints(pattern=r"^[a-z][a-z0-9_-]*(/[a-z0-9_-]+(\.[a-z0-9]+)?)+$"),
+    Field(description="Key of the only object of its kind.", examples=["sweeps/last.json"]),
+]
 TagText = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:/=+@-]{1,128}$")]
 
 
@@ -63,6 +68,11 @@ class Repairing(Part):
     by: LowerName = Field(description="The component whose node does it.")
     every: UpperName = Field(description="The variable with the seconds between two rounds; 0 is never.")
     page: UpperName = Field(description="The variable with how many objects a listing has.")
+    mark: PlainKey | None = Field(
+        default=None,
+        description="The object that says when the last whole round began. While it is fresh, those who look "
+        "in mode hybrid leave alone what is older; without the word they look at everything.",
+    )
 
 
 class Large(Part):

@@ -52,6 +52,8 @@ def patterns(entity: Entity, record: Record, kept: KeptInS3) -> Iterator[Pattern
     if large := kept.large:
         what = "what is kept apart"
         yield Pattern(("kept_in", "large", "object"), what, large.object, (entity.key, FIELD), part)
+    if kept.repairs and kept.repairs.mark:
+        yield Pattern(("kept_in", "repairs", "mark"), "the mark of repairs", kept.repairs.mark, (), ())
 
 
 @rule(

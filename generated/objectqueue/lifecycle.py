@@ -1,6 +1,6 @@
 """The lifecycle of objectqueue: which edges there are and who may drive each.
 
-Generated from spec/objectqueue (sha256:e8f095cf7735dd5e). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:bcf217fe09fccb39). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -363,7 +363,12 @@ TASK: Final = Lifecycle(
         polls=Polling(
             index="ready", mode="QO_INDEX_MODE", page="QO_READY_PAGE_SIZE", scan_page="QO_LOG_SCAN_PAGE_SIZE"
         ),
-        repairs=Repairing(by="monitor", every="QO_MONITOR_SWEEP_INTERVAL", page="QO_MONITOR_SWEEP_PAGE_SIZE"),
+        repairs=Repairing(
+            by="monitor",
+            every="QO_MONITOR_SWEEP_INTERVAL",
+            page="QO_MONITOR_SWEEP_PAGE_SIZE",
+            mark="sweeps/last.json",
+        ),
         large=Large(
             over=65536,
             refs=Frozen({"input": "input_ref", "output": "output_ref"}),

@@ -1,6 +1,6 @@
 """Everything the engine has to know of objectqueue.
 
-Generated from spec/objectqueue (sha256:e8f095cf7735dd5e). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:bcf217fe09fccb39). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tables import JsonStyle, System
 
 SYSTEM: Final = System(
     name="objectqueue",
-    digest="e8f095cf7735dd5e4874da556cee8892711a3f79a36f005137e0ef5f63cc4df4",
+    digest="bcf217fe09fccb393d70a0bebc28d6d6f7e1c4b8d6c407f1251c5adbe4a595ee",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

@@ -114,6 +114,8 @@ def _removals(objects: Objects, kept: Iterable[KeptInS3], values: Mapping[str, A
     fleeting = [TRIALS]
     for each in kept:
         fleeting += [_folder(index.key) for index in each.indexes.values()]
+        if each.repairs is not None and each.repairs.mark is not None:
+            fleeting.append(f"{each.repairs.mark.rpartition('/')[0]}/")
         if each.unversioned is None:
             fleeting.append(_folder(each.object))
         if (retires := each.retires) is not None:

@@ -53,7 +53,10 @@ class Indexes:
         self._at_once = asyncio.Semaphore(_AT_ONCE)
         self._failed = 0
         self._lagging: set[str] = set()
-        self._is_failing = False
+        self.failures = 0
+        """How many entries could not be written or removed since the start."""
+        self.is_failing = False
+        """Whether the last one was among them."""
         self.log: Log | None = None
 
     def entries(self, record: Any) -> Mapping[str, str]:
@@ -168,10 +171,13 @@ class Indexes:
                         await self._objects.put(entry, work.body)
                 except ObjectError as error:
                     self._failed += 1
+                    self.failures += 1
                     self._lag(key)
-                    self._tell(entry, error)
+                    if not self.is_failing:
+                        self._tell(entry, error)
+                    self.is_failing = True
                 else:
-                    self._is_failing = False
+                    self.is_failing = False
                     self._lagging.discard(key)
         self._waiting.pop(key, None)
 
@@ -181,8 +187,7 @@ class Indexes:
         self._lagging.add(key)
 
     def _tell(self, entry: str, error: Exception) -> None:
-        if self.log is not None and not self._is_failing:
-            self._is_failing = True
+        if self.log is not None:
             self.log.write(
                 INDEX_NOT_WRITTEN,
                 f"an index of {self._entity} lags behind until the next sweep: {error}",

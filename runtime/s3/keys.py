@@ -79,6 +79,8 @@ class Keys:
         self.object = Pattern(kept.object)
         self.indexes = {name: _Index(each) for name, each in kept.indexes.items()}
         self._apart = Pattern(kept.large.object) if kept.large else None
+        self.mark = kept.repairs.mark if kept.repairs else None
+        """Where it stands when the last repair was."""
         digits = kept.shard.digits if kept.shard else 0
         self.shards: tuple[str, ...] = tuple(_combined(digits)) if kept.shard else ("",)
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from operator import attrgetter
 from typing import Generic
 
 from runtime.object_store import VersionOf
-from runtime.s3.entities import Entities, together
+from runtime.s3.entities import AT_ONCE, Entities, together
 from runtime.s3.objects import Entry, Version
 from runtime.s3.rows import Unreadable
 from runtime.store import Record, Size
 
 _PAGE = 1000
 _REMEMBERED = 5000
+_LEAST_AT_ONCE = 4
+"""Objects of a part that are read together while others are, too."""
 
 
 class Listing(Generic[Record]):
@@ -24,6 +27,7 @@ class Listing(Generic[Record]):
 
     def __init__(self, entities: Entities[Record]) -> None:
         self._entities = entities
+        self._at_once = max(AT_ONCE // len(entities.keys.shards), _LEAST_AT_ONCE)
         self._read: OrderedDict[str, tuple[str, Record | None]] = OrderedDict()
 
     async def find(
@@ -51,27 +55,41 @@ class Listing(Generic[Record]):
         # An object is written at the time that it says, or a little later: the last ones written come first.
         lines.sort(key=lambda line: line.changed, reverse=True)
         found: list[Record] = []
-        step = max(2 * size, 32)
+        step = min(max(2 * size, 32), _PAGE)
         for start in range(0, len(lines), step):
             records = await together(lines[start : start + step], self._record)
-            found += [each for each in records if each is not None and is_wanted(each)]
+            wanted = [each for each in records if each is not None and is_wanted(each)]
+            found = heapq.nlargest(size, (*found, *wanted), key=order)
             if (
-                len(found) >= size
+                len(found) >= size > 0
                 and start + step < len(lines)
                 and self._is_later(found, size, lines[start + step])
             ):
                 break
-        found.sort(key=order, reverse=True)
-        return found[:size]
+        return found
 
     async def page(
         self, states: Collection[int], offset: int, size: int, *, newest_first: bool
     ) -> tuple[list[Record], bool]:
         """A part of the listing by place, and whether there is more."""
-        found = await self.find(states, {}, None, 10**9)
-        if not newest_first:
-            found.reverse()
-        return found[offset : offset + size], len(found) > offset + size
+        most = offset + size + 1
+        found = await (self.find(states, {}, None, most) if newest_first else self._oldest(states, most))
+        return found[offset : offset + size], len(found) == most
+
+    async def _oldest(self, states: Collection[int], most: int) -> list[Record]:
+        """What changed first. That can be any of them, so each is read, and few are kept."""
+        changes, order = self._entities.changes, self._order
+
+        async def of_part(part: str) -> list[Record]:
+            found: list[Record] = []
+            async for lines in self._pages(part):
+                records = await together(lines, self._record, at_once=self._at_once)
+                wanted = [each for each in records if each and (not states or changes.state(each) in states)]
+                found = heapq.nsmallest(most, (*found, *wanted), key=order)
+            return found
+
+        parts = await together(self._entities.keys.shards, of_part)
+        return heapq.nsmallest(most, (each for found in parts for each in found), key=order)
 
     async def versions(self, key: str) -> list[VersionOf[Record]]:
         """All that an entity has been, oldest first."""
@@ -94,15 +112,17 @@ class Listing(Generic[Record]):
         entities = self._entities
         now = entities.changes.now()
         sizes: dict[tuple[str, int], Size] = {}
-        lines = await self._lines(None)
-        for line, record in zip(lines, await together(lines, self._record), strict=True):
-            key = entities.keys.named(line.key)
-            if record is None or key is None:
-                continue
-            place = entities.keys.shard_of(key), entities.changes.state(record)
-            count, oldest = sizes.get(place, Size(0, 0.0))
-            age = max(0.0, (now - self._order(record)[0]).total_seconds())
-            sizes[place] = Size(count + 1, max(oldest, age))
+
+        async def of_part(part: str) -> None:
+            async for lines in self._pages(part):
+                for record in await together(lines, self._record, at_once=self._at_once):
+                    if record is not None:
+                        place = part, entities.changes.state(record)
+                        count, oldest = sizes.get(place, Size(0, 0.0))
+                        age = max(0.0, (now - self._order(record)[0]).total_seconds())
+                        sizes[place] = Size(count + 1, max(oldest, age))
+
+        await together(entities.keys.shards, of_part)
         return sizes
 
     async def _lines(self, part: str | None) -> list[Entry]:
@@ -112,14 +132,16 @@ class Listing(Generic[Record]):
         return [line for lines in await together(parts, self._lines_of) for line in lines]
 
     async def _lines_of(self, part: str) -> list[Entry]:
+        return [line async for lines in self._pages(part) for line in lines]
+
+    async def _pages(self, part: str) -> AsyncIterator[Sequence[Entry]]:
         prefix = self._entities.keys.prefix(part)
-        lines: list[Entry] = []
         token: str | None = None
         while True:
             page = await self._entities.objects.page(prefix, token=token, most=_PAGE)
-            lines += page.entries
+            yield page.entries
             if (token := page.token) is None:
-                return lines
+                return
 
     async def _record(self, line: Entry) -> Record | None:
         etag, record = self._read.get(line.key, ("", None))

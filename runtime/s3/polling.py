@@ -7,7 +7,7 @@ one of its part stopped: nothing waits for ever behind what cannot be taken.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, Generic, NamedTuple
@@ -16,22 +16,25 @@ from runtime.s3.entities import Entities
 from runtime.s3.keys import minute, moment_of
 from runtime.s3.marks import Marks
 from runtime.s3.objects import Entry
+from runtime.s3.passed import Passed
+from runtime.s3.swept import Swept
 from runtime.store import Record
 
-INDEX_ONLY, LOG_SCAN = "index-only", "log-scan"
+INDEX_ONLY, HYBRID, LOG_SCAN = "index-only", "hybrid", "log-scan"
 _WIDE = 4
 """Parts that are listed together while nothing is found."""
 _UNSEEN_A_ROUND = 32
 """Objects that a look beside the index reads at most, however many there are that it has never seen."""
 _SCANS = 4
 """Listings of objects in a look beside the index."""
+_BESIDE = 6
+"""One in so many looks lists some objects, where a repair has lately looked at all of them."""
 _APART_ROUNDS = 10
 """For so many rounds parts are listed one by one after all together were more than a page."""
 _SLOW_S, _APART_ROUNDS_IF_SLOW = 0.25, 60
 """A listing of all parts that takes longer is not asked for again in so many rounds."""
 _MISSES = 3
 """So many of a listing that were taken by others, one after the other, make it an old one."""
-_REMEMBERED = 100_000
 
 
 class Candidate(NamedTuple):
@@ -42,34 +45,6 @@ class Candidate(NamedTuple):
     is_hint: bool
     """Whether the line is of the index, not of the entity itself."""
     listed_at: datetime
-
-
-class Passed:
-    """Lines that need not be looked at again while their ETags stay, some until a certain time."""
-
-    def __init__(self) -> None:
-        self._until: OrderedDict[str, tuple[str, datetime | None]] = OrderedDict()
-
-    def add(self, line: Entry, until: datetime | None = None) -> None:
-        """Remembers one."""
-        self.note(line.key, line.etag, until)
-
-    def note(self, key: str, etag: str, until: datetime | None = None) -> None:
-        """Remembers one that no listing has shown yet."""
-        self._until[key] = (etag, until)
-        self._until.move_to_end(key)
-        while len(self._until) > _REMEMBERED:
-            self._until.popitem(last=False)
-
-    def has(self, line: Entry, now: datetime) -> bool:
-        """Whether one can be passed by."""
-        etag, until = self._until.get(line.key, ("", None))
-        return etag == line.etag and (until is None or now < until)
-
-    def next_after(self, now: datetime) -> datetime | None:
-        """When the first of those is worth a look that wait for a time."""
-        times = [until for _, until in self._until.values() if until is not None and until > now]
-        return min(times, default=None)
 
 
 class Polling(Generic[Record]):
@@ -90,9 +65,13 @@ class Polling(Generic[Record]):
         self._found: deque[Candidate] = deque()
         self._trying: set[str] = set()
         self._serves_all = len(self._parts) == len(known) > 1
+        self._most_scans = _SCANS if self._mode != LOG_SCAN else len(self._parts)
         self._apart_for = 0
         self._round: deque[tuple[str | None, bool]] = deque()
         """Parts that are still to be listed, None for all at once; and whether it is their objects."""
+        self._is_beside_left = False
+        """Whether it is still to be found out which objects are to be listed after the index."""
+        self._besides = _BESIDE * self._first
         self._tokens: dict[str | None, str | None] = {}
         self._scanned: dict[str | None, str | None] = {}
         self._unseen = self._scans = 0
@@ -104,6 +83,9 @@ class Polling(Generic[Record]):
         self._turn = asyncio.Lock()
         self._width = 1
         self._marks = Marks()
+        self._swept = Swept(entities, self._parts)
+        self._covered = False
+        """Whether only what is later than the last repair is read in this round."""
         self.passed = Passed()
 
     def take(self, most: int, tried: set[str]) -> list[Candidate]:
@@ -126,6 +108,10 @@ class Polling(Generic[Record]):
             self._misses, self._searched = 0, ()
             self._found.clear()
 
+    def lacked_hint(self, candidate: Candidate) -> None:
+        """One was free, and it was its object that told."""
+        self._swept.lacked_entry(candidate.line)
+
     async def look(self, tried: Collection[str]) -> bool:
         """Lists until there is something else to try; False when all there is has been listed once.
 
@@ -138,8 +124,8 @@ class Polling(Generic[Record]):
             if self._rounds != asked:
                 return False  # Another one has just listed all of it.
             while True:
-                while self._round:
-                    await self._list_next()
+                while self._round or self._is_beside_left:
+                    await (self._list_next() if self._round else self._look_beside())
                     if any(each.key not in tried for each in self._found):
                         return True
                 # What was left of an earlier round says nothing of the parts that it began with.
@@ -164,10 +150,27 @@ class Polling(Generic[Record]):
             is_together = self._serves_all and not self._apart_for
             self._apart_for = max(0, self._apart_for - 1)
             self._round.extend((part, False) for part in ((None,) if is_together else self._order()))
-        if self._mode != INDEX_ONLY:
-            self._round.extend((part, True) for part in ((None,) if self._serves_all else self._order()))
+        if self._mode == LOG_SCAN:
+            self._scan_all()
+        self._is_beside_left = self._mode == HYBRID
         if not self._unscanned:
             self._unscanned = set(self._parts)
+
+    def _scan_all(self) -> None:
+        self._round.extend((part, True) for part in ((None,) if self._serves_all else self._order()))
+
+    async def _look_beside(self) -> None:
+        """Finds out whether the index can be trusted. If so a page of objects now and then will do."""
+        self._is_beside_left = False
+        turn, self._besides = self._besides % _BESIDE, self._besides + 1
+        if turn == 0 and await self._swept.look():
+            self._marks = Marks()  # What was repaired may be of any minute.
+        self._covered = self._swept.is_fresh()
+        if not self._covered:
+            self._scan_all()
+        elif turn == 0 and self._parts:
+            part = self._parts[self._besides // _BESIDE % len(self._parts)]
+            self._round.append((None if self._serves_all else part, True))
 
     def _order(self) -> tuple[str, ...]:
         return self._parts[self._first :] + self._parts[: self._first]
@@ -236,7 +239,8 @@ class Polling(Generic[Record]):
         page = await self._entities.objects.page(keys.prefix(part), after=after, most=self._scan_page)
         for line in page.entries:
             key = keys.named(line.key)
-            if key is not None and not self.passed.has(line, now):
+            is_covered = self._covered and self._swept.covers(line)
+            if key is not None and not is_covered and not self.passed.has(line, now):
                 if self._mode != LOG_SCAN and self._unseen >= _UNSEEN_A_ROUND:
                     return
                 self._unseen += 1
@@ -246,5 +250,5 @@ class Polling(Generic[Record]):
         if page.token is None:
             self._scanned[part] = None
             self._unscanned -= {*self._parts} if part is None else {part}
-        elif part is None and self._scans < (_SCANS if self._mode != LOG_SCAN else len(self._parts)):
+        elif part is None and not self._covered and self._scans < self._most_scans:
             self._round.appendleft((None, True))

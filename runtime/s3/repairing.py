@@ -8,8 +8,11 @@ from typing import Generic, NamedTuple
 
 from runtime.call import Call
 from runtime.s3.entities import Entities, together
+from runtime.s3.errors import ObjectError
+from runtime.s3.indexes import INDEX_NOT_WRITTEN
 from runtime.s3.objects import Entry
 from runtime.s3.rows import Unreadable
+from runtime.s3.swept import Pass
 from runtime.store import Record
 
 _INDEX_PAGE = 1000
@@ -41,7 +44,8 @@ class Repairing(Generic[Record]):
         repairs = entities.kept.repairs
         assert repairs is not None
         self._entities = entities
-        self._page = int(entities.values[repairs.page])
+        self._page, self._every = int(entities.values[repairs.page]), repairs.every
+        self._pass = Pass(entities)
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._parts: deque[str] = deque()
         self._part: _Part | None = None
@@ -53,13 +57,29 @@ class Repairing(Generic[Record]):
             parts = self._entities.keys.shards
             first = int(self._entities.world.uniform(0, len(parts) - 0.001))
             self._parts.extend((*parts[first:], *parts[:first]))
+            self._pass = Pass(self._entities)
         repaired = 0
-        while self._parts and not repaired:
-            repaired = await self._next_page(call)
+        try:
+            while self._parts and not repaired:
+                repaired = await self._next_page(call)
+        except BaseException:
+            self._pass.is_whole = False
+            raise
         if repaired:
             # Or the next look would take it for missing once more.
             await self._entities.indexes.written()
+        if not self._parts:
+            await self._leave_mark(call)
         return repaired
+
+    async def _leave_mark(self, call: Call) -> None:
+        entities, key = self._entities, self._entities.keys.mark
+        try:
+            await self._pass.leave_mark(float(entities.values[self._every]))
+        except ObjectError as error:
+            # Without it workers look at more than they need to. Repairs go on.
+            message = f"nobody is told of the repair that has just ended: {error}"
+            entities.tell_sometimes(call, INDEX_NOT_WRITTEN, f"{key}", message, entry=key)
 
     def census(self) -> Iterator[tuple[int, int]]:
         """How many were in each state when they were last looked at; nothing before all have been."""
@@ -70,6 +90,7 @@ class Repairing(Generic[Record]):
         entities, name = self._entities, self._parts[0]
         if self._part is None:
             self._part = _Part(await self._entries(name))
+            self._pass.heard()
         part = self._part
         page = await entities.objects.page(entities.keys.prefix(name), token=part.token, most=self._page)
         lines = [line for line in page.entries if entities.keys.named(line.key) is not None]
@@ -80,6 +101,10 @@ class Repairing(Generic[Record]):
             part.wanted |= known.entries
             if known.state is not None:
                 part.states[known.state] += 1
+            elif known.etag:
+                self._pass.unread.add(line.key)
+            for entry in known.entries:
+                self._pass.met(entry)
             if missing := known.entries - part.entries.keys():
                 written += await self._write(line, missing)
         part.token = page.token

@@ -14,7 +14,7 @@ from runtime.s3.guarded import Changed
 from runtime.s3.keys import minute
 from runtime.s3.marks import Marks
 from runtime.s3.objects import Entry
-from runtime.s3.polling import Passed
+from runtime.s3.passed import Passed
 from runtime.s3.rows import Snapshot, Unreadable
 from runtime.store import GuardBreach, Record
 from runtime.tables import Event

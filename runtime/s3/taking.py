@@ -174,7 +174,9 @@ class Taking(Generic[Record]):
         record = result.after.record
         self._holding.keep(key, result.after)
         self._polling.passed.note(entities.keys.of(key), result.after.etag)
-        if candidate.is_hint and candidate.line.key not in entities.indexes.entries(snapshot.record).values():
+        if not candidate.is_hint:
+            self._polling.lacked_hint(candidate)
+        elif candidate.line.key not in entities.indexes.entries(snapshot.record).values():
             self._drop(candidate)
         edge, lease = changes.entering, changes.lease
         entities.telling.applied(

@@ -12,7 +12,12 @@ from bench.objectqueue.stage import Stage
 
 
 def findings(
-    *, tasks: float = 250.0, p99: float = 20.0, many_ms: float = 10.0, puts: float = 2.0
+    *,
+    tasks: float = 250.0,
+    p99: float = 20.0,
+    many_ms: float = 10.0,
+    many_requests: float = 16,
+    puts: float = 2.0,
 ) -> Findings:
     rates = Rates(
         at_once=8,
@@ -25,13 +30,13 @@ def findings(
         by_hand_store_cpu_ms=1.0,
     )
     polls = Polls(
-        mode="index-only",
+        mode="hybrid",
         few=10,
         many=100,
         few_cpu_ms=[10.0],
         many_cpu_ms=[many_ms],
         few_requests=16,
-        many_requests=16,
+        many_requests=many_requests,
     )
     requests = {"LIST": 0.1, "GET": 1.0, "PUT": puts, "DELETE": 1.0}
     return Findings(
@@ -56,7 +61,8 @@ def findings(
         (findings(tasks=90), "a worker does 90 tasks a second, not 100"),
         (findings(tasks=195), "that is 0.65 of what bare PUTs allow, not 0.7"),
         (findings(puts=5.0), "a task takes 7.1 requests, not 5"),
-        (findings(many_ms=20), "a look costs 2.00 times as much after 100 tasks"),
+        (findings(many_ms=20), "a look, hybrid, after 100 tasks costs 2.00 times as much"),
+        (findings(many_requests=24), "a look, hybrid, after 100 tasks takes 1.50 times as many requests"),
     ],
 )
 def test_goals_are_judged(made: Findings, missed: str | None) -> None:
@@ -84,3 +90,8 @@ async def test_all_sides_do_what_they_say(tmp_path: Path, monkeypatch: pytest.Mo
         await past.fill()
         _, requests = await past.poll(1, "index-only")
         assert requests >= 1
+        monkeypatch.setattr(measures, "_AGE_S", 0.0)
+        _, unswept = await past.poll(1, "hybrid")
+        await past.sweep()
+        _, swept = await past.poll(1, "hybrid")
+        assert unswept > swept > 1

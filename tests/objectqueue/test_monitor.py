@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from tests.objectqueue.crew import Crew, until
@@ -47,3 +50,23 @@ async def test_a_worker_that_is_heard_of_again_is_not_dead(crew: Crew) -> None:
         async with crew.worker("alive", QO_HEARTBEAT_SECONDS="0.2"):
             await until(lambda: len(monitor.events("sweep")) > 3)
         assert monitor.events("worker_dead") == []
+
+
+@pytest.mark.req("OQ-059", "OQ-070", "OQ-142")
+async def test_a_sweep_tells_that_it_has_been(proxied_crew: Crew, s3_proxy: S3Proxy) -> None:
+    """Workers in mode hybrid go by it, and do what has no entry all the same."""
+    crew = proxied_crew
+    waits = await crew.submit("echo", 1, available_at=datetime.now(UTC) + timedelta(hours=1))
+    async with crew.monitor(QO_MONITOR_SWEEP_INTERVAL="0.1"):
+        await until(lambda: crew.bucket.keys("sweeps/"))
+    body = crew.bucket.raw.get_object(Bucket=crew.bucket.name, Key="sweeps/last.json")["Body"].read()
+    mark = json.loads(body)
+    assert [each.rpartition("/")[2] for each in mark["witnesses"]] == [waits]
+    assert datetime.fromisoformat(mark["began"]) < datetime.fromisoformat(mark["next"])
+    key = await crew.submit("echo", 1)
+    for each in crew.bucket.keys("ready/"):
+        crew.bucket.raw.delete_object(Bucket=crew.bucket.name, Key=each)
+    s3_proxy.forget()
+    async with crew.worker():
+        assert (await crew.ended(key))["status"] == "Completed"
+    assert s3_proxy.asked("GetObject", "sweeps/last.json")

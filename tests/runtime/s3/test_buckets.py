@@ -103,16 +103,16 @@ async def test_a_bucket_removes_what_is_out_of_use(bucket: Bucket, objects: Obje
             archived = found[f"charter:{folder}:archived"]
             assert archived["Expiration"] == {"Days": days}
             assert archived["Filter"]["And"]["Tags"] == [{"Key": "qo-status", "Value": "archived"}]
-        for folder in ("ready/", "leases/", "workers/", "trials/"):
+        for folder in ("ready/", "leases/", "sweeps/", "workers/", "trials/"):
             assert found[f"charter:{folder}"]["NoncurrentVersionExpiration"] == {"NoncurrentDays": 1}
             assert "Days" not in found[f"charter:{folder}"]["Expiration"]
         assert found["mine"]["Expiration"] == {"Days": 3}
-        assert len(found) == 7
+        assert len(found) == 8
     assert "charter:tasks/:archived" not in await rules()
     other = Objects(Place(bucket=bucket.name, endpoint=bucket.endpoint, prefix="q2/"))
     await set_up(other, LIFECYCLES, {})
     await other.close()
-    assert len(await rules()) == 9
+    assert len(await rules()) == 11
 
 
 @pytest.mark.req("OQ-219")

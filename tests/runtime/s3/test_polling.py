@@ -173,6 +173,11 @@ async def test_an_empty_queue_costs_a_listing(process: Make, s3_proxy: S3Proxy) 
         one = process(s3_proxy, QO_INDEX_MODE=mode, QO_READY_PAGE_SIZE=4)
         s3_proxy.forget()
         assert await one.take() == []
+        assert len(s3_proxy.asked("ListObjectsV2", ".*")) == most
+        # Whoever looks beside the index asks first whether that is needed, and not each time.
+        assert len(s3_proxy.seen) == most + (mode == "hybrid")
+        s3_proxy.forget()
+        assert await one.take() == []
         assert len(s3_proxy.seen) == most
     one = process(s3_proxy, QO_INDEX_MODE="index-only", QO_READY_PAGE_SIZE=4)
     later = one.tasks._changes.now() + timedelta(minutes=5)

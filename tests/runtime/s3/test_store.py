@@ -194,6 +194,28 @@ async def test_listings_are_narrowed_and_what_changed_last_comes_first(process: 
     }  # fmt: skip
 
 
+async def test_a_part_of_a_listing_by_place(process: Make, s3_proxy: S3Proxy) -> None:
+    """From both ends, with and without more behind it; what is asked for last is not read first."""
+    one = process(s3_proxy)
+    made = [await one.submit(id=f"{n % 3}{one.world.new_id()[1:]}") for n in range(70)]
+    one.world.ahead_ms = 60_000
+    for each in made[:3]:
+        await one.tasks.move_to(each.id, one.states["FAILED"], one.call())
+    order = [each.id for each in (*made[3:], *made[:3])]
+    for offset, size in ((0, 4), (66, 4), (66, 5), (69, 5), (70, 5), (0, 70), (0, 69)):
+        for is_newest, ids in ((True, order[::-1]), (False, order)):
+            found, more = await one.tasks.page([], offset, size, newest_first=is_newest)
+            assert [each.id for each in found] == ids[offset : offset + size]
+            assert more == (offset + size < 70)
+    failed, more = await one.tasks.page([one.states["FAILED"]], 1, 1, newest_first=False)
+    assert ([each.id for each in failed], more) == ([made[1].id], True)
+    assert await one.tasks.find(size=0) == []
+    other = process(s3_proxy)
+    s3_proxy.forget()
+    await other.tasks.page([], 0, 1, newest_first=True)
+    assert len(s3_proxy.asked("GetObject", "tasks/")) == 32
+
+
 @pytest.mark.req("OQ-149", "OQ-150", "OQ-151", "OQ-020")
 async def test_the_past_is_the_versions_of_the_object(process: Make, s3_proxy: S3Proxy) -> None:
     """In the order of time, of exactly this key, each read by its number."""
