@@ -37,7 +37,17 @@ class Batch(Generic[Item, Outcome]):
 
     async def __call__(self, item: Item) -> Outcome:
         if self._eager and not (self._alone or self._under_way or self._due or self._waiting):
-            return await self._by_itself(item)
+            # In the turn in which it was asked for, and in no coroutine of its own.
+            self._alone = True
+            try:
+                (outcome,) = await self._run([item])
+            finally:
+                self._alone = False
+                if self._waiting and not self._due:
+                    self._begin()
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Outcome] = loop.create_future()
         self._waiting.append((item, future))
@@ -46,19 +56,6 @@ class Batch(Generic[Item, Outcome]):
             self._due = True
             loop.call_soon(self._begin)
         return await future
-
-    async def _by_itself(self, item: Item) -> Outcome:
-        """Does it for one, in the turn in which it was asked for."""
-        self._alone = True
-        try:
-            (outcome,) = await self._run([item])
-        finally:
-            self._alone = False
-            if self._waiting and not self._due:
-                self._begin()
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
 
     def _begin(self) -> None:
         self._due = False

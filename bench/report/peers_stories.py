@@ -99,7 +99,7 @@ PRIORITY_PICTURES = (
     Picture(
         "submits",
         "Submitting",
-        "One producer process. The peers are called within it, and so is our manager in process; over gRPC "
+        "One producer process. The peers are called within it, and so is our producer in process; over gRPC "
         "and HTTP a call goes through an API process. Peers without a call for many submit one by one.",
         peers_figures.submits,
     ),

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic
 
+from runtime import log as events
 from runtime.batch import Batch
 from runtime.call import Call
 from runtime.redis.entities import Entities
 from runtime.redis.line import ReplyError
 from runtime.redis.rows import moment_of, signature
 from runtime.redis.scripts import PAIRS
-from runtime.redis.server import Unavailable, refusal
+from runtime.redis.server import Full, Unavailable, refusal
 from runtime.store import Created, Record
 
 AT_ONCE = 500
@@ -24,6 +25,8 @@ _WAIT_MS = 1000
 
 Past = Callable[[str], Any]
 """Looks an entity up in the history, where there is one."""
+_Filled = tuple[list[Any], dict[str, Any]]
+"""The values of a record with all that stands in for what was not given, and what the script is handed."""
 
 
 class Creation(Generic[Record]):
@@ -56,49 +59,62 @@ class Creation(Generic[Record]):
         self._waiting: dict[str, Batch[Record, Created[Record]]] = {}
         self.past: Past | None = None
 
-    async def one(self, record: Record, call: Call) -> Created[Record]:
-        """Creates one; those who ask at the same moment share a script."""
-        self._require_creator(call)
-        batch = self._waiting.get(call.caller)
-        if batch is None:
-            actor = call.caller
-
-            async def create(records: Sequence[Record]) -> Sequence[Created[Record]]:
-                return await self._create(records, actor)
-
-            run = partial(self._entities.apart, create)
-            batch = self._waiting[actor] = Batch(run, most=200, lanes=2, eager=True)
-        made = await self._entities.answer(batch(record))
-        self._tell(call, (made,))
-        return made
-
     async def all(self, records: Sequence[Record], call: Call) -> list[Created[Record]]:
-        """Creates many, each by itself."""
+        """Creates some, each by itself; those who ask for one at the same moment share a script."""
         self._require_creator(call)
-        if len(records) == 1:
-            return [await self.one(records[0], call)]
-        made: list[Created[Record]] = []
-        for start in range(0, len(records), AT_ONCE):
-            part = records[start : start + AT_ONCE]
-            made += await self._entities.answer(self._create(part, call.caller))
+        entities, made = self._entities, list[Created[Record]]()
+        try:
+            if len(records) == 1:
+                made.append(await self._batch_of(call.caller)(records[0]))
+            else:
+                for start in range(0, len(records), AT_ONCE):
+                    made += await self._create(records[start : start + AT_ONCE], call.caller)
+        except (Unavailable, Full, UnicodeEncodeError) as error:
+            raise entities.told(error) from None
         self._tell(call, made)
         return made
 
+    def _batch_of(self, actor: str) -> Batch[Record, Created[Record]]:
+        batch = self._waiting.get(actor)
+        if batch is None:
+
+            def create(records: Sequence[Record]) -> Awaitable[Sequence[Created[Record]]]:
+                return self._create(records, actor)
+
+            run = partial(self._entities.apart, create)
+            batch = self._waiting[actor] = Batch(run, most=200, lanes=2, eager=True)
+        return batch
+
     async def _create(self, records: Sequence[Record], actor: str) -> list[Created[Record]]:
-        made: dict[int, Created[Record]] = {}
         filled = [self._filled(each) for each in records]
+        answers = await self._send(filled, actor)
+        if all(answer[0] == _DONE for answer in answers):
+            return [
+                self._made(record, values, answer)
+                for record, (values, _), answer in zip(records, filled, answers, strict=True)
+            ]
+        return await self._looked_up(records, filled, answers, actor)
+
+    async def _looked_up(
+        self,
+        records: Sequence[Record],
+        filled: Sequence[_Filled],
+        answers: Sequence[Sequence[Any]],
+        actor: str,
+    ) -> list[Created[Record]]:
+        """What came of those of which some were there already, or not let in."""
+        made: dict[int, Created[Record]] = {}
         left = list(range(len(records)))
-        for _ in range(_ATTEMPTS):
-            answers = await self._send([filled[place] for place in left], actor)
-            found: dict[int, list[Any]] = {}
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                answers = await self._send([filled[place] for place in left], actor)
+            found: dict[int, Sequence[Any]] = {}
             for place, answer in zip(left, answers, strict=True):
                 if answer[0] == "found":
                     found[place] = answer
                 else:
                     made[place] = self._made(records[place], filled[place][0], answer)
-            if not found:
-                break
-            left = await self._find(found, records, made)
+            left = await self._find(found, records, made) if found else []
             if not left:
                 break
         if left := [place for place in range(len(records)) if place not in made]:
@@ -111,13 +127,14 @@ class Creation(Generic[Record]):
                 made[place] = Created(record or records[place], True)
         return [made[place] for place in range(len(records))]
 
-    async def _send(self, filled: Sequence[tuple[Any, ...]], actor: str) -> list[list[Any]]:
+    async def _send(self, filled: Sequence[_Filled], actor: str) -> Sequence[Sequence[Any]]:
         entities = self._entities
-        call = entities.calling("create", {"actor": actor}, [each[1] for each in filled])
-        replicas = int(entities.variables.get(entities.kept.replicas or "", 0) or 0)
+        replicas = int(entities.variables.get(entities.kept.replicas or "") or 0)
+        call = entities.calling("create", {"actor": actor}, [handed for _, handed in filled])
+        answers: list[Sequence[Any]]
         if not replicas:
             (answers,) = await entities.server.evaluate([call], repeatable=True)
-            return list(answers)
+            return answers
         wait = ("WAIT", replicas, _WAIT_MS)
         answers, reached = await entities.server.evaluate([call], wait, repeatable=True, line="patient")
         if isinstance(reached, ReplyError):
@@ -125,10 +142,10 @@ class Creation(Generic[Record]):
         if reached < replicas:
             # It is stored here; whether it outlives this server is not known. A repeat finds it.
             raise Unavailable(f"{reached} of {replicas} replicas have it", unknown=True)
-        return list(answers)
+        return answers
 
     async def _find(
-        self, found: Mapping[int, list[Any]], records: Sequence[Record], made: dict[int, Created[Record]]
+        self, found: Mapping[int, Sequence[Any]], records: Sequence[Record], made: dict[int, Created[Record]]
     ) -> list[int]:
         """Reads those that were there already; the places of those that are gone meanwhile."""
         entities, gone = self._entities, list[int]()
@@ -147,8 +164,7 @@ class Creation(Generic[Record]):
             await entities.server.evaluate([entities.calling("forget_unique", once, [{"key": answer[1]}])])
         return gone
 
-    def _filled(self, record: Any) -> tuple[list[Any], dict[str, Any]]:
-        """A record with all that stands in for what was not given, and what the script is handed of it."""
+    def _filled(self, record: Any) -> _Filled:
         values = list(self._entities.rows.values_of(record))
         for at, by, of in self._fills:
             if values[at] is None:
@@ -198,6 +214,8 @@ class Creation(Generic[Record]):
         entities, trace = self._entities, self._entities.kept.trace
         new = [each.record for each in made if each.is_new]
         entities.metrics.transition(entities.lifecycle.entity, "create", call.caller, len(new))
+        if not call.log.wants(events.TRANSITION):
+            return
 
         def known(place: int) -> dict[str, object]:
             found = getattr(new[place], trace) if trace else None
@@ -207,5 +225,6 @@ class Creation(Generic[Record]):
         entities.tell(call, "create", None, entities.lifecycle.initial, keys, known)
 
 
+_DONE = "done"
 _OWN = -1
 """Stands for the place of an entity that an earlier attempt has created."""

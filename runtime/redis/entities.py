@@ -110,12 +110,14 @@ class Entities(Generic[Record]):
         """What came of something; a caller learns no more than that the store is away, or full."""
         try:
             return await work
-        except Unavailable:
-            raise self.unavailable() from None
-        except Full:
-            raise self.full() from None
-        except UnicodeEncodeError:
-            raise refused(self.lifecycle.entity) from None
+        except (Unavailable, Full, UnicodeEncodeError) as error:
+            raise self.told(error) from None
+
+    def told(self, error: Unavailable | Full | UnicodeEncodeError) -> Exception:
+        """What a caller is told of an error."""
+        if isinstance(error, Unavailable):
+            return self.unavailable()
+        return self.full() if isinstance(error, Full) else refused(self.lifecycle.entity)
 
     def unavailable(self) -> Condition:
         """What a caller is told when the server cannot be reached."""

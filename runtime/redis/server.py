@@ -72,12 +72,14 @@ class Server:
         What may have been carried out is sent again only where that does no harm.
         """
         loop = asyncio.get_running_loop()
-        until, pause = loop.time() + PATIENCE_S, _PAUSES_S[0]
-        if loop.time() < self._closed_until:
-            until = 0.0
+        now, pause = loop.time(), _PAUSES_S[0]
+        until = 0.0 if now < self._closed_until else now + PATIENCE_S
         while True:
             try:
-                answers = await (await self._line(line)).ask(commands)
+                known = self._lines.get(line)
+                if known is None or not known.is_open:
+                    known = await self._line(line)
+                answers = await known.ask(commands)
             except LineLost as lost:
                 failed = Unavailable(str(lost), unknown=lost.sent)
                 again = repeatable or not lost.sent
@@ -153,9 +155,6 @@ class Server:
         self._lines.clear()
 
     async def _line(self, name: str) -> Line:
-        line = self._lines.get(name)
-        if line is not None and line.is_open:
-            return line
         task = self._connecting.get(name)
         if task is None:
             task = self._connecting[name] = asyncio.create_task(self._connect())

@@ -7,7 +7,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Generic, Protocol, TypeVar
 
-from runtime.call import Call
+from runtime.call import Answering, Call
 from runtime.conditions import Condition, Failure
 from runtime.guard import require_edge
 from runtime.lifecycles import Due, Lifecycle, Shift, Transition
@@ -94,7 +94,7 @@ class RedisStore(Generic[Record]):
     # One at a time.
 
     async def create(self, record: Record, call: Call) -> Record:
-        made = await self._creation.one(record, call)
+        (made,) = await self._creation.all([record], call)
         if made.full:
             raise self._full()
         if not made.is_new:
@@ -102,8 +102,8 @@ class RedisStore(Generic[Record]):
             raise GuardBreach(f"{self._lifecycle.entity} {key} shares what no two may share")
         return made.record
 
-    async def create_or_find_all(self, records: Sequence[Record], call: Call) -> list[Created[Record]]:
-        return await self._creation.all(records, call)
+    def create_or_find_all(self, records: Sequence[Record], call: Call) -> Answering[list[Created[Record]]]:
+        return self._creation.all(records, call)
 
     async def get(self, key: str) -> Record | None:
         (found,) = await self._entities.answer(self._entities.read_all([key]))

@@ -13,7 +13,7 @@ DEPTH_LEAST = 0.8
 """What has to be left of a rate when very many tasks wait besides."""
 HTTP_LEAST = 1000.0
 OURS: Mapping[Measure, str] = {"single-1": IN_PROCESS, "bulk": IN_PROCESS, "drain": SLOTS[100]}
-"""Peers are called within a producer too, and so is our manager there."""
+"""Peers are called within the process that submits, and so is our producer there."""
 
 
 def goals(halves: Mapping[Table, Half]) -> tuple[Goal, ...]:

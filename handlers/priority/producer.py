@@ -1,0 +1,87 @@
+"""For producers that share the queue's Redis: they submit tasks with no API in between.
+
+Submits of the same moment go to Redis together, and each is answered when its task is there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from json import JSONEncoder
+from types import TracebackType
+from typing import Any, Self
+
+from generated.priority.clients import TasksServiceClient
+from generated.priority.messages import (
+    PRIORITY_UNSPECIFIED,
+    Priority,
+    SubmitTaskRequest,
+    SubmitTasksRequest,
+    SubmittedTask,
+)
+from generated.priority.system import SYSTEM
+from handlers.priority.showing import stamp
+from runtime.inside import Inside
+
+_NODE = SYSTEM.deployments["compose"].nodes["api"]
+_PRINCIPAL = "client"
+
+_encode = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+class Producer:
+    """Submits tasks through a connection of its own. To be used by one event loop, and closed at the end.
+
+    It goes by the variables of the API, of which it needs REDIS_URL and DATABASE_URL, and by the same rules.
+    """
+
+    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+        self._inside = Inside(SYSTEM, _NODE, environ, _PRINCIPAL)
+        self._tasks = TasksServiceClient(self._inside)
+        self._call = self._inside.call()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Gives the connections back."""
+        await self._inside.close()
+
+    async def submit(self, request: SubmitTaskRequest) -> str:
+        """Submits a task; its id. A known key gives the task that it already has."""
+        return (await self._tasks.submit_task(request, self._call)).task_id
+
+    async def submit_all(self, requests: Sequence[SubmitTaskRequest]) -> list[SubmittedTask]:
+        """Submits many tasks, each by itself; in the same order what was answered, or why it was refused."""
+        answer = await self._tasks.submit_tasks(SubmitTasksRequest(tasks=requests), self._call)
+        return list(answer.tasks)
+
+
+def task(
+    task_type: str,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    priority: Priority.ValueType = PRIORITY_UNSPECIFIED,
+    required_capabilities: Sequence[str] = (),
+    timeout_seconds: int | None = None,
+    max_retries: int | None = None,
+    idempotency_key: str | None = None,
+    run_at: datetime | None = None,
+) -> SubmitTaskRequest:
+    """A task that is to be submitted. Whatever is not given is what the API has for it."""
+    return SubmitTaskRequest(
+        task_type=task_type,
+        parameters=None if parameters is None else _encode(parameters),
+        priority=priority,
+        required_capabilities=required_capabilities,
+        timeout_seconds=timeout_seconds,
+        max_retries=max_retries,
+        idempotency_key=idempotency_key,
+        run_at=None if run_at is None else stamp(run_at),
+    )
