@@ -57,13 +57,22 @@ class BareGateway(public_grpc.TaskQueuePublicServiceServicer):
 
 
 class BareSubmit(public_grpc.TaskQueuePublicServiceServicer):
-    """Answers a submit at once and keeps nothing: an echo with the messages of the real thing."""
+    """Answers a submit and a question for a result at once and keeps nothing: an echo with real messages."""
 
     async def SubmitJob(self, _request: Any, _context: Any) -> Any:  # noqa: N802
         return public.SubmitJobResponse(
             job_id="3f2b8c1e-9d4a-4e6b-8f10-2a7c5d9e0b13",
             initial_status=public.QUEUED,
             accepted_at_ms=1_770_681_600_000,
+        )
+
+    async def GetJobResult(self, request: Any, _context: Any) -> Any:  # noqa: N802
+        return public.GetJobResultResponse(
+            job_id=request.job_id,
+            result_ready=True,
+            terminal_status=public.DONE,
+            output_summary="bench made 0 bytes",
+            checksum="e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
         )
 
 

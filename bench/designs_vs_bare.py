@@ -2,8 +2,9 @@
 
 Every ratio is of two things measured right after each other, and the middle of several such pairs. Beside the
 ratio of rates stands that of processor time, which other programs on the machine disturb less. A submit is
-held against a bare echo with its messages; a job, from its submit to its result in the client's hands,
-against as many bare echoes as it took calls over the network.
+held against a bare echo with its messages. A job, from its submit to its result in the client's hands, is
+held against the same client with echoes that answer both at once, for as many calls as it took over the
+network.
 """
 
 from __future__ import annotations
@@ -61,6 +62,10 @@ class Rate:
     rpcs: float = 1.0
     """Calls over the network that each of them took."""
 
+    def for_rpcs(self, rpcs: float) -> Rate:
+        """What it would be if each took so many calls of the same kind."""
+        return Rate(self.per_s * self.rpcs / rpcs, self.cpu_us * rpcs / self.rpcs, rpcs)
+
 
 def main(_arguments: list[str]) -> int:
     """Runs all comparisons; 1 if one misses its bar."""
@@ -113,8 +118,8 @@ async def _all(console: Console) -> dict[str, dict[str, float]]:
                 found[f"{name} jobs"] = await _pairs(
                     console,
                     f"{name} jobs",
-                    lambda: _calls(echoes, LOADS),
-                    partial(_jobs, running, rpcs),
+                    partial(_jobs, echoes, RPCS["monolith"]),
+                    partial(_jobs, _side(running), rpcs),
                 )
     return found
 
@@ -125,16 +130,17 @@ async def _pairs(
     bare: Callable[[], Awaitable[Rate]],
     ours: Callable[[], Awaitable[Rate]],
 ) -> dict[str, float]:
-    """Measures both in turns. What bare gRPC would allow is its rate over the RPCs that a thing takes."""
-    rows = [(await bare(), await ours()) for _ in range(PAIRS)]
+    """Measures both in turns. What bare gRPC would allow is its RPCs a second over those of a thing."""
+    measured = [(await bare(), await ours()) for _ in range(PAIRS)]
+    rows = [(plain.for_rpcs(own.rpcs), own) for plain, own in measured]
     found = {
         "rpcs": statistics.median(own.rpcs for _, own in rows),
-        "bare_per_s": statistics.median(plain.per_s / own.rpcs for plain, own in rows),
+        "bare_per_s": statistics.median(plain.per_s for plain, _ in rows),
         "ours_per_s": statistics.median(own.per_s for _, own in rows),
-        "ratio": statistics.median(own.per_s / plain.per_s * own.rpcs for plain, own in rows),
-        "bare_cpu_us": statistics.median(plain.cpu_us * own.rpcs for plain, own in rows),
+        "ratio": statistics.median(own.per_s / plain.per_s for plain, own in rows),
+        "bare_cpu_us": statistics.median(plain.cpu_us for plain, _ in rows),
         "ours_cpu_us": statistics.median(own.cpu_us for _, own in rows),
-        "cpu_ratio": statistics.median(plain.cpu_us * own.rpcs / own.cpu_us for plain, own in rows),
+        "cpu_ratio": statistics.median(plain.cpu_us / own.cpu_us for plain, own in rows),
     }
     console.print(f"{name}: {found['ratio']:.2f}x, by processor time {found['cpu_ratio']:.2f}x")
     return {key: round(value, 3) for key, value in found.items()}
@@ -151,9 +157,8 @@ async def _calls(side: Side, clients: int) -> Rate:
     return Rate(sum(each["calls_per_s"] for each in told), cpu_us)
 
 
-async def _jobs(running: Launched, rpcs: Callable[[float], float]) -> Rate:
+async def _jobs(side: Side, rpcs: Callable[[float], float]) -> Rate:
     """Jobs from their submit to their result in the client's hands."""
-    side = _side(running)
     before = side.cpu()
     told = await asyncio.gather(*(_load(side.address, IN_FLIGHT // LOADS, "job") for _ in range(LOADS)))
     jobs, early = sum(each["calls"] for each in told), statistics.fmean(each["early"] for each in told)

@@ -72,17 +72,23 @@ async def load(
 async def jobs(addresses: list[str], count: int, users: int) -> dict[str, float]:
     """Has so many users submit a job and ask for its result until it is there, so many jobs in all."""
     channels = [open_channel(each, "gateway") for each in addresses]
-    turns, early = itertools.cycle(channels), 0
     submit, result = (
         f"/taskqueue.v1.TaskQueuePublicService/{each}" for each in ("SubmitJob", "GetJobResult")
     )
     request = METHODS["submit"][2]
+    stubs = [
+        (
+            _stub(each, submit, type(request), public.SubmitJobResponse),
+            _stub(each, result, public.GetJobResultRequest, public.GetJobResultResponse),
+        )
+        for each in channels
+    ]
+    turns, early = itertools.cycle(stubs), 0
 
     async def one() -> None:
         nonlocal early
-        channel = next(turns)
-        accepted = await _stub(channel, submit, type(request), public.SubmitJobResponse)(request, timeout=5)
-        ask = _stub(channel, result, public.GetJobResultRequest, public.GetJobResultResponse)
+        send, ask = next(turns)
+        accepted = await send(request, timeout=5)
         while not (await ask(public.GetJobResultRequest(job_id=accepted.job_id), timeout=5)).result_ready:
             early += 1
             await asyncio.sleep(PAUSE_S)

@@ -171,8 +171,15 @@ class Call:
 
     def write(self, event: Event, message: str, fields: Mapping[str, object]) -> None:
         """Writes an event that is known to be wanted and is not counted."""
-        log = self.log
-        line = log.begun(event, message, self.method)
+        line = self.line(event, message)
+        for name, value in fields.items():
+            if value is not None:
+                line[name] = value
+        self.log.end(event, line)
+
+    def line(self, event: Event, message: str) -> dict[str, Any]:
+        """The beginning of a line of the log: what is known of the call. `Log.end` writes it."""
+        line = self.log.begun(event, message, self.method)
         line["request_id"] = self.request_id
         if self.caller:
             line["caller"] = self.caller
@@ -180,10 +187,7 @@ class Call:
             for name, value in about.items():
                 if value is not None:
                     line[name] = value
-        for name, value in fields.items():
-            if value is not None:
-                line[name] = value
-        log.end(event, line)
+        return line
 
     def tell_all(
         self, event: Event, message: str, shared: Mapping[str, object], each: Sequence[Mapping[str, object]]

@@ -53,6 +53,7 @@ class Endpoint:
         self._monotonic = world.monotonic
         self._log = log
         self._tells_answers = log.wants(events.RPC)
+        self._only_counts = tracer is None and not self._tells_answers
         self._count = metrics.calls(self._name)
         self._tracer = tracer
         self._carried_through: set[asyncio.Task[Any]] = set()
@@ -97,7 +98,8 @@ class Endpoint:
             request,
             self._log_fields,
         )
-        call.stream = stream
+        if stream is not None:
+            call.stream = stream
         span = None
         if self._tracer is not None:
             span = self._tracer.begin(self._name, proven, trace, call.fields or {})
@@ -122,7 +124,10 @@ class Endpoint:
         except (Exception, asyncio.CancelledError) as error:
             failure = self._failed(error, call, started, span)
             raise failure from (None if failure is error else error)
-        self._finish(call, "OK", started, span)
+        if self._only_counts:
+            self._count("OK", proven, self._monotonic() - started)
+        else:
+            self._finish(call, "OK", started, span)
         return response
 
     def refuse(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import types
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from functools import partial
 from typing import Any, TypeVar
 
@@ -58,14 +58,43 @@ async def limited(work: Coroutine[Any, Any, Result], seconds: float) -> Result:
     except StopIteration as done:
         result: Result = done.value
         return result
-    limit = asyncio.timeout(seconds)
+    return await within(resumed(work, waits_for), seconds)
+
+
+async def within(waiting: Awaitable[Result], seconds: float) -> Result:
+    """Awaits something for so long at most, like `asyncio.timeout` in a fifth of its calls.
+
+    Raises `TimedOut` where the time was over, and whatever it is that it awaits raises, be it a TimeoutError.
+    """
+    loop = asyncio.get_running_loop()
+    task: Any = asyncio.current_task(loop)
+    canceled_before = task.cancelling()
+    expiry = _Expiry(task)
+    timer = loop.call_later(seconds, expiry)
     try:
-        async with limit:
-            return await resumed(work, waits_for)
-    except TimeoutError:
-        if limit.expired():
+        return await waiting
+    except asyncio.CancelledError:
+        if expiry.over and task.cancelling() <= canceled_before + 1:
             raise TimedOut from None
         raise
+    finally:
+        timer.cancel()
+        if expiry.over:
+            task.uncancel()
+
+
+class _Expiry:
+    """Cancels a task when its time is over."""
+
+    __slots__ = ("over", "task")
+
+    def __init__(self, task: Any) -> None:
+        self.task = task
+        self.over = False
+
+    def __call__(self) -> None:
+        self.over = True
+        self.task.cancel()
 
 
 class TimedOut(Exception):
@@ -77,11 +106,12 @@ def resumed(begun: Coroutine[Any, Any, Result], waits_for: Any) -> Generator[Any
     """Goes on with a coroutine that has already run until it had to wait for something."""
     while True:
         try:
-            sent = yield waits_for
+            yield waits_for
         except BaseException as thrown:
             step = partial(begun.throw, thrown)
         else:
-            step = partial(begun.send, sent)
+            # Not the coroutine itself, which nobody may await once it has begun.
+            return (yield from begun.__await__())
         try:
             waits_for = step()
         except StopIteration as done:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine, Mapping
 from types import CoroutineType
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from runtime.call import Call, Invoke, Request, Response
 from runtime.conditions import CallFailed, Condition, Failure
 from runtime.dispatch import Endpoint
+from runtime.eager import TimedOut, within
 from runtime.outbound import governed
 from runtime.tables import Method, System
 
@@ -42,9 +42,8 @@ class LocalChannel:
         async def waited(answering: Coroutine[Any, Any, Any], patience: float) -> Any:
             # Only a call that waits needs a timer, and most within a process are answered at once.
             try:
-                async with asyncio.timeout(patience):
-                    return await answering
-            except TimeoutError:
+                return await within(answering, patience)
+            except TimedOut:
                 raise CallFailed("DEADLINE_EXCEEDED", f"{method} took too long", service) from None
             except Failure as failure:
                 raise received(failure, service) from failure

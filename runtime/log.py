@@ -17,6 +17,9 @@ LEVELS = {"DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40}
 _SAME = {"trace": "DEBUG", "debug": "DEBUG", "info": "INFO", "warn": "WARNING", "error": "ERROR"}
 """What levels are called elsewhere; nothing is below the lowest of ours."""
 _URGENT = frozenset(("WARNING", "ERROR"))
+_GATHERED_S = 0.005
+"""How long an ordinary line may wait for others to be flushed with. A busy node writes several in that time,
+and each flush is a system call."""
 
 NOT_ANNOUNCED = Event("not_announced", "WARNING", always=True)
 SERVICE_READY = Event("service_ready", "INFO", always=True)
@@ -64,30 +67,27 @@ def _encode(line: Mapping[str, Any]) -> str:
 
 
 class _Output:
-    """A stream that is flushed once for all the ordinary lines of a moment, and at once for the others."""
+    """A stream that is flushed once for the ordinary lines of some milliseconds, at once for the others."""
 
     def __init__(self, stream: Stream | None) -> None:
         self._given = stream
         self._due = False
 
     def write(self, text: str, *, urgent: bool) -> None:
-        self._stream.write(text)
+        stream = self._given or sys.stdout
+        stream.write(text)
         if urgent:
-            self._flush()
+            stream.flush()
         elif not self._due:
             try:
-                asyncio.get_running_loop().call_soon(self._flush)
+                asyncio.get_running_loop().call_later(_GATHERED_S, self._flush)
                 self._due = True
             except RuntimeError:
-                self._flush()
-
-    @property
-    def _stream(self) -> Stream:
-        return self._given or sys.stdout
+                stream.flush()
 
     def _flush(self) -> None:
         self._due = False
-        self._stream.flush()
+        (self._given or sys.stdout).flush()
 
 
 class Log:

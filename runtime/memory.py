@@ -172,10 +172,14 @@ class MemoryStore(Generic[Record]):
         self._metrics.transition(lifecycle.entity, name, call.caller)
         if call.log.wants(events.TRANSITION):
             message, always = self._told[name]
-            told = {**always, lifecycle.key: key}
+            line = call.line(events.TRANSITION, message)
+            line.update(always)
+            line[lifecycle.key] = key
             if given:
-                told.update((field, text) for field, text in given.items() if text)
-            call.write(events.TRANSITION, message, told)
+                for field, text in given.items():
+                    if text:
+                        line[field] = text
+            call.log.end(events.TRANSITION, line)
 
 
 _set = object.__setattr__

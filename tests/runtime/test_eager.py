@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Awaitable
 
 import pytest
 
-from runtime.eager import TimedOut, detached, limited, resumed
+from runtime.eager import TimedOut, detached, limited, resumed, within
 
 
 async def test_work_that_does_not_wait_needs_no_task() -> None:
@@ -153,3 +155,72 @@ async def test_a_cancel_passes_through_a_limit() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_a_task_that_ran_into_a_limit_is_not_left_canceled() -> None:
+    """Whoever asks later whether the task is being stopped is told the truth, and it can wait again."""
+    task = asyncio.current_task()
+    assert task is not None
+    with pytest.raises(TimedOut):
+        await within(asyncio.sleep(30), 0)
+    assert task.cancelling() == 0
+    assert await within(asyncio.sleep(0, "done"), 30) == "done"
+
+
+async def test_a_cancel_that_came_before_a_limit_is_a_cancel() -> None:
+    """A task that is stopped in the same moment in which its time is over is told that it is stopped."""
+    ended = asyncio.Event()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    task = asyncio.create_task(within(work(), 0))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended.is_set()
+
+
+async def test_work_that_takes_no_notice_of_its_limit_is_heard_out() -> None:
+    """What was made after the time was over is an answer all the same."""
+
+    async def stubborn() -> str:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return "done"
+        return "never"
+
+    task = asyncio.current_task()
+    assert task is not None
+    assert await within(stubborn(), 0) == "done"
+    assert task.cancelling() == 0
+
+
+async def test_resumed_work_waits_as_often_as_it_likes() -> None:
+    """Also after something was thrown at it that it took no notice of."""
+    seen: list[str] = []
+
+    async def work() -> str:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        for each in ("second", "third"):
+            await asyncio.sleep(0)
+            seen.append(each)
+        return "done"
+
+    begun = work()
+    waits_for = begun.send(None)
+    task: asyncio.Task[str] = asyncio.create_task(_waiting(resumed(begun, waits_for)))
+    await asyncio.sleep(0)
+    task.cancel()
+    assert await task == "done"
+    assert seen == ["second", "third"]
+
+
+async def _waiting(resuming: Awaitable[str]) -> str:
+    return await resuming

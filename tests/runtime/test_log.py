@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from generated.taskqueue.events import EVENTS
 from runtime import log as events
 from runtime.log import LEVELS, Log
+from runtime.simulation import simulate
 from runtime.tables import Event
+from runtime.world import World
 from tests.runtime.hand_world import HandWorld, Lines, make_call
 
 ENGINE_EVENTS = {name: each for name, each in vars(events).items() if isinstance(each, Event)}
@@ -134,17 +136,39 @@ class Counting(Lines):
         self.flushed += 1
 
 
-async def test_the_ordinary_lines_of_a_moment_are_flushed_together_and_a_warning_at_once() -> None:
-    """One system call for many lines; what is wrong does not wait."""
-    lines = Counting()
-    log = Log("job", "INFO", HandWorld(), lines)
-    for _ in range(3):
-        log.write(PLAIN, "hello")
-    assert lines.flushed == 0
-    await asyncio.sleep(0)
-    assert lines.flushed == 1
-    log.write(Event("odd", "WARNING"), "hello")
-    assert lines.flushed == 2
+def test_ordinary_lines_are_flushed_together_and_a_warning_at_once() -> None:
+    """One system call for many lines, also of several turns of the loop; what is wrong does not wait."""
+
+    async def writing(world: World) -> None:
+        lines = Counting()
+        log = Log("job", "INFO", world, lines)
+        for _ in range(3):
+            log.write(PLAIN, "hello")
+            await asyncio.sleep(0)
+        assert lines.flushed == 0
+        await asyncio.sleep(0.1)
+        assert lines.flushed == 1
+        log.write(Event("odd", "WARNING"), "hello")
+        assert lines.flushed == 2
+
+    simulate(writing)
+
+
+def test_every_ordinary_line_is_flushed_in_the_end() -> None:
+    """Also one that comes after a flush, and one with a warning between it and its flush."""
+
+    async def writing(world: World) -> None:
+        lines = Counting()
+        log = Log("job", "INFO", world, lines)
+        for _ in range(2):
+            log.write(PLAIN, "hello")
+            log.write(Event("odd", "WARNING"), "hello")
+            log.write(PLAIN, "hello")
+            before = lines.flushed
+            await asyncio.sleep(0.1)
+            assert lines.flushed == before + 1
+
+    simulate(writing)
 
 
 @pytest.mark.parametrize(
