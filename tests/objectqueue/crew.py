@@ -30,7 +30,7 @@ MODULE = "tests.objectqueue.functions"
 SYSTEM = load_system("objectqueue")
 QUICK = RetryPolicy(initial_interval_ms=1, max_interval_ms=1, multiplier=1.0, jitter_percent=0.0)
 ENDED = ("Completed", "Failed")
-PATIENCE_S = 40.0
+PATIENCE_S = 90.0
 Seen = TypeVar("Seen")
 
 
@@ -103,7 +103,7 @@ class Process:
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
 
 
 class Crew:

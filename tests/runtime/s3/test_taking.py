@@ -51,7 +51,7 @@ async def test_a_short_lease_has_no_entry(process: Make, s3_proxy: S3Proxy) -> N
     ]  # fmt: skip
     await one.submit()
     [taken] = (await taking.exchange("w1", [], 1, one.call("worker"))).taken
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not one.keys("leases/"):
             await asyncio.sleep(0.05)
 
