@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-import socket
 from typing import Any
+
+from runtime.embedded.ports import free_ports
 
 PACKAGES = ("grpcio", "protobuf", "uvloop", "prometheus-client")
 
@@ -23,8 +24,6 @@ def describe() -> dict[str, Any]:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
+    """A port that nobody listens on, and that no connection is given meanwhile."""
+    (port,) = free_ports(1)
     return port

@@ -44,7 +44,7 @@ def detached(work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result] | Result
         return result
     finally:
         _swapped(loop, outer)
-    carried.task = loop.create_task(_in_task(work, waits_for))
+    carried.task = loop.create_task(_Begun(work, waits_for))
     return carried.task
 
 
@@ -119,8 +119,30 @@ def resumed(begun: Coroutine[Any, Any, Result], waits_for: Any) -> Generator[Any
             return result
 
 
-async def _in_task(begun: Coroutine[Any, Any, Result], waits_for: Any) -> Result:
-    return await resumed(begun, waits_for)
+class _Begun(Coroutine[Any, Any, Result]):
+    """A coroutine that has already run until it had to wait for something, for a task to go on with.
+
+    A task may be cancelled before its first step. What has not begun would never hear of that.
+    """
+
+    __slots__ = ("_waits_for", "_work")
+
+    def __init__(self, work: Coroutine[Any, Any, Result], waits_for: Any) -> None:
+        self._work = work
+        self._waits_for = [waits_for]
+
+    def send(self, value: Any) -> Any:
+        return self._waits_for.pop() if self._waits_for else self._work.send(value)
+
+    def throw(self, *thrown: Any) -> Any:
+        self._waits_for.clear()
+        return self._work.throw(*thrown)
+
+    def close(self) -> None:
+        self._work.close()
+
+    def __await__(self) -> Generator[Any, Any, Result]:
+        return (yield from resumed(self._work, self._waits_for.pop()))
 
 
 if sys.version_info >= (3, 12):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,19 +17,50 @@ from tests.clusters import SHARED, Clusters
 
 pytest_plugins = ["tests.s3_fixtures"]
 
+TESTS = Path(__file__).parent
 LONGEST = (
-    "test_chaos.py",
-    "test_failure_windows.py",
-    "test_load_generator.py",
-    "test_diagnostics.py",
-    "test_equivalence.py",
+    "objectqueue/test_chaos.py",
+    "taskqueue/test_failure_windows.py",
+    "objectqueue/page/test_list.py",
+    "bench/test_load_generator.py",
+    "taskqueue/test_equivalence.py",
+    "orchestrator/worker/test_chaos.py",
+    "codegen/test_diagnostics.py",
+    "queuey/test_claims.py",
+    "orchestrator/api/test_pages.py",
+    "objectqueue/test_runs.py",
+    "objectqueue/page/test_detail.py",
+    "orchestrator/worker/test_outages.py",
+    "priority/test_pages.py",
+    "objectqueue/test_faults.py",
+    "bench/test_peers_sql.py",
+    "objectqueue/page/test_actions.py",
+    "orchestrator/api/test_outages.py",
+    "taskqueue/test_chaos.py",
+    "objectqueue/page/test_access.py",
+    "queuey/test_abandonment.py",
+    "priority/test_up.py",
+    "objectqueue/test_presence.py",
+    "bench/test_redis_peers.py",
+    "objectqueue/test_stopping.py",
+    "orchestrator/api/test_logs.py",
 )
 """Modules that take long. They go first, so that no worker is left alone with one of them at the end."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the longest modules first; the rest keeps its order."""
-    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+    """Puts the longest modules first, and then one of each folder in turn: some compute, and others wait."""
+    modules = [*dict.fromkeys(item.path.relative_to(TESTS).as_posix() for item in items)]
+    sizes = Counter(module.partition("/")[0] for module in modules)
+    seen = Counter[str]()
+    turns: dict[str, float] = {}
+    for module in modules:
+        folder = module.partition("/")[0]
+        seen[folder] += 1
+        turns[module] = (
+            LONGEST.index(module) - len(LONGEST) if module in LONGEST else seen[folder] / sizes[folder]
+        )
+    items.sort(key=lambda item: turns[item.path.relative_to(TESTS).as_posix()])
 
 
 def pytest_collection_finish() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from generated.taskqueue.system import SYSTEM
+from tests.conftest import LONGEST
 
 ROOT = Path(__file__).parent.parent
 SESSIONS = set(
@@ -81,3 +82,9 @@ def test_the_pages_say_how_a_change_is_recorded() -> None:
     text = " ".join((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split())
     for item in ("what changed", "why", "expected impact", "why the design fails", "the scope"):
         assert item in text
+
+
+@pytest.mark.parametrize("module", LONGEST)
+def test_what_goes_first_is_there(module: str) -> None:
+    """The order in which the tests are run names modules that exist."""
+    assert (ROOT / "tests" / module).exists()

@@ -14,8 +14,9 @@ import socket
 import subprocess
 from pathlib import Path
 
+from runtime.embedded.ports import LOOPBACK
 from runtime.embedded.programs import EmbeddedError, lent_user, program
-from runtime.embedded.server import LOOPBACK, EmbeddedServer
+from runtime.embedded.server import EmbeddedServer
 
 USER = "charter"
 DATABASE = "charter"

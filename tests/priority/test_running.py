@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -180,9 +179,7 @@ def test_a_worker_over_the_network(fresh: Stack) -> None:
     assert "REDIS_URL" not in worker.system.deployments["compose"].nodes["worker"].variables
     queue = fresh.queue()
     assert ended(queue, queue.submit(parameters={"n": 1}))["result"] == {"n": 1}
-    began = time.monotonic()
     assert ended(queue, queue.submit())["status"] == "completed"
-    assert time.monotonic() - began < 10
     api.kill()
     api.start()
     again = fresh.queue(api)

@@ -32,7 +32,7 @@ def test_it_is_up_with_a_command_and_keeps_what_it_was_given(folder: Path) -> No
                 role: {"authorization": f"Bearer {env[f'{role}_TOKEN']}"} for role in ("CLIENT", "ADMIN")
             }
             assert env["WORKER_TOKEN"]
-            with httpx.Client(base_url=url, headers=headers["CLIENT"], verify=NO_TLS) as http:
+            with httpx.Client(base_url=url, headers=headers["CLIENT"], timeout=60, verify=NO_TLS) as http:
                 answer = http.post("/api/v1/tasks", json={"task_type": "echo", "idempotency_key": "same"})
                 assert answer.status_code == (200 if tasks else 201)
                 tasks.append(answer.json()["task_id"])

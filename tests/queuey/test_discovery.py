@@ -69,7 +69,7 @@ async def test_a_plain_question_for_the_exact_name_is_answered(node: Node) -> No
     assert all(packet[:2] == b"\x12\x34" for packet in packets)
     offer = found[node.http_port or 0]
     assert offer.properties["http_port"] == str(node.http_port)
-    async with httpx.AsyncClient(verify=NO_TLS) as client:
+    async with httpx.AsyncClient(timeout=60, verify=NO_TLS) as client:
         url = f"http://{offer.address}:{offer.properties['http_port']}/readyz"
         assert (await client.get(url)).status_code == 200
 
@@ -147,7 +147,7 @@ async def test_trouble_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("runtime.discovery.announcer.joined", broken)
     log = io.StringIO()
     made = await queue(tmp_path, "troubled", log)
-    async with httpx.AsyncClient(verify=NO_TLS) as client:
+    async with httpx.AsyncClient(timeout=60, verify=NO_TLS) as client:
         assert (await client.get(f"http://127.0.0.1:{made.http_port}/readyz")).status_code == 200
     await made.stop()
     assert log.getvalue().count("not_announced") == 1

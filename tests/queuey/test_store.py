@@ -145,7 +145,9 @@ async def test_what_was_spoilt_is_not_given_away(shop: Shop) -> None:
     settings = {"STORE_PATH": str(shop.folder), "MDNS_ENABLED": "false"}
     node = Node(SYSTEM, "local", "store", settings, RealWorld(), io.StringIO())
     await node.start(http_port=0)
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{node.http_port}", verify=NO_TLS) as client:
+    async with httpx.AsyncClient(
+        base_url=f"http://127.0.0.1:{node.http_port}", timeout=60, verify=NO_TLS
+    ) as client:
         assert (await client.get(f"/blobs/{address_of(b'precious')}")).status_code == 404
         assert (await client.post("/blobs", content=b"precious")).status_code == 201
         assert (await client.get(f"/blobs/{address_of(b'precious')}")).content == b"precious"
@@ -214,7 +216,9 @@ async def test_tokens_tell_callers_apart(tmp_path: Path) -> None:
     node = Node(SYSTEM, "local", "queue", settings, RealWorld(), io.StringIO())
     await node.start(port=0, http_port=0)
     try:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{node.http_port}", verify=NO_TLS) as http:
+        async with httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{node.http_port}", timeout=60, verify=NO_TLS
+        ) as http:
             seen = {}
             for who in (None, "client", "runner", "stranger"):
                 headers = {"authorization": f"Bearer {who}"} if who else {}
@@ -239,7 +243,7 @@ def test_killed_in_the_middle_and_a_disk_that_is_full(tmp_path: Path) -> None:
             until(lambda: list((tmp_path / "blobs").rglob("unfinished/*")))
             store.kill()
         store.begin().wait()
-        with httpx.Client(base_url=store.url, verify=NO_TLS) as http:
+        with httpx.Client(base_url=store.url, timeout=60, verify=NO_TLS) as http:
             assert http.get(f"/blobs/{address_of(content)}").status_code == 404
             assert store.process is not None
             resource.prlimit(store.process.pid, resource.RLIMIT_FSIZE, (len(content) // 2, -1))

@@ -50,6 +50,24 @@ async def test_a_timeout_that_was_set_before_the_first_wait_cancels_the_work_and
     assert await task == "timed out"
 
 
+async def test_work_that_is_cancelled_before_its_task_has_run_hears_of_it() -> None:
+    """It tidies up like any other: a busy machine may be so late that a deadline is over by then."""
+    told = list[str]()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            told.append("cancelled")
+
+    task = detached(work())
+    assert isinstance(task, asyncio.Task)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert told == ["cancelled"]
+
+
 async def test_work_goes_on_when_whoever_began_it_is_canceled() -> None:
     """It has a task of its own as soon as it waits."""
     go, done = asyncio.Event(), list[str]()

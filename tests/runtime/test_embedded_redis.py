@@ -15,9 +15,9 @@ import redis
 
 from runtime.embedded import held
 from runtime.embedded import redis as embedded
+from runtime.embedded.ports import LOOPBACK
 from runtime.embedded.programs import EmbeddedError
 from runtime.embedded.redis import EmbeddedRedis
-from runtime.embedded.server import LOOPBACK
 
 ROOT = Path(__file__).parents[2]
 

@@ -18,9 +18,9 @@ from botocore.exceptions import ClientError
 
 from runtime.embedded import held
 from runtime.embedded import seaweedfs as embedded
+from runtime.embedded.ports import LOOPBACK
 from runtime.embedded.programs import EmbeddedError
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
-from runtime.embedded.server import LOOPBACK
 from tests.s3_fixtures import raw_client
 
 ROOT = Path(__file__).parents[2]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 import urllib.request
@@ -16,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
+from runtime.embedded.ports import free_ports
 from tests.objectqueue.cli.shell import DONE, QO, TROUBLE, USAGE, Shell
 
 WORKER_FLAGS = {
@@ -126,9 +126,7 @@ def test_a_worker_of_ones_own_does_what_was_submitted_before(shell: Shell) -> No
 @pytest.mark.req("OQ-268", "OQ-229")
 def test_metrics_are_served_where_a_port_is_named(shell: Shell) -> None:
     """By a monitor of its own here."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     with running(shell, "monitor", "--metrics-port", str(port)) as monitor:
         with _opened(f"http://127.0.0.1:{port}/metrics") as page:
             assert b"# HELP" in page.read()

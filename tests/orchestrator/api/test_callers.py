@@ -112,7 +112,10 @@ def people(guarded: Node) -> Iterator[dict[str, httpx.Client]]:
         yield {
             name: open_ones.enter_context(
                 httpx.Client(
-                    base_url=guarded.url, headers={"authorization": f"Bearer {TOKENS[name]}"}, verify=NO_TLS
+                    base_url=guarded.url,
+                    headers={"authorization": f"Bearer {TOKENS[name]}"},
+                    timeout=60,
+                    verify=NO_TLS,
                 )
             )
             for name in ("client", "operator")

@@ -58,18 +58,20 @@ async def test_certificates_prove_the_same_callers_over_both_transports(
         assert url.startswith("https://")
         job_ids = []
         for name, on_jobs, on_history in (("client", 200, 403), ("operator", 200, 404), ("worker", 403, 403)):
-            async with httpx.AsyncClient(base_url=url, verify=shown(running, name, tmp_path)) as http:
+            async with httpx.AsyncClient(
+                base_url=url, timeout=60, verify=shown(running, name, tmp_path)
+            ) as http:
                 body = {"jobType": "echo", "payload": {}, "idempotencyKey": new_key()}
                 job_ids.append((await http.post("/jobs", json=body)).json()["jobId"])
                 assert (await http.get("/jobs")).status_code == on_jobs
                 assert (await http.get(HISTORY)).status_code == on_history
                 await completed(http, job_ids[-1])
-        async with httpx.AsyncClient(base_url=url, verify=shown(running, None, tmp_path)) as http:
+        async with httpx.AsyncClient(base_url=url, timeout=60, verify=shown(running, None, tmp_path)) as http:
             refused = await http.get("/jobs")
             assert (refused.status_code, refused.json()["error"]["code"]) == (401, "UNAUTHENTICATED")
             assert (await http.get("/healthz")).status_code == 200
         with pytest.raises(httpx.TransportError):
-            async with httpx.AsyncClient(base_url=url, verify=foreign(running, tmp_path)) as http:
+            async with httpx.AsyncClient(base_url=url, timeout=60, verify=foreign(running, tmp_path)) as http:
                 await http.get("/jobs")
         async with running.client("operator") as client:
             past = await client.of(OperatorServiceClient).get_job_history(

@@ -11,8 +11,9 @@ from typing import Self
 
 from redis import Redis, RedisError
 
+from runtime.embedded.ports import LOOPBACK
 from runtime.embedded.redis import EmbeddedRedis, server_program
-from runtime.embedded.server import LOOPBACK, EmbeddedServer
+from runtime.embedded.server import EmbeddedServer
 from tests.priority.stack import wait_until
 
 NAME = "queue"

@@ -70,11 +70,9 @@ def test_without_redis_nothing_is_accepted(shaken: Stack, own_redis: EmbeddedRed
     queue = shaken.queue()
     task = queue.submit()
     own_redis.kill()
-    started = time.monotonic()
     answer = queue.post(task_type="echo", idempotency_key="again")
     refused(answer, 503, "SERVICE_UNAVAILABLE")
     assert answer.headers["retry-after"]
-    assert time.monotonic() - started < 10
     assert queue.client.get(f"/api/v1/tasks/{task}").status_code == 503
     assert queue.client.get("/readyz").status_code == 503
     own_redis.spawn()

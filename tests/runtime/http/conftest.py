@@ -35,11 +35,11 @@ def kiosk(counter: System) -> Iterator[Served]:
 @pytest.fixture
 def http(kiosk: Served) -> Iterator[httpx.Client]:
     """Somebody at the kiosk who shows nothing."""
-    with httpx.Client(base_url=kiosk.url, verify=NO_TLS) as client:
+    with httpx.Client(base_url=kiosk.url, timeout=60, verify=NO_TLS) as client:
         yield client
 
 
 @pytest.fixture
 def clerk(kiosk: Served) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=kiosk.url, headers=bearer("clerk"), verify=NO_TLS) as client:
+    with httpx.Client(base_url=kiosk.url, headers=bearer("clerk"), timeout=60, verify=NO_TLS) as client:
         yield client

@@ -82,7 +82,7 @@ def test_without_such_a_listener_only_the_anonymous_principal_is_let_in(counter:
     address = {"VAULT_ADDR": "127.0.0.1:1"}
     with (
         Served(counter, "branch", "desk", address) as desk,
-        httpx.Client(base_url=desk.url, verify=NO_TLS) as client,
+        httpx.Client(base_url=desk.url, timeout=60, verify=NO_TLS) as client,
     ):
         assert client.get("/forms").status_code == 200
         assert code(client.post("/forms/p1/fill", json={"answers": {}})) == (401, "STRANGER")
@@ -138,17 +138,17 @@ def trusting(authority: Authority, tmp_path: Path, principal: str | None = None)
 def test_a_certificate_proves_its_principal(secure: Served, authority: Authority, tmp_path: Path) -> None:
     """By the same name as over gRPC. A principal that proves itself otherwise is refused."""
     url = secure.url.replace("http:", "https:")
-    with httpx.Client(base_url=url, verify=trusting(authority, tmp_path, "clerk")) as client:
+    with httpx.Client(base_url=url, timeout=60, verify=trusting(authority, tmp_path, "clerk")) as client:
         assert client.put(STAMP, json={"ink": "red"}).status_code == 200
         assert client.put(STAMP, json={"ink": "blue"}).status_code == 200
-    with httpx.Client(base_url=url, verify=trusting(authority, tmp_path, "courier")) as client:
+    with httpx.Client(base_url=url, timeout=60, verify=trusting(authority, tmp_path, "courier")) as client:
         assert code(client.get("/forms")) == (401, "STRANGER")
 
 
 def test_a_certificate_is_optional(secure: Served, authority: Authority, tmp_path: Path) -> None:
     """A token does as well, and health needs no proof at all; one of another authority is refused."""
     url = secure.url.replace("http:", "https:")
-    with httpx.Client(base_url=url, verify=trusting(authority, tmp_path)) as client:
+    with httpx.Client(base_url=url, timeout=60, verify=trusting(authority, tmp_path)) as client:
         assert client.get("/healthz").status_code == 200
         assert client.put(STAMP, json={"ink": "red"}, headers=bearer("clerk")).status_code == 200
         assert code(client.put(STAMP, json={"ink": "red"})) == (401, "STRANGER")
@@ -158,7 +158,10 @@ def test_a_certificate_is_optional(secure: Served, authority: Authority, tmp_pat
     (tmp_path / "crt").write_bytes(issued.certificate)
     (tmp_path / "key").write_bytes(issued.key)
     context.load_cert_chain(tmp_path / "crt", tmp_path / "key")
-    with httpx.Client(base_url=url, verify=context) as client, pytest.raises(httpx.TransportError):
+    with (
+        httpx.Client(base_url=url, timeout=60, verify=context) as client,
+        pytest.raises(httpx.TransportError),
+    ):
         client.get("/healthz")
 
 

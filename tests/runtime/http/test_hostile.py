@@ -240,7 +240,7 @@ def test_requests_in_one_go_are_answered_in_their_order(kiosk: Served) -> None:
 def test_a_refused_body_does_not_spoil_the_connection(http: httpx.Client) -> None:
     """What is refused before its body is read leaves the connection usable."""
     with httpx.Client(
-        base_url=http.base_url, headers={"authorization": "Bearer wrong"}, verify=NO_TLS
+        base_url=http.base_url, headers={"authorization": "Bearer wrong"}, timeout=60, verify=NO_TLS
     ) as stranger:
         for _ in range(3):
             assert stranger.post(FORM, json={"answers": {"a": "x" * 100_000}}).status_code == 401
@@ -266,7 +266,9 @@ def test_an_upgrade_is_not_taken(kiosk: Served) -> None:
 
 async def test_many_at_once_are_all_answered(kiosk: Served) -> None:
     """Each with its own answer."""
-    async with httpx.AsyncClient(base_url=kiosk.url, headers=bearer("clerk"), verify=NO_TLS) as client:
+    async with httpx.AsyncClient(
+        base_url=kiosk.url, headers=bearer("clerk"), timeout=60, verify=NO_TLS
+    ) as client:
         answers = await asyncio.gather(*(client.get(f"/forms?count={number}") for number in range(60)))
     assert [each.json()["count"] for each in answers] == list(range(60))
 

@@ -31,7 +31,7 @@ async def test_a_deployment_that_lets_somebody_in_is_in_the_clear() -> None:
         assert url.startswith("http://127.0.0.1:")
         assert running.env["CHARTER_URL"] == url
         assert running.endpoints["kiosk.grpc"] == running.env["CHARTER_ADDRESS"]
-        async with httpx.AsyncClient(base_url=url, verify=NO_TLS) as client:
+        async with httpx.AsyncClient(base_url=url, timeout=60, verify=NO_TLS) as client:
             assert (await client.post("/forms/p1/fill", json={"answers": {}})).status_code == 202
             headers = {"authorization": f"Bearer {running.env['CLERK_TOKEN']}"}
             stamped = await client.put("/forms/7/stamp", json={"ink": "red"}, headers=headers)
@@ -49,6 +49,6 @@ async def test_with_certificates_methods_are_behind_tls_and_health_is_not() -> N
         assert running.endpoints["desk"].startswith("https://")
         assert running.endpoints["vault"].startswith("http://")
         trusted = ssl.create_default_context(cafile=running.env["CHARTER_CA_FILE"])
-        async with httpx.AsyncClient(verify=trusted) as client:
+        async with httpx.AsyncClient(timeout=60, verify=trusted) as client:
             assert (await client.get(f"{running.endpoints['desk']}/forms")).status_code == 200
             assert (await client.get(f"{running.endpoints['vault']}/readyz")).json() == {"ready": True}

@@ -22,7 +22,7 @@ ALWAYS_FAIL = ("BreakForm", "CloseForm", "WaitForm")
 
 @pytest.fixture(scope="module")
 def described(kiosk: Served) -> dict[str, Any]:
-    found: dict[str, Any] = httpx.get(f"{kiosk.url}/openapi.json", verify=NO_TLS).json()
+    found: dict[str, Any] = httpx.get(f"{kiosk.url}/openapi.json", timeout=60, verify=NO_TLS).json()
     return found
 
 

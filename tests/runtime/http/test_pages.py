@@ -43,7 +43,7 @@ def test_readiness_tells_the_problem(kiosk: Served, counter: System) -> None:
     port = kiosk.run(server.start("127.0.0.1", 0))
 
     def ready() -> tuple[int, object]:
-        response = httpx.get(f"http://127.0.0.1:{port}/readyz", verify=NO_TLS)
+        response = httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=60, verify=NO_TLS)
         return response.status_code, response.json()
 
     try:
@@ -52,7 +52,7 @@ def test_readiness_tells_the_problem(kiosk: Served, counter: System) -> None:
         assert ready() == (503, {"ready": False, "problem": "the database cannot be reached"})
         problem = None
         assert ready() == (200, {"ready": True})
-        assert httpx.get(f"http://127.0.0.1:{port}/healthz", verify=NO_TLS).status_code == 200
+        assert httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=60, verify=NO_TLS).status_code == 200
     finally:
         kiosk.run(server.stop(1))
 
@@ -70,7 +70,7 @@ def test_a_node_without_routes_has_the_pages_for_its_watchers_alone(counter: Sys
     """The vault offers no method over HTTP, and so no documents."""
     with (
         Served(counter, "branch", "vault") as vault,
-        httpx.Client(base_url=vault.url, verify=NO_TLS) as client,
+        httpx.Client(base_url=vault.url, timeout=60, verify=NO_TLS) as client,
     ):
         assert [client.get(path).status_code for path in ("/healthz", "/readyz", "/metrics")] == [200] * 3
         for path in ("/openapi.json", "/docs", "/forms"):
@@ -119,7 +119,9 @@ def test_stopping_lets_a_call_finish(counter: System) -> None:
     with Served(counter, "kiosk", "kiosk") as served:
         url = served.url
         thread = threading.Thread(
-            target=lambda: found.append(httpx.post(f"{url}/forms/wait", verify=NO_TLS).status_code)
+            target=lambda: found.append(
+                httpx.post(f"{url}/forms/wait", timeout=60, verify=NO_TLS).status_code
+            )
         )
         thread.start()
         while not any("WaitForm" in line.get("method", "") for line in served.log):
@@ -128,4 +130,4 @@ def test_stopping_lets_a_call_finish(counter: System) -> None:
     thread.join()
     assert found == [504]
     with pytest.raises(httpx.ConnectError):
-        httpx.get(f"{url}/healthz", verify=NO_TLS)
+        httpx.get(f"{url}/healthz", timeout=60, verify=NO_TLS)

@@ -41,7 +41,7 @@ def styled(counter: System) -> Iterator[Served]:
 
 
 def filled(styled: Served, body: dict[str, Any]) -> httpx.Response:
-    return httpx.post(f"{styled.url}{FORM}", json=body, verify=NO_TLS)
+    return httpx.post(f"{styled.url}{FORM}", json=body, timeout=60, verify=NO_TLS)
 
 
 @pytest.mark.req("PQ-055", "PQ-101")
@@ -73,7 +73,7 @@ def test_refusals_tell_all_that_is_known(styled: Served) -> None:
     error = wrong.json()["error"]
     assert set(error) == {"code", "message", "details"}
     assert error["details"]["field"] == "answers"
-    nowhere = httpx.get(f"{styled.url}/nowhere", verify=NO_TLS).json()["error"]
+    nowhere = httpx.get(f"{styled.url}/nowhere", timeout=60, verify=NO_TLS).json()["error"]
     assert set(nowhere) == {"code", "message", "details"}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from redis.asyncio import Redis
 
+from runtime.embedded.ports import free_ports
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.measuring import Ages, Counts, Measured, Sizes, States, Used
 from runtime.metrics import Metrics
@@ -148,8 +148,7 @@ async def test_whoever_asks_at_once_shares_one_reading(
 async def test_the_port_of_its_own_tells_the_same(metrics: Metrics, client: Redis) -> None:
     """Its threads have the loop read for them."""
     await client.hset(f"{PREFIX}counts", "burnt_total", "4")
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        port = held.getsockname()[1]
+    (port,) = free_ports(1)
     stop = metrics.serve(port)
     try:
         text = await asyncio.to_thread(lambda: urlopen(f"http://127.0.0.1:{port}/metrics").read())

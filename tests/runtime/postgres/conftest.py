@@ -12,11 +12,23 @@ import asyncpg
 import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.postgres import database
 from runtime.world import RealWorld
 from tests.runtime.postgres.kit import Kit
 
 MakeKit = Callable[..., Awaitable[Kit]]
 SHARED = "shared"
+
+
+@pytest.fixture
+def patience() -> float:
+    """For how many seconds a connection is waited for: nothing is away here, but the machine may be busy."""
+    return 20.0
+
+
+@pytest.fixture(autouse=True)
+def _patient(patience: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "WAIT_S", patience)
 
 
 @pytest.fixture(scope="session")

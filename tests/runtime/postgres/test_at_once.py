@@ -91,7 +91,7 @@ async def test_one_that_is_under_way_is_waited_for(make_kit: MakeKit) -> None:
         await asyncio.sleep(0.1)
         assert not waiting.done()
         await (begun.commit() if commits else begun.rollback())
-        said, (second,) = await asyncio.wait_for(waiting, 5)
+        said, (second,) = await asyncio.wait_for(waiting, 60)
         assert [str(each) for each in said or [second]] == [first if commits else second]
 
 
@@ -100,7 +100,7 @@ async def test_whoever_waits_for_work_is_told(kit: Kit) -> None:
     told = asyncio.Event()
     await listener.add_listener("jobs", lambda *_: told.set())
     await submit(kit.sql, ["k"])
-    await asyncio.wait_for(told.wait(), 5)
+    await asyncio.wait_for(told.wait(), 60)
 
 
 async def test_known_ones_are_found_by_the_index_whatever_the_session_thinks(kit: Kit) -> None:

@@ -15,9 +15,9 @@ from typing import Any
 import asyncpg
 import pytest
 
+from runtime.embedded.ports import LOOPBACK
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.programs import EmbeddedError, data_folder, lent_user, reachable
-from runtime.embedded.server import LOOPBACK
 
 ROOT = Path(__file__).parents[3]
 

@@ -99,7 +99,7 @@ async def test_a_row_that_somebody_has_is_left_and_the_others_go_on(kit: Kit, ch
     await begun.start()
     lock = "UPDATE jobs SET payload = payload" if changes else "SELECT FROM jobs"
     await other.execute(f"{lock} WHERE job_id = $1{'' if changes else ' FOR UPDATE'}", jobs[1].job_id)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         found, outcomes = await kit.store.exchange("w", [*map(done, jobs)], 0, kit.call("worker"))
     assert (outcomes[0], outcomes[2]) == (SUCCESS, SUCCESS)
     assert isinstance(outcomes[1], Busy)

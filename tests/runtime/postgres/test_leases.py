@@ -197,7 +197,7 @@ async def test_a_locked_row_keeps_no_other_result_waiting(kit: Kit) -> None:
     await other.execute("SELECT FROM jobs WHERE job_id = $1 FOR UPDATE", jobs[1].job_id)
     writing = [asyncio.create_task(settle(kit, job)) for job in jobs]
     await blocked(kit)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await asyncio.gather(writing[0], writing[2])
     states = await kit.sql.fetch("SELECT state FROM jobs ORDER BY created_at")
     assert [row[0] for row in states] == ["SUCCESS", "RUNNING", "SUCCESS"]

@@ -12,11 +12,17 @@ from generated.orchestrator.system import SYSTEM
 from runtime.assembly import Assembly
 from runtime.call import Channel
 from runtime.launch import launched
-from runtime.postgres import PostgresStore
+from runtime.postgres import PostgresStore, database
 from runtime.wiring import needs_no_handler
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
 from tests.runtime.postgres.kit import Kit
+
+
+@pytest.fixture
+def patience() -> float:
+    """As in use: what is away has to be told."""
+    return database.WAIT_S
 
 
 def nobody_else(_parts: Assembly, component: str, service: str) -> Channel:

@@ -12,7 +12,7 @@ import pytest
 from generated.orchestrator.messages import CREATED, QUEUED, RETRY, SUCCESS
 from runtime.conditions import Condition
 from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.postgres import Database
+from runtime.postgres import Database, database
 from runtime.postgres.database import Unavailable
 from runtime.store import Held
 from tests.clusters import Clusters
@@ -22,6 +22,12 @@ from tests.runtime.postgres.test_store import blocked
 
 ENOUGH_S = 5.0
 """Far more than any answer may take; what is tested is that nobody waits for the database."""
+
+
+@pytest.fixture
+def patience() -> float:
+    """As in use: what is away has to be told."""
+    return database.WAIT_S
 
 
 @pytest.fixture(scope="module")
@@ -208,8 +214,11 @@ async def test_a_session_that_is_cut_off_costs_one_call(kit: Kit) -> None:
     assert found == made
 
 
-async def test_a_call_that_is_cancelled_leaves_its_connection_usable(kit: Kit) -> None:
+async def test_a_call_that_is_cancelled_leaves_its_connection_usable(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever stops waiting disturbs nobody who comes after."""
+    monkeypatch.setattr(database, "WAIT_S", 20.0)
     made = await kit.add()
     other = await kit.connect()
     begun = other.transaction()

@@ -277,7 +277,7 @@ async def test_what_is_in_each_state_is_counted(kit: Kit, make_kit: MakeKit) -> 
     await kit.add(SUCCESS)
     counted = await make_kit()
     held = counted.metrics.registry.get_sample_value
-    async with asyncio.timeout(10):  # It is counted beside everything else.
+    async with asyncio.timeout(60):  # It is counted beside everything else.
         while held("charter_entities", {"entity": "job", "state": "QUEUED"}) is None:
             await asyncio.sleep(0.01)
     assert held("charter_entities", {"entity": "job", "state": "QUEUED"}) == 1

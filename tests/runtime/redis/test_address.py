@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from runtime.certs import Authority
+from runtime.embedded.ports import free_ports
 from runtime.embedded.redis import EmbeddedRedis, server_program
 from runtime.redis.address import parsed
 from runtime.redis.server import Server, Unavailable
@@ -96,13 +96,6 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         await writer.wait_closed()
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
-
-
 @pytest.fixture
 def switched(own_server: EmbeddedRedis, tmp_path: Path) -> Iterator[tuple[EmbeddedRedis, str]]:
     """A replica, and the URL of three Sentinels that watch over both."""
@@ -114,7 +107,7 @@ def switched(own_server: EmbeddedRedis, tmp_path: Path) -> Iterator[tuple[Embedd
     replica.start()
     ports, processes = [], []
     for number in range(3):
-        port = free_port()
+        (port,) = free_ports(1)
         path = tmp_path / f"sentinel-{number}.conf"
         path.write_text(
             f"port {port}\nbind 127.0.0.1\ndir {tmp_path}\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,6 +14,7 @@ import redis.asyncio
 
 from generated.priority.lifecycle import TASK_RAISE_LOW, TASK_RETRY, WORKER_LOSE
 from generated.priority.messages import CANCELLED, COMPLETED, DEAD_LETTER, LOW, QUEUED
+from runtime.embedded.ports import free_ports
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.redis.line import ReplyError
 from tests.runtime.redis.conftest import MakeKit
@@ -29,8 +29,8 @@ def nodes(tmp_path: Path) -> Iterator[list[EmbeddedRedis]]:
     ]
     for each in made:
         # They talk to each other at a port that is higher by ten thousand.
-        drawn = iter(lambda: random.randrange(20_000, 50_000), 0)
-        each.port = next(port for port in drawn if _is_free(port) and _is_free(port + 10_000))
+        lower = (port - 10_000 for port in iter(lambda: free_ports(1)[0], None))
+        each.port = next(port for port in lower if _is_free(port))
         each.start()
     yield made
     for each in made:

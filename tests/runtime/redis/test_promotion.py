@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
@@ -21,10 +22,11 @@ from tests.runtime.redis.kit import Kit
 
 @pytest.mark.req("PQ-009", "PQ-010", "PQ-016", "PQ-018", "PQ-019", "PQ-032", "PQ-221")
 async def test_a_low_task_is_raised_after_ten_minutes(kit: Kit) -> None:
-    """At its place by age, with a line in the log and a count; one that has waited a second less stays."""
+    """At its place by age, with a line in the log and a count; one that has waited a little less stays."""
+    began = time.monotonic()
     old, young = await kit.add(priority=LOW), await kit.add(priority=LOW)
     await kit.back_date(old.task_id, 601)
-    await kit.back_date(young.task_id, 599)
+    await kit.back_date(young.task_id, 570)
     score = await kit.redis.zscore("queue:low", old.task_id)
     assert await kit.sweep(TASK_RAISE_LOW) == 1
     assert await kit.queues() == {"high": [], "medium": [old.task_id], "low": [young.task_id]}
@@ -38,7 +40,7 @@ async def test_a_low_task_is_raised_after_ten_minutes(kit: Kit) -> None:
         "medium",
         old.trace_id,
     )
-    assert 601 <= line["age_seconds"] < 605
+    assert 601 <= line["age_seconds"] <= 602 + time.monotonic() - began
     assert await kit.redis.hget("metrics", "tasks_promoted_total|low|medium") == "1"
     await kit.sound()
 

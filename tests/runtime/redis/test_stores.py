@@ -35,7 +35,7 @@ async def driven(kit: Kit, component: str, **values: object) -> AsyncIterator[St
 
 
 async def until(kit: Kit, key: str, **wanted: object) -> TaskRecord:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while True:
             task = await kit.task(key)
             if all(getattr(task, name) == value for name, value in wanted.items()):

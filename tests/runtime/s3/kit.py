@@ -26,11 +26,13 @@ class TestWorld(RealWorld):
 
     def __init__(self) -> None:
         self.ahead_ms = 0
+        self.stands_at_ms: int | None = None
+        """Where the clock stands while nobody moves it, if it does."""
         self.slept: list[float] = []
         self.chance: float | None = None
 
     def now_ms(self) -> int:
-        return super().now_ms() + self.ahead_ms
+        return (super().now_ms() if self.stands_at_ms is None else self.stands_at_ms) + self.ahead_ms
 
     def uniform(self, low: float, high: float) -> float:
         return RealWorld.uniform(low, high) if self.chance is None else low + (high - low) * self.chance

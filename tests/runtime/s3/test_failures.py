@@ -132,19 +132,22 @@ async def test_repetition_has_an_end_and_pauses(
         pauses = [late.at - soon.at for soon, late in pairwise(s3_proxy.seen)]
         assert len(pauses) == 3
         for number, pause in enumerate(pauses):
-            assert 0.05 * 2**number <= pause < 0.1 * 2**number + 0.2
+            assert pause >= 0.05 * 2**number
         seen |= {round(pause * 1e5) for pause in pauses}
     assert len(seen) == 6
-    longest = list[float]()
+    wanted = list[float]()
 
     async def sleep(seconds: float) -> None:
-        longest.append(seconds)
+        wanted.append(seconds)
 
     async with closing(Objects(replace(through.place, tries=12))) as patient:
         with monkeypatch.context() as patched, pytest.raises(Away):
             patched.setattr("asyncio.sleep", sleep)
             await patient.get("there")
-    assert len(longest) == 11 and 1 <= max(longest) <= 2
+    assert len(wanted) == 11
+    for number, pause in enumerate(wanted):
+        longest = min(0.1 * 2**number, 2.0)
+        assert longest / 2 <= pause <= longest
 
 
 @pytest.mark.req("OQ-251")

@@ -31,6 +31,7 @@ async def test_pauses_grow_until_something_is_found(process: Make) -> None:
 async def test_a_pause_ends_when_something_is_due(process: Make) -> None:
     """Whether it is due within the minute, or in a later one that was seen in the index."""
     one = process(QO_INDEX_MODE="index-only")
+    one.world.stands_at_ms = one.world.now_ms()
     one.world.ahead_ms = 60_000 - one.world.now_ms() % 60_000
     await one.submit(available_at=one.tasks._changes.now() + timedelta(seconds=63))
     taking = one.taking()

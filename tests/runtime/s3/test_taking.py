@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from runtime.conditions import Condition
+from runtime.s3 import indexes
 from runtime.store import Held, StoreUnusable
 from tests.runtime.s3.conftest import Make
 from tests.support.s3_proxy import S3Proxy
@@ -35,8 +36,12 @@ async def test_a_taking_is_a_read_and_a_guarded_write(process: Make, s3_proxy: S
     assert one.keys("") == [f"tasks/{task.shard}/{task.id}.json"]
 
 
-async def test_a_short_lease_has_no_entry(process: Make, s3_proxy: S3Proxy) -> None:
+async def test_a_short_lease_has_no_entry(
+    process: Make, s3_proxy: S3Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is done at once costs a read and two writes, and the removal of the entry that led to it."""
+    young_s = indexes._YOUNG_S
+    monkeypatch.setattr(indexes, "_YOUNG_S", 60.0)
     one = process(s3_proxy)
     await one.submit()
     taking = one.taking()
@@ -49,9 +54,10 @@ async def test_a_short_lease_has_no_entry(process: Make, s3_proxy: S3Proxy) -> N
     assert sorted(asked) == [
         ("DeleteObject", "ready"), ("GetObject", "tasks"), ("PutObject", "tasks"), ("PutObject", "tasks"),
     ]  # fmt: skip
+    monkeypatch.setattr(indexes, "_YOUNG_S", young_s)
     await one.submit()
     [taken] = (await taking.exchange("w1", [], 1, one.call("worker"))).taken
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not one.keys("leases/"):
             await asyncio.sleep(0.05)
 
