@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from runtime.embedded.postgres import EmbeddedPostgres
 from tests.clusters import SHARED, Clusters
@@ -79,7 +79,13 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if config.getoption("--deep"):
         os.environ["CHARTER_DEEP"] = "1"
-    settings.register_profile("charter", max_examples=1000 if config.getoption("--deep") else 50)
+    settings.register_profile(
+        "charter",
+        max_examples=1000 if config.getoption("--deep") else 50,
+        # These judge the machine, which has much else to do.
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
     settings.load_profile("charter")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codegen.diagram import Edge, Layout, Rect, lay_out, mermaid, state_diagram
@@ -122,7 +122,6 @@ def test_every_state_and_edge_is_written_in_well_formed_xml(machine: Machine) ->
 
 
 @given(machines(), st.text(max_size=30))
-@settings(deadline=None)
 def test_no_text_breaks_the_xml(machine: Machine, title: str) -> None:
     """Whatever the names are, the picture is encodable and well-formed."""
     root = ET.fromstring(machine.svg(title).encode())
@@ -130,7 +129,6 @@ def test_no_text_breaks_the_xml(machine: Machine, title: str) -> None:
 
 
 @given(machines())
-@settings(deadline=None)
 def test_boxes_and_labels_never_collide(machine: Machine) -> None:
     """In any graph no two boxes or labels overlap, and no edge runs through a foreign one."""
     layout = machine.layout()
@@ -139,7 +137,6 @@ def test_boxes_and_labels_never_collide(machine: Machine) -> None:
 
 
 @given(machines())
-@settings(deadline=None)
 def test_everything_is_within_the_picture(machine: Machine) -> None:
     """All boxes, labels and edges keep inside the view box, and each edge has exactly one label."""
     layout = machine.layout()
@@ -153,7 +150,6 @@ def test_everything_is_within_the_picture(machine: Machine) -> None:
 
 
 @given(machines())
-@settings(deadline=None)
 def test_edges_join_the_states_they_name(machine: Machine) -> None:
     """An edge begins on a side of its source, ends on a side of its target and passes through its label."""
     layout = machine.layout()

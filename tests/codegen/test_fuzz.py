@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codegen.diagnostics import FORMATS, render
@@ -61,7 +61,6 @@ ODD_BYTES = (
     b"- ",
     b"%",
 )
-RARELY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -70,7 +69,6 @@ def _remembering() -> Iterator[None]:
         yield
 
 
-@RARELY
 @given(seed=st.integers(0, 2**32), times=st.integers(1, 8), spec=st.sampled_from(SPECS))
 def test_mutated_data(seed: int, times: int, spec: Path) -> None:
     """Keys and values that are deleted, doubled, renamed, exchanged or replaced never lead to a traceback."""
@@ -84,7 +82,6 @@ def test_mutated_data(seed: int, times: int, spec: Path) -> None:
     )
 
 
-@RARELY
 @given(data=st.data(), spec=st.sampled_from(SPECS))
 def test_mutated_text(data: st.DataObject, spec: Path) -> None:
     """A text that is cut off, doubled in part or sprinkled with odd bytes never leads to a traceback."""

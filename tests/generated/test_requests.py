@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from google.protobuf.message import Message
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from generated.taskqueue import messages as m
@@ -238,10 +238,8 @@ def test_the_checksum_of_nothing_is_the_known_one() -> None:
 
 
 requests_of_any_method = st.sampled_from(list(METHODS)).flatmap(messages)
-unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-@unhurried
 @given(requests_of_any_method)
 def test_any_request_is_judged_by_fields_it_has(request: Message) -> None:
     """Whatever comes in, the rules give an answer, and it names existing fields."""
@@ -258,7 +256,6 @@ def exists(descriptor: Any, path: str) -> bool:
     return True
 
 
-@unhurried
 @given(requests_of_any_method)
 def test_settling_twice_is_settling_once(request: Message) -> None:
     """Defaults, clamps and cuts leave a settled request as it is, and break no rule."""

@@ -30,8 +30,8 @@ from handlers.priority.borrowing import Borrowed
 from handlers.priority.manager import Manager
 from handlers.priority.registration import Registration
 from handlers.priority.worker import Worker
-from runtime.embedded.redis import EmbeddedRedis
 from runtime.store import Held, Settling
+from tests.priority.conftest import NewServers
 from tests.runtime.redis.kit import WORLD, Kit
 
 AWAY = {"REDIS_URL": "redis://nowhere", "DATABASE_URL": "postgresql://nowhere/none"}
@@ -115,9 +115,14 @@ class Scene:
 
 
 @pytest.fixture
-async def kit(redis_server: EmbeddedRedis) -> AsyncIterator[Kit]:
-    made = await Kit(redis_server.url, level="INFO").open()
-    await made.redis.flushdb()
+def redis_url(new_servers: NewServers) -> str:
+    """A Redis with nobody else in it: an API would take away what is written for the history."""
+    return new_servers().redis_url
+
+
+@pytest.fixture
+async def kit(redis_url: str) -> AsyncIterator[Kit]:
+    made = await Kit(redis_url, level="INFO").open()
     yield made
     await made.close()
 

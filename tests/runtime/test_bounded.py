@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.bounded import BoundedMap
@@ -68,7 +68,6 @@ def test_a_key_that_was_removed_is_new_again() -> None:
     assert (held.get("a"), held.get("b")) == (3, None)
 
 
-@settings(deadline=None)
 @given(
     bound=st.integers(0, 30),
     sizes=st.lists(st.integers(0, 12), max_size=40),

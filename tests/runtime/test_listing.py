@@ -6,7 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sortedcontainers import SortedList
 
@@ -35,7 +35,6 @@ def naive(entries: list[tuple[int, int, str]], states: set[int], *, newest_first
 
 
 @pytest.mark.req("TQ-125", "TQ-127", "TQ-128", "TQ-130")
-@settings(deadline=None)
 @given(
     entries=ENTRIES,
     states=st.sets(st.sampled_from((*STATES, 9))),
@@ -54,7 +53,6 @@ def test_a_page_is_what_sorting_would_give(
 
 
 @pytest.mark.req("TQ-125")
-@settings(deadline=None)
 @given(
     entries=ENTRIES,
     steps=st.lists(st.tuples(st.integers(0, 99), st.sampled_from((*STATES, 0)))),

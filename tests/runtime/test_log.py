@@ -6,7 +6,7 @@ import asyncio
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from generated.taskqueue.events import EVENTS
@@ -43,7 +43,6 @@ def test_a_line_has_the_required_fields_in_order() -> None:
 
 
 @pytest.mark.req("TQ-162")
-@settings(deadline=None)
 @given(message=st.text(), value=st.text() | st.binary() | st.none() | st.integers() | st.floats())
 def test_whatever_is_logged_is_one_line_of_json(message: str, value: object) -> None:
     """No text and no value breaks a line in two or out of JSON; what is None is left out."""

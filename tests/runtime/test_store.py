@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError, dataclass, replace
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from generated.taskqueue.lifecycle import JOB
@@ -128,7 +128,6 @@ async def test_only_a_terminal_write_counts_as_ignored() -> None:
 
 
 @pytest.mark.req("TQ-064")
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(sorted(DRIVERS)), max_size=12))
 async def test_a_terminal_state_never_changes(edges: list[tuple[int, int]]) -> None:
     """Whatever is asked for in whatever order, a job that is over stays as it is."""

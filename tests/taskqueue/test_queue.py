@@ -7,7 +7,7 @@ from collections import OrderedDict
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from generated.taskqueue.messages import (
@@ -111,7 +111,6 @@ def test_a_removal_may_be_repeated() -> None:
 
 
 @pytest.mark.req("TQ-081", "TQ-072", "TQ-080")
-@settings(deadline=None)
 @given(STEPS)
 def test_nothing_is_lost_whatever_the_order(steps: list[tuple[str, str]]) -> None:
     """Any mix of enqueues, pops and removals leaves exactly what an ordered set would hold."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codegen.emit.yaml_text import documents, scalar
@@ -37,7 +37,6 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(LINES, inner, max_size=3)),
     max_leaves=12,
 )
-unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 class Library(yaml.SafeDumper):
@@ -50,7 +49,6 @@ class Library(yaml.SafeDumper):
         return True
 
 
-@unhurried
 @given(st.lists(st.dictionaries(LINES, VALUES, min_size=1, max_size=4), min_size=1, max_size=3))
 def test_what_is_written_can_be_read(data: list[dict[str, Any]]) -> None:
     """A reader finds in the documents what was put there."""

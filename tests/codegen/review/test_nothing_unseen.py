@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, RootModel, ValidationError
 
@@ -39,7 +39,6 @@ LITERALS = (
 )
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_any_change_is_a_difference(data: st.DataObject) -> None:
     """Whatever is changed of the stored form, each value that changes is told by a kind that knows it."""

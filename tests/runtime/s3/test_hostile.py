@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.s3.changes import Changes
@@ -42,7 +42,7 @@ def _usual() -> dict[str, Any]:
     return found
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 @given(st.dictionaries(st.sampled_from(sorted(_usual())), _ANYTHING, min_size=1, max_size=3), st.booleans())
 def test_any_field_may_be_anything(changed: dict[str, Any], is_running: bool) -> None:
     """What is taken for an entity can be leased, swept and settled, and written again."""
@@ -72,7 +72,7 @@ def test_any_field_may_be_anything(changed: dict[str, Any], is_running: bool) ->
             assert _CHANGES.state(again) == _CHANGES.state(made)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.binary(max_size=40) | _ANYTHING.map(lambda value: json.dumps(value).encode()))
 def test_any_bytes_are_no_entity(body: bytes) -> None:
     try:

@@ -148,7 +148,7 @@ async def test_attempts_go_on_counting_over_a_replay(process: Make) -> None:
 async def test_any_json_goes_in_and_comes_out(process: Make) -> None:
     one = process()
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(
         st.recursive(
             st.none()

@@ -78,7 +78,7 @@ async def test_a_caller_who_stops_waiting_leaves_one_line(whole: Launched) -> No
     frozen.suspend()
     try:
         request = GetJobStatusRequest(job_id="nobody")
-        await only_line(whole, Shown("client"), "GetJobStatus", request, "DEADLINE_EXCEEDED", patience=0.3)
+        await only_line(whole, Shown("client"), "GetJobStatus", request, "DEADLINE_EXCEEDED", patience=2)
     finally:
         frozen.resume()
 
