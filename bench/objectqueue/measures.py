@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from bench.objectqueue.stage import Stage, cpu_s, in_turns, wanted_task
+from generated.objectqueue.system import SYSTEM
 from runtime.s3.objects import Objects
 from tests.support.s3_proxy import S3Proxy
 
@@ -21,6 +22,7 @@ BODY = b"x" * 800
 """About as long as a task that says little."""
 LOOKS = 6
 """A round of looks in mode hybrid: one of them is also at the last sweep, and at some tasks."""
+SWEEPS = "QO_MONITOR_SWEEP_INTERVAL"
 _AGE_S = 61.0
 """A sweep does not vouch for tasks that changed less than a minute before it."""
 _numbers = itertools.count(1)
@@ -121,11 +123,17 @@ async def requests_per_task(stage: Stage, count: int, mode: str) -> dict[str, fl
 
 
 async def idle_per_hour(stage: Stage, seconds: float, mode: str) -> dict[str, float]:
-    """What a worker and its monitor ask in an idle hour, after a sweep, once they have settled."""
+    """What a worker and its monitor ask in an idle hour, once they have settled, and for its sweeps."""
     queue = fresh()
     await stage.submit(queue, 1)
     with _proxied(stage) as proxy:
-        settings = {"S3_ENDPOINT": proxy.url, "QO_INDEX_MODE": mode, "QO_NO_MONITOR": "false"}
+        # Its own sweeps are far apart, so that none falls into what is counted; one is counted by itself.
+        settings = {
+            "S3_ENDPOINT": proxy.url,
+            "QO_INDEX_MODE": mode,
+            "QO_NO_MONITOR": "false",
+            SWEEPS: "86400",
+        }
         async with stage.worker(queue, **settings):
             await stage.done(queue, 1)
             await _sweep(stage, queue)
@@ -133,7 +141,11 @@ async def idle_per_hour(stage: Stage, seconds: float, mode: str) -> dict[str, fl
             proxy.forget()
             await asyncio.sleep(seconds)
             seen = _counted(proxy, queue)
-    return {kind: seen[kind] * 3600 / seconds for kind in KINDS.values()}
+        proxy.forget()
+        await _sweep(stage, queue, S3_ENDPOINT=proxy.url)
+        swept = _counted(proxy, queue)
+    sweeps = 3600 / float(SYSTEM.variables[SWEEPS].default or 0)
+    return {kind: seen[kind] * 3600 / seconds + swept[kind] * sweeps for kind in KINDS.values()}
 
 
 class Past:
@@ -190,9 +202,9 @@ class Past:
         return cpu / (rounds * LOOKS) * 1000, requests
 
 
-async def _sweep(stage: Stage, queue: str) -> None:
+async def _sweep(stage: Stage, queue: str, **settings: str) -> None:
     """Looks at all tasks of a queue once, as a monitor."""
-    async with stage.tasks(queue) as (tasks, call):
+    async with stage.tasks(queue, **settings) as (tasks, call):
         call.caller = "monitor"
         while await tasks.repair(call):
             pass
