@@ -18,7 +18,7 @@ nox.needs_version = ">=2024.10.9"
 nox.options.sessions = ["test"]
 
 VENV = Path(".nox") / f"charter-{sys.version_info.major}.{sys.version_info.minor}"
-PARALLEL = ("-n", str((os.cpu_count() or 1) + 2), "--dist", "loadfile", "--no-loadscope-reorder")
+PARALLEL = ("-n", str((os.cpu_count() or 1) + 1), "--dist", "loadfile", "--no-loadscope-reorder")
 """More workers than cores, as many tests wait; whole files, in the order of tests/conftest.py."""
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 DEMO = "taskqueue.microservices"

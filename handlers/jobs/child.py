@@ -35,6 +35,7 @@ def main(descriptor: int, names: str) -> None:
     threading.Thread(target=link.listen, daemon=True).start()
     while True:
         asked = link.jobs.get()
+        link.send({"begun": asked["job_id"]})
         link.send(_run(functions.get(asked["job_type"]), asked, link))
 
 

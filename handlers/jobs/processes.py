@@ -64,7 +64,15 @@ class Processes:
 
         If this is cancelled the process is killed, and nothing of it goes on.
         """
-        child = self._waiting() or await _Child.start(self._names)
+        while (child := self._waiting()) is not None:
+            with suppress(_NeverBegan):  # It was dying while it was idle, and nothing showed it yet.
+                return await self._run(child, given)
+        try:
+            return await self._run(await _Child.start(self._names), given)
+        except _NeverBegan as ended:
+            raise JobFailed("CRASHED", f"CRASHED: {ended}") from None
+
+    async def _run(self, child: _Child, given: Job) -> Output:
         self._busy.add(child)
         is_usable = False
         try:
@@ -91,6 +99,10 @@ class Processes:
         ending = asyncio.get_running_loop().create_task(child.ended())
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
+
+
+class _NeverBegan(Exception):
+    """A process ended before it began with what it was given; how it ended."""
 
 
 class _Child:
@@ -143,15 +155,22 @@ class _Child:
         self._writer.write(framed({"job": {name: getattr(given, name) for name in _SENT}}))
         if given.is_stopping():
             self.tell_stopping()
+        has_begun = False
         try:
             while True:
                 (size,) = LENGTH.unpack(await self._reader.readexactly(LENGTH.size))
                 answer: dict[str, Any] = json.loads(await self._reader.readexactly(size))
-                if "progress" not in answer:
+                if "begun" in answer:
+                    has_begun = True
+                elif "progress" in answer:
+                    await given.report(answer["progress"])
+                else:
                     return answer
-                await given.report(answer["progress"])
         except (EOFError, ConnectionError):
-            raise JobFailed("CRASHED", f"CRASHED: {await self._how_ended()}") from None
+            how = await self._how_ended()
+            if not has_begun:
+                raise _NeverBegan(how) from None
+            raise JobFailed("CRASHED", f"CRASHED: {how}") from None
 
     def kill(self) -> None:
         self._writer.close()

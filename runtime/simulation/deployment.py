@@ -27,8 +27,8 @@ class SimulatedNode:
         self.name = name
         self.alive = True
         self._deployment = deployment
-        self._tasks: set[asyncio.Task[Any]] = set()
-        self._replies: set[asyncio.Future[bytes]] = set()
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._replies: dict[asyncio.Future[bytes], None] = {}
         self._stopping = asyncio.Event()
         self._parts = Assembly(
             deployment.system,
@@ -51,8 +51,8 @@ class SimulatedNode:
         if not self.alive:
             raise OSError(f"{self.name} is down")
         reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._replies.add(reply)
-        reply.add_done_callback(self._replies.discard)
+        self._replies[reply] = None
+        reply.add_done_callback(self._replies.pop)
         return reply, self.spawn(self._answer(reply, path, principal, data, patience, call))
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:

@@ -13,7 +13,7 @@ from runtime.simulation.world import SimulatedWorld
 
 Outcome = TypeVar("Outcome")
 
-OWNER: ContextVar[set[asyncio.Task[Any]] | None] = ContextVar("OWNER", default=None)
+OWNER: ContextVar[dict[asyncio.Task[Any], None] | None] = ContextVar("OWNER", default=None)
 """The tasks of whoever is running: whatever it starts is added to them."""
 
 
@@ -86,8 +86,8 @@ def _owned_task(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> a
     task = asyncio.Task(work, loop=loop, **options)
     owner = OWNER.get()
     if owner is not None:
-        owner.add(task)
-        task.add_done_callback(owner.discard)
+        owner[task] = None  # In order: a set would be gone through as memory happens to be.
+        task.add_done_callback(owner.pop)
     return task
 
 

@@ -265,7 +265,9 @@ async def test_a_small_task_is_few_requests(proxied_crew: Crew, s3_proxy: S3Prox
             lambda: proxied_crew.worker_object("w") or {}, lambda each: each["tasks_completed"] == count
         )
     asked = [len(s3_proxy.asked(kind, "^tasks/")) for kind in ("GetObject", "PutObject")]
-    assert asked == [count, 2 * count]
+    # One that the worker holds already may be looked at once more, when a listing still shows it.
+    assert asked[1] == 2 * count
+    assert count <= asked[0] < 1.5 * count
     # It need not look round between one task and the next, so there is nothing that it waits for.
     assert len(s3_proxy.asked("ListObjectsV2")) < count
 

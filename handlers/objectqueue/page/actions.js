@@ -58,6 +58,7 @@ export function confirmed(bucket, task, edge) {
       h("div", { class: "actions" }, h("button", { value: "" }, "Leave it as it is"), yes),
     ),
   );
+  document.getElementById("confirm")?.remove(); // One that was closed a moment ago may still be there.
   document.body.append(dialog);
   dialog.showModal();
   yes.focus();

@@ -227,10 +227,11 @@ def _stored_unheard(stack: Stack, api: Node, line: Line, key: str) -> bool:
         answer = pool.submit(post, api.http, "echo", {}, key)
         wait_until(lambda: stack.sql.jobs(key) or answer.done(), "the row is stored, or given up")
         line.cut()
-        assert unavailable(answer.result())
+        told = answer.result()
+        assert told.status_code == 504 or unavailable(told)
     line.deaf.clear()
     wait_until(lambda: api.http.get("/readyz").status_code == 200, "it is connected again")
-    return bool(stack.sql.jobs(key))
+    return told.status_code == 503 and bool(stack.sql.jobs(key))
 
 
 class Line:
