@@ -10,10 +10,11 @@ from types import ModuleType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from runtime.call import Channel
+from runtime.file_store import FileStore
 from runtime.lifecycles import Lifecycle
 from runtime.metrics import Metrics
 from runtime.object_store import ObjectStore
-from runtime.store import FileStore, IndexedStore, KeptStore, Store
+from runtime.store import IndexedStore, KeptStore, Store
 from runtime.tables import System
 from runtime.tls import HttpTls
 from runtime.world import World

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-DEEP = bool(int(os.environ.get("CHARTER_DEEP", "0")))
+from tests.deep import DEEP
+
 """Whether to try at random as well, and not only what the description itself suggests."""
 
 

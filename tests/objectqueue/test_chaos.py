@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -13,12 +12,12 @@ import pytest
 
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.world import RealWorld
+from tests.deep import DEEP
 from tests.objectqueue.crew import Crew, Process, until
 from tests.objectqueue.verdict import verdict
 from tests.s3_fixtures import Bucket, raw_client
 from tests.support.s3_proxy import S3Proxy
 
-DEEP = bool(int(os.environ.get("CHARTER_DEEP", "0")))
 LIMIT_S = 4
 
 

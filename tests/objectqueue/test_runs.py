@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,12 @@ import pytest
 
 from generated.objectqueue.messages import FAILED
 from generated.objectqueue.records import RetryPolicy
+from tests.deep import DEEP
 from tests.objectqueue.crew import Crew, at, until
 from tests.objectqueue.test_functions import until_gone
 from tests.support.s3_proxy import S3Proxy
 
 SLOW = RetryPolicy(initial_interval_ms=30_000, max_interval_ms=60_000, multiplier=2.0, jitter_percent=0.0)
-DEEP = bool(int(os.environ.get("CHARTER_DEEP", "0")))
 
 
 def states(crew: Crew, key: str) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
@@ -26,7 +25,6 @@ from tests.orchestrator.stack import Node, Stack, wait_until
 from tests.orchestrator.worker.stage import BEGUN, VARIABLE, Run, Stage
 
 STAGED = "tests.orchestrator.worker.staged"
-DEEP = bool(int(os.environ.get("CHARTER_DEEP", "0")))
 ENDS = ("SUCCESS", "DEAD")
 
 BRISK = {

@@ -24,8 +24,6 @@ Seen = TypeVar("Seen")
 
 PATIENCE = 60.0
 """How long a test waits for what has to happen. Nothing is asserted about how long it took."""
-DEEP = bool(int(os.environ.get("CHARTER_DEEP", "0")))
-"""Whether to try all of what is tried in part otherwise."""
 _PAUSE = 0.02
 _LOOPBACK = "127.0.0.1"
 SERVE = "runtime.serve"

@@ -17,7 +17,6 @@ from tests.plain import NO_TLS
 
 wait_until = stack.wait_until
 PATIENCE = stack.PATIENCE
-DEEP = stack.DEEP
 SERVE = stack.SERVE
 ROLES = ("client", "worker", "admin")
 TOKENS = {role: f"{role}-secret" for role in ROLES}

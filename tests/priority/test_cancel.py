@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.priority.stack import DEEP, Queue, refused, told
+from tests.deep import DEEP
+from tests.priority.stack import Queue, refused, told
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
 

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.priority.stack import DEEP, Queue, Stack, refused, told, wait_until
+from tests.deep import DEEP
+from tests.priority.stack import Queue, Stack, refused, told, wait_until
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from tests.deep import DEEP
 from tests.described import does_what_is_described
 from tests.priority.conftest import NewServers
 from tests.priority.probes import METHODS
-from tests.priority.stack import DEEP, ROLES, TOKENS, Queue, Stack, told
+from tests.priority.stack import ROLES, TOKENS, Queue, Stack, told
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.priority.stack import DEEP, Queue, Stack, refused, told
+from tests.deep import DEEP
+from tests.priority.stack import Queue, Stack, refused, told
 
 UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 FULL: dict[str, Any] = {

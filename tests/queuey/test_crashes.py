@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import resource
 import sqlite3
@@ -16,10 +15,10 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.deep import DEEP
 from tests.plain import NO_TLS
 from tests.queuey.processes import Process, until
 
-DEEP = bool(int(os.environ.get("CHARTER_DEEP", "0")))
 KILLS = 200 if DEEP else 3
 CLAIMERS, JOBS = (50, 5000) if DEEP else (20, 300)
 

@@ -15,7 +15,8 @@ from jsonschema import Draft202012Validator
 from generated.queuey import messages
 from generated.queuey.system import SYSTEM
 from runtime.grpc_client import CONDITION_HEADER
-from tests.described import DEEP, does_what_is_described
+from tests.deep import DEEP
+from tests.described import does_what_is_described
 from tests.queuey.house import House
 from tests.queuey.processes import Process
 

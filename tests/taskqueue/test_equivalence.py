@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from generated.taskqueue.messages import CancelJobResponse
 from handlers.taskqueue.gateway import Gateway
+from tests.deep import DEEP
 from tests.taskqueue.equivalence import Step, answers
 
-DEEP = int(os.environ.get("CHARTER_DEEP", "0"))
 SEQUENCES = 5000 if DEEP else 100
 
 SPECS = st.fixed_dictionaries(

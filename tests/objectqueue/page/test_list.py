@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 
 import pytest
@@ -13,11 +12,12 @@ from playwright.async_api import expect
 from runtime.s3.bucket import let_everyone_read
 from runtime.s3.objects import Objects
 from runtime.s3.page_files import deploy_page
+from tests.deep import DEEP
 from tests.objectqueue.page.stage import Stage, Visit, soon
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 SHARDS = list("0123456789abcdef")
-MANY = 5000 if "CHARTER_DEEP" in os.environ else 2100
+MANY = 5000 if DEEP else 2100
 """Several pages of keys in any case."""
 STATES = ("Pending", "Running", "Completed", "Failed", "Archived")
 

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
+from tests.deep import DEEP
 from tests.orchestrator.sql import Sql
 from tests.orchestrator.stack import (
-    DEEP,
     Node,
     Stack,
     final,

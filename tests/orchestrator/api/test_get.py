@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 
+from tests.deep import DEEP
 from tests.orchestrator.sql import Sql
-from tests.orchestrator.stack import DEEP, Node, Stack, final, get, new_key, post, submit
+from tests.orchestrator.stack import Node, Stack, final, get, new_key, post, submit
 
 FIELDS = {"jobId", "jobType", "status", "createdAt", "updatedAt"}
 WAYS = {

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
+from tests.deep import DEEP
 from tests.fate import Fate
 from tests.orchestrator.conftest import make_database
-from tests.orchestrator.processes import CALM, DEEP, Crew
+from tests.orchestrator.processes import CALM, Crew
 from tests.orchestrator.stack import Node, wait_until
 from tests.orchestrator.worker.stage import BEGUN
 from tests.orchestrator.worker.verdict import verdict

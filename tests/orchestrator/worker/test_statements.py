@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
-from tests.orchestrator.processes import CALM, DEEP, Crew, told
+from tests.deep import DEEP
+from tests.orchestrator.processes import CALM, Crew, told
 from tests.orchestrator.stack import Node, wait_until
 
 POLL_S = 0.2

@@ -6,7 +6,8 @@ import signal
 
 import pytest
 
-from tests.orchestrator.processes import DEEP, Crew, lines, measured, ready, told
+from tests.deep import DEEP
+from tests.orchestrator.processes import Crew, lines, measured, ready, told
 from tests.orchestrator.stack import submit, wait_until
 from tests.orchestrator.worker.stage import BEGUN, ENDED, STOPPED
 from tests.orchestrator.worker.staged import SHIFT

@@ -10,8 +10,8 @@ import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
+from tests.deep import DEEP
 from tests.orchestrator.conftest import make_database
-from tests.orchestrator.stack import DEEP
 from tests.priority.chaos.submitting import Client
 from tests.priority.stack import Servers, Stack, refused, wait_until
 

@@ -16,8 +16,8 @@ import asyncpg
 import pytest
 
 from runtime.embedded.redis import EmbeddedRedis
+from tests.deep import DEEP
 from tests.fate import Fate
-from tests.orchestrator.stack import DEEP
 from tests.priority.chaos.submitting import Client
 from tests.priority.stack import BRISK, TOKENS, Stack, wait_until
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.orchestrator.stack import DEEP
+from tests.deep import DEEP
 from tests.priority.stack import Stack, told, wait_until
 
 ROUNDS = 50 if DEEP else 3

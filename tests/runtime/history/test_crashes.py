@@ -17,7 +17,7 @@ from runtime.embedded.redis import EmbeddedRedis
 from runtime.history import stream as streams
 from runtime.history import writer as writers
 from tests.clusters import Clusters
-from tests.orchestrator.stack import DEEP
+from tests.deep import DEEP
 from tests.runtime.history.conftest import new_database
 from tests.runtime.history.kit import PATH, STREAM, Kit
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,8 +24,6 @@ from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
 
 WORLD = RealWorld()
-DEEP = bool(int(os.environ.get("CHARTER_DEEP", "0")))
-"""Whether to try all of what is tried in part otherwise."""
 PRIORITIES: dict[int, str] = {HIGH: "high", MEDIUM: "medium", LOW: "low"}
 STATES = {number: word for number, word in TASK.in_redis.words["status"].items() if number}  # type: ignore[union-attr]
 NUMBERS = [each for each in SYSTEM.variables.values() if each.type in ("int", "number")]

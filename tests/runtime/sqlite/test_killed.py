@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import sqlite3
 import subprocess
@@ -11,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-DEEP = bool(int(os.environ.get("CHARTER_DEEP", "0")))
+from tests.deep import DEEP
+
 KILLS = 3000 if DEEP else 8
 ORDER = ("pending", "active", "completed")
 
