@@ -47,4 +47,5 @@ class Wishes:
 
 def _refuse_unknown(value: dict[str, Any], known: Descriptor, what: str) -> None:
     if unknown := sorted(set(value) - set(known.fields_by_name)):
-        raise NoWish(f"{what} has no {', '.join(map(repr, unknown))}")
+        has = ", ".join(known.fields_by_name)
+        raise NoWish(f"{what} has no {', '.join(map(repr, unknown))}; it may have {has}")
