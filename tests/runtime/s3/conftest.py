@@ -14,6 +14,13 @@ from tests.support.s3_proxy import S3Proxy
 Make = Callable[..., Process]
 
 
+@pytest.fixture(autouse=True)
+def never_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A listing that takes long changes what is asked for next. Here only if a test wants it: not by load."""
+    for module in ("polling", "sweeping"):
+        monkeypatch.setattr(f"runtime.s3.{module}._SLOW_S", float("inf"))
+
+
 @pytest.fixture
 async def process(bucket: Bucket) -> AsyncIterator[Make]:
     """Makes processes; those that are to be harmed go through a proxy."""

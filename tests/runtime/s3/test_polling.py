@@ -267,3 +267,19 @@ async def test_an_entry_is_only_removed_as_it_was_read(process: Make) -> None:
     one.tasks._entities.indexes.remove(task.id, entry, old.etag)
     await one.tasks.drained()
     assert one.keys("ready/") == []
+
+
+@pytest.mark.req("OQ-068")
+async def test_where_a_listing_of_all_takes_long_parts_are_listed(
+    process: Make, s3_proxy: S3Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each from its first minute that is left, so that a store need not step over what was removed."""
+    monkeypatch.setattr("runtime.s3.polling._SLOW_S", -1.0)
+    one = process(s3_proxy, QO_INDEX_MODE="index-only")
+    asked = []
+    for _ in range(2):
+        s3_proxy.forget()
+        assert await one.take() == []
+        asked.append([str(each.query["prefix"]) for each in s3_proxy.asked("ListObjectsV2", ".*")])
+    assert asked[0] == ["ready/"]
+    assert sorted(asked[1]) == [f"ready/{part:x}/" for part in range(16)]
