@@ -19,7 +19,7 @@ nox.options.sessions = ["test"]
 
 VENV = Path(".nox") / f"charter-{sys.version_info.major}.{sys.version_info.minor}"
 PARALLEL = ("-n", str((os.cpu_count() or 1) + 1), "--dist", "loadfile", "--no-loadscope-reorder")
-"""More workers than cores, as many tests wait; whole files, in the order of tests/conftest.py."""
+"""More workers than cores, as many tests wait; what each runs and in which order says tests/scheduling.py."""
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 DEMO = "taskqueue.microservices"
 

@@ -5,62 +5,30 @@ from __future__ import annotations
 import gc
 import os
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
 
 from runtime.embedded.postgres import EmbeddedPostgres
 from tests.clusters import SHARED, Clusters
+from tests.scheduling import ByUnits, turns, unit_of
 
 pytest_plugins = ["tests.s3_fixtures"]
 
-TESTS = Path(__file__).parent
-LONGEST = (
-    "objectqueue/test_chaos.py",
-    "taskqueue/test_failure_windows.py",
-    "objectqueue/page/test_list.py",
-    "bench/test_load_generator.py",
-    "taskqueue/test_equivalence.py",
-    "orchestrator/worker/test_chaos.py",
-    "codegen/test_diagnostics.py",
-    "queuey/test_claims.py",
-    "orchestrator/api/test_pages.py",
-    "objectqueue/test_runs.py",
-    "objectqueue/page/test_detail.py",
-    "orchestrator/worker/test_outages.py",
-    "priority/test_pages.py",
-    "objectqueue/test_faults.py",
-    "bench/test_peers_sql.py",
-    "objectqueue/page/test_actions.py",
-    "orchestrator/api/test_outages.py",
-    "taskqueue/test_chaos.py",
-    "objectqueue/page/test_access.py",
-    "queuey/test_abandonment.py",
-    "priority/test_up.py",
-    "objectqueue/test_presence.py",
-    "bench/test_redis_peers.py",
-    "objectqueue/test_stopping.py",
-    "orchestrator/api/test_logs.py",
-)
-"""Modules that take long. They go first, so that no worker is left alone with one of them at the end."""
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the longest modules first, and then one of each folder in turn: some compute, and others wait."""
-    modules = [*dict.fromkeys(item.path.relative_to(TESTS).as_posix() for item in items)]
-    sizes = Counter(module.partition("/")[0] for module in modules)
-    seen = Counter[str]()
-    turns: dict[str, float] = {}
-    for module in modules:
-        folder = module.partition("/")[0]
-        seen[folder] += 1
-        turns[module] = (
-            LONGEST.index(module) - len(LONGEST) if module in LONGEST else seen[folder] / sizes[folder]
-        )
-    items.sort(key=lambda item: turns[item.path.relative_to(TESTS).as_posix()])
+    """Puts what takes long first, and leaves together what belongs together."""
+    order = turns(unit_of(item.nodeid) for item in items)
+    items.sort(key=lambda item: order[unit_of(item.nodeid)])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByUnits:
+    """Parallel processes take whole units, in that order."""
+    return ByUnits(config, log)
 
 
 def pytest_collection_finish() -> None:

@@ -30,7 +30,7 @@ ENTER = """told => {
 }"""
 
 
-@pytest_asyncio.fixture(loop_scope="session", scope="session")
+@pytest_asyncio.fixture(loop_scope="session", scope="package")
 async def browser() -> AsyncIterator[Browser]:
     """A headless Chromium."""
     found = find_browser()
@@ -44,7 +44,7 @@ async def browser() -> AsyncIterator[Browser]:
         await made.close()
 
 
-@pytest_asyncio.fixture(loop_scope="session", scope="session")
+@pytest_asyncio.fixture(loop_scope="session", scope="package")
 async def tab(browser: Browser) -> AsyncIterator[Page]:
     """The tab that most visitors use one after the other."""
     context = await browser.new_context(**USUAL)
@@ -53,7 +53,7 @@ async def tab(browser: Browser) -> AsyncIterator[Page]:
     await context.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def home(s3_raw: Any, s3_server: EmbeddedSeaweedfs) -> Iterator[str]:
     """Where the page is for most tests: a bucket that has nothing else."""
     name = f"page{os.getpid()}"

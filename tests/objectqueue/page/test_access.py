@@ -256,8 +256,9 @@ async def test_from_another_origin_it_works_by_the_buckets_cors_rules(
     assert stage.read(task)["status"] == "Pending"
     assert len(stage.keys("ready/")) == 1
     only = {**cors, "AllowedOrigins": ["https://other.example"]}
-    raw.put_bucket_cors(Bucket=name, CORSConfiguration={"CORSRules": [only]})
+    # The page may still be reading what its action has changed.
     await visitor.page.goto("about:blank")
+    raw.put_bucket_cors(Bucket=name, CORSConfiguration={"CORSRules": [only]})
     visitor = await visit(page=elsewhere, connect=False)
     variables = stage.bucket.variables
     await visitor.page.fill("[name=address]", stage.address)

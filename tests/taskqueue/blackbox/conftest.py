@@ -28,35 +28,35 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "smoke: the five public methods, once each")
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def microservices() -> AsyncIterator[Launched]:
     """All nodes of the deployment, healthy, on free ports. It stays when tests turn to the other one."""
     async with launched("taskqueue.microservices", ports="auto", tls=False) as running:
         yield running
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def monolith() -> AsyncIterator[Launched]:
     """The same of the other one."""
     async with launched("taskqueue.monolith", ports="auto", tls=False) as running:
         yield running
 
 
-@pytest.fixture(scope="session", params=DEPLOYMENTS)
+@pytest.fixture(scope="package", params=DEPLOYMENTS)
 def deployment(request: pytest.FixtureRequest) -> Launched:
     """Each deployment in turn."""
     found: Launched = request.getfixturevalue(request.param.partition(".")[2])
     return found
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def api(deployment: Launched) -> AsyncIterator[Api]:
     """The public API of the deployment, called by nobody in particular."""
     async with deployment.client() as client:
         yield Api(client)
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def fragile() -> AsyncIterator[Launched]:
     """Six nodes with small settings, for tests that stop and kill them."""
     async with launched("taskqueue.microservices", ports="auto", tls=False, settings=SMALL) as running:

@@ -34,7 +34,7 @@ def lists_everything(name: str) -> bool:
 pytestmark = [
     pytest.mark.asyncio(loop_scope="session"),
     pytest.mark.parametrize(
-        "deployment", [*filter(lists_everything, DEPLOYMENTS)], indirect=True, scope="session"
+        "deployment", [*filter(lists_everything, DEPLOYMENTS)], indirect=True, scope="package"
     ),
 ]
 
