@@ -1,4 +1,4 @@
-"""The load generator against real deployments: a second of load at two levels, chosen by options alone."""
+"""The load generator against real deployments: seconds of load at two levels, chosen by options alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUBMIT, STATUS = "TaskQueuePublicService.SubmitJob", "TaskQueuePublicService.Get
 def found(tmp_path_factory: pytest.TempPathFactory) -> Findings:
     """Both designs with 2 and then 6 users."""
     folder = tmp_path_factory.mktemp("bench")
-    options = "--step ladder --concurrency 2,6 --warm-up 0.1 --run 0.4 --repeats 1 --clients 1 --no-parts"
+    options = "--step ladder --concurrency 2,6 --warm-up 0.1 --run 1 --repeats 1 --clients 1 --no-parts"
     ran = CliRunner().invoke(bench, ["taskqueue", *options.split(), "--out", str(folder)])
     assert ran.exit_code == 0, ran.output
     assert "Report:" in ran.output
