@@ -63,6 +63,7 @@ def test_an_operator_lists_looks_and_retries(watched: Stack) -> None:
     assert history["last_error"] == "SIMULATED_FAILURE"
 
     again = run(watched, "retry-job", failed, "--idempotency-key", new_key(), "--json")
+    assert again.exit_code == 0, again.output
     assert json.loads(again.stdout)["job_id"] not in (failed, done)
 
 

@@ -66,6 +66,7 @@ async def test_a_lease_that_ended_once_too_often_ends_the_entity(process: Make) 
 async def test_a_lease_is_not_cut_early(process: Make) -> None:
     """Not before the grace and what clocks may differ by have passed."""
     one = process()
+    one.world.stands_at_ms = one.world.now_ms()
     task = await abandoned(one)
     for seconds in (1.5, 5, 7.5):
         one.world.ahead_ms = int(seconds * 1000)
