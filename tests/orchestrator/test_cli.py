@@ -15,6 +15,8 @@ from tests.orchestrator.stack import Stack, new_key
 
 TOKEN = "the operator's own"
 DIGEST = hashlib.sha256(TOKEN.encode()).hexdigest()
+PATIENCE_MS = "60000"
+"""Connecting counts as well, which takes long on a busy machine."""
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +34,7 @@ def run(stack: Stack, *arguments: str, token: str | None = TOKEN) -> Result:
     """A command as an operator would give it."""
     names = ("CHARTER_CA_FILE", "CHARTER_DEPLOYMENT", "CHARTER_CERT_FILE", "CHARTER_KEY_FILE")
     env = {**dict.fromkeys(names), "CHARTER_ADDRESS": stack.api.address, "CHARTER_TOKEN": token}
-    return CliRunner().invoke(charter, ["orchestrator", *arguments], env=env)
+    return CliRunner().invoke(charter, ["orchestrator", *arguments, "--deadline-ms", PATIENCE_MS], env=env)
 
 
 def submitted(stack: Stack, job_type: str, payload: str = "{}") -> str:

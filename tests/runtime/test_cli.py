@@ -27,6 +27,8 @@ pytestmark = pytest.mark.xdist_group("cli")
 SYSTEM = "taskqueue"
 NOBODY = "127.0.0.1:9"
 """The discard port, where nothing listens."""
+PATIENCE_MS = "60000"
+"""Connecting counts as well, which takes long on a busy machine."""
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +46,7 @@ def run(*arguments: str, env: dict[str, str] | None = None) -> Result:
 
 def answer(*arguments: str, env: dict[str, str]) -> dict[str, Any]:
     """The answer of a command that has to succeed, from its JSON."""
-    result = run(*arguments, "--json", env=env)
+    result = run(*arguments, "--json", "--deadline-ms", PATIENCE_MS, env=env)
     assert result.exit_code == 0, result.output
     found: dict[str, Any] = json.loads(result.stdout)
     return found
