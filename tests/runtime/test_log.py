@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from generated.taskqueue.events import EVENTS
 from runtime import log as events
-from runtime.log import LEVELS, Log
+from runtime.log import LEVELS, Log, gathering_stdout
 from runtime.simulation import simulate
 from runtime.tables import Event
 from runtime.world import World
@@ -151,6 +151,24 @@ def test_ordinary_lines_are_flushed_together_and_a_warning_at_once() -> None:
         assert lines.flushed == 2
 
     simulate(writing)
+
+
+def test_standard_output_gathers_lines_whatever_python_was_told(capfd: pytest.CaptureFixture[str]) -> None:
+    """Ordinary lines leave the process with the next warning, or when the stream is closed, and in order."""
+
+    async def tell() -> None:
+        with gathering_stdout() as stream:
+            log = Log("test", "INFO", HandWorld(), stream)
+            log.write(PLAIN, "first")
+            assert capfd.readouterr().out == ""
+            log.write(events.RPC_ERROR, "second")
+            first, second = capfd.readouterr().out.splitlines()
+            assert (json.loads(first)["message"], json.loads(second)["message"]) == ("first", "second")
+            log.write(PLAIN, "third")
+            assert capfd.readouterr().out == ""
+        assert json.loads(capfd.readouterr().out)["message"] == "third"
+
+    asyncio.run(tell())
 
 
 def test_every_ordinary_line_is_flushed_in_the_end() -> None:
