@@ -16,6 +16,7 @@ Response = TypeVar("Response")
 Answering = Coroutine[Any, Any, Response]
 """What a call is until it is awaited."""
 Invoke = Callable[[Request, "Call"], Answering[Response]]
+_NOTHING: Mapping[str, object] = {}
 
 
 class Call:
@@ -27,6 +28,7 @@ class Call:
     __slots__ = (
         "_fields",
         "_named",
+        "_noted",
         "_request",
         "_request_id",
         "caller",
@@ -69,6 +71,7 @@ class Call:
         self._fields = fields
         self._request = request
         self._named = named
+        self._noted: Mapping[str, object] = _NOTHING
         self.trace = trace
         self.mode = mode
         self.stream: Stream | None = None
@@ -80,14 +83,9 @@ class Call:
     def fields(self) -> Mapping[str, Any] | None:
         """What its log lines show of it. It is read from the request when the first line is written."""
         if self._named:
-            self._fields = {name: getattr(self._request, name) or None for name in self._named}
-            self._named = ()
+            read = {name: getattr(self._request, name) or None for name in self._named}
+            self._fields, self._named = {**read, **self._noted}, ()
         return self._fields
-
-    @fields.setter
-    def fields(self, fields: Mapping[str, Any] | None) -> None:
-        self._fields = fields
-        self._named = ()
 
     @property
     def request_id(self) -> str:
@@ -159,7 +157,10 @@ class Call:
 
     def note(self, **fields: object) -> None:
         """Adds what has become known of the call to its later log lines."""
-        self.fields = {**(self.fields or {}), **fields}
+        if self._named:
+            self._noted = {**self._noted, **fields}
+        else:
+            self._fields = {**(self._fields or {}), **fields}
 
     def tell(self, event: Event, message: str, **fields: object) -> None:
         """Writes an event to the log, together with what is known of the call; what is None is left out."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import sys
 from collections.abc import Iterable, Mapping
@@ -20,6 +21,8 @@ _URGENT = frozenset(("WARNING", "ERROR"))
 _GATHERED_S = 0.005
 """How long an ordinary line may wait for others to be flushed with. A busy node writes several in that time,
 and each flush is a system call."""
+_MOST_GATHERED = 1 << 16
+"""Bytes that wait to be flushed at most."""
 
 NOT_ANNOUNCED = Event("not_announced", "WARNING", always=True)
 SERVICE_READY = Event("service_ready", "INFO", always=True)
@@ -64,6 +67,15 @@ def _encode(line: Mapping[str, Any]) -> str:
     except TypeError:  # half a surrogate pair, or a number of more than 64 bits
         return _escaping(line) + "\n"
     return text if text.isascii() else _escaping(line) + "\n"
+
+
+def gathering_stdout() -> io.TextIOWrapper:
+    """Standard output for a log alone, which says itself when its lines are to leave the process.
+
+    `PYTHONUNBUFFERED` would make a system call of each line, and whoever waits for the interpreter gets hold
+    of it at each of them: in a busy node that costs more than the line. What others print leaves at once.
+    """
+    return io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False), _MOST_GATHERED), "ascii")
 
 
 class _Output:

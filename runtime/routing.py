@@ -12,6 +12,8 @@ from runtime.world import World
 
 _first_8_bytes = Struct(">Q").unpack_from
 _ENDINGS = tuple(b"%02x" % each for each in range(256)) * 2
+_AHEAD = 16
+"""Ids that are drawn at a time: most of what one costs alone is fetching the code that draws it."""
 
 
 def owner(key: str, nodes: int) -> int:
@@ -49,6 +51,7 @@ class OwningWorld:
         self._world = world
         self._index = index
         self._nodes = nodes
+        self._drawn: list[str] = []
         self.now_ms = world.now_ms
         self.monotonic = world.monotonic
         self.sleep = world.sleep
@@ -56,9 +59,11 @@ class OwningWorld:
 
     def new_id(self) -> str:
         """A random id whose last two digits are counted on until this node owns it."""
-        while True:
-            if (owned := self._counted_on(self._world.new_id())) is not None:
-                return owned
+        drawn = self._drawn
+        while not drawn:
+            candidates = [self._world.new_id() for _ in range(_AHEAD)]
+            drawn += [owned for each in candidates if (owned := self._counted_on(each)) is not None]
+        return drawn.pop()
 
     def new_keys(self, count: int) -> list[str]:
         """The same for keys that begin with the time."""

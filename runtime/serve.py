@@ -8,9 +8,10 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from typing import TextIO
 
 from runtime import log as events
-from runtime.log import Log
+from runtime.log import Log, gathering_stdout
 from runtime.node import Node
 from runtime.settings import SettingsError
 from runtime.store import StoreUnusable
@@ -41,16 +42,17 @@ def main(arguments: list[str]) -> int:
 
 
 def _run(system: System, deployment: str, name: str) -> int:
-    log = Log(name, "INFO", RealWorld())
     try:
         import uvloop
 
         runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
     except ImportError:  # uvloop has no wheels for Windows
         runner = asyncio.Runner()
-    with runner:
+    # What still runs when the loop ends may have something to tell, so the lines are closed last.
+    with gathering_stdout() as lines, runner:
+        log = Log(name, "INFO", RealWorld(), lines)
         try:
-            return runner.run(_serve(system, deployment, name))
+            return runner.run(_serve(system, deployment, name, lines))
         except SettingsError as error:
             log.write(
                 events.SETTINGS_INVALID,
@@ -67,12 +69,13 @@ def _counted(problems: Sequence[str]) -> str:
     return "A setting is" if len(problems) == 1 else f"{len(problems)} settings are"
 
 
-async def _serve(system: System, deployment: str, name: str) -> int:
+async def _serve(system: System, deployment: str, name: str, lines: TextIO) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
     def on_signal() -> None:
         if stop.is_set():
+            lines.flush()
             os._exit(1)
         stop.set()
 
@@ -81,7 +84,7 @@ async def _serve(system: System, deployment: str, name: str) -> int:
     environ = await _located(system, deployment, name, stop)
     if environ is None:
         return 0
-    node = Node(system, deployment, name, environ, RealWorld())
+    node = Node(system, deployment, name, environ, RealWorld(), lines)
     await node.start()
     spare_what_stays()
     failed = await _stopped_or_failed(node, stop)

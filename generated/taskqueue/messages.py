@@ -1,6 +1,6 @@
 """Messages and enums of taskqueue, whichever proto file defines them.
 
-Generated from spec/taskqueue (sha256:a1698fe844377ddc). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:73c035dffab953e6). Do not edit; run `nox -s generate`.
 """
 
 from generated.taskqueue_internal_pb2 import (

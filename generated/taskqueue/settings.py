@@ -1,6 +1,6 @@
 """The environment of taskqueue: its variables, and the settings that each component takes from them.
 
-Generated from spec/taskqueue (sha256:a1698fe844377ddc). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:73c035dffab953e6). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VARIABLES: Final[Mapping[str, Variable]] = {
     "PYTHONUNBUFFERED": Variable(
         name="PYTHONUNBUFFERED",
         type="constant",
-        meaning="Log lines leave the process at once.",
+        meaning="What is printed leaves the process at once; log lines below WARNING do so within 5 ms.",
         default="1",
     ),
     "GATEWAY_PORT": Variable(

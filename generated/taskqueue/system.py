@@ -1,6 +1,6 @@
 """Everything the engine has to know of taskqueue.
 
-Generated from spec/taskqueue (sha256:a1698fe844377ddc). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:73c035dffab953e6). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tables import System
 
 SYSTEM: Final = System(
     name="taskqueue",
-    digest="a1698fe844377ddcc96eb1ab610f6ae4e6ca987dc58d3a505c64606f230de0fb",
+    digest="73c035dffab953e6d01bee2f14acac5741da42e3c3ddbe4f5de664170c0cbc14",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

@@ -84,10 +84,13 @@ class Job:
 
     async def get_job_record(self, request: GetJobRecordRequest, _call: Call) -> GetJobRecordResponse:
         record = await self._existing(request.job_id)
-        found = GetJobRecordResponse(
-            summary=_summary(record), failure_reason=record.failure_reason, cancel_reason=record.cancel_reason
-        )
+        found = GetJobRecordResponse()
+        _summarize(record, found.summary)
         found.spec.MergeFromString(record.spec)
+        if record.failure_reason:
+            found.failure_reason = record.failure_reason
+        if record.cancel_reason:
+            found.cancel_reason = record.cancel_reason
         return found
 
     async def list_job_records(self, request: ListJobRecordsRequest, _call: Call) -> ListJobRecordsResponse:
@@ -149,15 +152,20 @@ def _created(record: JobRecord, *, deduplicated: bool) -> CreateJobResponse:
 
 
 def _summary(record: JobRecord) -> JobSummary:
-    return JobSummary(
-        job_id=record.job_id,
-        status=record.status,
-        job_type=record.job_type,
-        created_at_ms=record.created_at_ms,
-        started_at_ms=record.started_at_ms,
-        finished_at_ms=record.finished_at_ms,
-        cancel_requested=record.cancel_requested,
-    )
+    summary = JobSummary()
+    _summarize(record, summary)
+    return summary
+
+
+def _summarize(record: JobRecord, summary: JobSummary) -> None:
+    """Fills in a summary where it is: a message that is made first and put into another is copied."""
+    summary.job_id = record.job_id
+    summary.status = record.status
+    summary.job_type = record.job_type
+    summary.created_at_ms = record.created_at_ms
+    summary.started_at_ms = record.started_at_ms
+    summary.finished_at_ms = record.finished_at_ms
+    summary.cancel_requested = record.cancel_requested
 
 
 def _status(state: int) -> JobStatus.ValueType:

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generated.taskqueue.events import EVENTS
+from generated.taskqueue.messages import EnqueueJobRequest
 from runtime import log as events
-from runtime.log import LEVELS, Log
+from runtime.call import Call
+from runtime.log import LEVELS, Log, gathering_stdout
 from runtime.simulation import simulate
 from runtime.tables import Event
 from runtime.world import World
@@ -66,6 +68,22 @@ def test_a_call_adds_what_is_known_of_it() -> None:
     assert (first["method"], first["caller"], first["request_id"]) == ("Test.Method", "worker", "a request")
     assert "job_id" not in first
     assert (second["job_id"], second["expected_status"]) == ("x", "QUEUED")
+
+
+def test_what_is_noted_before_the_first_line_is_shown_beside_the_request() -> None:
+    """A note wins over a field of the request, whether it was made before or after the request was read."""
+    lines, world = Lines(), HandWorld()
+    request = EnqueueJobRequest(job_id="from the request", enqueued_at_ms=7)
+    named = ("job_id", "enqueued_at_ms")
+    call = Call(world, Log("test", "INFO", world, lines), "gateway", "M", request=request, named=named)
+    call.note(job_id="noted")
+    call.note(worker_id="w")
+    call.tell(PLAIN, "first")
+    call.note(job_id="noted later")
+    call.tell(PLAIN, "second")
+    first, second = lines.read_back()
+    assert (first["job_id"], first["enqueued_at_ms"], first["worker_id"]) == ("noted", 7, "w")
+    assert (second["job_id"], second["enqueued_at_ms"], second["worker_id"]) == ("noted later", 7, "w")
 
 
 @pytest.mark.req("TQ-165")
@@ -151,6 +169,24 @@ def test_ordinary_lines_are_flushed_together_and_a_warning_at_once() -> None:
         assert lines.flushed == 2
 
     simulate(writing)
+
+
+def test_standard_output_gathers_lines_whatever_python_was_told(capfd: pytest.CaptureFixture[str]) -> None:
+    """Ordinary lines leave the process with the next warning, or when the stream is closed, and in order."""
+
+    async def tell() -> None:
+        with gathering_stdout() as stream:
+            log = Log("test", "INFO", HandWorld(), stream)
+            log.write(PLAIN, "first")
+            assert capfd.readouterr().out == ""
+            log.write(events.RPC_ERROR, "second")
+            first, second = capfd.readouterr().out.splitlines()
+            assert (json.loads(first)["message"], json.loads(second)["message"]) == ("first", "second")
+            log.write(PLAIN, "third")
+            assert capfd.readouterr().out == ""
+        assert json.loads(capfd.readouterr().out)["message"] == "third"
+
+    asyncio.run(tell())
 
 
 def test_every_ordinary_line_is_flushed_in_the_end() -> None:

@@ -92,4 +92,5 @@ def test_a_node_draws_ids_that_it_owns() -> None:
     world = OwningWorld(RealWorld(), index, 6)
     drawn = [world.new_id() for _ in range(50)]
     assert {owner(each, 6) for each in drawn} == {index}
+    assert len(set(drawn)) == 50
     assert all(uuid.UUID(each).version == 4 and str(uuid.UUID(each)) == each for each in drawn)
