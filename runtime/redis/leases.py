@@ -230,12 +230,12 @@ class Leases(Generic[Record]):
         fitting = self._fitting
         fit = fitting.of(holder, offers)
         spare = _SPARES[looks]
-        drawn = fit.ahead.draw(most + spare) if seen is None else ()
+        drawn = fit.ahead.draw(most, spare) if seen is None else ()
         once = {
             "actor": call.caller,
             "owner": holder,
             "most": most,
-            "window": most + (max(spare, _FURTHER * most) if looks == 0 else spare),
+            "window": most + spare + (_FURTHER * most if looks == 0 else 0),
             # What somebody saw earlier may not be first any more.
             "strict": "1" if seen is None else "",
             **fitting.believed(holder, fit),
@@ -250,7 +250,7 @@ class Leases(Generic[Record]):
             if found[0] == "done":
                 ahead = found[2]
         finally:
-            fit.ahead.seen(drawn, ahead)
+            fit.ahead.seen(drawn[:most], ahead)
         return answers, found
 
     def _taken(self, rows: Sequence[Any], call: Call) -> list[Record]:
