@@ -17,7 +17,7 @@ from runtime.redis.entities import Entities
 from runtime.redis.fitting import Fitting
 from runtime.redis.moving import Moving
 from runtime.redis.rows import microseconds, moment_of
-from runtime.redis.scripts import ScriptCall
+from runtime.redis.scripts import ScriptCall, decoded
 from runtime.redis.server import Full, Unavailable
 from runtime.store import GuardBreach, Held, Record, Settlement
 
@@ -256,7 +256,7 @@ class Leases(Generic[Record]):
     def _taken(self, rows: Sequence[Any], call: Call) -> list[Record]:
         """The records of what a claim has taken."""
         entities = self._entities
-        taken = [entities.rows.read_values(row) for row in rows]
+        taken = [entities.rows.read_fields(decoded(row)) for row in rows]
         if taken:
             name = entities.lifecycle.key
             keys = [getattr(record, name) for record in taken]

@@ -26,6 +26,7 @@
 -- each argument new.required_capabilities
 -- each argument new.trace_id
 -- each pairs
+-- answers JSON
 
 local KEYS_ONCE, KEYS_EACH = 10, 3
 local clock = KEYS[1]
@@ -124,7 +125,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
       place = (depth[new_effective_priority] or redis.call('ZCARD', index)) + 1
       depth[new_effective_priority] = place
     end
-    answers[n] = {DONE, 'queued', place or false, stamp}
+    answers[n] = {DONE, 'queued', place or cjson.null, stamp}
   end
 end
 
@@ -147,4 +148,5 @@ if news then
   redis.call('PUBLISH', bell, news)
 end
 
-return answers
+-- One text, because every table would be sent by itself.
+return cjson.encode(answers)

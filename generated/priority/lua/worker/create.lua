@@ -9,6 +9,7 @@
 -- once argument actor
 -- each argument key
 -- each pairs
+-- answers JSON
 
 local KEYS_ONCE, KEYS_EACH = 3, 1
 local clock = KEYS[1]
@@ -59,7 +60,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     local sequence = '1'
     redis.call('HSET', hash, 'changes', '1', 'status', 'active', 'registered_at', stamp, 'last_heartbeat',
         stamp, 'updated_at', stamp, unpack(ARGV, first, last))
-    answers[n] = {DONE, 'active', false, stamp}
+    answers[n] = {DONE, 'active', cjson.null, stamp}
   end
 end
 
@@ -70,4 +71,5 @@ for key, members in pairs(zadd) do
   redis.call('ZADD', key, unpack(members))
 end
 
-return answers
+-- One text, because every table would be sent by itself.
+return cjson.encode(answers)
