@@ -192,12 +192,16 @@ class Leases(Generic[Record]):
                 answers, found = await self._look(
                     calls, holder, most - len(taken), call, offers, looks, ahead
                 )
-            except (Unavailable, Full):
-                if calls:
-                    # Whoever settles twice is told the same, but whoever takes twice has twice as much.
-                    return await self._settle(calls), taken, _NOTHING
-                if settled or taken:
+            except (Unavailable, Full) as error:
+                if taken:
                     return settled, taken, _NOTHING  # What has been done is not to be forgotten for that.
+                if isinstance(error, Unavailable) and error.unknown:
+                    # Perhaps it has been handed what it will never hear of, and then it has to know that.
+                    raise  # Whoever settles twice is told the same.
+                if calls:
+                    return await self._settle(calls), taken, _NOTHING
+                if settled:
+                    return settled, taken, _NOTHING
                 raise
             has_settled, calls = bool(calls), ()
             settled = settled or answers
