@@ -49,10 +49,11 @@ def scripts(entity: RedisEntity) -> Iterator[Script]:
 
 
 def _create(entity: RedisEntity) -> Script:
-    row, layout = entity.row, Layout(open_ended=True, in_json=True)
+    row, layout = entity.row, Layout(in_json=True)
     hash_key = layout.each_key("hash", entity.kept.hash)
     layout.argument("actor")
     layout.each_argument("key")
+    layout.each_argument("fields")
     layout.key("clock", f"clock:{entity.name}")
     unique = {}
     for name, remembered in entity.kept.unique.items():
