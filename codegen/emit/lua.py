@@ -49,10 +49,11 @@ def scripts(entity: RedisEntity) -> Iterator[Script]:
 
 
 def _create(entity: RedisEntity) -> Script:
-    row, layout = entity.row, Layout(open_ended=True)
+    row, layout = entity.row, Layout(in_json=True)
     hash_key = layout.each_key("hash", entity.kept.hash)
     layout.argument("actor")
     layout.each_argument("key")
+    layout.each_argument("fields")
     layout.key("clock", f"clock:{entity.name}")
     unique = {}
     for name, remembered in entity.kept.unique.items():
@@ -65,7 +66,7 @@ def _create(entity: RedisEntity) -> Script:
     counted = ceiling.index if ceiling else entity.lease.index if entity.lease and key else None
     if counted is not None:
         place = made.counted_in(counted)
-    lines = [*made.lines(answer=["place or false" if place else "false", "stamp"])]
+    lines = [*made.lines(answer=["place or cjson.null" if place else "cjson.null", "stamp"])]
     data = {
         "lines": lines,
         "unique": unique,
@@ -77,7 +78,7 @@ def _create(entity: RedisEntity) -> Script:
 
 
 def _change(entity: RedisEntity, script: str, where: str, name: str, edge: Transition | Shift) -> Script:
-    layout, was = Layout(), Reading(entity)
+    layout, was = Layout(in_json=True), Reading(entity)
     layout.each_key("hash", entity.kept.hash)
     layout.argument("actor")
     layout.argument("way")
@@ -107,6 +108,7 @@ def _change(entity: RedisEntity, script: str, where: str, name: str, edge: Trans
     data = {
         "was": was,
         "whole": whole,
+        "written": change.written(),
         "checks": [*checks(entity, layout, was, name, edge)],
         "ways": ways(entity, edge),
         "lines": usual,
@@ -118,7 +120,7 @@ def _change(entity: RedisEntity, script: str, where: str, name: str, edge: Trans
 
 
 def _delete(entity: RedisEntity) -> Script:
-    row, layout, was = entity.row, Layout(), Reading(entity)
+    row, layout, was = entity.row, Layout(in_json=True), Reading(entity)
     deletion = row.delete
     assert deletion is not None
     layout.each_key("hash", entity.kept.hash)
@@ -137,6 +139,7 @@ def _delete(entity: RedisEntity) -> Script:
     data = {
         "was": was,
         "whole": False,
+        "written": (),
         "lines": [*change.lines(told)],
         "checks": [*checks(entity, layout, was, "delete", gone, held)],
         "ways": ways(entity, gone),

@@ -83,6 +83,10 @@ class Change:
 
     # Fields.
 
+    def written(self) -> list[str]:
+        """The names of all fields that it may write."""
+        return [self.entity.kept.sequence, *self.after, *([SETTLED] if self.is_held else ())]
+
     def _lease_values(self) -> None:
         lease, entity = self.entity.lease, self.entity
         if lease is None:
@@ -164,10 +168,21 @@ class Change:
                 unset.append(quoted(name))
         if self.is_held:
             written += [quoted(SETTLED), "mark"]
-        if maybe:
-            yield f"local fields, gone = {{{', '.join(written)}}}, {{{', '.join(unset)}}}"
+        yield from self._written(written, unset, maybe)
+        expires = self.entity.kept.expires
+        if expires and self.target in self.entity.row.terminal:
+            yield f"redis.call('PEXPIRE', hash, text(math.ceil({self.layout.argument(expires)} * 1000)))"
+
+    def _written(self, written: list[str], unset: list[str], maybe: dict[str, str]) -> Iterator[str]:
+        if maybe or (unset and self.whole):
+            # Looking for a field that is not there takes as long as for one that is.
+            known = [] if self.whole else unset
+            yield f"local fields, gone = {{{', '.join(written)}}}, {{{', '.join(known)}}}"
+            for name in unset if self.whole else ():
+                yield f"if was[{name}] then gone[#gone + 1] = {name} end"
             for name, text in maybe.items():
-                yield f"keep(fields, gone, {quoted(name)}, {text})"
+                there = f", was[{quoted(name)}]" if self.whole else ", true"
+                yield f"keep(fields, gone, {quoted(name)}, {text}{there})"
             yield "if #gone > 0 then redis.call('HDEL', hash, unpack(gone)) end"
             yield "if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end"
         else:
@@ -175,9 +190,6 @@ class Change:
                 yield f"redis.call('HDEL', hash, {', '.join(unset)})"
             if written:
                 yield f"redis.call('HSET', hash, {', '.join(written)})"
-        expires = self.entity.kept.expires
-        if expires and self.target in self.entity.row.terminal:
-            yield f"redis.call('PEXPIRE', hash, text(math.ceil({self.layout.argument(expires)} * 1000)))"
 
     @property
     def is_held(self) -> bool:

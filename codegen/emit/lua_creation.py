@@ -69,7 +69,7 @@ class Creation(Change):
         if self.entity.parted:
             written += [quoted(self.entity.signature_field), self.now(self.entity.signature_field).text]
         yield "local sequence = '1'"
-        yield f"redis.call('HSET', hash, {', '.join(written)}, unpack(ARGV, first, last))"
+        yield f"redis.call('HSET', hash, {', '.join(written)}, unpack(cjson.decode(fields)))"
         for name in self.decided:
             yield f"if {name}_if_set then redis.call('HSET', hash, {quoted(name)}, {name}_if_set) end"
 

@@ -32,6 +32,8 @@ class Layout:
     cuts: dict[str, int] = field(default_factory=dict)
     open_ended: bool = False
     """Whether the arguments of each entity end with a number of pairs."""
+    in_json: bool = False
+    """Whether what is answered is one text."""
 
     def copy(self) -> Layout:
         """All of it as it is now."""
@@ -100,6 +102,8 @@ class Layout:
                 yield f"-- {times} argument {name}"
         if self.open_ended:
             yield "-- each pairs"
+        if self.in_json:
+            yield "-- answers JSON"
         for name, most in self.cuts.items():
             yield f"-- cut {name} {most}"
 

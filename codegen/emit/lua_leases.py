@@ -6,8 +6,9 @@ from typing import Any
 
 from codegen.emit.lua_change import Change
 from codegen.emit.lua_entity import RedisEntity, owned
-from codegen.emit.lua_layout import Layout, quoted
+from codegen.emit.lua_layout import Layout
 from codegen.emit.lua_script import Script
+from codegen.emit.lua_telling import brought_up_to_date
 from codegen.emit.lua_values import Reading
 from codegen.language.lifecycle import Transition
 
@@ -23,21 +24,16 @@ def claim(entity: RedisEntity, name: str, edge: Transition) -> Script:
     for each in (entity.status, index.enum, entity.signature_field if parts else None):
         if each:
             was(each)
-    change = Change(entity, layout, was, name, edge, own_part=True, one_owner=True)
+    change = Change(entity, layout, was, name, edge, own_part=True, one_owner=True, whole=True)
     lines = [*change.lines()]
     # The script finds the part itself, so that it is no key of the entity.
     layout.each_keys = {"hash": entity.kept.hash}
     layout.each_arguments = {"key": "key"}
-    now = {name: value.text for name, value in change.after.items()} | {entity.kept.sequence: "sequence"}
-    row = [
-        now[name].replace("nil", "false") if name in now else f"was[{quoted(name)}] or false"
-        for name in entity.fields
-    ]
     words = [entity.word(index.enum, value) for value in lease.first] if index.enum else []
     data = {
         "was": was,
-        "lines": lines[:-1],
-        "row": row,
+        "written": change.written(),
+        "lines": [*lines[:-1], *brought_up_to_date(change)],
         "enum": index.enum,
         "words": words,
         "source": edge.from_,

@@ -65,13 +65,13 @@ def written_down(change: Change, target: str) -> Iterator[str]:
     if target in entity.ended:
         row = "redis.call('HGETALL', hash)"
         if change.whole:
-            yield from _brought_up_to_date(change)
+            yield from brought_up_to_date(change)
             row = "was"
         told += ["'record'", f"cjson.encode({row})"]
     yield f"redis.call('XADD', {stream}, '*', {', '.join(told)})"
 
 
-def _brought_up_to_date(change: Change) -> Iterator[str]:
+def brought_up_to_date(change: Change) -> Iterator[str]:
     """Makes what the script has read what it has written."""
     yield f"was[{quoted(change.entity.kept.sequence)}] = sequence"
     for name, value in change.after.items():

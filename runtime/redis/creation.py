@@ -6,13 +6,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic
 
+import orjson
+
 from runtime import log as events
 from runtime.batch import Batch
 from runtime.call import Call
 from runtime.redis.entities import Entities
 from runtime.redis.line import ReplyError
 from runtime.redis.rows import moment_of, signature
-from runtime.redis.scripts import PAIRS
 from runtime.redis.server import Full, Unavailable, refusal
 from runtime.store import Created, Record
 
@@ -171,12 +172,12 @@ class Creation(Generic[Record]):
                 values[at] = self._entities.variables[of[values[by]]]
         for at, other in self._copies:
             values[at] = values[other]
-        pairs: list[Any] = []
+        pairs: list[str] = []
         for at, name, write in self._given:
             value = values[at]
             if value is not None:
-                pairs += (name, value if write is None else write(value))
-        handed: dict[str, Any] = {"key": values[self._key_place], PAIRS: pairs}
+                pairs += (name, str(value if write is None else write(value)))
+        handed: dict[str, Any] = {"key": values[self._key_place], "fields": _packed(pairs)}
         for argument, at, write in self._new:
             value = values[at]
             handed[argument] = "" if value is None else value if write is None else write(value)
@@ -223,6 +224,15 @@ class Creation(Generic[Record]):
 
         keys = [self._key(record) for record in new]
         entities.tell(call, "create", None, entities.lifecycle.initial, keys, known)
+
+
+def _packed(pairs: Sequence[str]) -> bytes:
+    """Names and values as one text, which costs client and server less than as many arguments."""
+    try:
+        return orjson.dumps(pairs)
+    except TypeError:
+        "".join(pairs).encode()  # It says better what is wrong.
+        raise
 
 
 _DONE = "done"

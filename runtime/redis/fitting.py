@@ -22,10 +22,13 @@ class Ahead:
         self._next: Sequence[str] = ()
         self._named: set[str] = set()
 
-    def draw(self, most: int) -> Sequence[str]:
-        """Some of them, which nobody else gets until they are given back."""
-        drawn, self._next = self._next[:most], self._next[most:]
-        self._named.update(drawn)
+    def draw(self, most: int, spare: int) -> Sequence[str]:
+        """As many as are to be taken, which nobody else gets until they are given back, and some to spare.
+
+        Whoever asks next is given the spares as well: they come first if nobody has needed them.
+        """
+        drawn, self._next = self._next[: most + spare], self._next[most:]
+        self._named.update(drawn[:most])
         return drawn
 
     def seen(self, drawn: Sequence[str], ahead: Sequence[str]) -> None:

@@ -17,7 +17,7 @@ from runtime.redis.entities import Entities
 from runtime.redis.fitting import Fitting
 from runtime.redis.moving import Moving
 from runtime.redis.rows import microseconds, moment_of
-from runtime.redis.scripts import ScriptCall
+from runtime.redis.scripts import ScriptCall, decoded
 from runtime.redis.server import Full, Unavailable
 from runtime.store import GuardBreach, Held, Record, Settlement
 
@@ -192,12 +192,16 @@ class Leases(Generic[Record]):
                 answers, found = await self._look(
                     calls, holder, most - len(taken), call, offers, looks, ahead
                 )
-            except (Unavailable, Full):
-                if calls:
-                    # Whoever settles twice is told the same, but whoever takes twice has twice as much.
-                    return await self._settle(calls), taken, _NOTHING
-                if settled or taken:
+            except (Unavailable, Full) as error:
+                if taken:
                     return settled, taken, _NOTHING  # What has been done is not to be forgotten for that.
+                if isinstance(error, Unavailable) and error.unknown:
+                    # Perhaps it has been handed what it will never hear of, and then it has to know that.
+                    raise  # Whoever settles twice is told the same.
+                if calls:
+                    return await self._settle(calls), taken, _NOTHING
+                if settled:
+                    return settled, taken, _NOTHING
                 raise
             has_settled, calls = bool(calls), ()
             settled = settled or answers
@@ -230,12 +234,12 @@ class Leases(Generic[Record]):
         fitting = self._fitting
         fit = fitting.of(holder, offers)
         spare = _SPARES[looks]
-        drawn = fit.ahead.draw(most + spare) if seen is None else ()
+        drawn = fit.ahead.draw(most, spare) if seen is None else ()
         once = {
             "actor": call.caller,
             "owner": holder,
             "most": most,
-            "window": most + (max(spare, _FURTHER * most) if looks == 0 else spare),
+            "window": most + spare + (_FURTHER * most if looks == 0 else 0),
             # What somebody saw earlier may not be first any more.
             "strict": "1" if seen is None else "",
             **fitting.believed(holder, fit),
@@ -250,13 +254,13 @@ class Leases(Generic[Record]):
             if found[0] == "done":
                 ahead = found[2]
         finally:
-            fit.ahead.seen(drawn, ahead)
+            fit.ahead.seen(drawn[:most], ahead)
         return answers, found
 
     def _taken(self, rows: Sequence[Any], call: Call) -> list[Record]:
         """The records of what a claim has taken."""
         entities = self._entities
-        taken = [entities.rows.read_values(row) for row in rows]
+        taken = [entities.rows.read_fields(decoded(row)) for row in rows]
         if taken:
             name = entities.lifecycle.key
             keys = [getattr(record, name) for record in taken]

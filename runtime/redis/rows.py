@@ -70,20 +70,24 @@ class Rows(Generic[Record]):
         self._known = frozenset(self.names)
         defaults = {each.name: each.default for each in fields(record)}  # type: ignore[arg-type]
         self._empty = partial(object.__new__, record)
-        self._slots = [(getattr(record, name).__set__, readers[name], defaults[name]) for name in self.names]
+        self._slots = [
+            (name, getattr(record, name).__set__, readers[name], defaults[name]) for name in self.names
+        ]
 
-    def read_values(self, row: Sequence[str | None]) -> Record:
-        """The record of values in the order of its fields, which are texts or nothing."""
+    def read_fields(self, values: Mapping[str, str]) -> Record:
+        """The record of a hash, of which it may have more than it needs."""
+        find = values.get
         # A record that is frozen writes its slots in a way that takes twice as long.
         made: Record = self._empty()
-        for (put, read, default), text in zip(self._slots, row, strict=True):
-            put(made, default if text is None else text if read is None else read(text))
+        for name, put, read, default in self._slots:
+            found = find(name)
+            put(made, default if found is None else found if read is None else read(found))
         return made
 
     def made(self, values: Sequence[Any]) -> Record:
         """The record of values that are as it has them, in the order of its fields."""
         made: Record = self._empty()
-        for (put, _, _), value in zip(self._slots, values, strict=True):
+        for (_, put, _, _), value in zip(self._slots, values, strict=True):
             put(made, value)
         return made
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any
+
+import orjson
 
 _LINE = re.compile(r"^-- (once|part|each) (key|argument) (\S+)(?: +(\S+))?$")
 _CUT = re.compile(r"^-- cut (\S+) (\d+)$")
@@ -32,6 +35,8 @@ class ScriptCall:
     handed: list[Any]
     reads: bool = False
     """Whether it changes nothing."""
+    in_json: bool = False
+    """Whether what it answers is one text."""
 
     def by_digest(self) -> tuple[Any, ...]:
         """The command that takes the script from the cache of the server."""
@@ -56,6 +61,7 @@ class Script:
     once_arguments: list[str] = field(default_factory=list)
     each_arguments: list[str] = field(default_factory=list)
     has_pairs: bool = False
+    in_json: bool = False
     cuts: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -97,7 +103,7 @@ class Script:
                 handed.append(len(pairs))
                 handed += pairs
         handed += parts
-        return ScriptCall(self.text, self.digest, keys, handed, self.name in _READING)
+        return ScriptCall(self.text, self.digest, keys, handed, self.name in _READING, self.in_json)
 
     def _read_header(self) -> None:
         for line in self.text.splitlines():
@@ -114,6 +120,8 @@ class Script:
                 self.cuts[match[1]] = int(match[2])
             elif line == "-- each pairs":
                 self.has_pairs = True
+            elif line == "-- answers JSON":
+                self.in_json = True
 
     def _key(self, pattern: str) -> _Key:
         """A key as a function of what an entity has under the names of its placeholders."""
@@ -145,6 +153,14 @@ class Script:
             if argument in self.each_arguments:
                 return argument
         return name
+
+
+def decoded(text: str) -> Any:
+    """What a script has written as JSON."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return json.loads(text, strict=False)  # In it is what somebody else wrote, and what is no text.
 
 
 def reading_at_once(commands: Sequence[Sequence[Any]]) -> ScriptCall:

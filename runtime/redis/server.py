@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 
 from runtime.redis.address import parsed
 from runtime.redis.line import Command, Line, LineLost, ReplyError, connected
-from runtime.redis.scripts import ScriptCall, reading_at_once
+from runtime.redis.scripts import ScriptCall, decoded, reading_at_once
 
 PATIENCE_S = 1.0
 """For how long a server that is away, loading or not the master any more is asked again."""
@@ -114,7 +114,11 @@ class Server:
             if place in missing or calls[place].reads:
                 # The whole text brings a script back for everybody; whoever has looked meanwhile looks again.
                 (answers[place],) = await self.run([calls[place].in_full()], repeatable=repeatable, line=line)
-        return _given(answers)
+        answers = _given(answers)
+        for place, each in enumerate(calls):
+            if each.in_json:
+                answers[place] = decoded(answers[place])
+        return answers
 
     async def ask(self, *commands: Command) -> list[Any]:
         """Answers to commands that change nothing, or do no harm when they are repeated."""

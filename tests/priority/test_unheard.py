@@ -30,6 +30,7 @@ from handlers.priority.borrowing import Borrowed
 from handlers.priority.manager import Manager
 from handlers.priority.registration import Registration
 from handlers.priority.worker import Worker
+from runtime.redis.server import Unavailable
 from runtime.store import Held, Settling
 from tests.priority.conftest import NewServers
 from tests.runtime.redis.kit import WORLD, Kit
@@ -154,6 +155,36 @@ async def test_a_hand_out_that_never_arrived_is_given_to_another(scene: Scene) -
     for _ in range(3):
         await worker.beat()
     assert await scene.state(lost.task_id) == (EXECUTING, 2, 1)
+    await scene.kit.sound()
+
+
+@pytest.mark.req("PQ-137")
+async def test_a_hand_out_that_the_manager_never_heard_of_is_given_to_another(scene: Scene) -> None:
+    """Redis has settled one and handed out the next, and its answer is lost on the way to the manager."""
+    worker, server = await scene.worker(), scene.kit.server
+    lane, done = scene.lane(worker), await scene.kit.add()
+    (mine,) = await scene.took(lane)
+    lost, calm = await scene.kit.add(), worker.quiet_until
+    given = Settling(mine.task_id, Held(worker.worker_id, mine.attempt), COMPLETED, {"result": "{}"})
+    run = server.run
+
+    async def loses(commands: Any, *, repeatable: bool = False, line: str = "main") -> Any:
+        answers = await run(commands, repeatable=repeatable, line=line)
+        if not repeatable:
+            raise Unavailable("the connection was lost", unknown=True)
+        return answers
+
+    server.run = loses  # type: ignore[method-assign]
+    taken, (away,) = await lane.exchange("", [given], 10, scene.call)
+    server.run = run  # type: ignore[method-assign]
+    assert not taken and isinstance(away, UpstreamUnavailable)
+    assert await scene.state(lost.task_id) == (EXECUTING, 1, 0)
+    assert worker.quiet_until < calm, "it does not wait as long as usual"
+    assert await lane.settle_all([given], scene.call) == [COMPLETED]
+    await worker.beat()
+    await worker.beat()
+    assert await scene.state(done.task_id) == (COMPLETED, 1, 0)
+    assert await scene.state(lost.task_id) == (QUEUED, 1, 1)
     await scene.kit.sound()
 
 

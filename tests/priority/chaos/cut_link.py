@@ -6,7 +6,7 @@ import asyncio
 
 from tests.priority.chaos.slow_link import SlowLink
 
-_HANDED_OUT = b"$9\r\nexecuting\r\n"
+_HANDED_OUT = b'"status":"executing"'
 """In an answer, the state of a task that a claim has just taken."""
 
 

@@ -73,6 +73,16 @@ async def test_half_a_surrogate_pair_is_refused(kit: Kit) -> None:
     await kit.sound()
 
 
+async def test_what_is_no_text_holds_nobody_up(kit: Kit) -> None:
+    """Whatever somebody else has put into a hash, the task is taken and given back like any other."""
+    made, other, worker = await kit.add(), await kit.add(), await kit.worker()
+    await kit.redis.hset(f"tasks:{made.task_id}", "trace_id", b"\xff\x00'\"")
+    taken = await kit.claim(worker)
+    assert [task.trace_id for task in taken] == ["\udcff\0'\"", other.trace_id]
+    held = [Settlement(task.task_id, COMPLETED, Held(worker, 1)) for task in taken]
+    assert await kit.tasks.settle_all(held, kit.call("worker")) == [COMPLETED, COMPLETED]
+
+
 @given(st.lists(st.text(max_size=20), max_size=6))
 def test_a_signature_says_which_texts_and_nothing_else(texts: list[str]) -> None:
     mark = signature(texts)

@@ -223,6 +223,21 @@ async def test_exchange_settles_and_takes_in_one_step(kit: Kit) -> None:
     await kit.sound()
 
 
+async def test_claims_that_are_under_way_together_all_find_what_comes_first(kit: Kit) -> None:
+    """What one names to be sure and leaves to the others does not make them look twice."""
+    worker = await kit.worker(100)
+    made = await kit.create(*(kit.intent() for _ in range(60)))
+    await kit.claim(worker, 10)
+    await kit.claim(worker, 10)
+    before = (await kit.redis.info("commandstats"))["cmdstat_evalsha"]["calls"]
+    parts = await asyncio.gather(*(kit.claim(worker, 10) for _ in range(2)))
+    after = (await kit.redis.info("commandstats"))["cmdstat_evalsha"]["calls"]
+    order = [each.record.task_id for each in made]
+    assert [[task.task_id for task in part] for part in parts] == [order[20:30], order[30:40]]
+    assert after - before == 2
+    await kit.sound()
+
+
 @pytest.mark.req("PQ-087", "PQ-089")
 async def test_what_the_lifecycle_does_not_let_is_refused_before_it_is_sent(kit: Kit) -> None:
     task, call = await kit.running(), kit.call("worker")

@@ -113,12 +113,24 @@ end
 -- What is taken, and what comes next: of that the caller has to name the hash before it can be taken.
 local rows, ahead, gone, blocked = {}, {}, 0, false
 window = tonumber(window)
+-- The fields of one entity at a time. They are mostly the same ones, so that the table need not grow again.
+local row, was = {}, {}
 
 local function take(key, n, word, p, signature)
   local hash = KEYS[k + n]
   local part_waiting = KEYS[k + p]
   local index = index_waiting[word]
-  local row, was = redis.call('HGETALL', hash), {}
+  for i = 1, #row, 2 do
+    was[row[i]] = nil
+  end
+  was['changes'] = nil
+  was['status'] = nil
+  was['assigned_worker_id'] = nil
+  was['deadline_at'] = nil
+  was['attempt'] = nil
+  was['started_at'] = nil
+  was['updated_at'] = nil
+  row = redis.call('HGETALL', hash)
   for i = 1, #row, 2 do
     was[row[i]] = row[i + 1]
   end
@@ -151,14 +163,14 @@ local function take(key, n, word, p, signature)
       'deadline_at', ends, 'attempt', fence, 'started_at', stamp, 'updated_at', stamp)
   redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'queued', 'to',
       'executing', 'at', stamp, 'actor', actor, 'owner', owner, 'fence', fence, 'trace', was_trace_id or '')
-  rows[#rows + 1] = {was['task_id'] or false, was['task_type'] or false, was['priority'] or false,
-      was['effective_priority'] or false, was['parameters'] or false, was['required_capabilities'] or false,
-      'executing', was['retry_count'] or false, was['max_retries'] or false, was['timeout_seconds'] or false,
-      was['base_timeout_seconds'] or false, was['created_at'] or false, was['queued_at'] or false, stamp,
-      stamp, was['completed_at'] or false, was['available_at'] or false, ends, owner, fence,
-      was['result'] or false, was['error'] or false, was['retriable'] or false, was['dead_reason'] or false,
-      was['idempotency_key'] or false, was['digest'] or false, was['trace_id'] or false,
-      was['progress'] or false, sequence}
+  was['changes'] = sequence
+  was['status'] = 'executing'
+  was['assigned_worker_id'] = owner
+  was['deadline_at'] = ends
+  was['attempt'] = fence
+  was['started_at'] = stamp
+  was['updated_at'] = stamp
+  rows[#rows + 1] = cjson.encode(was)
   free = free - 1
 end
 

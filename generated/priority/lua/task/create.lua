@@ -19,15 +19,17 @@
 -- once argument IDEMPOTENCY_TTL_SECONDS
 -- once argument MAX_QUEUE_DEPTH
 -- each argument key
+-- each argument fields
 -- each argument new.idempotency_key
 -- each argument new.available_at
 -- each argument new.effective_priority
 -- each argument believed.signature
 -- each argument new.required_capabilities
 -- each argument new.trace_id
--- each pairs
+-- answers JSON
 
 local KEYS_ONCE, KEYS_EACH = 10, 3
+local ARGV_ONCE, ARGV_EACH = 3, 8
 local clock = KEYS[1]
 local known = KEYS[5]
 local version = KEYS[6]
@@ -73,23 +75,20 @@ if MAX_QUEUE_DEPTH > 0 then
   end
 end
 local answers = {}
-local a = 3
 
 for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
-  local k = KEYS_ONCE + (n - 1) * KEYS_EACH
+  local k, a = KEYS_ONCE + (n - 1) * KEYS_EACH, ARGV_ONCE + (n - 1) * ARGV_EACH
   local hash = KEYS[k + 1]
   local unique_idempotency_key = KEYS[k + 2]
   local part_waiting = KEYS[k + 3]
   local key = ARGV[a + 1]
-  local new_idempotency_key = ARGV[a + 2]
-  local new_available_at = ARGV[a + 3]
-  local new_effective_priority = ARGV[a + 4]
-  local believed_signature = ARGV[a + 5]
-  local new_required_capabilities = ARGV[a + 6]
-  local new_trace_id = ARGV[a + 7]
-  local first = a + 9
-  local last = first - 1 + ARGV[first - 1]
-  a = last
+  local fields = ARGV[a + 2]
+  local new_idempotency_key = ARGV[a + 3]
+  local new_available_at = ARGV[a + 4]
+  local new_effective_priority = ARGV[a + 5]
+  local believed_signature = ARGV[a + 6]
+  local new_required_capabilities = ARGV[a + 7]
+  local new_trace_id = ARGV[a + 8]
   local found_idempotency_key = new_idempotency_key ~= '' and redis.call('GET', unique_idempotency_key)
   if redis.call('EXISTS', hash) == 1 then
     answers[n] = {OWN}
@@ -114,7 +113,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     put(zadd, index_listed.queued, stamp, key)
     local sequence = '1'
     redis.call('HSET', hash, 'changes', '1', 'status', 'queued', 'created_at', stamp, 'queued_at', stamp,
-        'updated_at', stamp, '.signature', believed_signature, unpack(ARGV, first, last))
+        'updated_at', stamp, '.signature', believed_signature, unpack(cjson.decode(fields)))
     if available_at_if_set then redis.call('HSET', hash, 'available_at', available_at_if_set) end
     redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'to', 'queued', 'at',
         stamp, 'actor', actor, 'trace', new_trace_id)
@@ -124,7 +123,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
       place = (depth[new_effective_priority] or redis.call('ZCARD', index)) + 1
       depth[new_effective_priority] = place
     end
-    answers[n] = {DONE, 'queued', place or false, stamp}
+    answers[n] = {DONE, 'queued', place or cjson.null, stamp}
   end
 end
 
@@ -147,4 +146,5 @@ if news then
   redis.call('PUBLISH', bell, news)
 end
 
-return answers
+-- One text, because every table would be sent by itself.
+return cjson.encode(answers)

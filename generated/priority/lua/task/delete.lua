@@ -9,6 +9,7 @@
 -- once argument way
 -- once argument DLQ_RETENTION_SECONDS
 -- each argument key
+-- answers JSON
 
 local KEYS_ONCE, KEYS_EACH = 2, 1
 local ARGV_ONCE, ARGV_EACH = 3, 1
@@ -73,4 +74,5 @@ for key, members in pairs(zrem) do
   redis.call('ZREM', key, unpack(members))
 end
 
-return answers
+-- One text, because every table would be sent by itself.
+return cjson.encode(answers)

@@ -15,6 +15,7 @@
 -- once argument TASK_RETENTION_SECONDS
 -- each argument key
 -- each argument believed.assigned_worker_id
+-- answers JSON
 
 local KEYS_ONCE, KEYS_EACH = 5, 3
 local ARGV_ONCE, ARGV_EACH = 3, 2
@@ -79,6 +80,9 @@ local function observe(name, waited, bounds)
 end
 
 local answers, seen = {}, {}
+-- The fields of one entity at a time. They are mostly the same ones, so that the table need not grow again.
+local row, was = {}, {}
+
 -- A first write that only frees: past it, a Redis without memory lets the script finish.
 redis.call('HDEL', KEYS[KEYS_ONCE + 1], '')
 
@@ -89,7 +93,15 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local taken = KEYS[k + 3]
   local key = ARGV[a + 1]
   local believed_assigned_worker_id = ARGV[a + 2]
-  local row, was = redis.call('HGETALL', hash), {}
+  for i = 1, #row, 2 do
+    was[row[i]] = nil
+  end
+  was['changes'] = nil
+  was['status'] = nil
+  was['deadline_at'] = nil
+  was['completed_at'] = nil
+  was['updated_at'] = nil
+  row = redis.call('HGETALL', hash)
   for i = 1, #row, 2 do
     was[row[i]] = row[i + 1]
   end
@@ -114,9 +126,11 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     put(zrem, index_listed.executing, key)
     put(zadd, index_listed.cancelled, stamp, key)
     local sequence = text((was_changes or 0) + 1)
-    redis.call('HDEL', hash, 'deadline_at')
-    redis.call('HSET', hash, 'changes', sequence, 'status', 'cancelled', 'completed_at', stamp, 'updated_at',
-        stamp)
+    local fields, gone = {'changes', sequence, 'status', 'cancelled', 'completed_at', stamp, 'updated_at',
+        stamp}, {}
+    if was['deadline_at'] then gone[#gone + 1] = 'deadline_at' end
+    if #gone > 0 then redis.call('HDEL', hash, unpack(gone)) end
+    if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
     redis.call('PEXPIRE', hash, text(math.ceil(TASK_RETENTION_SECONDS * 1000)))
     was['changes'] = sequence
     was['status'] = 'cancelled'
@@ -152,4 +166,5 @@ for name, seen in pairs(observed) do
   redis.call('HINCRBY', metrics, name .. '|sum', seen.sum)
 end
 
-return answers
+-- One text, because every table would be sent by itself.
+return cjson.encode(answers)

@@ -16,6 +16,7 @@
 -- each argument take.result
 -- each argument believed.assigned_worker_id
 -- each argument fence
+-- answers JSON
 
 local KEYS_ONCE, KEYS_EACH = 5, 2
 local ARGV_ONCE, ARGV_EACH = 3, 4
@@ -62,11 +63,11 @@ local function put(lists, key, first, second)
   end
 end
 
-local function keep(fields, gone, name, value)
+local function keep(fields, gone, name, value, was)
   if value then
     fields[#fields + 1] = name
     fields[#fields + 1] = value
-  else
+  elseif was then
     gone[#gone + 1] = name
   end
 end
@@ -95,6 +96,9 @@ local function recently(name)
 end
 
 local answers, seen = {}, {}
+-- The fields of one entity at a time. They are mostly the same ones, so that the table need not grow again.
+local row, was = {}, {}
+
 -- A first write that only frees: past it, a Redis without memory lets the script finish.
 redis.call('HDEL', KEYS[KEYS_ONCE + 1], '')
 
@@ -106,7 +110,19 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local take_result = ARGV[a + 2]
   local believed_assigned_worker_id = ARGV[a + 3]
   local fence = ARGV[a + 4]
-  local row, was = redis.call('HGETALL', hash), {}
+  for i = 1, #row, 2 do
+    was[row[i]] = nil
+  end
+  was['changes'] = nil
+  was['status'] = nil
+  was['deadline_at'] = nil
+  was['completed_at'] = nil
+  was['updated_at'] = nil
+  was['error'] = nil
+  was['retriable'] = nil
+  was['result'] = nil
+  was['.settled'] = nil
+  row = redis.call('HGETALL', hash)
   for i = 1, #row, 2 do
     was[row[i]] = row[i + 1]
   end
@@ -138,8 +154,11 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     put(zadd, index_listed.completed, stamp, key)
     local sequence = text((was_changes or 0) + 1)
     local fields, gone = {'changes', sequence, 'status', 'completed', 'completed_at', stamp, 'updated_at',
-        stamp, '.settled', mark}, {'deadline_at', 'error', 'retriable'}
-    keep(fields, gone, 'result', new_result)
+        stamp, '.settled', mark}, {}
+    if was['deadline_at'] then gone[#gone + 1] = 'deadline_at' end
+    if was['error'] then gone[#gone + 1] = 'error' end
+    if was['retriable'] then gone[#gone + 1] = 'retriable' end
+    keep(fields, gone, 'result', new_result, was['result'])
     if #gone > 0 then redis.call('HDEL', hash, unpack(gone)) end
     if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
     redis.call('PEXPIRE', hash, text(math.ceil(TASK_RETENTION_SECONDS * 1000)))
@@ -189,4 +208,5 @@ for name, by in pairs(recent) do
   redis.call('HSET', metrics, slot, time[1] .. ':' .. by)
 end
 
-return answers
+-- One text, because every table would be sent by itself.
+return cjson.encode(answers)

@@ -18,6 +18,7 @@
 -- each argument believed.assigned_worker_id
 -- each argument take.reason
 -- each argument fence
+-- answers JSON
 -- cut take.error 2000
 
 local KEYS_ONCE, KEYS_EACH = 5, 2
@@ -65,11 +66,11 @@ local function put(lists, key, first, second)
   end
 end
 
-local function keep(fields, gone, name, value)
+local function keep(fields, gone, name, value, was)
   if value then
     fields[#fields + 1] = name
     fields[#fields + 1] = value
-  else
+  elseif was then
     gone[#gone + 1] = name
   end
 end
@@ -104,6 +105,9 @@ local function recently(name)
 end
 
 local answers, seen = {}, {}
+-- The fields of one entity at a time. They are mostly the same ones, so that the table need not grow again.
+local row, was = {}, {}
+
 -- A first write that only frees: past it, a Redis without memory lets the script finish.
 redis.call('HDEL', KEYS[KEYS_ONCE + 1], '')
 
@@ -117,7 +121,18 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local believed_assigned_worker_id = ARGV[a + 4]
   local take_reason = ARGV[a + 5]
   local fence = ARGV[a + 6]
-  local row, was = redis.call('HGETALL', hash), {}
+  for i = 1, #row, 2 do
+    was[row[i]] = nil
+  end
+  was['changes'] = nil
+  was['status'] = nil
+  was['deadline_at'] = nil
+  was['completed_at'] = nil
+  was['updated_at'] = nil
+  was['error'] = nil
+  was['retriable'] = nil
+  was['.settled'] = nil
+  row = redis.call('HGETALL', hash)
   for i = 1, #row, 2 do
     was[row[i]] = row[i + 1]
   end
@@ -150,9 +165,10 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     put(zadd, index_listed.failed, stamp, key)
     local sequence = text((was_changes or 0) + 1)
     local fields, gone = {'changes', sequence, 'status', 'failed', 'completed_at', stamp, 'updated_at', stamp,
-        '.settled', mark}, {'deadline_at'}
-    keep(fields, gone, 'error', new_error)
-    keep(fields, gone, 'retriable', new_retriable)
+        '.settled', mark}, {}
+    if was['deadline_at'] then gone[#gone + 1] = 'deadline_at' end
+    keep(fields, gone, 'error', new_error, was['error'])
+    keep(fields, gone, 'retriable', new_retriable, was['retriable'])
     if #gone > 0 then redis.call('HDEL', hash, unpack(gone)) end
     if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
     redis.call('PEXPIRE', hash, text(math.ceil(TASK_RETENTION_SECONDS * 1000)))
@@ -205,4 +221,5 @@ for name, by in pairs(recent) do
   redis.call('HSET', metrics, slot, time[1] .. ':' .. by)
 end
 
-return answers
+-- One text, because every table would be sent by itself.
+return cjson.encode(answers)

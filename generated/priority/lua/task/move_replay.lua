@@ -20,6 +20,7 @@
 -- once argument way
 -- each argument key
 -- each argument believed.signature
+-- answers JSON
 
 local KEYS_ONCE, KEYS_EACH = 10, 4
 local ARGV_ONCE, ARGV_EACH = 2, 2
@@ -71,11 +72,11 @@ end
 -- Whatever of these is empty now is news for those who wait.
 local parts = {}
 
-local function keep(fields, gone, name, value)
+local function keep(fields, gone, name, value, was)
   if value then
     fields[#fields + 1] = name
     fields[#fields + 1] = value
-  else
+  elseif was then
     gone[#gone + 1] = name
   end
 end
@@ -115,7 +116,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     local fields, gone = {'changes', sequence, 'status', 'queued', 'effective_priority', was_priority,
         'queued_at', stamp, 'updated_at', stamp, 'retry_count', '0'}, {'error', 'retriable', 'dead_reason',
         'assigned_worker_id', 'started_at', 'completed_at', 'available_at'}
-    keep(fields, gone, 'timeout_seconds', was_base_timeout_seconds)
+    keep(fields, gone, 'timeout_seconds', was_base_timeout_seconds, true)
     if #gone > 0 then redis.call('HDEL', hash, unpack(gone)) end
     if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
     redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'dead_letter',
@@ -144,4 +145,5 @@ if news then
   redis.call('PUBLISH', bell, news)
 end
 
-return answers
+-- One text, because every table would be sent by itself.
+return cjson.encode(answers)

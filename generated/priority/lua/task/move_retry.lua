@@ -37,6 +37,7 @@
 -- each argument take.reason
 -- each argument final
 -- each argument fence
+-- answers JSON
 -- cut take.error 2000
 
 local KEYS_ONCE, KEYS_EACH = 14, 7
@@ -97,11 +98,11 @@ end
 -- Whatever of these is empty now is news for those who wait.
 local parts = {}
 
-local function keep(fields, gone, name, value)
+local function keep(fields, gone, name, value, was)
   if value then
     fields[#fields + 1] = name
     fields[#fields + 1] = value
-  else
+  elseif was then
     gone[#gone + 1] = name
   end
 end
@@ -193,8 +194,8 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
       local sequence = text((was_changes or 0) + 1)
       local fields, gone = {'changes', sequence, 'status', 'dead_letter', 'completed_at', stamp, 'updated_at',
           stamp, 'dead_reason', 'max_retries_exceeded', '.settled', mark}, {'deadline_at'}
-      keep(fields, gone, 'error', new_error)
-      keep(fields, gone, 'retriable', new_retriable)
+      keep(fields, gone, 'error', new_error, true)
+      keep(fields, gone, 'retriable', new_retriable, true)
       if #gone > 0 then redis.call('HDEL', hash, unpack(gone)) end
       if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
       redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'executing',
@@ -233,9 +234,9 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
       local fields, gone = {'changes', sequence, 'status', 'queued', 'effective_priority', was_priority,
           'retry_count', new_retry_count, 'timeout_seconds', new_timeout_seconds, 'updated_at', stamp,
           '.settled', mark}, {'deadline_at', 'assigned_worker_id', 'started_at'}
-      keep(fields, gone, 'available_at', new_available_at)
-      keep(fields, gone, 'error', new_error)
-      keep(fields, gone, 'retriable', new_retriable)
+      keep(fields, gone, 'available_at', new_available_at, true)
+      keep(fields, gone, 'error', new_error, true)
+      keep(fields, gone, 'retriable', new_retriable, true)
       if #gone > 0 then redis.call('HDEL', hash, unpack(gone)) end
       if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
       redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'executing',
@@ -294,4 +295,5 @@ if news then
   redis.call('PUBLISH', bell, news)
 end
 
-return answers
+-- One text, because every table would be sent by itself.
+return cjson.encode(answers)

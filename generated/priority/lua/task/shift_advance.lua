@@ -9,6 +9,7 @@
 -- each argument take.progress
 -- each argument believed.assigned_worker_id
 -- each argument fence
+-- answers JSON
 
 local KEYS_ONCE, KEYS_EACH = 0, 1
 local ARGV_ONCE, ARGV_EACH = 2, 4
@@ -21,11 +22,11 @@ local stamp = string.format('%.0f', now)
 local DONE, SAME, NONE, STATE, LOST = 'done', 'same', 'none', 'state', 'lost'
 local EARLY, AGAIN, HOLDS, WAY = 'early', 'again', 'holds', 'way'
 
-local function keep(fields, gone, name, value)
+local function keep(fields, gone, name, value, was)
   if value then
     fields[#fields + 1] = name
     fields[#fields + 1] = value
-  else
+  elseif was then
     gone[#gone + 1] = name
   end
 end
@@ -59,11 +60,12 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     seen[hash] = true
     local new_progress = take_progress ~= '' and take_progress or nil
     local fields, gone = {}, {}
-    keep(fields, gone, 'progress', new_progress)
+    keep(fields, gone, 'progress', new_progress, true)
     if #gone > 0 then redis.call('HDEL', hash, unpack(gone)) end
     if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
     answers[n] = {DONE, 'executing', was_assigned_worker_id or '', was_attempt or '', was_trace_id or ''}
   end
 end
 
-return answers
+-- One text, because every table would be sent by itself.
+return cjson.encode(answers)

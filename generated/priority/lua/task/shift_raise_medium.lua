@@ -17,6 +17,7 @@
 -- once argument MEDIUM_TO_HIGH_SECONDS
 -- each argument key
 -- each argument believed.signature
+-- answers JSON
 
 local KEYS_ONCE, KEYS_EACH = 6, 4
 local ARGV_ONCE, ARGV_EACH = 3, 2
@@ -125,4 +126,5 @@ if news then
   redis.call('PUBLISH', bell, news)
 end
 
-return answers
+-- One text, because every table would be sent by itself.
+return cjson.encode(answers)

@@ -17,6 +17,7 @@
 -- once argument way
 -- each argument key
 -- each argument believed.signature
+-- answers JSON
 
 local KEYS_ONCE, KEYS_EACH = 7, 4
 local ARGV_ONCE, ARGV_EACH = 2, 2
@@ -113,4 +114,5 @@ if news then
   redis.call('PUBLISH', bell, news)
 end
 
-return answers
+-- One text, because every table would be sent by itself.
+return cjson.encode(answers)

@@ -8,9 +8,11 @@
 -- each key hash                workers:{worker_id}
 -- once argument actor
 -- each argument key
--- each pairs
+-- each argument fields
+-- answers JSON
 
 local KEYS_ONCE, KEYS_EACH = 3, 1
+local ARGV_ONCE, ARGV_EACH = 1, 2
 local clock = KEYS[1]
 local index_alive = KEYS[2]
 local index_listed = {active = KEYS[3]}
@@ -39,15 +41,12 @@ end
 -- No two are created at the same moment, so that whoever came first is first.
 local latest, stamp = tonumber(redis.call('GET', clock) or 0), nil
 local answers = {}
-local a = 1
 
 for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
-  local k = KEYS_ONCE + (n - 1) * KEYS_EACH
+  local k, a = KEYS_ONCE + (n - 1) * KEYS_EACH, ARGV_ONCE + (n - 1) * ARGV_EACH
   local hash = KEYS[k + 1]
   local key = ARGV[a + 1]
-  local first = a + 3
-  local last = first - 1 + ARGV[first - 1]
-  a = last
+  local fields = ARGV[a + 2]
   if redis.call('EXISTS', hash) == 1 then
     answers[n] = {OWN}
   else
@@ -58,8 +57,8 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     put(zadd, index_listed.active, stamp, key)
     local sequence = '1'
     redis.call('HSET', hash, 'changes', '1', 'status', 'active', 'registered_at', stamp, 'last_heartbeat',
-        stamp, 'updated_at', stamp, unpack(ARGV, first, last))
-    answers[n] = {DONE, 'active', false, stamp}
+        stamp, 'updated_at', stamp, unpack(cjson.decode(fields)))
+    answers[n] = {DONE, 'active', cjson.null, stamp}
   end
 end
 
@@ -70,4 +69,5 @@ for key, members in pairs(zadd) do
   redis.call('ZADD', key, unpack(members))
 end
 
-return answers
+-- One text, because every table would be sent by itself.
+return cjson.encode(answers)

@@ -11,6 +11,7 @@
 -- once argument actor
 -- once argument way
 -- each argument key
+-- answers JSON
 
 local KEYS_ONCE, KEYS_EACH = 4, 2
 local ARGV_ONCE, ARGV_EACH = 2, 1
@@ -74,4 +75,5 @@ for key, members in pairs(zrem) do
   redis.call('ZREM', key, unpack(members))
 end
 
-return answers
+-- One text, because every table would be sent by itself.
+return cjson.encode(answers)

@@ -12,6 +12,7 @@
 -- once argument TASK_RETENTION_SECONDS
 -- once argument WORKER_DEAD_SECONDS
 -- each argument key
+-- answers JSON
 
 local KEYS_ONCE, KEYS_EACH = 4, 1
 local ARGV_ONCE, ARGV_EACH = 4, 1
@@ -106,4 +107,5 @@ for name, by in pairs(counts) do
   redis.call('HINCRBY', metrics, name, by)
 end
 
-return answers
+-- One text, because every table would be sent by itself.
+return cjson.encode(answers)

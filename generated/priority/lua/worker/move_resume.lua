@@ -8,6 +8,7 @@
 -- once argument actor
 -- once argument way
 -- each argument key
+-- answers JSON
 
 local KEYS_ONCE, KEYS_EACH = 2, 1
 local ARGV_ONCE, ARGV_EACH = 2, 1
@@ -83,4 +84,5 @@ for key, members in pairs(zadd) do
   redis.call('ZADD', key, unpack(members))
 end
 
-return answers
+-- One text, because every table would be sent by itself.
+return cjson.encode(answers)

@@ -8,6 +8,7 @@
 -- once argument way
 -- each argument key
 -- each argument take.reported_load
+-- answers JSON
 
 local KEYS_ONCE, KEYS_EACH = 1, 1
 local ARGV_ONCE, ARGV_EACH = 2, 2
@@ -37,11 +38,11 @@ local function put(lists, key, first, second)
   end
 end
 
-local function keep(fields, gone, name, value)
+local function keep(fields, gone, name, value, was)
   if value then
     fields[#fields + 1] = name
     fields[#fields + 1] = value
-  else
+  elseif was then
     gone[#gone + 1] = name
   end
 end
@@ -69,7 +70,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     local new_reported_load = take_reported_load ~= '' and take_reported_load or nil
     put(zadd, index_alive, stamp, key)
     local fields, gone = {'last_heartbeat', stamp}, {}
-    keep(fields, gone, 'reported_load', new_reported_load)
+    keep(fields, gone, 'reported_load', new_reported_load, true)
     if #gone > 0 then redis.call('HDEL', hash, unpack(gone)) end
     if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
     answers[n] = {DONE, was_status, ''}
@@ -80,4 +81,5 @@ for key, members in pairs(zadd) do
   redis.call('ZADD', key, unpack(members))
 end
 
-return answers
+-- One text, because every table would be sent by itself.
+return cjson.encode(answers)
