@@ -37,7 +37,7 @@ def goals(halves: Mapping[Table, Half]) -> tuple[Goal, ...]:
 
 
 def ratio(ours: Middle, theirs: Middle) -> float:
-    """The middle of the ratios of what was measured in the same round."""
+    """The middle of the ratios of what was measured in the same turn of the same round."""
     pairs = zip(ours.rounds, theirs.rounds, strict=True)
     return round(statistics.median(one.per_s / max(other.per_s, 0.1) for one, other in pairs), 3)
 
