@@ -67,7 +67,6 @@ class LeaseWorker(Generic[Record]):
         self._told = told
         self._overrun = overrun
         self._watcher = watcher
-        self._group = pace.group
         self._holdings: Holdings[Record] = Holdings(store, pace.lease_s, pace.renew_s)
         self._ready: deque[Holding[Record]] = deque()
         self._waited: list[Holding[Record]] = []
@@ -127,7 +126,7 @@ class LeaseWorker(Generic[Record]):
     def _begin(self, call: Call) -> None:
         """Begins runs; those that wait for nothing have ended when it returns."""
         began = now = call.world.monotonic()
-        for _ in range(min(len(self._ready), self._group)):
+        for _ in range(min(len(self._ready), self._pace.group)):
             holding = self._ready.popleft()
             if holding.is_lost:
                 self._lose(holding, "its lease was over before its run began", call)
@@ -253,7 +252,10 @@ class LeaseWorker(Generic[Record]):
         self, holding: Holding[Record], why: Exception, tasks: asyncio.TaskGroup, call: Call
     ) -> Exception | None:
         """What becomes of an outcome that was not written; the failure, if the store cannot be reached."""
-        if isinstance(why, Busy):
+        if isinstance(why, Busy) and not holding.is_put_off:
+            holding.is_put_off = True
+            self._ended.append(holding)
+        elif isinstance(why, Busy):
             tasks.create_task(self._write_alone(holding, tasks, call))
         elif isinstance(why, Unstorable) and holding.outcome is not self._unstorable:
             self._finish(holding, self._unstorable)

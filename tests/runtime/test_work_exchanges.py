@@ -29,6 +29,10 @@ class Kept:
 
     left: int
     busy: int = 0
+    """How many of the first that are settled somebody else has."""
+    lets_go: bool = False
+    """Whether that is only for a moment."""
+    others: set[str] = field(default_factory=set)
     held: int = 0
     most: int = 0
     settled: int = 0
@@ -73,8 +77,12 @@ class Kept:
         self.under_way -= 1
         outcomes: list[int | Exception] = []
         for each in settling:
-            if self.busy:
-                self.busy -= 1
+            if self.busy or each.key in self.others:
+                if each.key not in self.others:
+                    self.busy -= 1
+                    self.others.add(each.key)
+                if self.lets_go:
+                    self.others.remove(each.key)
                 outcomes.append(Busy("somebody has it"))
             else:
                 self._settle()
@@ -239,6 +247,14 @@ async def test_what_somebody_else_has_holds_up_nobody() -> None:
         await until(store, 300)
     assert (store.alone, store.held) == (3, 0)
     assert store.most <= 5
+
+
+async def test_what_somebody_else_had_for_a_moment_goes_with_the_next() -> None:
+    """As many do that another exchange has passed over: to write each of them alone would cost far more."""
+    store = Kept(left=300, busy=30, lets_go=True)
+    async with working(store, 40, exchanges=2):
+        await until(store, 300)
+    assert (store.alone, store.held, store.others) == (0, 0, set())
 
 
 async def test_an_idle_worker_looks_once_in_an_interval() -> None:
