@@ -31,6 +31,9 @@ class Holding(Generic[Record]):
     """How the run ended, once it has; an `Outcome`."""
     is_sent: bool = False
     """Whether the store is just being told of the outcome."""
+    is_put_off: bool = False
+    """Whether somebody else had the entity when the store was told of the outcome. Mostly that is another
+    exchange, which has ended by the next; who has it even then is waited for."""
     is_over: bool = False
     """Whether nobody tries to keep the lease any more: the clock says that it is over, or the store."""
     is_lost: bool = False

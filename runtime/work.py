@@ -5,8 +5,9 @@ it, stops a run whose lease it could not keep, and drops what that run would hav
 
 One loop serves all slots. What ended meanwhile is written, and as many are taken for it, in one exchange with
 the store; while that is under way, what the last one brought is run. So worker and store work at the same
-time, and the more there is to do, the more of it goes together. For a store that writes entities one by one
-there may be many exchanges at a time, each with the outcome of one run: nobody waits for the slowest.
+time, and the more there is to do, the more of it goes together. A store that does several exchanges at a
+time is given a second one as soon as there is enough for it. For a store that writes entities one by one
+there may be many, each with the outcome of one run: nobody waits for the slowest.
 """
 
 from __future__ import annotations
@@ -30,9 +31,6 @@ _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
 _SLICE_S = 0.005
 """How long runs are begun one after the other before the rest of the process has its turn."""
-_MANY = 20
-"""With so many slots a half of them is run while the other half is exchanged; with fewer, exchanges would
-become so small that they cost more than the waiting does."""
 
 
 class LeaseWorker(Generic[Record]):
@@ -69,7 +67,6 @@ class LeaseWorker(Generic[Record]):
         self._told = told
         self._overrun = overrun
         self._watcher = watcher
-        self._group = pace.slots if pace.slots < _MANY else -(-pace.slots // 2)
         self._holdings: Holdings[Record] = Holdings(store, pace.lease_s, pace.renew_s)
         self._ready: deque[Holding[Record]] = deque()
         self._waited: list[Holding[Record]] = []
@@ -129,7 +126,7 @@ class LeaseWorker(Generic[Record]):
     def _begin(self, call: Call) -> None:
         """Begins runs; those that wait for nothing have ended when it returns."""
         began = now = call.world.monotonic()
-        for _ in range(min(len(self._ready), self._group)):
+        for _ in range(min(len(self._ready), self._pace.group)):
             holding = self._ready.popleft()
             if holding.is_lost:
                 self._lose(holding, "its lease was over before its run began", call)
@@ -182,10 +179,12 @@ class LeaseWorker(Generic[Record]):
         """Begins exchanges if there is a reason to, or waits for one; whether it has begun any."""
         begun = self._exchanging
         while self._rest is None and self._exchanging < self._pace.exchanges:
+            if self._exchanging and len(self._ended) < self._pace.enough(bool(self._ready)):
+                break  # What is under way comes back soon; then there is more to go together.
             held = len(self._holdings) + self._asked_for
             free = None if stopping.is_set() else max(self._pace.slots - held, 0)
             if self._ended or (free and self._may_find):
-                most = len(self._ended) if self._pace.exchanges == 1 else 1
+                most = self._pace.most or len(self._ended)
                 sent, self._ended = self._ended[:most], self._ended[most:]
                 self._exchanging += 1
                 self._asked_for += free or 0
@@ -253,7 +252,10 @@ class LeaseWorker(Generic[Record]):
         self, holding: Holding[Record], why: Exception, tasks: asyncio.TaskGroup, call: Call
     ) -> Exception | None:
         """What becomes of an outcome that was not written; the failure, if the store cannot be reached."""
-        if isinstance(why, Busy):
+        if isinstance(why, Busy) and not holding.is_put_off:
+            holding.is_put_off = True
+            self._ended.append(holding)
+        elif isinstance(why, Busy):
             tasks.create_task(self._write_alone(holding, tasks, call))
         elif isinstance(why, Unstorable) and holding.outcome is not self._unstorable:
             self._finish(holding, self._unstorable)
@@ -284,6 +286,8 @@ class LeaseWorker(Generic[Record]):
         if not self._is_cut_off and isinstance(failure, Failure):
             self._is_cut_off = True
             call.tell(events.ACQUIRE_FAILED, failure.message, grpc_code=failure.grpc)
+        if self._rest is not None:
+            return  # Another exchange has failed just before, of the same outage.
         # Workers must not all come back at the same moment.
         seconds = call.world.uniform(self._pause / 2, self._pause)
         self._pause = min(2 * self._pause, _LONGEST_PAUSE_S)

@@ -27,7 +27,7 @@ DRAINS: Mapping[str, tuple[str, bool]] = {
 
 procrastinate runs one job at a time by default. pgqueuer takes 10 at a time and runs as many as it has taken.
 With batches of 100 it refuses to run fewer than 200 at a time. A worker of ours with 200 slots is alike: it
-runs a half while it exchanges the other with the database.
+exchanges halves of 100 with the database, the one while it runs the other or exchanges that too.
 """
 
 
@@ -37,7 +37,7 @@ def goals(halves: Mapping[Table, Half]) -> tuple[Goal, ...]:
 
 
 def ratio(ours: Middle, theirs: Middle) -> float:
-    """The middle of the ratios of what was measured in the same round."""
+    """The middle of the ratios of what was measured in the same turn of the same round."""
     pairs = zip(ours.rounds, theirs.rounds, strict=True)
     return round(statistics.median(one.per_s / max(other.per_s, 0.1) for one, other in pairs), 3)
 

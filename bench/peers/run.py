@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from bench.peers.findings import Half, Measure, Middle, Pickup, Rate, Sizes, together
@@ -60,12 +60,15 @@ class Run(Generic[QueueT]):
         bare: Ceiling,
         sizes: Sizes,
         tell: Tell,
+        in_turns: Collection[str] = (),
     ) -> None:
+        """`in_turns` are the workers that each round measures several times, one after the other."""
         self._bench = bench
         self._queues = queues
         self._bare = bare
         self._sizes = sizes
         self._tell = tell
+        self._in_turns = in_turns
 
     def age(self) -> None:
         """Gives every queue so many jobs to carry along, all at once."""
@@ -104,11 +107,14 @@ class Run(Generic[QueueT]):
 
     async def _drains(self, found: dict[str, list[Rate]], aged: bool) -> None:
         sizes = self._sizes
-        for queue in self._queues:
-            for name in queue.workers:
-                queue.prepare(aged)
-                rate = await self._bench.drain(queue, name, sizes.drain, sizes.drain_at_most_s)
-                self._add(found, "drain", name, rate)
+        for turn in range(sizes.turns):
+            for queue in self._queues:
+                for name in queue.workers:
+                    if turn and name not in self._in_turns:
+                        continue
+                    queue.prepare(aged)
+                    rate = await self._bench.drain(queue, name, sizes.drain, sizes.drain_at_most_s)
+                    self._add(found, "drain", name, rate)
         for name in self._bare.drains:
             self._bare.prepare(aged)
             self._add(found, "drain", name, self._bare.drain(name, sizes.drain))

@@ -100,6 +100,7 @@ class Worker:
                 renew_s=_FOR_EVER_S if settings.qo_renew_leases else None,
                 grace_s=settings.qo_shutdown_grace,
                 exchanges=settings.qo_concurrency + 1,
+                apart=True,
             ),
             lambda record, held: self._perform(record, held, made, processes, call, stopping),
             Outcome(TASK_RELEASE, {"error": "shutdown"}),

@@ -20,6 +20,8 @@ from runtime.work import LeaseWorker
 from runtime.world import World
 
 _REASONS = Reasons(TIMED_OUT, RESULT_NOT_JSON)
+_AT_A_TIME = 2
+"""Exchanges with the database: it works on one while it syncs another, or while the worker reads another."""
 _parsed = json.JSONDecoder().raw_decode
 """The database has written it, so there is nothing around it to look for."""
 
@@ -47,6 +49,7 @@ class Worker:
                 lease_s=settings.lease_seconds,
                 renew_s=settings.lease_renew_seconds,
                 grace_s=settings.shutdown_grace_seconds,
+                exchanges=_AT_A_TIME,
             ),
             self._perform,
             Outcome(JOB_FAIL, {"error": GIVEN_BACK}),

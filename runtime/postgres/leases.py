@@ -200,10 +200,11 @@ class Leases(Generic[Record]):
             try:
                 back = self.looking.back()
                 found = [*found, *await self._take(owner, wanted - len(found), back, call)]
+                start = back
             except Unavailable:
                 if not found:
                     raise  # What has been taken is not to be forgotten for that.
-        self.looking.ended(found)
+        self.looking.ended(start, found)
         return found
 
     async def _take(self, owner: str, free: int, start: datetime, call: Call) -> Sequence[Any]:

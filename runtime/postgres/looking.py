@@ -41,8 +41,16 @@ class Looking:
         self._looked_back, self.owes_back = asyncio.get_running_loop().time(), False
         return EVER
 
-    def ended(self, found: Sequence[Any]) -> None:
-        """Remembers what a look has found."""
+    def ended(self, start: datetime, found: Sequence[Any]) -> None:
+        """Remembers what a look has found that began there.
+
+        Another look may have ended meanwhile. If it went back and found something, the next goes on from
+        there, else from the last of all.
+        """
         self._has_found = bool(found)
         if found:
-            self._oldest = max(row[self._oldest_by] for row in found)
+            last: datetime = max(row[self._oldest_by] for row in found)
+            if start is EVER:
+                self._oldest = last
+            elif self._oldest >= start:
+                self._oldest = max(self._oldest, last)

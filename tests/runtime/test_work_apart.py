@@ -25,7 +25,7 @@ WORLD = RealWorld()
 DONE = Outcome(TASK_COMPLETE, {"output": "1"})
 BACK = Outcome(TASK_RELEASE)
 LATE = Outcome(TASK_RETRY, {"error": "late"})
-APART = Pace(slots=4, poll_s=0.01, lease_s=None, renew_s=None, grace_s=5, exchanges=5)
+APART = Pace(slots=4, poll_s=0.01, lease_s=None, renew_s=None, grace_s=5, exchanges=5, apart=True)
 
 
 @dataclass

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from generated.orchestrator.errors import ServiceUnavailable
 from generated.orchestrator.lifecycle import JOB
 from generated.orchestrator.messages import RUNNING
 from generated.orchestrator.records import JobRecord
@@ -28,12 +29,21 @@ class Kept:
 
     left: int
     busy: int = 0
+    """How many of the first that are settled somebody else has."""
+    lets_go: bool = False
+    """Whether that is only for a moment."""
+    others: set[str] = field(default_factory=set)
     held: int = 0
     most: int = 0
     settled: int = 0
     alone: int = 0
     under_way: int = 0
     together: int = 0
+    beside: list[int] = field(default_factory=list)
+    """How many outcomes had each exchange that was begun while another was under way."""
+    breaks: asyncio.Barrier | None = None
+    """Where the next exchanges wait for each other before all of them fail."""
+    refused: int = 0
     looks: int = 0
     is_free: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when nobody else has anything any more."""
@@ -55,14 +65,24 @@ class Kept:
         return Exchanged(taken, outcomes)
 
     async def settle_all(self, settling: Sequence[Settling], call: Call) -> Sequence[int | Exception]:
+        if self.under_way:
+            self.beside.append(len(settling))
         self.under_way += 1
         self.together = max(self.together, self.under_way)
         await asyncio.sleep(0.001)
+        if self.breaks is not None:
+            await self.breaks.wait()
+            self.breaks, self.refused, self.under_way = None, self.refused + 1, self.under_way - 1
+            raise ServiceUnavailable
         self.under_way -= 1
         outcomes: list[int | Exception] = []
         for each in settling:
-            if self.busy:
-                self.busy -= 1
+            if self.busy or each.key in self.others:
+                if each.key not in self.others:
+                    self.busy -= 1
+                    self.others.add(each.key)
+                if self.lets_go:
+                    self.others.remove(each.key)
                 outcomes.append(Busy("somebody has it"))
             else:
                 self._settle()
@@ -89,6 +109,17 @@ class Kept:
         self.settled += 1
 
 
+class Resting(RealWorld):
+    """The real world, which knows the pauses that it was asked for."""
+
+    def __init__(self) -> None:
+        self.rests: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.rests.append(seconds)
+        await super().sleep(seconds)
+
+
 class Watched:
     """Counts the runs that are begun while an exchange is under way."""
 
@@ -108,7 +139,13 @@ async def slow(_record: JobRecord, _held: Held) -> Outcome:
 
 @asynccontextmanager
 async def working(
-    store: Kept, slots: int, perform: object = None, poll_s: float = 0.01
+    store: Kept,
+    slots: int,
+    perform: object = None,
+    poll_s: float = 0.01,
+    exchanges: int = 1,
+    lines: Lines | None = None,
+    world: RealWorld = WORLD,
 ) -> AsyncIterator[Watched]:
     assert JOB.lease is not None
     watched = Watched(store)
@@ -117,14 +154,14 @@ async def working(
         JOB.lease,
         JOB.key,
         OWNER,
-        Pace(slots, poll_s, 30, 10, 5),
+        Pace(slots, poll_s, 30, 10, 5, exchanges),
         slow if perform else watched.perform,
         GIVEN_BACK,
         UNSTORABLE,
         TOLD,
     )
     stopping = asyncio.Event()
-    call = Call(world=WORLD, log=Log("test", "DEBUG", WORLD, Lines()), caller="worker")
+    call = Call(world=world, log=Log("test", "DEBUG", WORLD, lines or Lines()), caller="worker")
     task = asyncio.create_task(worker.work(call, stopping))
     async with asyncio.timeout(30):
         yield watched
@@ -145,6 +182,42 @@ async def test_a_half_is_run_while_the_other_is_exchanged() -> None:
     assert watched.meanwhile > 600
     assert store.together == 1
     assert store.most <= 40
+
+
+async def test_a_store_that_can_do_two_at_a_time_is_given_two() -> None:
+    """Each a half of the slots; both together hold no more than there are."""
+    store = Kept(left=1000)
+    async with working(store, 40, exchanges=2):
+        await until(store, 1000)
+    assert store.together == 2
+    assert all(10 <= count <= 20 for count in store.beside)
+    assert store.most <= 40
+    assert store.held == 0
+
+
+async def test_a_few_outcomes_wait_for_the_exchange_that_is_under_way() -> None:
+    """They go with all that have ended by then, as an exchange costs almost as much for a few as for many."""
+    store = Kept(left=1000)
+    async with working(store, 40, slow, exchanges=2):
+        await until(store, 1000)
+    assert all(count >= 10 for count in store.beside)
+    assert store.most <= 40
+    small = Kept(left=200)
+    async with working(small, 8, exchanges=2):
+        await until(small, 200)
+    assert small.together == 1
+
+
+async def test_two_exchanges_that_fail_together_are_one_outage() -> None:
+    """It is told once, and there is one pause; nothing is lost, and nothing written twice."""
+    store, lines, world = Kept(left=1000), Lines(), Resting()
+    async with working(store, 40, exchanges=2, lines=lines, world=world):
+        await until(store, 200)
+        store.breaks = asyncio.Barrier(2)
+        await until(store, 1000)
+    assert (store.settled, store.held, store.refused) == (1000, 0, 2)
+    assert len(lines.read_back("acquire_failed")) == 1
+    assert len(world.rests) == 1
 
 
 async def test_with_few_slots_all_go_together() -> None:
@@ -174,6 +247,14 @@ async def test_what_somebody_else_has_holds_up_nobody() -> None:
         await until(store, 300)
     assert (store.alone, store.held) == (3, 0)
     assert store.most <= 5
+
+
+async def test_what_somebody_else_had_for_a_moment_goes_with_the_next() -> None:
+    """As many do that another exchange has passed over: to write each of them alone would cost far more."""
+    store = Kept(left=300, busy=30, lets_go=True)
+    async with working(store, 40, exchanges=2):
+        await until(store, 300)
+    assert (store.alone, store.held, store.others) == (0, 0, set())
 
 
 async def test_an_idle_worker_looks_once_in_an_interval() -> None:

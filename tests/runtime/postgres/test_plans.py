@@ -140,6 +140,26 @@ async def test_traces_of_what_was_taken_do_not_slow_the_next_look(kit: Kit) -> N
         await begun.rollback()
 
 
+async def test_a_first_small_statement_does_not_slow_the_history_of_the_next(kit: Kit) -> None:
+    """A session keeps the plan that it made for its first rows; that must not be a loop in a loop."""
+    await kit.add(QUEUED)
+    connection: asyncpg.Connection[Any] = await asyncpg.connect(kit.url, server_settings=SESSION)
+    try:
+        plans: list[str] = []
+        connection.add_log_listener(lambda _, message: plans.append(message.message or ""))
+        await connection.execute(
+            "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0;"
+            " SET auto_explain.log_nested_statements = on; SET client_min_messages = log"
+        )
+        acquire = statements("orchestrator", "job")["acquire"]
+        await connection.fetch(acquire.text, *acquire.arguments(VALUES, GIVEN))
+        (history,) = [each for each in plans if "Insert on job_transitions" in each]
+        assert "Hash Join" in history
+        assert "Nested Loop" not in history
+    finally:
+        await connection.close()
+
+
 async def plan(
     connection: asyncpg.Connection[Any], name: str, options: str = "", **given: Any
 ) -> dict[str, Any]:
