@@ -24,6 +24,7 @@ from runtime.systems import load_system
 
 ENGINE = (
     "runtime.node",
+    "runtime.collectors",
     "runtime.finding",
     "runtime.grpc_server",
     "runtime.http.server",
