@@ -8,7 +8,6 @@ from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
-from rich.console import Console
 
 from runtime.call import Call
 from runtime.cli.descriptors import fields_of
@@ -57,6 +56,8 @@ async def until_final(
     watch: Watch, key: str, read: Callable[[Any, Call], Awaitable[Any]], call: Call
 ) -> Message:
     """Reads the status again and again until it is final, and shows where it is on a terminal."""
+    from rich.console import Console
+
     console = Console(stderr=True)
     request = watch.reader.request(**{watch.lifecycle.key: key})
     pause = _FIRST_PAUSE
