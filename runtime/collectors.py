@@ -22,6 +22,8 @@ def registry_of(counted: Counted, *, beforehand: Callable[[], None]) -> Collecto
         _Events(counted),
         _States(counted),
         _Sweeps(counted),
+        _Sums(counted),
+        _Spreads(counted),
     ):
         registry.register(collector)
     return registry
@@ -111,4 +113,25 @@ class _Sweeps(_Told):
             took.add_metric(sweep, known.took)
             changed.add_metric(sweep, known.changed, created=known.since)
             failed.add_metric(sweep, known.failed, created=known.since)
-        yield from (at, took, changed, failed)
+        if self._counted.sweeps:
+            yield from (at, took, changed, failed)
+
+
+class _Sums(_Told):
+    def collect(self) -> Iterator[Metric]:
+        for (name, meaning), entities in list(self._counted.sums.items()):
+            family = CounterMetricFamily(name, meaning, labels=("entity",))
+            for entity, found in list(entities.items()):
+                family.add_metric((entity,), found.value, created=found.since)
+            yield family
+
+
+class _Spreads(_Told):
+    def collect(self) -> Iterator[Metric]:
+        for (name, meaning), entities in list(self._counted.spreads.items()):
+            family = HistogramMetricFamily(name, meaning, labels=("entity",))
+            for entity, found in list(entities.items()):
+                bounds = [*map(str, found.bounds), "+Inf"]
+                counts = accumulate(found.buckets)
+                family.add_metric((entity,), list(zip(bounds, counts, strict=True)), found.total)
+            yield family

@@ -6,7 +6,7 @@ import asyncio
 import importlib
 from bisect import bisect_left
 from collections import Counter as Counts
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cached_property
 from time import time
@@ -58,6 +58,33 @@ class Swept:
         self.failed = 0
 
 
+class Sum:
+    """A number that only grows."""
+
+    def __init__(self) -> None:
+        self.since = time()
+        self.value = 0.0
+
+    def add(self, count: float = 1.0) -> None:
+        """Lets it grow."""
+        self.value += count
+
+
+class Spread:
+    """How many there were of each size, by bucket."""
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = bounds
+        self.buckets = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def add_all(self, sizes: Iterable[float]) -> None:
+        """Counts each of some."""
+        for each in sizes:
+            self.buckets[bisect_left(self.bounds, each)] += 1
+            self.total += each
+
+
 class Counted:
     """All that is counted in the process itself, as it is at the moment."""
 
@@ -70,6 +97,9 @@ class Counted:
         self.stores: list[Census] = []
         self.sweeps: dict[tuple[str, str], Swept] = {}
         """By entity and change."""
+        self.sums: dict[tuple[str, str], dict[str, Sum]] = {}
+        """By the name and the meaning of a metric, and by entity."""
+        self.spreads: dict[tuple[str, str], dict[str, Spread]] = {}
 
 
 class Metrics:
@@ -116,6 +146,14 @@ class Metrics:
         known.at, known.took = at_ms / 1000, took_s
         known.changed += changed
         known.failed += failed
+
+    def sum(self, name: str, meaning: str, entity: str) -> Sum:
+        """What is counted of a kind of entity. It is there from the start, so that a rate can be taken."""
+        return self._counted.sums.setdefault((name, meaning), {}).setdefault(entity, Sum())
+
+    def spread(self, name: str, meaning: str, entity: str, bounds: Sequence[float]) -> Spread:
+        """The same for what has a size."""
+        return self._counted.spreads.setdefault((name, meaning), {}).setdefault(entity, Spread(bounds))
 
     def events(self, names: Iterable[str]) -> dict[str, int]:
         """Where some events are to be counted. They are there from the start, so that a rate can be taken."""
