@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from runtime.cli.descriptors import fields_of, is_list_of_messages
+from runtime.frozen import dataclass
 from runtime.tables import System
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -11,6 +10,7 @@ from google.protobuf.message import Message
 
 from runtime.call import Call
 from runtime.cli.descriptors import fields_of
+from runtime.frozen import dataclass
 from runtime.lifecycles import Lifecycle
 from runtime.tables import Method, System
 

@@ -47,6 +47,14 @@ class Named:
         return 7
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entity:
+    """A record whose values are all given by name."""
+
+    size: int = 0
+    key: str
+
+
 BOTH = pytest.mark.parametrize("kind", [Quick, Standard])
 Kind = type[Quick] | type[Standard]
 
@@ -134,6 +142,18 @@ def test_the_tools_for_dataclasses_know_it() -> None:
             pytest.fail("no pattern fits")
 
 
+def test_values_may_have_to_be_given_by_name() -> None:
+    """Such a record is copied and shown like the others, and takes nothing by its place."""
+    made = Entity(key="a", size=1)
+    assert repr(made) == "Entity(size=1, key='a')" and made != Entity(key="a")
+    assert copy.copy(made) == pickle.loads(pickle.dumps(made)) == dataclasses.replace(Entity(key="a"), size=1)
+    kind: Any = Entity
+    with pytest.raises(TypeError, match="positional"):
+        kind("a")
+    with pytest.raises(TypeError, match="key"):
+        kind(size=1)
+
+
 def test_a_class_keeps_the_methods_that_it_has() -> None:
     """Only what it does not say itself is given to it."""
     assert repr(Named("a")) == "<a>" and Named("a") == Named("A") and hash(Named("a")) == 7
@@ -143,3 +163,11 @@ def test_a_class_says_what_it_is() -> None:
     """Whoever reads it takes it for a standard one, and so it must mean the same."""
     with pytest.raises(TypeError, match="frozen"):
         dataclass(frozen=True, slots=False)
+
+
+def test_a_secret_is_for_the_standard_decorator() -> None:
+    """A field that is not shown or not compared would be both here, and so it is refused."""
+    for options in ({"repr": False}, {"compare": False}, {"hash": False}, {"init": False, "default": 1}):
+        secret = type("Secret", (), {"__annotations__": {"key": str}, "key": dataclasses.field(**options)})
+        with pytest.raises(TypeError, match="standard"):
+            dataclass(frozen=True, slots=True)(secret)
