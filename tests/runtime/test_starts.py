@@ -90,3 +90,10 @@ def test_a_node_that_speaks_only_http_loads_no_grpc(tmp_path: Path) -> None:
     )
     assert "uvicorn" in modules and "zeroconf" not in modules
     assert among(modules, GRPC, ("asyncpg", "botocore", "redis", "opentelemetry", "prometheus_client")) == []
+
+
+def test_a_launcher_loads_no_transport_and_no_certificates() -> None:
+    """It starts processes and looks after them; most local deployments have no certificates."""
+    modules = loaded("import sys, runtime.launch; print('loaded:', *sys.modules)")
+    assert "runtime.launch.deployment" in modules
+    assert among(modules, ("httptools", "uvicorn", "starlette"), GRPC, STORES, ("cryptography",)) == []
