@@ -11,6 +11,9 @@ from runtime.tables import CallMode, Event, Method
 from runtime.tracing import trace_id
 from runtime.world import World
 
+REQUEST_ID_HEADER = "x-request-id"
+LONGEST_REQUEST_ID = 64
+"""A caller names its calls as it likes, but not at any length: the name goes into every log line."""
 Request = TypeVar("Request")
 Response = TypeVar("Response")
 Answering = Coroutine[Any, Any, Response]

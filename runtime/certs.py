@@ -23,8 +23,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from runtime.deployment_argument import Chosen, DeploymentCommand, deployment_argument
 from runtime.systems import outside_principals
-from runtime.tables import Deployment, Node, System
-from runtime.tls import server_name
+from runtime.tables import Deployment, System
+from runtime.tls import identity, server_name
 
 AUTHORITY_FILE = "ca.crt"
 DAYS = 7
@@ -125,14 +125,6 @@ def identities(system: System, deployment: Deployment) -> dict[str, list[str]]:
         if "certificate" in system.principals[name].proofs:
             found.setdefault(name, [])
     return found
-
-
-def identity(node: Node) -> str:
-    """Whose certificate a node holds.
-
-    A node of several components has one of its own: they talk in process, so it never proves itself as one.
-    """
-    return node.hosts[0] if len(node.hosts) == 1 else node.name
 
 
 def _key_usage(*, signs: bool) -> x509.KeyUsage:

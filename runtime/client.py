@@ -7,17 +7,19 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from runtime.call import Call, Invoke, Request, Response
 from runtime.dispatch import component_of
-from runtime.grpc_client import GrpcChannel
 from runtime.log import Log
 from runtime.routing import Router
 from runtime.systems import load_system
 from runtime.tables import Method, Routing, System
 from runtime.tls import Credentials
 from runtime.world import RealWorld, World
+
+if TYPE_CHECKING:
+    from runtime.grpc_client import GrpcChannel
 
 Typed = TypeVar("Typed")
 AddressesOf = Callable[[str], Sequence[str]]
@@ -143,6 +145,9 @@ class Client:
         return self._router.choose(method, request, self._addresses_of(component))
 
     def _channel(self, address: str, component: str) -> GrpcChannel:
+        # Not before a call is made: a launcher has a client for whoever wants one, and may make none.
+        from runtime.grpc_client import GrpcChannel
+
         if (address, component) not in self._channels:
             self._channels[address, component] = GrpcChannel(
                 self.system, address, self._principal, component, token=self._token, tls=self._tls

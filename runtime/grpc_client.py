@@ -7,16 +7,15 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from runtime.call import Call, Invoke, Request, Response
+from runtime.call import REQUEST_ID_HEADER, Call, Invoke, Request, Response
 from runtime.conditions import CallFailed, Failure
 from runtime.identity import token_metadata
 from runtime.outbound import governed
 from runtime.tables import Keepalive, Method, System
 from runtime.tls import Credentials, server_name
+from runtime.tracing import TRACE_HEADER
 
 CONDITION_HEADER = "charter-condition"
-REQUEST_ID_HEADER = "x-request-id"
-TRACE_HEADER = "traceparent"
 
 
 class GrpcChannel:

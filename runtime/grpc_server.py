@@ -11,17 +11,16 @@ import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from runtime.call import LONGEST_REQUEST_ID, REQUEST_ID_HEADER
 from runtime.conditions import Condition, Failure
 from runtime.dispatch import Endpoint
-from runtime.grpc_client import CONDITION_HEADER, REQUEST_ID_HEADER, TRACE_HEADER
+from runtime.grpc_client import CONDITION_HEADER
 from runtime.identity import TOKEN_HEADER, URI_SCHEME, Identity
 from runtime.tables import Keepalive, System
 from runtime.tls import Credentials
-from runtime.tracing import TRACE_ID_HEADER
+from runtime.tracing import TRACE_HEADER, TRACE_ID_HEADER
 from runtime.world import World
 
-LONGEST_REQUEST_ID = 64
-"""A caller names its calls as it likes, but not at any length: the name goes into every log line."""
 _SERVING = health_pb2.HealthCheckResponse.SERVING
 _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 _CODES = {code.name: code for code in grpc.StatusCode}

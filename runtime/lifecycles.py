@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from runtime.frozen import dataclass
 from runtime.kept_in_s3 import KeptInS3
 
 

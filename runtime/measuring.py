@@ -5,7 +5,8 @@ generated module `metrics`. Keys are written out, but for what every key of a de
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from runtime.frozen import dataclass
 
 WINDOW_SLOTS = 128
 """How many seconds a window goes back at most; each has a slot that is used again."""

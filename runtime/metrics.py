@@ -1,19 +1,20 @@
-"""Prometheus metrics of a node: calls, transitions, and what its stores hold."""
+"""What a node counts: calls, transitions, and what its stores hold. Prometheus' form is for whoever looks."""
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 from bisect import bisect_left
 from collections import Counter as Counts
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from itertools import accumulate
-from typing import Protocol
+from functools import cached_property
+from time import time
+from typing import TYPE_CHECKING, Protocol
 
-from prometheus_client import CollectorRegistry, generate_latest, start_http_server
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.registry import Collector
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.registry import Collector
 
 Count = Callable[[str, str, float], None]
 """Takes the code, the caller and the seconds of a finished call."""
@@ -21,10 +22,11 @@ Count = Callable[[str, str, float], None]
 Refresh = Callable[[], Awaitable[None]]
 """Reads anew what a collector tells, without ever failing."""
 
+SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+"""The bounds of the buckets that calls are counted in, by how long they took."""
+_SHORTEST = SECONDS[0]
 _PATIENCE_S = 2.0
 """How long a scrape waits for what has to be read from elsewhere; then it tells what is known."""
-_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-_SHORTEST = _SECONDS[0]
 
 
 class Census(Protocol):
@@ -35,49 +37,133 @@ class Census(Protocol):
         ...
 
 
-class Metrics:
-    """The metrics of one node, in a registry of their own."""
+class Tally:
+    """The calls of one method: answers by code and caller, and how long they took, by bucket."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
+        self.answers: Counts[tuple[str, str]] = Counts()
+        self.buckets = [0] * (len(SECONDS) + 1)
+        self.seconds = 0.0
+
+
+class Swept:
+    """What is known of the looks for one change that the clock drives."""
+
+    def __init__(self) -> None:
+        self.since = time()
+        self.at = 0.0
+        """When the last one ended, since the epoch."""
+        self.took = 0.0
+        self.changed = 0
+        self.failed = 0
+
+
+class Sum:
+    """A number that only grows."""
+
+    def __init__(self) -> None:
+        self.since = time()
+        self.value = 0.0
+
+    def add(self, count: float = 1.0) -> None:
+        """Lets it grow."""
+        self.value += count
+
+
+class Spread:
+    """How many there were of each size, by bucket."""
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = bounds
+        self.buckets = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def add_all(self, sizes: Iterable[float]) -> None:
+        """Counts each of some."""
+        for each in sizes:
+            self.buckets[bisect_left(self.bounds, each)] += 1
+            self.total += each
+
+
+class Counted:
+    """All that is counted in the process itself, as it is at the moment."""
+
+    def __init__(self) -> None:
+        self.calls: dict[str, Tally] = {}
+        """By method."""
+        self.moves: Counts[tuple[str, str, str]] = Counts()
+        """Transitions, by entity, name and actor."""
+        self.events: list[dict[str, int]] = []
+        self.stores: list[Census] = []
+        self.sweeps: dict[tuple[str, str], Swept] = {}
+        """By entity and change."""
+        self.sums: dict[tuple[str, str], dict[str, Sum]] = {}
+        """By the name and the meaning of a metric, and by entity."""
+        self.spreads: dict[tuple[str, str], dict[str, Spread]] = {}
+
+
+class Metrics:
+    """The metrics of one node."""
+
+    def __init__(self) -> None:
+        self._counted = Counted()
         self._refreshes: list[Refresh] = []
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.registry.register(_Beforehand(self._refresh_from_thread))
-        self._tallies = _CallCollector()
-        self.registry.register(self._tallies)
-        self._moves: Counts[tuple[str, str, str]] = Counts()
-        self.registry.register(_MoveCollector(self._moves))
+
+    @cached_property
+    def registry(self) -> CollectorRegistry:
+        """All of it for Prometheus, whose library is loaded by the first who looks: a command never does."""
+        from runtime.collectors import registry_of
+
+        return registry_of(self._counted, beforehand=self._refresh_from_thread)
 
     @property
     def served(self) -> int:
         """How many calls were answered, whatever the answer."""
-        return sum(each.answers.total() for each in self._tallies.tallies.values())
+        return sum(each.answers.total() for each in self._counted.calls.values())
 
     def calls(self, method: str) -> Count:
         """Counts the calls of a method. What is counted is put in Prometheus' form when somebody looks."""
-        tally = self._tallies.tallies.setdefault(method, Tally())
+        tally = self._counted.calls.setdefault(method, Tally())
         answers, buckets = tally.answers, tally.buckets
 
         def count(code: str, caller: str, seconds: float) -> None:
             answers[code, caller] += 1
-            buckets[0 if seconds <= _SHORTEST else bisect_left(_SECONDS, seconds)] += 1
+            buckets[0 if seconds <= _SHORTEST else bisect_left(SECONDS, seconds)] += 1
             tally.seconds += seconds
 
         return count
 
     def transition(self, entity: str, name: str, actor: str, count: int = 1) -> None:
         """Counts a state change, or several of a kind."""
-        self._moves[entity, name, actor] += count
+        self._counted.moves[entity, name, actor] += count
+
+    def swept(
+        self, entity: str, change: str, at_ms: int, took_s: float, changed: int, *, failed: bool
+    ) -> None:
+        """Notes a look for what is due, for whoever watches that they happen at all."""
+        known = self._counted.sweeps.setdefault((entity, change), Swept())
+        known.at, known.took = at_ms / 1000, took_s
+        known.changed += changed
+        known.failed += failed
+
+    def sum(self, name: str, meaning: str, entity: str) -> Sum:
+        """What is counted of a kind of entity. It is there from the start, so that a rate can be taken."""
+        return self._counted.sums.setdefault((name, meaning), {}).setdefault(entity, Sum())
+
+    def spread(self, name: str, meaning: str, entity: str, bounds: Sequence[float]) -> Spread:
+        """The same for what has a size."""
+        return self._counted.spreads.setdefault((name, meaning), {}).setdefault(entity, Spread(bounds))
 
     def events(self, names: Iterable[str]) -> dict[str, int]:
         """Where some events are to be counted. They are there from the start, so that a rate can be taken."""
         counts = dict.fromkeys(names, 0)
-        self.registry.register(_EventCollector(counts))
+        self._counted.events.append(counts)
         return counts
 
     def watch(self, source: Census) -> None:
         """Adds the states that a store holds; they are counted when somebody looks."""
-        self.registry.register(_StateCollector(source))
+        self._counted.stores.append(source)
 
     def add(self, collector: Collector, refresh: Refresh) -> None:
         """Adds what is read from elsewhere whenever somebody looks."""
@@ -87,6 +173,11 @@ class Metrics:
     async def text(self) -> bytes:
         """All of it in Prometheus' form."""
         await self._refresh()
+        if "registry" not in vars(self):
+            # Beside the loop, for it takes a while.
+            await asyncio.to_thread(importlib.import_module, "runtime.collectors")
+        from prometheus_client import generate_latest
+
         return generate_latest(self.registry)
 
     async def _refresh(self) -> None:
@@ -104,6 +195,8 @@ class Metrics:
 
     def serve(self, port: int) -> Callable[[], None]:
         """Offers the metrics on a port; returns what stops it."""
+        from prometheus_client import start_http_server
+
         self._loop = _running_loop()
         server, thread = start_http_server(port, registry=self.registry)
 
@@ -115,88 +208,8 @@ class Metrics:
         return stop
 
 
-class _Beforehand(Collector):
-    """Tells nothing. It was registered first, so it is asked before all others."""
-
-    def __init__(self, act: Callable[[], None]) -> None:
-        self._act = act
-
-    def collect(self) -> Iterator[Metric]:
-        self._act()
-        return iter(())
-
-
 def _running_loop() -> asyncio.AbstractEventLoop | None:
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
-
-
-@dataclass(slots=True)
-class Tally:
-    """The calls of one method: answers by code and caller, and how long they took, by bucket."""
-
-    answers: Counts[tuple[str, str]] = field(default_factory=Counts)
-    buckets: list[int] = field(default_factory=lambda: [0] * (len(_SECONDS) + 1))
-    seconds: float = 0.0
-
-
-class _CallCollector(Collector):
-    """Prometheus' own counters cost three times as much for each call, under a lock that nobody needs."""
-
-    def __init__(self) -> None:
-        self.tallies: dict[str, Tally] = {}
-
-    def collect(self) -> Iterator[Metric]:
-        calls = CounterMetricFamily("charter_calls", "Calls answered.", labels=("method", "code", "caller"))
-        took = HistogramMetricFamily("charter_call_seconds", "Time to answer a call.", labels=("method",))
-        for method, tally in self.tallies.items():
-            for (code, caller), count in list(tally.answers.items()):
-                calls.add_metric((method, code, caller), count)
-            bounds = [*map(str, _SECONDS), "+Inf"]
-            took.add_metric(
-                (method,), list(zip(bounds, accumulate(tally.buckets), strict=True)), tally.seconds
-            )
-        yield calls
-        yield took
-
-
-class _MoveCollector(Collector):
-    def __init__(self, moves: Counts[tuple[str, str, str]]) -> None:
-        self._moves = moves
-
-    def collect(self) -> Iterator[Metric]:
-        moves = CounterMetricFamily(
-            "charter_transitions", "State changes.", labels=("entity", "transition", "actor")
-        )
-        for labels, count in list(self._moves.items()):
-            moves.add_metric(labels, count)
-        yield moves
-
-
-class _EventCollector(Collector):
-    def __init__(self, counts: Mapping[str, int]) -> None:
-        self._counts = counts
-
-    def collect(self) -> Iterator[Metric]:
-        told = CounterMetricFamily("charter_events", "Events of the spec.", labels=("event",))
-        for name, count in self._counts.items():
-            told.add_metric((name,), count)
-        yield told
-
-
-class _StateCollector(Collector):
-    def __init__(self, source: Census) -> None:
-        self._source = source
-
-    def collect(self) -> Iterator[Metric]:
-        held = GaugeMetricFamily("charter_entities", "Entities held.", labels=("entity", "state"))
-        oldest = GaugeMetricFamily(
-            "charter_oldest_age_seconds", "Age of the oldest entity in a state.", labels=("entity", "state")
-        )
-        for entity, state, count, age in self._source.census():
-            held.add_metric((entity, state), count)
-            oldest.add_metric((entity, state), age)
-        yield held
-        yield oldest

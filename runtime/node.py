@@ -1,4 +1,7 @@
-"""One process of a deployment: settings, handlers, channels and a server, from start to stop."""
+"""One process of a deployment: settings, handlers, channels and a server, from start to stop.
+
+What a node listens and calls with is imported by those that do: many speak only one of HTTP and gRPC.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,6 @@ from runtime import log as events
 from runtime.assembly import Assembly
 from runtime.call import Channel
 from runtime.dispatch import Endpoint
-from runtime.grpc_client import GrpcChannel
-from runtime.grpc_server import GrpcServer
 from runtime.identity import Identity
 from runtime.settings import host_in
 from runtime.store import StoreUnusable
@@ -22,6 +23,8 @@ from runtime.world import World
 
 if TYPE_CHECKING:
     from runtime.discovery import Announcer
+    from runtime.grpc_client import GrpcChannel
+    from runtime.grpc_server import GrpcServer
     from runtime.http.server import HttpServer
 
 
@@ -111,6 +114,8 @@ class Node:
         self.log.write(events.SERVICE_STOPPED, "stopped")
 
     async def _listen(self, port: int | None) -> None:
+        from runtime.grpc_server import GrpcServer
+
         table = self._table
         served = self._served()
         identity = self._identity(table.anonymous)
@@ -183,6 +188,8 @@ class Node:
         return any(each.anonymous and not each.without_tokens for each in allowed)
 
     def _channel(self, parts: Assembly, component: str, service: str) -> Channel:
+        from runtime.grpc_client import GrpcChannel
+
         server = self._system.services[service].component
         address = self._address_of(parts, server)
         if address not in self._channels:

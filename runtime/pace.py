@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
+from runtime.frozen import dataclass
 from runtime.lifecycles import Transition
 from runtime.tables import Event
 

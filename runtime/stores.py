@@ -12,7 +12,7 @@ from runtime.call import Call
 from runtime.lifecycles import Due, Lifecycle, Shift, Transition
 from runtime.log import Log
 from runtime.metrics import Metrics
-from runtime.sweeper import Sweep, SweepMeasures, sweep_regularly
+from runtime.sweeper import Sweep, sweep_regularly
 from runtime.tables import System
 from runtime.wiring import memory_stores
 from runtime.world import World
@@ -93,7 +93,6 @@ class Stores:
         for lifecycle in self._system.lifecycles.values():
             for due, sweep in self._sweeps(lifecycle, component):
                 clocks.setdefault(due.every, []).append((due.holder_in is not None, sweep))
-        measures = SweepMeasures(self._metrics.registry) if clocks else None
         for every, found in clocks.items():
             if not float(self._values[every]):
                 continue
@@ -102,7 +101,7 @@ class Stores:
             every_s = float(self._values[every])
             # Whoever looks at everything does not do so at the start, when many others may start too.
             later_s = self._world.uniform(0, every_s) if every in self._repair_clocks() else 0.0
-            yield sweep_regularly(ordered, every_s, call, stopping, measures, first_after_s=later_s)
+            yield sweep_regularly(ordered, every_s, call, stopping, self._metrics, first_after_s=later_s)
         for lifecycle in self._system.lifecycles.values():
             kept = lifecycle.in_redis
             if kept is not None and kept.outbox is not None and kept.outbox.by == component:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+
+from runtime.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

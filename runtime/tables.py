@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from google.protobuf.message import Message
 
 from runtime.conditions import Condition
+from runtime.frozen import dataclass
 from runtime.lifecycles import Lifecycle
 from runtime.measuring import Measured
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ssl
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from runtime.tables import System
+from runtime.frozen import dataclass
+from runtime.tables import Node, System
 
 if TYPE_CHECKING:
     import grpc
@@ -45,6 +45,14 @@ class HttpTls:
 def server_name(system: str, component: str) -> str:
     """The name that a node's certificate has for each component it hosts, wherever it runs."""
     return f"{component}.{system}"
+
+
+def identity(node: Node) -> str:
+    """Whose certificate a node holds.
+
+    A node of several components has one of its own: they talk in process, so it never proves itself as one.
+    """
+    return node.hosts[0] if len(node.hosts) == 1 else node.name
 
 
 @dataclass(frozen=True, slots=True)

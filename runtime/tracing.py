@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span as OpenSpan
 
+TRACE_HEADER = "traceparent"
 TRACE_ID_HEADER = "x-trace-id"
 """Where a caller that speaks no W3C names its trace."""
 _CONTEXT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")

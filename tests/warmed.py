@@ -22,7 +22,14 @@ from typing import Any
 from runtime.launch import tether
 from runtime.systems import load_system
 
-ENGINE = ("runtime.node", "runtime.finding", "runtime.http.server", "uvicorn.protocols.http.httptools_impl")
+ENGINE = (
+    "runtime.node",
+    "runtime.collectors",
+    "runtime.finding",
+    "runtime.grpc_server",
+    "runtime.http.server",
+    "uvicorn.protocols.http.httptools_impl",
+)
 STORES = {
     "kept": ("runtime.postgres",),
     "in_redis": ("runtime.redis", "runtime.redis.exporter", "runtime.history"),

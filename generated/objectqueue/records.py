@@ -5,8 +5,9 @@ Generated from spec/objectqueue (sha256:bcf217fe09fccb39). Do not edit; run `nox
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from runtime.frozen import dataclass
 
 _NEVER = datetime(1, 1, 1, tzinfo=UTC)
 

@@ -6,9 +6,9 @@ Generated from spec/objectqueue (sha256:bcf217fe09fccb39). Do not edit; run `nox
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+from runtime.frozen import dataclass
 from runtime.settings import read
 from runtime.tables import Variable
 

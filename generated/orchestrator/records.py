@@ -5,8 +5,9 @@ Generated from spec/orchestrator (sha256:afff08b015cf7050). Do not edit; run `no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from runtime.frozen import dataclass
 
 _NEVER = datetime(1, 1, 1, tzinfo=UTC)
 

@@ -6,9 +6,9 @@ Generated from spec/orchestrator (sha256:afff08b015cf7050). Do not edit; run `no
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+from runtime.frozen import dataclass
 from runtime.settings import read
 from runtime.tables import Variable, VariableRule
 

@@ -5,8 +5,9 @@ Generated from spec/priority (sha256:5bc095b3d325514a). Do not edit; run `nox -s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from runtime.frozen import dataclass
 
 _NEVER = datetime(1, 1, 1, tzinfo=UTC)
 

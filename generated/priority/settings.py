@@ -6,9 +6,9 @@ Generated from spec/priority (sha256:5bc095b3d325514a). Do not edit; run `nox -s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+from runtime.frozen import dataclass
 from runtime.settings import read
 from runtime.tables import Variable, VariableRule
 

@@ -5,8 +5,9 @@ Generated from spec/queuey (sha256:a3f168a8a1c4ff9a). Do not edit; run `nox -s g
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from runtime.frozen import dataclass
 
 _NEVER = datetime(1, 1, 1, tzinfo=UTC)
 

@@ -6,9 +6,9 @@ Generated from spec/queuey (sha256:a3f168a8a1c4ff9a). Do not edit; run `nox -s g
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+from runtime.frozen import dataclass
 from runtime.settings import read
 from runtime.tables import Variable, VariableRule
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from runtime.cli.descriptors import fields_of, is_list_of_messages
+from runtime.frozen import dataclass
 from runtime.tables import System
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 _WIDE = 200
 _BYTES_SHOWN = 16
@@ -42,6 +42,11 @@ class Reading:
 
 def show(answer: Message, reading: Reading) -> None:
     """Prints an answer: its own fields one below the other, and a table for each list of messages."""
+    # Whoever asks for help or for JSON needs no tables, and they take long to load.
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     console = Console(highlight=False)
     if not console.is_terminal:
         # Into a pipe nothing is wrapped: whoever reads it wants a row on a line.
@@ -75,6 +80,9 @@ def _rows(message: Message, reading: Reading, prefix: str = "") -> Iterator[tupl
 
 
 def _listing(field: FieldDescriptor, items: Any, reading: Reading) -> Table | str:
+    from rich.table import Table
+    from rich.text import Text
+
     if not items:
         return f"{field.name}: none"
     table = Table(box=None, pad_edge=False)

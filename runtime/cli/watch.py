@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
-from rich.console import Console
 
 from runtime.call import Call
 from runtime.cli.descriptors import fields_of
+from runtime.frozen import dataclass
 from runtime.lifecycles import Lifecycle
 from runtime.tables import Method, System
 
@@ -57,6 +56,8 @@ async def until_final(
     watch: Watch, key: str, read: Callable[[Any, Call], Awaitable[Any]], call: Call
 ) -> Message:
     """Reads the status again and again until it is final, and shows where it is on a terminal."""
+    from rich.console import Console
+
     console = Console(stderr=True)
     request = watch.reader.request(**{watch.lifecycle.key: key})
     pause = _FIRST_PAUSE

@@ -59,7 +59,7 @@ class HistoryWriter:
         self._stream = Stream(client, prefix + kept.outbox.stream, _own_name())
         self._tables = HistoryTables(system.name, lifecycle.entity, database)
         self._shape = Shape(lifecycle, self._tables.changes, self._tables.ended)
-        self._measures = HistoryMeasures(metrics.registry, lifecycle.entity)
+        self._measures = HistoryMeasures(metrics, lifecycle.entity)
         self._keeps_s = float(values[kept.outbox.expires]) if kept.outbox.expires else 0.0
         self._pause = 0.0
         self._unfinished = True

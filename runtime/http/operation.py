@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Coroutine, Mapping, MutableMapping
 from typing import Any
 
+from runtime.call import LONGEST_REQUEST_ID, REQUEST_ID_HEADER
 from runtime.conditions import Condition, Failure
 from runtime.dispatch import Endpoint
 from runtime.eager import resumed
-from runtime.grpc_client import REQUEST_ID_HEADER, TRACE_HEADER
-from runtime.grpc_server import LONGEST_REQUEST_ID
 from runtime.http.answers import CLOSE, NO_STORE, Answer, Refusals, answer, renaming
 from runtime.http.codec import Codec
 from runtime.http.requests import (
@@ -26,7 +25,7 @@ from runtime.http.values import Misread
 from runtime.identity import TOKEN_HEADER, Identity, Unproven
 from runtime.json_text import NotJson
 from runtime.tables import Route, System
-from runtime.tracing import TRACE_ID_HEADER
+from runtime.tracing import TRACE_HEADER, TRACE_ID_HEADER
 from runtime.world import World
 
 Scope = MutableMapping[str, Any]

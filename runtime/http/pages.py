@@ -11,7 +11,6 @@ from importlib.resources import files
 from typing import Any
 
 import orjson
-from prometheus_client import CONTENT_TYPE_LATEST
 
 from runtime.http.answers import Answer, answer
 from runtime.metrics import Metrics
@@ -60,7 +59,10 @@ def watch_pages(readiness: Readiness, metrics: Metrics) -> Iterator[tuple[str, s
         return answer(503, orjson.dumps({"ready": False, "problem": problem}))
 
     async def measured(_scope: Any, _receive: Any, _path: Mapping[str, str]) -> Answer:
-        return answer(200, await metrics.text(), CONTENT_TYPE_LATEST.encode())
+        text = await metrics.text()
+        from prometheus_client import CONTENT_TYPE_LATEST
+
+        return answer(200, text, CONTENT_TYPE_LATEST.encode())
 
     yield "GET", HEALTH, health
     yield "GET", READY, ready

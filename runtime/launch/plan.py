@@ -7,9 +7,9 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from runtime.frozen import dataclass
 from runtime.launch.errors import WrongSettings
 from runtime.launch.ports import METRICS_ROLE, Place, Ports, places
 from runtime.launch.proof import Proof

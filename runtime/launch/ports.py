@@ -6,8 +6,8 @@ import errno
 import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from runtime.frozen import dataclass
 from runtime.launch.errors import PortsTaken
 from runtime.settings import host_in
 from runtime.tables import Deployment, Node, System

@@ -9,10 +9,9 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Protocol
 
-from runtime.certs import AUTHORITY_FILE, identity, make_certificates
 from runtime.systems import outside_principals
 from runtime.tables import Deployment, Node, System
-from runtime.tls import Credentials
+from runtime.tls import Credentials, identity
 
 _DAYS = 1
 
@@ -118,6 +117,9 @@ class Certificates:
     """A certificate for each node, in a folder of this user alone; tokens for those who have nothing else."""
 
     def __init__(self, system: System, deployment: Deployment) -> None:
+        # What makes certificates takes long to load, and most local deployments need none.
+        from runtime.certs import AUTHORITY_FILE, make_certificates
+
         self._system = system
         self._folder = tempfile.TemporaryDirectory(prefix="charter-certs-")
         self._path = Path(self._folder.name)

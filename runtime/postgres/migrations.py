@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
 import asyncpg
 
+from runtime.frozen import dataclass
 from runtime.postgres.database import Database, Unavailable
 from runtime.store import StoreUnusable
 

@@ -49,7 +49,7 @@ class Table(Generic[Record]):
         self.database = database
         self.rows = Rows(lifecycle, record)
         self.metrics = metrics
-        self.measures = Measures(metrics.registry, lifecycle.entity)
+        self.measures = Measures(metrics, lifecycle.entity)
         self.variables = values
         self.statements = statements(system.name, lifecycle.entity)
 

@@ -47,7 +47,7 @@ class Entities(Generic[Record]):
         self.server = server
         self.rows = Rows(self.kept, record)
         self.metrics = metrics
-        self.measures = Measures(metrics.registry, lifecycle.entity)
+        self.measures = Measures(metrics, lifecycle.entity)
         self.variables = values
         self.prefix = str(values.get(self.kept.prefix or "") or "")
         self.scripts = scripts(system.name, lifecycle.entity, lifecycle.key, self.prefix)

@@ -64,6 +64,18 @@ def test_its_help_lists_the_systems_and_imports_nothing_heavy() -> None:
     assert result.stdout.endswith("[]\n")
 
 
+def test_the_help_of_a_system_imports_nothing_that_only_answers_need() -> None:
+    """Neither gRPC nor what tables are drawn with is loaded to tell which methods there are."""
+    code = (
+        "import sys\nfrom runtime.cli import main\ntry:\n    main('taskqueue', '--help')\nfinally:\n"
+        "    print([name for name in ('grpc', 'rich', 'prometheus_client') if name in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "submit-job" in result.stdout
+    assert result.stdout.endswith("[]\n")
+
+
 def test_a_system_offers_what_someone_outside_may_call() -> None:
     """The commands are the methods of the anonymous principal, in kebab case, and none of the components'."""
     lines = run("--help").output.partition("Commands:\n")[2].splitlines()

@@ -87,7 +87,7 @@ def test_metrics_are_served_and_stopped(monkeypatch: pytest.MonkeyPatch) -> None
         ports.append(server.server_port)
         return server, thread
 
-    monkeypatch.setattr("runtime.metrics.start_http_server", on_any_port)
+    monkeypatch.setattr("prometheus_client.start_http_server", on_any_port)
     stop = metrics.serve(0)
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{ports[0]}/metrics", timeout=30) as answer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -136,6 +135,8 @@ def _change_all(name: str, change: Change, states: tuple[str, ...], given: dict[
 
 async def _each(desk: Desk, change: Change, ids: list[str], *, as_json: bool) -> int:
     """Changes all of them, many at a time, with a line for each; how many were left as they are."""
+    import asyncio
+
     from handlers.objectqueue.cli.results import results
     from runtime.conditions import Failure
 
