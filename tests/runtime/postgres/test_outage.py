@@ -20,7 +20,7 @@ from tests.runtime.postgres.conftest import MakeKit
 from tests.runtime.postgres.kit import Kit
 from tests.runtime.postgres.test_store import blocked
 
-ENOUGH_S = 5.0
+ENOUGH_S, LONG_ENOUGH_S = 5.0, 60.0
 """Far more than any answer may take; what is tested is that nobody waits for the database."""
 
 
@@ -82,12 +82,13 @@ async def test_a_database_that_is_down_is_told_and_found_again(
     assert await own.store.problem() == "the database does not answer"
     own_server.spawn()
     own_server.wait()
-    while True:
-        try:
-            taken = await own.store.acquire("w", own.call("worker"))
-            break
-        except Condition:
-            await asyncio.sleep(0.05)
+    async with asyncio.timeout(LONG_ENOUGH_S):
+        while True:
+            try:
+                taken = await own.store.acquire("w", own.call("worker"))
+                break
+            except Condition:
+                await asyncio.sleep(0.05)
     assert taken is not None
     assert taken.job_id == made.job_id
     assert await own.store.problem() is None
@@ -116,8 +117,7 @@ async def test_a_store_may_be_opened_before_its_database(own_server: EmbeddedPos
         assert "charter" not in told["message"]
         own_server.spawn()
         own_server.wait()
-        while await kit.store.problem() is not None:
-            await asyncio.sleep(0.05)
+        await recovered(kit)
     finally:
         await kit.close()
 
@@ -153,8 +153,9 @@ async def test_news_are_heard_again_after_a_restart(own: Kit, own_server: Embedd
     await recovered(own)
     own.sql = await own.connect()
     told = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
-    while not await own.sql.fetchval(told):
-        await asyncio.sleep(0.02)
+    async with asyncio.timeout(LONG_ENOUGH_S):
+        while not await own.sql.fetchval(told):
+            await asyncio.sleep(0.02)
     await own.store.acquire("w", own.call("worker"))
     await own.add(QUEUED)
     async with asyncio.timeout(ENOUGH_S):
@@ -246,5 +247,6 @@ async def test_a_schema_that_is_not_there_is_a_store_that_is_not_available(kit: 
 
 async def recovered(kit: Kit) -> None:
     """Returns when the store works again."""
-    while await kit.store.problem() is not None:
-        await asyncio.sleep(0.02)
+    async with asyncio.timeout(LONG_ENOUGH_S):
+        while await kit.store.problem() is not None:
+            await asyncio.sleep(0.02)
