@@ -23,6 +23,8 @@ class Inside:
     """The channel to what a node hosts, made from the same variables. To be closed at the end.
 
     Whoever has what the stores need can do all that a principal may; every call is checked as if it were one.
+    Where all stores are in Redis it can be `blocking`: calls are over when they have begun, for programs
+    without an event loop (see `runtime.blocking`).
     """
 
     def __init__(
@@ -32,6 +34,8 @@ class Inside:
         environ: Mapping[str, str],
         principal: str,
         world: World | None = None,
+        *,
+        blocking: bool = False,
     ) -> None:
         self._world = world = world or RealWorld()
         values = read(
@@ -41,7 +45,7 @@ class Inside:
             node.defaults,
         )
         self._log = Log(principal, "WARNING", world, sys.stderr)
-        self._stores = Stores(system, world, Metrics(), values, principal)
+        self._stores = Stores(system, world, Metrics(), values, principal, blocking=blocking)
         wiring = Wiring(system, world, values, _nobody, self._stores.of)
         self._handlers = {each: wiring.make(each) for each in node.hosts}
         self._guard = Guard(system)

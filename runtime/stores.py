@@ -20,6 +20,7 @@ from runtime.world import World
 if TYPE_CHECKING:
     from runtime.postgres import Database, PostgresStore
     from runtime.redis import RedisStore, Server
+    from runtime.redis.store import Past
     from runtime.s3.objects import Objects, Place
     from runtime.s3.store import S3Store
     from runtime.sqlite import File, SqliteStore
@@ -28,16 +29,27 @@ if TYPE_CHECKING:
 
 
 class Stores:
-    """Makes the stores that handlers ask for. Whatever a server keeps, all components of the node share."""
+    """Makes the stores that handlers ask for. Whatever a server keeps, all components of the node share.
+
+    Those in Redis can be `blocking`: no call of them waits for an event loop, and none is ever opened.
+    """
 
     def __init__(
-        self, system: System, world: World, metrics: Metrics, values: Mapping[str, Any], node: str
+        self,
+        system: System,
+        world: World,
+        metrics: Metrics,
+        values: Mapping[str, Any],
+        node: str,
+        *,
+        blocking: bool = False,
     ) -> None:
         self._system = system
         self._metrics = metrics
         self._values = values
         self._name = f"{system.name} {node}"
         self._world = world
+        self._blocking = blocking
         self._in_memory = memory_stores(system, world, metrics, values)
         self._databases: dict[str, Database] = {}
         self._servers: dict[str, Server] = {}
@@ -182,16 +194,25 @@ class Stores:
             raise ValueError(f"{lifecycle.entity} is not kept by Redis")
         store = self._shared.get(lifecycle.entity)
         if not isinstance(store, RedisStore):
-            past = None
-            if kept.outbox is not None and self._values.get(kept.outbox.url):
-                from runtime.history import HistoryReader
-
-                database = self._database(kept.outbox.url)
-                past = HistoryReader(self._system.name, lifecycle, record, database)
+            past = self._past(lifecycle, record)
             store = self._shared[lifecycle.entity] = RedisStore(
                 self._system, lifecycle, record, self._server(kept.url), self._metrics, self._values, past
             )
         return store
+
+    def _past(self, lifecycle: Lifecycle, record: type[Any]) -> Past | None:
+        """Where the entities are that Redis has forgotten."""
+        kept = lifecycle.in_redis
+        if kept is None or kept.outbox is None or not self._values.get(kept.outbox.url):
+            return None
+        from runtime.history import BlockingHistory, HistoryReader
+        from runtime.postgres import Database
+
+        name, url = self._system.name, kept.outbox.url
+        if self._blocking:
+            make = partial(Database, str(self._values[url]), name=self._name)
+            return BlockingHistory(name, lifecycle, record, make)
+        return HistoryReader(name, lifecycle, record, self._database(url))
 
     def _s3(self, lifecycle: Lifecycle) -> S3Store[Any]:
         from runtime.s3.credentials import Credentials
@@ -226,11 +247,12 @@ class Stores:
         return self._databases[url]
 
     def _server(self, variable: str) -> Server:
-        from runtime.redis import Server
+        from runtime.redis import BlockingServer, Server
 
         url = str(self._values[variable])
         if url not in self._servers:
-            self._servers[url] = Server(url, name=self._name)
+            make = BlockingServer if self._blocking else Server
+            self._servers[url] = make(url, name=self._name)
         return self._servers[url]
 
     def _export(self, components: Collection[str]) -> None:

@@ -1,11 +1,13 @@
 """For producers that share the queue's Redis: they submit tasks with no API in between.
 
-Submits of the same moment go to Redis together, and each is answered when its task is there.
+`Producer` is for programs with an event loop: submits of the same moment go to Redis together, and each is
+answered when its task is there. `BlockingProducer` is for programs without one.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from json import JSONEncoder
@@ -22,6 +24,7 @@ from generated.priority.messages import (
 )
 from generated.priority.system import SYSTEM
 from handlers.priority.showing import stamp
+from runtime.blocking import finished
 from runtime.inside import Inside
 
 _NODE = SYSTEM.deployments["compose"].nodes["api"]
@@ -34,10 +37,11 @@ class Producer:
     """Submits tasks through a connection of its own. To be used by one event loop, and closed at the end.
 
     It goes by the variables of the API, of which it needs REDIS_URL and DATABASE_URL, and by the same rules.
+    What is `blocking` waits on the spot, as a BlockingProducer wants it.
     """
 
-    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
-        self._inside = Inside(SYSTEM, _NODE, environ, _PRINCIPAL)
+    def __init__(self, environ: Mapping[str, str] = os.environ, *, blocking: bool = False) -> None:
+        self._inside = Inside(SYSTEM, _NODE, environ, _PRINCIPAL, blocking=blocking)
         self._tasks = TasksServiceClient(self._inside)
         self._call = self._inside.call()
 
@@ -61,6 +65,40 @@ class Producer:
         """Submits many tasks, each by itself; in the same order what was answered, or why it was refused."""
         answer = await self._tasks.submit_tasks(SubmitTasksRequest(tasks=requests), self._call)
         return list(answer.tasks)
+
+
+class BlockingProducer:
+    """The same for programs without an event loop: each call returns when Redis has answered.
+
+    Threads may share one, and take turns then; one for each is faster. A fork gets a connection of its own.
+    """
+
+    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+        self._tasks = Producer(environ, blocking=True)
+        self._turn = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Gives the connections back."""
+        with self._turn:
+            finished(self._tasks.close())
+
+    def submit(self, request: SubmitTaskRequest) -> str:
+        """Submits a task; its id. A known key gives the task that it already has."""
+        with self._turn:
+            return finished(self._tasks.submit(request))
+
+    def submit_all(self, requests: Sequence[SubmitTaskRequest]) -> list[SubmittedTask]:
+        """Submits many tasks, each by itself; in the same order what was answered, or why it was refused."""
+        with self._turn:
+            return finished(self._tasks.submit_all(requests))
 
 
 def task(

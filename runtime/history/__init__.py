@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from runtime.history.blocking import BlockingHistory
 from runtime.history.reader import HistoryReader
 from runtime.history.writer import HistoryWriter
 
-__all__ = ["HistoryReader", "HistoryWriter"]
+__all__ = ["BlockingHistory", "HistoryReader", "HistoryWriter"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from runtime.redis.blocking import BlockingServer
 from runtime.redis.server import Server
 from runtime.redis.store import RedisStore
 
-__all__ = ["RedisStore", "Server"]
+__all__ = ["BlockingServer", "RedisStore", "Server"]

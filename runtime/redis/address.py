@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from redis.asyncio.connection import parse_url
 from redis.asyncio.sentinel import Sentinel
+from redis.sentinel import Sentinel as BlockingSentinel
 
 _SENTINEL_PORT = 26379
 _SENTINEL_S = 1.0
@@ -49,14 +50,29 @@ class Address:
                 await each.aclose()
         return str(host), int(port)
 
+    def master_at_once(self) -> tuple[str, int]:
+        """The same without an event loop."""
+        if not self.sentinels:
+            return self.host, self.port
+        asked = BlockingSentinel(list(self.sentinels), sentinel_kwargs=self._sentinel_options(_SENTINEL_S))  # type: ignore[no-untyped-call]
+        try:
+            host, port = asked.discover_master(self.service)  # type: ignore[no-untyped-call]
+        finally:
+            for each in asked.sentinels:
+                each.close()
+        return str(host), int(port)
+
     def asked(self, patience_s: float) -> Sentinel:
         """The Sentinels, each of which is given so long to answer."""
-        own = {"password": self.sentinel_password} if self.sentinel_password else {}
-        limits = {"socket_timeout": patience_s, "socket_connect_timeout": patience_s}
+        own = self._sentinel_options(patience_s)
         # Not for the master: whoever waits for a stream there waits for longer.
         return Sentinel(  # type: ignore[no-untyped-call]
-            list(self.sentinels), sentinel_kwargs={**own, **limits}, socket_connect_timeout=patience_s
+            list(self.sentinels), sentinel_kwargs=own, socket_connect_timeout=patience_s
         )
+
+    def _sentinel_options(self, patience_s: float) -> dict[str, Any]:
+        own = {"password": self.sentinel_password} if self.sentinel_password else {}
+        return {**own, "socket_timeout": patience_s, "socket_connect_timeout": patience_s}
 
 
 def parsed(url: str) -> Address:

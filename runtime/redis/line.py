@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any, cast
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol, cast
 
 import hiredis
 
@@ -16,7 +16,8 @@ COMMAND_S = 5.0
 _WATCH_S = 1.0
 
 Command = Sequence[Any]
-_NOTHING_YET = object()
+NOTHING_YET = object()
+"""What a reader gives until an answer is there as a whole."""
 
 
 class ReplyError(Exception):
@@ -29,6 +30,29 @@ class LineLost(Exception):
     def __init__(self, why: str, *, sent: bool) -> None:
         super().__init__(why)
         self.sent = sent
+
+
+def answers_reader() -> hiredis.Reader:
+    """Takes what a server sends apart."""
+    return hiredis.Reader(
+        replyError=ReplyError,
+        encoding="utf-8",
+        errors="surrogateescape",
+        notEnoughData=NOTHING_YET,
+    )
+
+
+class Asking(Protocol):
+    """A connection that can be asked, whichever way it waits for answers."""
+
+    @property
+    def is_open(self) -> bool: ...
+
+    def ask(self, commands: Sequence[Command]) -> Awaitable[list[Any]]:
+        """Sends commands together; their answers in order, an error among them where one was refused."""
+        ...
+
+    def close(self) -> None: ...
 
 
 class _Asked:
@@ -46,12 +70,7 @@ class Line(asyncio.Protocol):
 
     def __init__(self, told: Callable[[Any], None] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
-        self._reader = hiredis.Reader(
-            replyError=ReplyError,
-            encoding="utf-8",
-            errors="surrogateescape",
-            notEnoughData=_NOTHING_YET,
-        )
+        self._reader = answers_reader()
         self._waiting: deque[_Asked] = deque()
         self._transport: asyncio.Transport | None = None
         self._told = told
@@ -88,7 +107,7 @@ class Line(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         reader, waiting = self._reader, self._waiting
         reader.feed(data)
-        while (answer := reader.gets()) is not _NOTHING_YET:
+        while (answer := reader.gets()) is not NOTHING_YET:
             if self._told is not None and isinstance(answer, list) and answer[0] == "message":
                 self._told(answer)
                 continue
@@ -131,6 +150,12 @@ async def connected(address: Address, name: str, told: Callable[[Any], None] | N
         _, line = await loop.create_connection(
             make, host, port, ssl=address.tls, server_hostname=host if address.tls else None
         )
+    await introduced(line, address, name)
+    return line
+
+
+async def introduced(line: Asking, address: Address, name: str) -> None:
+    """Says who asks, and for which database; a connection that is refused is closed."""
     greetings: list[Command] = []
     if address.password is not None:
         greetings.append(("AUTH", *([address.user] if address.user else []), address.password))
@@ -144,4 +169,3 @@ async def connected(address: Address, name: str, told: Callable[[Any], None] | N
     except BaseException:
         line.close()
         raise
-    return line

@@ -6,13 +6,14 @@ import asyncio
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from time import monotonic
 from typing import Any
 
 import redis.asyncio
 from redis.exceptions import RedisError
 
 from runtime.redis.address import parsed
-from runtime.redis.line import Command, Line, LineLost, ReplyError, connected
+from runtime.redis.line import Asking, Command, Line, LineLost, ReplyError, connected
 from runtime.redis.scripts import ScriptCall, decoded, reading_at_once
 
 PATIENCE_S = 1.0
@@ -39,6 +40,9 @@ _CODE = re.compile(
     r"(?:^|[\s-])(OOM|" + "|".join((*_AGAIN, "MISCONF", "NOAUTH", "WRONGPASS", "NOPERM")) + r")\s"
 )
 
+NOT_CONNECTED = (OSError, TimeoutError, LineLost, RedisError, ReplyError)
+"""What an attempt to connect can fail with."""
+
 
 class Unavailable(Exception):
     """The server does not answer. `unknown` says that what was asked may have been carried out."""
@@ -59,7 +63,7 @@ class Server:
         self._url = url
         self._address = parsed(url)
         self._name = name
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[str, Asking] = {}
         self._connecting: dict[str, asyncio.Task[Line]] = {}
         self._closed_until = 0.0
         self._clients: list[redis.asyncio.Redis] = []
@@ -71,8 +75,7 @@ class Server:
 
         What may have been carried out is sent again only where that does no harm.
         """
-        loop = asyncio.get_running_loop()
-        now, pause = loop.time(), _PAUSES_S[0]
+        now, pause = monotonic(), _PAUSES_S[0]
         until = 0.0 if now < self._closed_until else now + PATIENCE_S
         while True:
             try:
@@ -93,10 +96,10 @@ class Server:
                 # Only where nothing at all was done may everything be sent again.
                 refused = sum(isinstance(each, ReplyError) for each in answers) == len(answers)
                 failed, again = Unavailable(waiting), repeatable or refused
-            if not again or loop.time() + pause >= until:
-                self._closed_until = loop.time() + _PAUSES_S[1]
+            if not again or monotonic() + pause >= until:
+                self._closed_until = monotonic() + _PAUSES_S[1]
                 raise failed
-            await asyncio.sleep(pause)
+            await self._rest(pause)
             pause = min(2 * pause, _PAUSES_S[1])
 
     async def evaluate(
@@ -158,7 +161,12 @@ class Server:
             await client.aclose()
         self._lines.clear()
 
-    async def _line(self, name: str) -> Line:
+    async def _rest(self, seconds: float) -> None:
+        """Lets some time pass."""
+        await asyncio.sleep(seconds)
+
+    async def _line(self, name: str) -> Asking:
+        """A new connection under a name."""
         task = self._connecting.get(name)
         if task is None:
             task = self._connecting[name] = asyncio.create_task(self._connect())
@@ -172,7 +180,7 @@ class Server:
         try:
             async with asyncio.timeout(CONNECT_S):
                 return await connected(self._address, self._name, told)
-        except (OSError, TimeoutError, LineLost, RedisError, ReplyError) as error:
+        except NOT_CONNECTED as error:
             raise Unavailable(f"{type(error).__name__}: {error}") from None
 
     def _not_now(self, answers: Sequence[Any], name: str) -> str | None:

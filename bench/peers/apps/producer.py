@@ -50,9 +50,14 @@ class InWaves:
 Opened = Callable[[str], AbstractAsyncContextManager[Producer]]
 
 
-def main(opened: Opened) -> None:
-    """Does what the command line says with a producer that is opened for the address."""
+def main(opened: Opened, crowded: Opened | None = None) -> None:
+    """Does what the command line says with a producer that is opened for the address.
+
+    `crowded` opens the one for many calls in flight, if that is another.
+    """
     address, kind, count, width = sys.argv[1:]
+    if crowded is not None and kind == "single" and int(width) > 1:
+        opened = crowded
     # All environments have it, as every producer would that cares for speed.
     import uvloop
 

@@ -1,6 +1,7 @@
-"""Submits tasks to the priority queue: by its typed client over gRPC, or by its producer within this process.
+"""Submits tasks to the priority queue: by its typed client over gRPC, or by a producer within this process.
 
-Where the address is host:port the manager is there; else it is the Redis that a producer shares with it.
+Where the address is host:port the manager is there; else it is the Redis that a producer shares with it: the
+blocking one, or where many calls are in flight the one for an event loop.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from bench.peers.apps.producer import main
 from generated.priority.clients import TasksServiceClient
 from generated.priority.messages import SubmitTaskRequest, SubmitTasksRequest, SubmittedTask
 from generated.priority.system import SYSTEM
-from handlers.priority.producer import Producer, task
+from handlers.priority.producer import BlockingProducer, Producer, task
 from runtime.client import Client, connect
 
 NEEDS = "BENCH_NEEDS"
@@ -23,7 +24,7 @@ NEEDS = "BENCH_NEEDS"
 
 
 class Sharing:
-    """Submits tasks to a Redis that it shares."""
+    """Submits tasks to a Redis that it shares, many at a time."""
 
     def __init__(self, tasks: Producer) -> None:
         self._tasks = tasks
@@ -33,9 +34,21 @@ class Sharing:
         return await self._tasks.submit(task(job, payload, required_capabilities=self._needs))
 
     async def submit_all(self, job: str, payloads: Sequence[Mapping[str, float]]) -> object:
-        needs = self._needs
-        requests = [task(job, each, required_capabilities=needs) for each in payloads]
-        return _accepted(await self._tasks.submit_all(requests))
+        return _accepted(await self._tasks.submit_all(_tasks(job, payloads, self._needs)))
+
+
+class Blocking:
+    """Submits tasks to a Redis that it shares, one call after the other."""
+
+    def __init__(self, tasks: BlockingProducer) -> None:
+        self._tasks = tasks
+        self._needs = _needs()
+
+    async def submit(self, job: str, payload: Mapping[str, float]) -> object:
+        return self._tasks.submit(task(job, payload, required_capabilities=self._needs))
+
+    async def submit_all(self, job: str, payloads: Sequence[Mapping[str, float]]) -> object:
+        return _accepted(self._tasks.submit_all(_tasks(job, payloads, self._needs)))
 
 
 class Calling:
@@ -59,6 +72,12 @@ def _accepted(answers: Sequence[SubmittedTask]) -> object:
     return answers
 
 
+def _tasks(
+    job: str, payloads: Sequence[Mapping[str, float]], needs: Sequence[str]
+) -> list[SubmitTaskRequest]:
+    return [task(job, each, required_capabilities=needs) for each in payloads]
+
+
 def _task(job: str, payload: Mapping[str, float]) -> SubmitTaskRequest:
     return SubmitTaskRequest(task_type=job, parameters=json.dumps(payload), required_capabilities=_needs())
 
@@ -75,9 +94,20 @@ async def opened(address: str) -> AsyncIterator[producer.Producer]:
         async with connect(SYSTEM, address, token=os.environ["CLIENT_TOKEN"]) as client:
             yield Calling(client)
         return
+    with BlockingProducer({**os.environ, "REDIS_URL": address}) as tasks:
+        yield Blocking(tasks)
+
+
+@asynccontextmanager
+async def crowded(address: str) -> AsyncIterator[producer.Producer]:
+    """The same for many calls in flight."""
+    if "://" not in address:
+        async with opened(address) as calling:
+            yield calling
+        return
     async with Producer({**os.environ, "REDIS_URL": address}) as tasks:
         yield Sharing(tasks)
 
 
 if __name__ == "__main__":
-    main(opened)
+    main(opened, crowded)

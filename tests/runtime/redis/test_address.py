@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from runtime.blocking import finished
 from runtime.certs import Authority
 from runtime.embedded.ports import free_ports
 from runtime.embedded.redis import EmbeddedRedis, server_program
 from runtime.redis.address import parsed
+from runtime.redis.blocking import BlockingServer
 from runtime.redis.server import Server, Unavailable
 from tests.runtime.redis.conftest import MakeKit
 
@@ -47,11 +49,13 @@ async def test_a_socket_in_the_file_system(tmp_path: Path) -> None:
     path = tmp_path / "s.sock"
     made = EmbeddedRedis(tmp_path / "redis", settings={"unixsocket": str(path)})
     made.start()
-    server = Server(f"unix://:{made.password}@{path}")
+    servers = [kind(f"unix://:{made.password}@{path}") for kind in (Server, BlockingServer)]
     try:
-        assert await server.ask(("PING",)) == ["PONG"]
+        for server in servers:
+            assert await server.ask(("PING",)) == ["PONG"]
     finally:
-        await server.close()
+        for server in servers:
+            await server.close()
         made.remove()
 
 
@@ -79,11 +83,22 @@ async def test_a_server_behind_tls(own_server: EmbeddedRedis, tmp_path: Path) ->
         assert await trusting.ask(("PING",)) == ["PONG"]
         with pytest.raises(Unavailable):
             await doubting.ask(("PING",))
+        await asyncio.to_thread(_ask_without_a_loop, url, f"{url}?ssl_ca_certs={trusted}")
+        await ended.wait()
+        ended.clear()
     finally:
         await trusting.close()
         await doubting.close()
         await ended.wait()
         proxy.close()
+
+
+def _ask_without_a_loop(doubting: str, trusting: str) -> None:
+    server = BlockingServer(trusting)
+    assert finished(server.ask(("PING",))) == ["PONG"]
+    finished(server.close())
+    with pytest.raises(Unavailable):
+        finished(BlockingServer(doubting).ask(("PING",)))
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -142,6 +157,8 @@ async def test_a_switch_of_the_master_is_followed(
                 pass
             await asyncio.sleep(0.2)
     await server.close()
+    blocking = BlockingServer(url)
+    assert await blocking.ask(("CONFIG", "GET", "port")) == [["port", str(own_server.port)]]
     kit = await make_kit(own_server.url)
     kit.server._address = parsed(url)
     kit.server._lines.clear()
@@ -157,7 +174,9 @@ async def test_a_switch_of_the_master_is_followed(
                 )[0]
             except Exception:
                 await asyncio.sleep(0.2)
-    assert kit.server._lines["main"]._transport.get_extra_info("peername")[1] == replica.port  # type: ignore[union-attr]
+    assert kit.server._lines["main"]._transport.get_extra_info("peername")[1] == replica.port  # type: ignore[attr-defined]
+    assert await blocking.ask(("CONFIG", "GET", "port")) == [["port", str(replica.port)]]
+    await blocking.close()
     worker = await kit.worker()
     taken = {task.task_id for task in await kit.claim(worker)}
     assert made.record.task_id in taken and before.task_id in taken

@@ -136,7 +136,7 @@ async def test_a_creation_whose_answer_was_lost_is_sent_again(kit: Kit) -> None:
                     await asyncio.sleep(0.001)
                 line.close()
 
-            line.data_received = lambda data: None  # type: ignore[method-assign]
+            line.data_received = lambda data: None  # type: ignore[attr-defined]
             tasks.append(asyncio.create_task(lose()))
             return future
 
