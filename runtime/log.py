@@ -75,7 +75,8 @@ def gathering_stdout() -> io.TextIOWrapper:
     `PYTHONUNBUFFERED` would make a system call of each line, and whoever waits for the interpreter gets hold
     of it at each of them: in a busy node that costs more than the line. What others print leaves at once.
     """
-    return io.TextIOWrapper(io.BufferedWriter(io.FileIO(sys.stdout.fileno(), "w", closefd=False), _MOST_GATHERED), "ascii")
+    raw = io.FileIO(sys.stdout.fileno(), "w", closefd=False)
+    return io.TextIOWrapper(io.BufferedWriter(raw, _MOST_GATHERED), "ascii")
 
 
 class _Output:
