@@ -73,7 +73,8 @@ class EmbeddedServer:
     def wait(self) -> None:
         """Returns when the server answers; raises with the end of its log when it cannot be started."""
         until = time.monotonic() + _PATIENCE
-        while not self._answers():
+        while not self._answers() or not self.running:
+            # Whoever answers in place of one that has ended is somebody else's.
             if not self.running:
                 raise EmbeddedError(self._why_not())
             if time.monotonic() > until:

@@ -199,6 +199,7 @@ async def test_a_part_of_a_listing_by_place(process: Make, s3_proxy: S3Proxy) ->
     one = process(s3_proxy)
     made = [await one.submit(id=f"{n % 3}{one.world.new_id()[1:]}") for n in range(70)]
     one.world.ahead_ms = 60_000
+    await asyncio.sleep(1.1)  # A listing tells times in whole seconds.
     for each in made[:3]:
         await one.tasks.move_to(each.id, one.states["FAILED"], one.call())
     order = [each.id for each in (*made[3:], *made[:3])]
