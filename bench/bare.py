@@ -95,9 +95,10 @@ async def serve(role: str, port: int, upstreams: list[str]) -> None:
     if tls is None:
         server.add_insecure_port(f"127.0.0.1:{port}")
     else:
-        server.add_secure_port(
-            f"127.0.0.1:{port}", tls.for_server(require_client=role not in ("gateway", "submit"))
-        )
+        required = role not in ("gateway", "submit")
+        pair = [(tls.key or b"", tls.certificate or b"")]
+        trusted = grpc.ssl_server_credentials(pair, tls.authority if required else None, required)
+        server.add_secure_port(f"127.0.0.1:{port}", trusted)
     await server.start()
     await server.wait_for_termination()
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
+CONDITION_HEADER = "charter-condition"
+"""Where an answer over gRPC names the condition that it stands for."""
+
 
 class Failure(Exception):
     """Anything a call can end with instead of an answer. Handlers catch it to compensate."""

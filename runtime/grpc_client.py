@@ -8,14 +8,12 @@ import grpc
 import grpc.aio
 
 from runtime.call import REQUEST_ID_HEADER, Call, Invoke, Request, Response
-from runtime.conditions import CallFailed, Failure
+from runtime.conditions import CONDITION_HEADER, CallFailed, Failure
 from runtime.identity import token_metadata
 from runtime.outbound import governed
 from runtime.tables import Keepalive, Method, System
 from runtime.tls import Credentials, server_name
 from runtime.tracing import TRACE_HEADER
-
-CONDITION_HEADER = "charter-condition"
 
 
 class GrpcChannel:

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import asyncio
+import socket
+from collections.abc import Mapping
 from types import CoroutineType
-from typing import Any
 
-import grpc
-import grpc.aio
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
+from google.protobuf.message import DecodeError
 
-from runtime.call import LONGEST_REQUEST_ID, REQUEST_ID_HEADER
-from runtime.conditions import Condition, Failure
 from runtime.dispatch import Endpoint
-from runtime.grpc_client import CONDITION_HEADER
-from runtime.identity import TOKEN_HEADER, URI_SCHEME, Identity
-from runtime.tables import Keepalive, System
+from runtime.grpc_calls import Answer, Calls
+from runtime.grpc_messages import Head, Refused
+from runtime.grpc_services import Health, Reflection
+from runtime.http2.connection import Connection
+from runtime.http2.streams import Limits
+from runtime.identity import URI_SCHEME, Identity
+from runtime.tables import System
 from runtime.tls import Credentials
-from runtime.tracing import TRACE_HEADER, TRACE_ID_HEADER
 from runtime.world import World
 
-_SERVING = health_pb2.HealthCheckResponse.SERVING
-_NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
-_CODES = {code.name: code for code in grpc.StatusCode}
+_HANDSHAKE_SECONDS = 10.0
+_MOST_WAITING = 2048
+"""Connections that may wait to be accepted."""
 
 
 class GrpcServer:
@@ -39,118 +38,99 @@ class GrpcServer:
         tls: Credentials | None = None,
         open_to_anyone: bool = False,
     ) -> None:
-        self._server = grpc.aio.server(options=server_options(system))
-        self._tls = tls
-        self._open_to_anyone = open_to_anyone
-        self._health = health.aio.HealthServicer()
-        self._services = sorted({endpoint.method.service for endpoint in endpoints.values()})
-        self._server.add_generic_rpc_handlers(
-            [
-                _generic_handler(service, endpoints, identity, world, tls is not None)
-                for service in self._services
-            ]
+        self._tls = tls.for_server(require_client=not open_to_anyone) if tls is not None else None
+        services = sorted({endpoint.method.service for endpoint in endpoints.values()})
+        self._health, reflection = Health(services), Reflection(services)
+        own = {path.encode(): _answer(endpoint, identity, world) for path, endpoint in endpoints.items()}
+        self._calls = Calls(
+            {**own, **self._health.answers},
+            {**self._health.conversations, **reflection.conversations},
+            _names,
+            message_bytes=system.message_bytes,
+            connections=system.connections,
         )
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        names = [*self._services, health.SERVICE_NAME, reflection.SERVICE_NAME]
-        reflection.enable_server_reflection(names, self._server)
+        keepalive = system.keepalive
+        self._limits = Limits(
+            streams=system.concurrent_streams,
+            message_bytes=system.message_bytes,
+            ping_every_s=keepalive.ping_every_ms / 1000,
+            ping_timeout_s=keepalive.ping_timeout_ms / 1000,
+            shortest_ping_s=keepalive.shortest_ping_accepted_ms / 1000,
+            idle_pings=keepalive.idle_pings,
+        )
+        self._waiting = min(system.connections, _MOST_WAITING)
+        self._server: asyncio.AbstractServer | None = None
 
     async def start(self, host: str, port: int) -> int:
         """Binds and listens; returns the port. Raises OSError when the port cannot be had."""
-        await self._tell_health(_NOT_SERVING)
-        address = f"{host}:{port}"
+        listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
         try:
-            if self._tls is None:
-                bound = self._server.add_insecure_port(address)
-            else:
-                credentials = self._tls.for_server(require_client=not self._open_to_anyone)
-                bound = self._server.add_secure_port(address, credentials)
-        except RuntimeError as error:
-            raise OSError(f"cannot listen on {address}: the port is taken or not allowed") from error
-        await self._server.start()
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((host, port))
+        except (OSError, OverflowError) as error:
+            listener.close()
+            raise OSError(f"cannot listen on {host}:{port}: the port is taken or not allowed") from error
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: Connection(self._calls, self._limits),
+            sock=listener,
+            ssl=self._tls,
+            backlog=self._waiting,
+            ssl_handshake_timeout=_HANDSHAKE_SECONDS if self._tls else None,
+        )
+        bound: int = listener.getsockname()[1]
         return bound
 
     async def ready(self) -> None:
         """Says through the health service that calls are welcome."""
-        await self._tell_health(_SERVING)
+        self._health.say(True)
 
     async def stop(self, grace: float) -> None:
-        """Takes no new calls and waits for those under way."""
-        await self._tell_health(_NOT_SERVING)
-        await self._server.stop(grace)
-
-    async def _tell_health(self, status: Any) -> None:
-        for service in ("", *self._services):
-            await self._health.set(service, status)
-
-
-def server_options(system: System) -> list[tuple[str, Any]]:
-    """Connection settings of the serving side."""
-    keepalive: Keepalive = system.keepalive
-    return [
-        ("grpc.keepalive_time_ms", keepalive.ping_every_ms),
-        ("grpc.keepalive_timeout_ms", keepalive.ping_timeout_ms),
-        ("grpc.keepalive_permit_without_calls", int(keepalive.idle_pings)),
-        ("grpc.http2.min_ping_interval_without_data_ms", keepalive.shortest_ping_accepted_ms),
-        ("grpc.max_send_message_length", system.message_bytes),
-        ("grpc.max_receive_message_length", system.message_bytes),
-        ("grpc.max_concurrent_streams", system.concurrent_streams),
-        ("grpc.max_allowed_incoming_connections", system.connections),
-        # Two nodes must never share a port by accident.
-        ("grpc.so_reuseport", 0),
-    ]
+        """Takes no new calls, waits for those under way, and cuts off what is left after the grace."""
+        self._health.say(False)
+        if self._server is None:
+            return
+        self._server.close()
+        calls = self._calls
+        # Whoever watches has one turn to hear of it.
+        await asyncio.sleep(0)
+        for connection in list(calls.connections):
+            connection.leave()
+        for talk in list(calls.talks):
+            talk.cancel()
+        if calls.tasks:
+            await asyncio.wait(calls.tasks, timeout=grace)
+        for task in list(calls.tasks):
+            task.cancel()
+        # What was answered last leaves before the connection does.
+        await asyncio.sleep(0)
+        for connection in list(calls.connections):
+            connection.close()
 
 
-def _generic_handler(
-    service: str, endpoints: Mapping[str, Endpoint], identity: Identity, world: World, secure: bool
-) -> grpc.GenericRpcHandler:
-    methods = {
-        endpoint.method.name: grpc.unary_unary_rpc_method_handler(
-            _serve(endpoint, identity, world, secure),
-            request_deserializer=endpoint.method.request.FromString,
-            response_serializer=endpoint.method.response.SerializeToString,
-        )
-        for endpoint in endpoints.values()
-        if endpoint.method.service == service
-    }
-    return grpc.method_handlers_generic_handler(service, methods)
-
-
-def _serve(endpoint: Endpoint, identity: Identity, world: World, secure: bool) -> Callable[[Any, Any], Any]:
+def _answer(endpoint: Endpoint, identity: Identity, world: World) -> Answer:
     begin, path, monotonic = endpoint.begin, endpoint.method.path, world.monotonic
+    read, write = endpoint.method.request.FromString, endpoint.method.response.SerializeToString
     nobody = identity.proven(path, (), None)
 
-    async def serve(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
-        authorization = request_id = trace = None
-        for name, value in context.invocation_metadata() or ():
-            if name == TOKEN_HEADER:
-                authorization = str(value)
-            elif name == REQUEST_ID_HEADER:
-                request_id = str(value)[:LONGEST_REQUEST_ID]
-            elif name == TRACE_HEADER:
-                trace = str(value)
-            elif name == TRACE_ID_HEADER:
-                trace = trace or str(value)
-        uris = _uris(context.peer_identities()) if secure else ()
-        caller = nobody
-        if uris or authorization is not None:
-            caller = identity.proven(path, uris, authorization)
-        # The stubs promise a number, but a caller that sets no deadline has None.
-        remaining: float | None = context.time_remaining()
-        deadline = monotonic() + remaining if remaining else None
+    async def answer(head: Head, message: bytes, names: tuple[bytes, ...]) -> bytes:
         try:
-            answered = begin(caller, request, deadline, request_id, trace)
-            return await answered if type(answered) is CoroutineType else answered
-        except Failure as failure:
-            if isinstance(failure, Condition):
-                context.set_trailing_metadata(((CONDITION_HEADER, failure.code),))
-            await context.abort(_CODES[failure.grpc], failure.message)
+            request = read(message)
+        except DecodeError:
+            raise Refused("INTERNAL", f"the message is no {endpoint.method.request.__name__}") from None
+        caller = nobody
+        if names or head.authorization is not None:
+            caller = identity.proven(path, names, head.authorization)
+        deadline = monotonic() + head.timeout if head.timeout is not None else None
+        answered = begin(caller, request, deadline, head.request_id, head.trace)
+        response: bytes = write(await answered if type(answered) is CoroutineType else answered)
+        return response
 
-    return serve
+    return answer
 
 
-def _uris(identities: Iterable[bytes] | None) -> list[bytes]:
-    """The URI names of a peer's certificate.
-
-    The names alone cost an eighth of the whole authentication context, which copies the certificate.
-    """
-    return [name for name in identities or () if name.startswith(URI_SCHEME)]
+def _names(transport: asyncio.Transport) -> tuple[bytes, ...]:
+    """The URI names of a peer's certificate."""
+    certificate = transport.get_extra_info("peercert") or {}
+    named = certificate.get("subjectAltName", ())
+    uris = (value.encode() for kind, value in named if kind == "URI")
+    return tuple(each for each in uris if each.startswith(URI_SCHEME))

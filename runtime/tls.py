@@ -81,22 +81,29 @@ class Credentials:
     def for_http(self) -> ssl.SSLContext:
         """The same for calls over HTTP."""
         context = ssl.create_default_context(cadata=self.authority.decode())
+        self._show(context)
+        return context
+
+    def for_server(self, *, require_client: bool) -> ssl.SSLContext:
+        """What the serving side shows and, where every caller has to prove itself, demands."""
+        if self.key is None or self.certificate is None:
+            raise ValueError("a server needs a certificate and its key")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["h2"])
+        self._show(context)
+        if require_client:
+            context.load_verify_locations(cadata=self.authority.decode())
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+    def _show(self, context: ssl.SSLContext) -> None:
         if self.certificate is not None and self.key is not None:
             # A certificate is only taken from a file.
             with tempfile.NamedTemporaryFile() as both:
                 both.write(self.certificate + self.key)
                 both.flush()
                 context.load_cert_chain(both.name)
-        return context
-
-    def for_server(self, *, require_client: bool) -> grpc.ServerCredentials:
-        """What the serving side shows and, where every caller has to prove itself, demands."""
-        import grpc
-
-        if self.key is None or self.certificate is None:
-            raise ValueError("a server needs a certificate and its key")
-        authority = self.authority if require_client else None
-        return grpc.ssl_server_credentials([(self.key, self.certificate)], authority, require_client)
 
     @staticmethod
     def name_options(name: str) -> list[tuple[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import grpc
 
 from generated.orchestrator.system import SYSTEM
-from runtime.grpc_client import CONDITION_HEADER
+from runtime.conditions import CONDITION_HEADER
 from runtime.tables import Method
 
 PATIENCE = 30.0

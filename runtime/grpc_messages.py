@@ -1,0 +1,149 @@
+"""How gRPC says things over HTTP/2: the headers of a call, messages in their frames, and how a call ended."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from urllib.parse import quote
+
+from runtime.call import LONGEST_REQUEST_ID, REQUEST_ID_HEADER
+from runtime.http2.headers import Header, written
+from runtime.identity import TOKEN_HEADER
+from runtime.tracing import TRACE_HEADER, TRACE_ID_HEADER
+
+STATUSES = {
+    name: number
+    for number, name in enumerate(
+        (
+            *("OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND"),
+            *("ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION"),
+            *("ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"),
+            "UNAUTHENTICATED",
+        )
+    )
+}
+PREFIX_BYTES = 5
+_prefix = struct.Struct(">BL")
+_CONTENT_TYPE = (b"content-type", b"application/grpc")
+_ENCODINGS = b"identity,deflate,gzip"
+BEGIN = written([(b":status", b"200"), _CONTENT_TYPE, (b"grpc-accept-encoding", _ENCODINGS)])
+"""The headers of every answer."""
+OK = written([(b"grpc-status", b"0")])
+"""The trailers of an answer that is one."""
+_UNITS = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
+_LONGEST_TIMEOUT = 9
+_WINDOW_BITS = {b"gzip": 16 + zlib.MAX_WBITS, b"deflate": zlib.MAX_WBITS}
+_PLAIN = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
+
+
+class Refused(Exception):
+    """A call that ends without an answer."""
+
+    def __init__(self, status: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+class Head:
+    """What the headers of a call say."""
+
+    __slots__ = ("authorization", "encoding", "path", "refused", "request_id", "timeout", "trace")
+
+    def __init__(self, headers: list[Header]) -> None:
+        self.path = b""
+        self.timeout: float | None = None
+        self.authorization: str | None = None
+        self.request_id: str | None = None
+        self.trace: str | None = None
+        self.encoding = b"identity"
+        self.refused: bytes | None = None
+        """The headers that answer what is no call of gRPC at all."""
+        method = content = b""
+        for name, value in headers:
+            if name == b":path":
+                self.path = value
+            elif name == b":method":
+                method = value
+            elif name == b"content-type":
+                content = value
+            elif name == b"grpc-timeout":
+                self.timeout = _seconds(value)
+            elif name == b"grpc-encoding":
+                self.encoding = value
+            elif name == _TOKEN:
+                self.authorization = value.decode(errors="replace")
+            elif name == _REQUEST_ID:
+                self.request_id = value.decode(errors="replace")[:LONGEST_REQUEST_ID]
+            elif name == _TRACE:
+                self.trace = value.decode(errors="replace")
+            elif name == _TRACE_ID:
+                self.trace = self.trace or value.decode(errors="replace")
+        if method != b"POST":
+            self.refused = written([(b":status", b"405"), (b"allow", b"POST")])
+        elif not content.startswith(_CONTENT_TYPE[1]):
+            self.refused = written([(b":status", b"415"), (b"accept", _CONTENT_TYPE[1])])
+
+
+_TOKEN, _REQUEST_ID = TOKEN_HEADER.encode(), REQUEST_ID_HEADER.encode()
+_TRACE, _TRACE_ID = TRACE_HEADER.encode(), TRACE_ID_HEADER.encode()
+
+
+def _seconds(timeout: bytes) -> float | None:
+    """What is left of a call's time; what says nothing is no limit."""
+    unit = _UNITS.get(timeout[-1:])
+    if unit is None or len(timeout) > _LONGEST_TIMEOUT or not timeout[:-1].isdigit():
+        return None
+    return int(timeout[:-1]) * unit
+
+
+def ending(status: str, message: str = "", trailers: tuple[Header, ...] = ()) -> bytes:
+    """The trailers of a call that ended in some way."""
+    said = [(b"grpc-status", b"%d" % STATUSES[status]), *trailers]
+    if message:
+        said.append((b"grpc-message", quote(message, safe=_PLAIN).encode()))
+    return written(said)
+
+
+def ending_only(status: str, message: str, trailers: tuple[Header, ...] = ()) -> bytes:
+    """The same where nothing was answered before."""
+    return BEGIN + ending(status, message, trailers)
+
+
+def framed(message: bytes) -> bytes:
+    """A message as it is sent."""
+    return _prefix.pack(0, len(message)) + message
+
+
+def announced(data: bytes | bytearray, largest: int) -> int:
+    """How long the first message of some data is, with what stands before it; 0 while that is not known."""
+    if len(data) < PREFIX_BYTES:
+        return 0
+    length: int = _prefix.unpack_from(data)[1]
+    if length > largest:
+        raise Refused("RESOURCE_EXHAUSTED", f"the message has {length} bytes, and may have {largest}")
+    return PREFIX_BYTES + length
+
+
+def message_in(data: bytes | bytearray, encoding: bytes, largest: int) -> bytes:
+    """The one message that some data is."""
+    if announced(data, largest) != len(data):
+        raise Refused("INVALID_ARGUMENT", "the call has to have one message, and all of it")
+    if data[0] == 0:
+        return bytes(data[PREFIX_BYTES:])
+    return _unpacked(bytes(data[PREFIX_BYTES:]), encoding, largest)
+
+
+def _unpacked(packed: bytes, encoding: bytes, largest: int) -> bytes:
+    if encoding not in _WINDOW_BITS:
+        raise Refused("UNIMPLEMENTED", f"messages are not taken as {encoding.decode(errors='replace')!r}")
+    inflate = zlib.decompressobj(_WINDOW_BITS[encoding])
+    try:
+        message = inflate.decompress(packed, largest + 1)
+    except zlib.error:
+        raise Refused("INVALID_ARGUMENT", "the message is not packed as the call says") from None
+    if len(message) > largest:
+        raise Refused("RESOURCE_EXHAUSTED", f"the message has more than the {largest} bytes that it may have")
+    if not inflate.eof or inflate.unused_data:
+        raise Refused("INVALID_ARGUMENT", "the message is not packed as the call says")
+    return message

@@ -1,0 +1,158 @@
+"""Header blocks: those of calls are read, those of answers are written so that nothing is kept for them.
+
+Clients send nearly the same block with each call, as numbers of entries in a table that both sides keep. So
+a block that changes nothing in that table is read once, and known again for as long as the table stays as it
+is.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+from hpack.exceptions import HPACKDecodingError
+from hpack.huffman_table import decode_huffman
+from hpack.table import HeaderTable
+
+from runtime.http2.frames import Broken, Code
+
+Header = tuple[bytes, bytes]
+Read = TypeVar("Read")
+
+LARGEST_LIST = 16_384
+"""Of the names and values of a block, with 32 bytes for each pair, as the protocol counts them."""
+_TABLE_BYTES = 4096
+_ENTRY_BYTES = 32
+_STATIC: tuple[Header, ...] = tuple((name, value) for name, value in HeaderTable.STATIC_TABLE)
+_KNOWN_BLOCKS = 64
+_LONGEST_KNOWN = 512
+_LONGEST_NUMBER = 4
+
+
+class HeaderReader(Generic[Read]):
+    """Reads the blocks of one connection, in their order, into what `make` makes of the headers."""
+
+    def __init__(self, make: Callable[[list[Header]], Read]) -> None:
+        self._make = make
+        self._entries: deque[Header] = deque()
+        self._size = 0
+        self._bound = _TABLE_BYTES
+        self._known: dict[bytes, Read] = {}
+
+    def read(self, block: bytes) -> Read:
+        """What a block says; raises Broken where it says nothing that could be understood."""
+        known = self._known.get(block)
+        if known is not None:
+            return known
+        try:
+            headers, changed = self._headers(block)
+        except (IndexError, HPACKDecodingError) as error:
+            raise Broken(Code.COMPRESSION_ERROR, "a header block that cannot be read") from error
+        read = self._make(headers)
+        if changed or len(self._known) >= _KNOWN_BLOCKS:
+            self._known.clear()
+        if not changed and len(block) <= _LONGEST_KNOWN:
+            self._known[block] = read
+        return read
+
+    def _headers(self, block: bytes) -> tuple[list[Header], bool]:
+        headers: list[Header] = []
+        position, end, listed, changed = 0, len(block), 0, False
+        while position < end:
+            first = block[position]
+            if first & 0x80:
+                index, position = _number(block, position, 0x7F)
+                header = self._entry(index)
+            elif first & 0x40:
+                header, position = self._literal(block, position, 0x3F)
+                self._add(header)
+                changed = True
+            elif first & 0x20:
+                if headers:
+                    raise Broken(Code.COMPRESSION_ERROR, "a new size of the table after a header")
+                bound, position = _number(block, position, 0x1F)
+                self._resize(bound)
+                changed = True
+                continue
+            else:
+                header, position = self._literal(block, position, 0x0F)
+            headers.append(header)
+            listed += len(header[0]) + len(header[1]) + _ENTRY_BYTES
+            if listed > LARGEST_LIST:
+                raise Broken(Code.ENHANCE_YOUR_CALM, f"headers of more than {LARGEST_LIST} bytes")
+        return headers, changed
+
+    def _literal(self, block: bytes, position: int, mask: int) -> tuple[Header, int]:
+        index, position = _number(block, position, mask)
+        if index:
+            name = self._entry(index)[0]
+        else:
+            name, position = _text(block, position)
+        value, position = _text(block, position)
+        return (name, value), position
+
+    def _entry(self, index: int) -> Header:
+        if index == 0:
+            raise IndexError("no entry has the number 0")
+        if index <= len(_STATIC):
+            return _STATIC[index - 1]
+        return self._entries[index - len(_STATIC) - 1]
+
+    def _add(self, header: Header) -> None:
+        self._entries.appendleft(header)
+        self._size += len(header[0]) + len(header[1]) + _ENTRY_BYTES
+        self._shrink()
+
+    def _resize(self, bound: int) -> None:
+        if bound > _TABLE_BYTES:
+            raise Broken(Code.COMPRESSION_ERROR, f"a table of more than {_TABLE_BYTES} bytes")
+        self._bound = bound
+        self._shrink()
+
+    def _shrink(self) -> None:
+        while self._size > self._bound:
+            name, value = self._entries.pop()
+            self._size -= len(name) + len(value) + _ENTRY_BYTES
+
+
+def written(headers: Iterable[Header]) -> bytes:
+    """The block of some headers, with everything spelled out."""
+    return b"".join(b"\x00" + _spelled(name) + _spelled(value) for name, value in headers)
+
+
+def _number(block: bytes, position: int, mask: int) -> tuple[int, int]:
+    """A number, and where it ends."""
+    number = block[position] & mask
+    position += 1
+    if number < mask:
+        return number, position
+    for shift in range(0, 7 * _LONGEST_NUMBER, 7):
+        part = block[position]
+        position += 1
+        number += (part & 0x7F) << shift
+        if part < 0x80:
+            return number, position
+    raise Broken(Code.COMPRESSION_ERROR, "a number that is too large for any header")
+
+
+def _text(block: bytes, position: int) -> tuple[bytes, int]:
+    """A name or a value, and where it ends."""
+    packed = block[position] & 0x80
+    length, begin = _number(block, position, 0x7F)
+    end = begin + length
+    if end > len(block):
+        raise IndexError("a text that is longer than its block")
+    text = block[begin:end]
+    return (decode_huffman(text) if packed else text), end
+
+
+def _spelled(text: bytes) -> bytes:
+    length = len(text)
+    if length < 0x7F:
+        return bytes((length,)) + text
+    said, length = [0x7F], length - 0x7F
+    while length >= 0x80:
+        said.append(length & 0x7F | 0x80)
+        length >>= 7
+    return bytes((*said, length)) + text

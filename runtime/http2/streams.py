@@ -1,0 +1,74 @@
+"""What a connection has and serves: streams, limits, and the application that answers them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from runtime.frozen import dataclass
+from runtime.http2.headers import Header
+
+if TYPE_CHECKING:
+    from runtime.http2.connection import Connection
+
+Head = TypeVar("Head")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one connection may have and do."""
+
+    streams: int
+    message_bytes: int
+    ping_every_s: float
+    ping_timeout_s: float
+    shortest_ping_s: float
+    idle_pings: bool
+
+
+class Stream:
+    """A call of a client with its answer."""
+
+    __slots__ = ("credit", "ended", "id", "outgoing", "state", "trailers", "window")
+
+    def __init__(self, number: int, credit: int, window: int) -> None:
+        self.id = number
+        self.credit = credit
+        """What the client may send before it hears of us."""
+        self.window = window
+        """What we may send before we hear of the client."""
+        self.ended = False
+        """Whether the client has said everything."""
+        self.outgoing = b""
+        """What is to be sent as soon as it may be."""
+        self.trailers: bytes | None = None
+        """What is to be sent at last; None while more may come."""
+        self.state: Any = None
+        """Whatever the application keeps for it."""
+
+
+class Application(Protocol[Head]):
+    """What is served over connections."""
+
+    def head(self, headers: list[Header]) -> Head:
+        """What the headers of a call say. The same headers are not read twice."""
+        ...
+
+    def opened(self, connection: Connection[Head], stream: Stream, head: Head) -> None:
+        """A call has begun."""
+        ...
+
+    def received(self, connection: Connection[Head], stream: Stream, data: bytes) -> None:
+        """The client has sent something; where `stream.ended`, that was the last of it."""
+        ...
+
+    def lost(self, connection: Connection[Head], stream: Stream) -> None:
+        """The client is not interested any more, or is gone."""
+        ...
+
+    def connected(self, connection: Connection[Head]) -> bool:
+        """Somebody has connected; whether there is room for one more."""
+        ...
+
+    def disconnected(self, connection: Connection[Head]) -> None:
+        """Somebody is gone."""
+        ...
