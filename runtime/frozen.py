@@ -61,7 +61,7 @@ def _initializer(made: type[Any]) -> Callable[..., None]:
     often = count(_OFTEN, -1)
 
     def initialize(self: Any, /, *given: Any, **named: Any) -> None:
-        if not next(often) and not factories and made.__init__ is initialize:
+        if not next(often) and made.__init__ is initialize:
             made.__init__ = _compiled(fields, setters)
         values = {**defaults, **dict(zip(placed, given, strict=False)), **named}
         for name, factory in factories.items():
@@ -79,18 +79,24 @@ def _compiled(
     fields: Sequence[dataclasses.Field[Any]], setters: Mapping[str, Callable[[Any, Any], None]]
 ) -> Callable[..., None]:
     """A method for this class alone, as the standard decorator would write it."""
-    known: dict[str, Any] = {}
-    parameters, named = ["_self_", "/"], False
+    known: dict[str, Any] = {"_missing_": object()}
+    parameters, lines, named = ["_self_", "/"], list[str](), False
     for each in fields:
         if each.kw_only and not named:
             parameters.append("*")
             named = True
         known[f"_set_{each.name}"] = setters[each.name]
+        value = each.name
         if each.default is not dataclasses.MISSING:
             known[f"_default_{each.name}"] = each.default
-        given = "" if each.default is dataclasses.MISSING else f"=_default_{each.name}"
-        parameters.append(f"{each.name}{given}")
-    lines = [f"    _set_{each.name}(_self_, {each.name})" for each in fields]
+            parameters.append(f"{each.name}=_default_{each.name}")
+        elif each.default_factory is not dataclasses.MISSING:
+            known[f"_make_{each.name}"] = each.default_factory
+            parameters.append(f"{each.name}=_missing_")
+            value = f"_make_{each.name}() if {each.name} is _missing_ else {each.name}"
+        else:
+            parameters.append(each.name)
+        lines.append(f"    _set_{each.name}(_self_, {value})")
     exec("\n".join([f"def __init__({', '.join(parameters)}):", *lines, "    pass"]), known)
     method: Callable[..., None] = known["__init__"]
     return method

@@ -111,7 +111,7 @@ class Registered:
         if isinstance(made, Output) and isinstance(made.content, bytes):
             return made
         try:
-            text = _json(made)
+            text = "null" if made is None else _json(made)  # Most functions return nothing.
             return Output(text.encode(), value=made, json=text)
         except (TypeError, ValueError, RecursionError):
             raise TypeError(

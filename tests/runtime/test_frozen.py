@@ -180,11 +180,16 @@ def test_one_of_many_is_made_like_the_first() -> None:
     class Often:
         size: int = 3
         self: str
+        seen: list[int] = dataclasses.field(default_factory=list)
+
+        def __hash__(self) -> int:
+            return 1
 
     first, shared = Often(self="a"), Often.__init__
     many = [Often(self="a") for _ in range(1000)]
     assert Often.__init__ is not shared
     assert {*many} == {first} and many[-1].size == 3 and Often(size=4, self="b") != first
+    assert many[-1].seen == [] and many[-1].seen is not many[-2].seen
     wrongs: list[dict[str, Any]] = [{}, {"self": "a", "more": 1}]
     for wrong in wrongs:
         with pytest.raises(TypeError, match=r"self|more"):
