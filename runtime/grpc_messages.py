@@ -137,7 +137,7 @@ def announced(data: bytes | bytearray, largest: int) -> int:
 
 def message_in(data: bytes | bytearray, encoding: bytes, largest: int) -> bytes:
     """The one message that some data is."""
-    if announced(data, largest) != len(data):
+    if not data or announced(data, largest) != len(data):
         raise Refused("INVALID_ARGUMENT", "the call has to have one message, and all of it")
     if data[0] == 0:
         return bytes(data[PREFIX_BYTES:])

@@ -24,7 +24,7 @@ _HANDSHAKE_SECONDS = 10.0
 _GOODBYE_SECONDS = 2.0
 """How long a client may take to end its side of TLS."""
 _LAST_SECONDS = 1.0
-"""How long what was cut off may take to clean up."""
+"""How long what was cut off may take to clean up, and its clients to take their leave."""
 _MOST_WAITING = 2048
 """Connections that may wait to be accepted."""
 
@@ -112,6 +112,10 @@ class GrpcServer:
             await asyncio.wait(calls.tasks, timeout=_LAST_SECONDS)
         for connection in list(calls.connections):
             connection.cut()
+        if left := [each for each in left if not each.done()]:
+            await asyncio.wait(left, timeout=_LAST_SECONDS)
+        for connection in list(calls.connections):
+            connection.abort()
 
 
 def _answer(endpoint: Endpoint, identity: Identity, world: World) -> Answer:

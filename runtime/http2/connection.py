@@ -32,7 +32,7 @@ class Connection(asyncio.Protocol, Generic[Head]):
         self._limits = limits
         self._sender = Sender(loop, limits.most_held, self._drop)
         self._restraint = Restraint(loop, limits)
-        self._vigil = Vigil(loop, limits, self._ask, self._give_up)
+        self._vigil = Vigil(loop, limits, self._ask, self.abort)
         self._reader: HeaderReader[Head] = HeaderReader(application.head)
         self._streams: dict[int, Stream] = {}
         self._latest = 0
@@ -63,7 +63,7 @@ class Connection(asyncio.Protocol, Generic[Head]):
     def connection_made(self, transport: Any) -> None:
         self.transport = self._sender.transport = transport
         if not self._application.connected(self):
-            self._give_up()
+            self.abort()
             return
         self._vigil.hurry()
         said = {
@@ -147,9 +147,14 @@ class Connection(asyncio.Protocol, Generic[Head]):
     def cut(self) -> None:
         """Closes; of what is under way, only what a client takes at once reaches it."""
         if self._sender.paused:
-            self._give_up()
+            self.abort()
         else:
             self._close()
+
+    def abort(self) -> None:
+        """Closes at once."""
+        self._incoming.end()
+        self.transport.abort()
 
     # How streams and connections end.
 
@@ -183,10 +188,6 @@ class Connection(asyncio.Protocol, Generic[Head]):
             self.transport.close()
             # A client that does not read what is left would keep it for ever.
             self._vigil.hurry()
-
-    def _give_up(self) -> None:
-        self._incoming.end()
-        self.transport.abort()
 
     # What is received.
 
