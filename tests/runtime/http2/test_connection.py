@@ -216,10 +216,12 @@ async def test_a_client_that_never_reads_does_not_fill_the_memory() -> None:
         peer.say(*(peer.call(number, b"/bare") for number in numbers))
         await application.until(lambda: any(each._sender.paused for each in application.connections))
         connection = next(each for each in application.connections if each._sender.paused)
-        for _ in range(20):
+        peer.say(frame(0x55, payload=bytes(16_000)) * 200)
+        for _ in range(50):
             # The server has had the time to take in whatever it wants to.
             await other.heard()
         assert len(application.bodies) < calls
+        assert len(connection._incoming._held) < 2**20
         assert connection.transport.get_write_buffer_size() < 2 * 2**20
         answers = await peer.answers(*numbers)
         assert all(each.headers[b"x-long"] for each in answers.values())

@@ -84,6 +84,22 @@ async def test_no_certificate_or_another_authority_s_is_no_connection() -> None:
     assert callers.seen == ["gateway"]
 
 
+async def test_where_anyone_may_call_a_certificate_still_counts() -> None:
+    """Without one a caller is anonymous; with one it is who it says, and a bad one is no connection."""
+    callers = Callers()
+    async with serving(callers, tls=OWN, anonymous="gateway", open_to_anyone=True) as (port, _):
+        for issued, expected in (
+            (None, grpc.StatusCode.OK),
+            (AUTHORITY.issue("gateway"), grpc.StatusCode.OK),
+            (AUTHORITY.issue("worker"), grpc.StatusCode.PERMISSION_DENIED),
+            (AUTHORITY.issue("stranger"), grpc.StatusCode.UNAUTHENTICATED),
+            (Authority("taskqueue").issue("gateway"), grpc.StatusCode.UNAVAILABLE),
+        ):
+            async with called_by(port, issued) as method:
+                assert await code(method(REQUEST)) is expected
+    assert callers.seen == ["gateway", "gateway"]
+
+
 async def test_a_handshake_that_fails_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """No timer waits for somebody who never came."""
     monkeypatch.setattr(calm, "_PATIENCE_S", 0.0)
