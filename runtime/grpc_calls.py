@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import aclosing
 from functools import partial
 from typing import Any
 
@@ -27,13 +28,17 @@ from runtime.http2.streams import Stream
 
 Answer = Callable[[Head, bytes, tuple[bytes, ...]], Coroutine[Any, Any, bytes]]
 """A message for a message, with the headers of the call and the names that the caller's certificate has."""
-Converse = Callable[[AsyncIterator[bytes]], AsyncIterator[bytes]]
+Converse = Callable[[AsyncIterator[bytes]], AsyncGenerator[bytes, None]]
 """Messages for messages."""
 Peer = Connection[Head]
 
 _CONDITION = CONDITION_HEADER.encode()
-_MOST_UNREAD = 64
+_MOST_UNREAD = 16
 """Messages of a conversation that may wait to be read."""
+_LONGEST_SAID = 4096
+"""Of those messages, which ask for a service or a name."""
+_MOST_UNSENT = 2**20
+"""Bytes that a conversation may have answered and its client not have taken."""
 
 
 class Call:
@@ -61,6 +66,7 @@ class Calls:
         *,
         message_bytes: int,
         connections: int,
+        most_held: int,
     ) -> None:
         """`names` has the names in the certificate of whoever is on the other end."""
         self._answers = answers
@@ -68,6 +74,9 @@ class Calls:
         self._names = names
         self._message_bytes = message_bytes
         self._most_connections = connections
+        self._most_held = most_held
+        self.leaving = False
+        """Whether the server is about to stop."""
         self.connections: dict[Peer, tuple[bytes, ...]] = {}
         self.tasks: set[asyncio.Task[Any]] = set()
         self.talks: set[asyncio.Task[Any]] = set()
@@ -77,7 +86,7 @@ class Calls:
         return Head(headers)
 
     def connected(self, connection: Peer) -> bool:
-        if len(self.connections) >= self._most_connections:
+        if self.leaving or len(self.connections) >= self._most_connections:
             return False
         self.connections[connection] = self._names(connection.transport)
         return True
@@ -103,22 +112,32 @@ class Calls:
             if call.messages is not None:
                 self._hear(call, call.messages, data, stream.ended)
             elif not stream.ended:
-                call.body += data
-                announced(call.body, self._message_bytes)
-                if len(call.body) > self._message_bytes + 64:
-                    raise Refused("INVALID_ARGUMENT", "the call has to have one message, and all of it")
-            else:
-                whole = call.body + data if call.body else data
+                self._gather(connection, stream, call, data)
+            elif call.body:
+                whole = call.body + data
+                _let_go(connection, call)
                 self._begin(connection, stream, call, whole)
-        except (Refused, Failure) as refused:
+            else:
+                self._begin(connection, stream, call, data)
+        except (Exception, asyncio.CancelledError) as refused:
             self._refuse(connection, stream, call, refused)
+            _cancel(connection, call)
 
     def lost(self, connection: Peer, stream: Stream) -> None:
         call: Call | None = stream.state
-        if call is not None and call.task is not None and not call.task.done():
-            connection.unfinished += 1
-            call.task.add_done_callback(partial(_is_over, connection))
-            call.task.cancel()
+        if call is not None:
+            _cancel(connection, call)
+
+    def _gather(self, connection: Peer, stream: Stream, call: Call, data: bytes) -> None:
+        """Keeps a part of a message."""
+        call.body += data
+        connection.unread += len(data)
+        length = announced(call.body, self._message_bytes)
+        if length and len(call.body) > length:
+            raise Refused("INVALID_ARGUMENT", "the call has to have one message, and all of it")
+        if connection.unread > self._most_held:
+            raise Refused("RESOURCE_EXHAUSTED", "too many messages have begun on this connection")
+        self._set_timer(connection, stream, call)
 
     def _begin(self, connection: Peer, stream: Stream, call: Call, data: bytes | bytearray) -> None:
         assert call.answer is not None
@@ -133,14 +152,16 @@ class Calls:
         call.task = task
         self.tasks.add(task)
         task.add_done_callback(partial(self._ended, connection, stream, call))
-        if call.head.timeout is not None:
+        self._set_timer(connection, stream, call)
+
+    def _set_timer(self, connection: Peer, stream: Stream, call: Call) -> None:
+        if call.head.timeout is not None and call.timer is None:
             loop = asyncio.get_running_loop()
             call.timer = loop.call_later(call.head.timeout, self._expire, connection, stream, call)
 
     def _expire(self, connection: Peer, stream: Stream, call: Call) -> None:
         """Ends a call whose caller does not wait any longer."""
-        assert call.task is not None
-        call.task.cancel()
+        _cancel(connection, call)
         self._end(connection, stream, call, ending("DEADLINE_EXCEEDED", "the time of the call is over"))
 
     def _ended(self, connection: Peer, stream: Stream, call: Call, task: asyncio.Task[Any]) -> None:
@@ -149,7 +170,7 @@ class Calls:
         if call.timer is not None:
             call.timer.cancel()
         if task.cancelled():
-            self._end(connection, stream, call, ending("CANCELLED", "the call was given up"))
+            self._refuse(connection, stream, call, asyncio.CancelledError())
         elif (error := task.exception()) is not None:
             self._refuse(connection, stream, call, error)
         elif call.messages is None:
@@ -170,6 +191,9 @@ class Calls:
         elif isinstance(error, Failure):
             named = ((_CONDITION, error.code.encode()),) if isinstance(error, Condition) else ()
             trailers = ending(error.grpc, error.message, named)
+        elif isinstance(error, asyncio.CancelledError):
+            ended = ("UNAVAILABLE", "the server stops") if self.leaving else ("CANCELLED", "it was given up")
+            trailers = ending(*ended)
         else:
             context = {"message": "a call has failed beyond its method", "exception": error}
             asyncio.get_running_loop().call_exception_handler(context)
@@ -193,29 +217,48 @@ class Calls:
     async def _converse(
         self, connection: Peer, stream: Stream, messages: asyncio.Queue[bytes | None], converse: Converse
     ) -> None:
-        async for message in converse(_heard(messages)):
-            if connection.is_waiting(stream):
-                # Whoever asks on without reading what was answered is not answered on.
-                connection.abandon(stream, Code.ENHANCE_YOUR_CALM)
-                return
-            connection.send(stream, None, framed(message), None)
+        async with aclosing(converse(_heard(messages))) as answers:
+            async for message in answers:
+                if len(stream.outgoing) - stream.gone > _MOST_UNSENT:
+                    # Whoever asks on without reading what was answered is not answered on.
+                    connection.abandon(stream, Code.ENHANCE_YOUR_CALM)
+                if not connection.send(stream, None, framed(message), None):
+                    return
 
     def _hear(self, call: Call, messages: asyncio.Queue[bytes | None], data: bytes, ended: bool) -> None:
         call.body += data
-        while (length := announced(call.body, self._message_bytes)) and length <= len(call.body):
-            messages.put_nowait(
-                message_in(bytes(call.body[:length]), call.head.encoding, self._message_bytes)
-            )
+        while (length := announced(call.body, _LONGEST_SAID)) and length <= len(call.body):
+            if messages.qsize() >= _MOST_UNREAD:
+                raise Refused("RESOURCE_EXHAUSTED", f"more than {_MOST_UNREAD} messages wait to be read")
+            messages.put_nowait(message_in(bytes(call.body[:length]), call.head.encoding, _LONGEST_SAID))
             del call.body[:length]
-        if messages.qsize() > _MOST_UNREAD:
-            raise Refused("RESOURCE_EXHAUSTED", f"more than {_MOST_UNREAD} messages wait to be read")
         if ended:
+            if call.body:
+                raise Refused("INVALID_ARGUMENT", "the last message is not all there")
             messages.put_nowait(None)
 
 
 async def _heard(messages: asyncio.Queue[bytes | None]) -> AsyncIterator[bytes]:
     while (message := await messages.get()) is not None:
         yield message
+
+
+def _let_go(connection: Peer, call: Call) -> None:
+    """Keeps nothing of what a client has sent for a call."""
+    if call.messages is None:
+        connection.unread -= len(call.body)
+    call.body = bytearray()
+
+
+def _cancel(connection: Peer, call: Call) -> None:
+    """Nobody waits for a call; until it knows, it counts as one of its connection's."""
+    _let_go(connection, call)
+    if call.task is not None and not call.task.done():
+        connection.unfinished += 1
+        call.task.add_done_callback(partial(_is_over, connection))
+        call.task.cancel()
+    elif call.timer is not None:
+        call.timer.cancel()
 
 
 def _is_over(connection: Peer, _task: asyncio.Task[Any]) -> None:

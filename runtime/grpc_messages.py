@@ -24,9 +24,9 @@ STATUSES = {
 }
 PREFIX_BYTES = 5
 _prefix = struct.Struct(">BL")
-_CONTENT_TYPE = (b"content-type", b"application/grpc")
+_GRPC = b"application/grpc"
 _ENCODINGS = b"identity,deflate,gzip"
-BEGIN = written([(b":status", b"200"), _CONTENT_TYPE, (b"grpc-accept-encoding", _ENCODINGS)])
+BEGIN = written([(b":status", b"200"), (b"content-type", _GRPC), (b"grpc-accept-encoding", _ENCODINGS)])
 """The headers of every answer."""
 OK = written([(b"grpc-status", b"0")])
 """The trailers of an answer that is one."""
@@ -34,6 +34,10 @@ _UNITS = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-
 _LONGEST_TIMEOUT = 9
 _WINDOW_BITS = {b"gzip": 16 + zlib.MAX_WBITS, b"deflate": zlib.MAX_WBITS}
 _PLAIN = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
+_LONGEST_TOLD = 1000
+"""Characters of a message about a failure: it has to fit into one frame, however it is spelled."""
+_PARAMETERS = (b"", b"+", b";")
+"""How a content type may go on."""
 
 
 class Refused(Exception):
@@ -69,6 +73,8 @@ class Head:
                 content = value
             elif name == b"grpc-timeout":
                 self.timeout = _seconds(value)
+                if self.timeout == 0:
+                    self.refused = _LATE
             elif name == b"grpc-encoding":
                 self.encoding = value
             elif name == _TOKEN:
@@ -81,8 +87,8 @@ class Head:
                 self.trace = self.trace or value.decode(errors="replace")
         if method != b"POST":
             self.refused = written([(b":status", b"405"), (b"allow", b"POST")])
-        elif not content.startswith(_CONTENT_TYPE[1]):
-            self.refused = written([(b":status", b"415"), (b"accept", _CONTENT_TYPE[1])])
+        elif not content.startswith(_GRPC) or content[len(_GRPC) : len(_GRPC) + 1] not in _PARAMETERS:
+            self.refused = written([(b":status", b"415"), (b"accept", _GRPC)])
 
 
 _TOKEN, _REQUEST_ID = TOKEN_HEADER.encode(), REQUEST_ID_HEADER.encode()
@@ -101,13 +107,17 @@ def ending(status: str, message: str = "", trailers: tuple[Header, ...] = ()) ->
     """The trailers of a call that ended in some way."""
     said = [(b"grpc-status", b"%d" % STATUSES[status]), *trailers]
     if message:
-        said.append((b"grpc-message", quote(message, safe=_PLAIN).encode()))
+        told = quote(message[:_LONGEST_TOLD], safe=_PLAIN, errors="replace")
+        said.append((b"grpc-message", told.encode()))
     return written(said)
 
 
 def ending_only(status: str, message: str, trailers: tuple[Header, ...] = ()) -> bytes:
     """The same where nothing was answered before."""
     return BEGIN + ending(status, message, trailers)
+
+
+_LATE = ending_only("DEADLINE_EXCEEDED", "the time of the call was over before it began")
 
 
 def framed(message: bytes) -> bytes:
@@ -127,10 +137,12 @@ def announced(data: bytes | bytearray, largest: int) -> int:
 
 def message_in(data: bytes | bytearray, encoding: bytes, largest: int) -> bytes:
     """The one message that some data is."""
-    if announced(data, largest) != len(data):
+    if not data or announced(data, largest) != len(data):
         raise Refused("INVALID_ARGUMENT", "the call has to have one message, and all of it")
     if data[0] == 0:
         return bytes(data[PREFIX_BYTES:])
+    if data[0] != 1 or encoding == b"identity":
+        raise Refused("INTERNAL", "the message is marked as packed, and the call does not say how")
     return _unpacked(bytes(data[PREFIX_BYTES:]), encoding, largest)
 
 

@@ -21,6 +21,10 @@ from runtime.tls import Credentials
 from runtime.world import World
 
 _HANDSHAKE_SECONDS = 10.0
+_GOODBYE_SECONDS = 2.0
+"""How long a client may take to end its side of TLS."""
+_LAST_SECONDS = 1.0
+"""How long what was cut off may take to clean up, and its clients to take their leave."""
 _MOST_WAITING = 2048
 """Connections that may wait to be accepted."""
 
@@ -42,13 +46,6 @@ class GrpcServer:
         services = sorted({endpoint.method.service for endpoint in endpoints.values()})
         self._health, reflection = Health(services), Reflection(services)
         own = {path.encode(): _answer(endpoint, identity, world) for path, endpoint in endpoints.items()}
-        self._calls = Calls(
-            {**own, **self._health.answers},
-            {**self._health.conversations, **reflection.conversations},
-            _names,
-            message_bytes=system.message_bytes,
-            connections=system.connections,
-        )
         keepalive = system.keepalive
         self._limits = Limits(
             streams=system.concurrent_streams,
@@ -57,6 +54,14 @@ class GrpcServer:
             ping_timeout_s=keepalive.ping_timeout_ms / 1000,
             shortest_ping_s=keepalive.shortest_ping_accepted_ms / 1000,
             idle_pings=keepalive.idle_pings,
+        )
+        self._calls = Calls(
+            {**own, **self._health.answers},
+            {**self._health.conversations, **reflection.conversations},
+            _names,
+            message_bytes=system.message_bytes,
+            connections=system.connections,
+            most_held=self._limits.most_held,
         )
         self._waiting = min(system.connections, _MOST_WAITING)
         self._server: asyncio.AbstractServer | None = None
@@ -76,6 +81,7 @@ class GrpcServer:
             ssl=self._tls,
             backlog=self._waiting,
             ssl_handshake_timeout=_HANDSHAKE_SECONDS if self._tls else None,
+            ssl_shutdown_timeout=_GOODBYE_SECONDS if self._tls else None,
         )
         bound: int = listener.getsockname()[1]
         return bound
@@ -93,18 +99,23 @@ class GrpcServer:
         calls = self._calls
         # Whoever watches has one turn to hear of it.
         await asyncio.sleep(0)
-        for connection in list(calls.connections):
-            connection.leave()
+        calls.leaving = True
+        left = [connection.leave() for connection in calls.connections]
         for talk in list(calls.talks):
             talk.cancel()
-        if calls.tasks:
-            await asyncio.wait(calls.tasks, timeout=grace)
+        # An answer may still be on its way when its method is through.
+        if under_way := {*calls.tasks, *left}:
+            await asyncio.wait(under_way, timeout=grace)
         for task in list(calls.tasks):
             task.cancel()
-        # What was answered last leaves before the connection does.
-        await asyncio.sleep(0)
+        if calls.tasks:
+            await asyncio.wait(calls.tasks, timeout=_LAST_SECONDS)
         for connection in list(calls.connections):
-            connection.close()
+            connection.cut()
+        if left := [each for each in left if not each.done()]:
+            await asyncio.wait(left, timeout=_LAST_SECONDS)
+        for connection in list(calls.connections):
+            connection.abort()
 
 
 def _answer(endpoint: Endpoint, identity: Identity, world: World) -> Answer:

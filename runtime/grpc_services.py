@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -47,7 +47,7 @@ class Health:
             raise Refused("NOT_FOUND", f"no service {service}")
         return self._answer(service)
 
-    async def _watch(self, messages: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def _watch(self, messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         async for message in messages:
             service = _asked(message)
             while True:
@@ -79,7 +79,7 @@ class Reflection:
         """Its one method."""
         return {f"/{REFLECTION}/ServerReflectionInfo".encode(): self._tell}
 
-    async def _tell(self, messages: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def _tell(self, messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         # Few ever ask, and what answers them is slow to load.
         from grpc_reflection.v1alpha import reflection, reflection_pb2
 

@@ -85,16 +85,18 @@ class Credentials:
         return context
 
     def for_server(self, *, require_client: bool) -> ssl.SSLContext:
-        """What the serving side shows and, where every caller has to prove itself, demands."""
+        """What the serving side shows, and demands where every caller has to prove itself.
+
+        Elsewhere a client may show a certificate, and is who that says; one that it shows must be good.
+        """
         if self.key is None or self.certificate is None:
             raise ValueError("a server needs a certificate and its key")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["h2"])
         self._show(context)
-        if require_client:
-            context.load_verify_locations(cadata=self.authority.decode())
-            context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(cadata=self.authority.decode())
+        context.verify_mode = ssl.CERT_REQUIRED if require_client else ssl.CERT_OPTIONAL
         return context
 
     def _show(self, context: ssl.SSLContext) -> None:

@@ -11,6 +11,7 @@ LARGEST_FRAME = 16_384
 """Of what we take in; nobody may send larger frames without being told that we would take them."""
 LARGEST_WINDOW = 2**31 - 1
 DEFAULT_WINDOW = 65_535
+PRIORITY_BYTES = 5
 
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = (
     range(10)

@@ -25,6 +25,7 @@ LARGEST_LIST = 16_384
 _TABLE_BYTES = 4096
 _ENTRY_BYTES = 32
 _STATIC: tuple[Header, ...] = tuple((name, value) for name, value in HeaderTable.STATIC_TABLE)
+_STATICS = len(_STATIC)
 _KNOWN_BLOCKS = 64
 _LONGEST_KNOWN = 512
 _LONGEST_NUMBER = 4
@@ -59,11 +60,18 @@ class HeaderReader(Generic[Read]):
     def _headers(self, block: bytes) -> tuple[list[Header], bool]:
         headers: list[Header] = []
         position, end, listed, changed = 0, len(block), 0, False
+        entries = self._entries
         while position < end:
             first = block[position]
             if first & 0x80:
-                index, position = _number(block, position, 0x7F)
-                header = self._entry(index)
+                if 0x80 < first < 0xFF:
+                    # Nearly every header of nearly every call.
+                    index = first - 0x80
+                    position += 1
+                    header = _STATIC[index - 1] if index <= _STATICS else entries[index - _STATICS - 1]
+                else:
+                    index, position = _number(block, position, 0x7F)
+                    header = self._entry(index)
             elif first & 0x40:
                 header, position = self._literal(block, position, 0x3F)
                 self._add(header)
@@ -89,15 +97,15 @@ class HeaderReader(Generic[Read]):
             name = self._entry(index)[0]
         else:
             name, position = _text(block, position)
+            if name != name.lower():
+                raise Broken(Code.PROTOCOL_ERROR, "the name of a header with capital letters")
         value, position = _text(block, position)
         return (name, value), position
 
     def _entry(self, index: int) -> Header:
         if index == 0:
             raise IndexError("no entry has the number 0")
-        if index <= len(_STATIC):
-            return _STATIC[index - 1]
-        return self._entries[index - len(_STATIC) - 1]
+        return _STATIC[index - 1] if index <= _STATICS else self._entries[index - _STATICS - 1]
 
     def _add(self, header: Header) -> None:
         self._entries.appendleft(header)

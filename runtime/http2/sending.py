@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
 
 from runtime.http2 import frames
 from runtime.http2.frames import Broken, Code
 from runtime.http2.streams import Stream
 
+_MANY = 256
+"""Frames that are not kept for those that follow: they show whether the client reads."""
+_WORTH_A_FRAME = 1024
+"""What a frame of data has at least whose client enlarges its windows sensibly."""
+
 
 class Sender:
     """Sends frames. Data that a client does not take yet waits with its stream."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, most_held: int, over: Callable[[Stream], None]
+    ) -> None:
+        """`over` hears of each stream whose last frame is on its way."""
         self._loop = loop
+        self._most_held = most_held
+        self.over = over
         self.transport: asyncio.Transport
         self.paused = False
-        self.spoken = False
-        """Whether something was answered since somebody last set it back."""
+        self.sent = 0
+        """How often something was sent for which a client may well ask or thank."""
         self.stream_window = frames.DEFAULT_WINDOW
         """Of streams that are opened from now on."""
         self.frame_bytes = frames.LARGEST_FRAME
         self._window = frames.DEFAULT_WINDOW
-        self._waiting: dict[int, Stream] = {}
+        self._held = 0
+        self._waiting: OrderedDict[int, Stream] = OrderedDict()
+        """Streams with something to send that wait for the connection, not for a window of their own."""
         self._out: list[bytes] = []
         self._flushes = False
 
@@ -35,17 +49,14 @@ class Sender:
         self._out.append(frame)
         self._flush_soon()
 
-    def send(self, stream: Stream, headers: bytes | None, data: bytes, trailers: bytes | None) -> bool:
-        """Sends headers, data and, with `trailers`, the end of a stream; whether all of it is on its way."""
-        self.spoken = True
+    def send(self, stream: Stream, headers: bytes | None, data: bytes, trailers: bytes | None) -> None:
+        """Sends headers, data and, with `trailers`, the end of a stream, as soon as the client takes them."""
+        self.sent += 1
         number, size = stream.id, len(data)
         if headers is not None:
             self._out.append(frames.frame(frames.HEADERS, frames.END_HEADERS, number, headers))
         if stream.outgoing or size > self._room(stream):
-            stream.outgoing += data
-            stream.trailers = trailers
-            self._waiting[number] = stream
-            sent = self._send_some(stream)
+            self._queue(stream, data, trailers)
         else:
             if size:
                 self._window -= size
@@ -53,39 +64,50 @@ class Sender:
                 self._out.append(frames.frame(frames.DATA, 0, number, data))
             if trailers is not None:
                 self._finish(stream, trailers)
-            sent = True
-        self._flush_soon()
-        return sent
+        if not self._flushes:
+            self._flush_soon()
+        elif len(self._out) >= _MANY:
+            self._write()
 
     def forget(self, stream: Stream) -> None:
         """Sends nothing more of a stream."""
         self._waiting.pop(stream.id, None)
-
-    def is_waiting(self, stream: Stream) -> bool:
-        """Whether something of a stream is still to be sent."""
-        return stream.id in self._waiting
+        self._held -= len(stream.outgoing) - stream.gone
+        stream.outgoing, stream.gone = b"", 0
 
     def may_send(self, increment: int, stream: Stream | None = None) -> None:
         """The client takes so many bytes more, of a stream or of all together."""
         if stream is None:
             self._window += increment
-            window = self._window
+            _check(self._window)
+            self.go_on()
         else:
             stream.window += increment
-            window = stream.window
-        if window > frames.LARGEST_WINDOW:
-            raise Broken(Code.FLOW_CONTROL_ERROR, "a window that is too large")
+            _check(stream.window)
+            if stream.outgoing:
+                self._send_some(stream)
+                self._flush_soon()
 
-    def go_on(self) -> list[Stream]:
-        """Sends what had to wait and may be sent now; the streams that have ended with it."""
-        waiting = list(self._waiting.values())
-        ended = [each for each in waiting if self._send_some(each) and each.trailers is not None]
+    def resize(self, window: int, streams: Iterable[Stream]) -> None:
+        """The client takes so many bytes of each stream, also of those that there are."""
+        _check(window)
+        grown, self.stream_window = window - self.stream_window, window
+        if grown:
+            for stream in list(streams):
+                self.may_send(grown, stream)
+
+    def go_on(self) -> None:
+        """Sends what had to wait for the connection."""
+        while self._waiting and self._window > 0 and not self.paused:
+            self._send_some(next(iter(self._waiting.values())))
         self._flush_soon()
-        return ended
 
     def flush(self) -> None:
         """Lets what was written leave."""
         self._flushes = False
+        self._write()
+
+    def _write(self) -> None:
         if self._out:
             out, self._out = self._out, []
             if not self.transport.is_closing():
@@ -100,21 +122,48 @@ class Sender:
         """How much of a stream may be sent in one frame."""
         return 0 if self.paused else min(self._window, stream.window, self.frame_bytes)
 
-    def _send_some(self, stream: Stream) -> bool:
-        while stream.outgoing and (room := self._room(stream)) > 0:
-            part, stream.outgoing = stream.outgoing[:room], stream.outgoing[room:]
-            self._window -= len(part)
-            stream.window -= len(part)
+    def _queue(self, stream: Stream, data: bytes, trailers: bytes | None) -> None:
+        if data:
+            stream.outgoing = stream.outgoing[stream.gone :] + data
+            stream.gone = 0
+            self._held += len(data)
+        stream.trailers = trailers
+        self._send_some(stream)
+        if stream.outgoing and self._held > self._most_held:
+            # Whoever asks on without reading what was answered is not answered on.
+            self._out.append(frames.reset(stream.id, Code.ENHANCE_YOUR_CALM))
+            self.over(stream)
+
+    def _send_some(self, stream: Stream) -> None:
+        data, begin, end = stream.outgoing, stream.gone, len(stream.outgoing)
+        while begin < end and (room := self._room(stream)) > 0:
+            part = data[begin : begin + room]
+            size = len(part)
+            begin += size
+            stream.gone = begin
+            stream.window -= size
+            self._window -= size
+            self._held -= size
             self._out.append(frames.frame(frames.DATA, 0, stream.id, part))
-        if stream.outgoing:
-            return False
-        del self._waiting[stream.id]
-        if stream.trailers is not None:
-            self._finish(stream, stream.trailers)
-        return True
+            if size >= _WORTH_A_FRAME or begin == end:
+                self.sent += 1
+        if begin < end and stream.window > 0:
+            self._waiting[stream.id] = stream
+            return
+        self._waiting.pop(stream.id, None)
+        if begin == end:
+            stream.outgoing, stream.gone = b"", 0
+            if stream.trailers is not None:
+                self._finish(stream, stream.trailers)
 
     def _finish(self, stream: Stream, trailers: bytes) -> None:
         flags = frames.END_HEADERS | frames.END_STREAM
         self._out.append(frames.frame(frames.HEADERS, flags, stream.id, trailers))
         if not stream.ended:
             self._out.append(frames.reset(stream.id, Code.NO_ERROR))
+        self.over(stream)
+
+
+def _check(window: int) -> None:
+    if window > frames.LARGEST_WINDOW:
+        raise Broken(Code.FLOW_CONTROL_ERROR, "a window that is too large")

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from runtime.http2.connection import Connection
 
 Head = TypeVar("Head")
+_MOST_HELD = 256 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +25,16 @@ class Limits:
     shortest_ping_s: float
     idle_pings: bool
 
+    @property
+    def most_held(self) -> int:
+        """Bytes in either direction that may wait: for the rest of a message, or for a client to read."""
+        return max(_MOST_HELD, 4 * self.message_bytes)
+
 
 class Stream:
     """A call of a client with its answer."""
 
-    __slots__ = ("credit", "ended", "id", "outgoing", "state", "trailers", "window")
+    __slots__ = ("credit", "ended", "gone", "id", "outgoing", "state", "trailers", "window")
 
     def __init__(self, number: int, credit: int, window: int) -> None:
         self.id = number
@@ -40,6 +46,8 @@ class Stream:
         """Whether the client has said everything."""
         self.outgoing = b""
         """What is to be sent as soon as it may be."""
+        self.gone = 0
+        """How much of that has been sent."""
         self.trailers: bytes | None = None
         """What is to be sent at last; None while more may come."""
         self.state: Any = None

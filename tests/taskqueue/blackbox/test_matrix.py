@@ -137,14 +137,12 @@ async def test_a_step_from_where_a_job_no_longer_is_changes_nothing(guarded: Lau
 
 def expectation(deployment: Launched, shown: Shown, called: Called, request: Any) -> tuple[str, ...]:
     """The codes that a call may end with."""
-    name = shown.name
     if deployment.env.get("CHARTER_CA_FILE"):
-        if is_open(called.component):
-            # A server either demands a certificate of everybody or asks nobody for one, so here none is seen.
-            name = None if any(key == "authorization" for key, _ in shown.metadata) else ANONYMOUS
-        elif shown.certificate is None or not shown.trusted:
+        # Whoever is open to anyone still takes only certificates that are good.
+        welcome = shown.trusted and (shown.certificate is not None or is_open(called.component))
+        if not welcome:
             return ("UNAVAILABLE",)  # The handshake fails; there is nobody to give another answer.
-    code = verdict(name, called, request)
+    code = verdict(shown.name, called, request)
     return ANSWERED if code is None else (code,)
 
 

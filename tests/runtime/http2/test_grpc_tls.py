@@ -1,0 +1,152 @@
+"""gRPC over TLS: who may connect, and who they are by their certificates."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+
+from generated.taskqueue import messages as m
+from runtime import tls
+from runtime.call import Call
+from runtime.certs import Authority, Issued
+from runtime.http2 import calm
+from runtime.tls import Credentials, server_name
+from tests.runtime.http2.calling import get_result, serving
+from tests.runtime.http2.tiny import PATIENCE_S
+
+REQUEST = m.GetResultRequest(job_id="x")
+AUTHORITY = Authority("taskqueue")
+NAME = server_name("taskqueue", "result")
+SERVER = AUTHORITY.issue("result", [NAME])
+OWN = Credentials(AUTHORITY.certificate, SERVER.certificate, SERVER.key)
+
+
+@asynccontextmanager
+async def called_by(port: int, issued: Issued | None = None) -> AsyncIterator[Any]:
+    """The method, for a client with a certificate or without."""
+    shown = Credentials(
+        AUTHORITY.certificate, issued.certificate if issued else None, issued.key if issued else None
+    )
+    options = [("grpc.enable_retries", 0), *Credentials.name_options(NAME)]
+    async with grpc.aio.secure_channel(f"127.0.0.1:{port}", shown.for_client(), options) as client:
+        yield get_result(client)
+
+
+class Callers:
+    """A handler that writes down who calls."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    async def __call__(self, _request: m.GetResultRequest, call: Call) -> m.GetResultResponse:
+        self.seen.append(call.caller)
+        return m.GetResultResponse(found=True)
+
+
+async def code(call: Any) -> grpc.StatusCode:
+    try:
+        await call
+    except grpc.aio.AioRpcError as error:
+        return error.code()
+    return grpc.StatusCode.OK
+
+
+async def test_a_caller_is_who_the_certificate_says() -> None:
+    """By its one name in the system; it is permitted what that name is."""
+    callers = Callers()
+    async with serving(callers, tls=OWN, anonymous=None) as (port, _):
+        for name, expected in (
+            ("gateway", grpc.StatusCode.OK),
+            ("worker", grpc.StatusCode.PERMISSION_DENIED),
+            ("stranger", grpc.StatusCode.UNAUTHENTICATED),
+        ):
+            async with called_by(port, AUTHORITY.issue(name)) as method:
+                assert await code(method(REQUEST)) is expected
+    assert callers.seen == ["gateway"]
+
+
+async def test_no_certificate_or_another_authority_s_is_no_connection() -> None:
+    """Where everybody has to prove who they are."""
+    callers = Callers()
+    async with serving(callers, tls=OWN, anonymous=None) as (port, _):
+        for issued in (None, Authority("taskqueue").issue("gateway")):
+            async with called_by(port, issued) as method:
+                assert await code(method(REQUEST)) is grpc.StatusCode.UNAVAILABLE
+        async with called_by(port, AUTHORITY.issue("gateway")) as method:
+            assert await code(method(REQUEST)) is grpc.StatusCode.OK
+    assert callers.seen == ["gateway"]
+
+
+async def test_where_anyone_may_call_a_certificate_still_counts() -> None:
+    """Without one a caller is anonymous; with one it is who it says, and a bad one is no connection."""
+    callers = Callers()
+    async with serving(callers, tls=OWN, anonymous="gateway", open_to_anyone=True) as (port, _):
+        for issued, expected in (
+            (None, grpc.StatusCode.OK),
+            (AUTHORITY.issue("gateway"), grpc.StatusCode.OK),
+            (AUTHORITY.issue("worker"), grpc.StatusCode.PERMISSION_DENIED),
+            (AUTHORITY.issue("stranger"), grpc.StatusCode.UNAUTHENTICATED),
+            (Authority("taskqueue").issue("gateway"), grpc.StatusCode.UNAVAILABLE),
+        ):
+            async with called_by(port, issued) as method:
+                assert await code(method(REQUEST)) is expected
+    assert callers.seen == ["gateway", "gateway"]
+
+
+async def test_a_handshake_that_fails_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No timer waits for somebody who never came."""
+    monkeypatch.setattr(calm, "_PATIENCE_S", 0.0)
+    told: list[dict[str, Any]] = []
+    async with serving(Callers(), tls=OWN, anonymous=None) as (port, server):
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _loop, context: told.append(context))
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET / HTTP/1.1\r\n\r\n")
+            async with asyncio.timeout(PATIENCE_S):
+                with pytest.raises(ConnectionError):
+                    # An alert and the end, or only the end.
+                    while await reader.read(100):
+                        pass
+                    raise ConnectionError
+            writer.close()
+        loop.set_exception_handler(None)
+    assert [each for each in told if isinstance(each.get("exception"), AttributeError)] == []
+    assert server._calls.connections == {}
+
+
+async def test_a_large_answer_over_tls() -> None:
+    """Of many records, to a client that takes it in pieces."""
+    output = bytes(range(256)) * 8000
+
+    async def handle(_request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
+        return m.GetResultResponse(found=True, output_bytes=output)
+
+    gateway = AUTHORITY.issue("gateway")
+    async with serving(handle, tls=OWN, anonymous=None) as (port, _), called_by(port, gateway) as method:
+        assert (await method(REQUEST)).output_bytes == output
+
+
+async def test_old_versions_are_not_spoken_and_the_protocol_is_agreed_on() -> None:
+    """A client learns in the handshake that this is HTTP/2."""
+    async with serving(Callers(), tls=OWN, anonymous="gateway", open_to_anyone=True) as (port, _):
+        context = ssl.create_default_context(cadata=AUTHORITY.certificate.decode())
+        context.set_alpn_protocols(["http/1.1", "h2"])
+        _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname=NAME)
+        shown = writer.get_extra_info("ssl_object")
+        assert shown.selected_alpn_protocol() == "h2"
+        assert shown.version() in ("TLSv1.2", "TLSv1.3")
+        writer.transport.abort()
+
+
+def test_a_server_needs_a_certificate() -> None:
+    """One that could not prove itself is not started."""
+    with pytest.raises(ValueError, match="needs a certificate"):
+        tls.Credentials(AUTHORITY.certificate).for_server(require_client=True)
