@@ -115,8 +115,9 @@ def open_channel(address: str, component: str) -> grpc.aio.Channel:
     tls = credentials()
     if tls is None:
         return grpc.aio.insecure_channel(address)
-    options = tls.name_options(server_name(SYSTEM, component))
-    return grpc.aio.secure_channel(address, tls.for_client(), options)
+    options = [("grpc.ssl_target_name_override", server_name(SYSTEM, component))]
+    trusted = grpc.ssl_channel_credentials(tls.authority, tls.key, tls.certificate)
+    return grpc.aio.secure_channel(address, trusted, options)
 
 
 if __name__ == "__main__":

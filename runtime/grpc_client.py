@@ -1,19 +1,24 @@
-"""The channel over gRPC: a connection to another node, and what its failures mean here."""
+"""The channel over gRPC: calls of one component of another node, and what its failures mean here."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import grpc
-import grpc.aio
+from google.protobuf.message import DecodeError
 
 from runtime.call import REQUEST_ID_HEADER, Call, Invoke, Request, Response
-from runtime.conditions import CONDITION_HEADER, CallFailed, Failure
+from runtime.conditions import CallFailed, Failure
+from runtime.grpc_line import Ended, Line
+from runtime.grpc_messages import CONTENT_TYPE, Refused, framed, timeout_of
+from runtime.http2.headers import Header, written
+from runtime.http2.streams import Limits
 from runtime.identity import token_metadata
 from runtime.outbound import governed
-from runtime.tables import Keepalive, Method, System
+from runtime.tables import Method, System
 from runtime.tls import Credentials, server_name
 from runtime.tracing import TRACE_HEADER
+
+_REQUEST_ID, _TRACE = REQUEST_ID_HEADER.encode(), TRACE_HEADER.encode()
 
 
 class GrpcChannel:
@@ -32,13 +37,17 @@ class GrpcChannel:
         self._system = system
         self._principal = principal
         certified = tls is not None and tls.certificate is not None
-        self._proof = token_metadata(token) if token and not certified else ()
-        options = client_options(system.keepalive, system.message_bytes)
-        if tls is None:
-            self._channel = grpc.aio.insecure_channel(address, options)
-        else:
-            options += tls.name_options(server_name(system.name, component))
-            self._channel = grpc.aio.secure_channel(address, tls.for_client(), options)
+        proof = token_metadata(token) if token and not certified else ()
+        self._headers: tuple[Header, ...] = (
+            (b":method", b"POST"),
+            (b":scheme", b"http" if tls is None else b"https"),
+            (b":authority", address.encode()),
+            (b"te", b"trailers"),
+            CONTENT_TYPE,
+            *((name.encode(), value.encode()) for name, value in proof),
+        )
+        context = None if tls is None else tls.for_client()
+        self._line = Line(address, Limits.of(system), context, server_name(system.name, component))
 
     def bind(
         self, method: Method, request: type[Request], response: type[Response]
@@ -46,47 +55,38 @@ class GrpcChannel:
         """The method as a function."""
         permission = self._system.matrix.get(method.path, {}).get(self._principal)
         service = method.service.rpartition(".")[2]
-        stub: Any = self._channel.unary_unary(
-            method.path,
-            request_serializer=method.request.SerializeToString,
-            response_deserializer=method.response.FromString,
-        )
+        read, write = method.response.FromString, method.request.SerializeToString
+        # What all calls have in common comes first, as the pseudo-headers have to.
+        headers = (*self._headers[:3], (b":path", method.path.encode()), *self._headers[3:])
+        line, most = self._line, self._system.message_bytes
 
         async def attempt(message: Any, call: Call, patience: float) -> Any:
-            metadata = (*self._proof, (REQUEST_ID_HEADER, call.request_id))
+            varying = [timeout_of(patience), (_REQUEST_ID, call.request_id.encode())]
             if call.trace is not None:
-                metadata = (*metadata, (TRACE_HEADER, call.trace))
+                varying.append((_TRACE, call.trace.encode()))
+            said = write(message)
             try:
-                return await stub(message, timeout=patience, metadata=metadata)
-            except grpc.aio.AioRpcError as error:
-                raise self._received(error, service) from None
+                if len(said) > most:
+                    why = f"the message has {len(said)} bytes, and may have {most}"
+                    raise Refused("RESOURCE_EXHAUSTED", why)
+                answered = await line.call(headers, written(varying), framed(said), patience)
+            except Refused as refused:
+                raise self._received(refused, service) from None
+            try:
+                return read(answered)
+            except DecodeError:
+                why = f"the answer is no {method.response.__name__}"
+                raise CallFailed("INTERNAL", why, service) from None
 
         return governed(method, attempt, self._principal, permission.mode if permission else None)
 
     async def close(self) -> None:
         """Ends the connection."""
-        await self._channel.close()
+        await self._line.close()
 
-    def _received(self, error: grpc.aio.AioRpcError, service: str) -> Failure:
-        message = error.details() or ""
-        for name, value in error.trailing_metadata() or ():
-            if name == CONDITION_HEADER and str(value) in self._system.conditions:
-                return self._system.conditions[str(value)].received(message, service)
-        return CallFailed(error.code().name, message, service)
-
-
-def client_options(keepalive: Keepalive, message_bytes: int) -> list[tuple[str, Any]]:
-    """Connection settings of the calling side."""
-    return [
-        ("grpc.keepalive_time_ms", keepalive.ping_every_ms),
-        ("grpc.keepalive_timeout_ms", keepalive.ping_timeout_ms),
-        ("grpc.keepalive_permit_without_calls", int(keepalive.idle_pings)),
-        ("grpc.max_send_message_length", message_bytes),
-        ("grpc.max_receive_message_length", message_bytes),
-        # Retries are the engine's: the channel's own have too little jitter and know no conditions.
-        ("grpc.enable_retries", 0),
-        # A node that comes back is found again soon, not after two minutes.
-        ("grpc.min_reconnect_backoff_ms", 100),
-        ("grpc.initial_reconnect_backoff_ms", 100),
-        ("grpc.max_reconnect_backoff_ms", 1000),
-    ]
+    def _received(self, refused: Refused, service: str) -> Failure:
+        if isinstance(refused, Ended) and refused.condition is not None:
+            condition = self._system.conditions.get(refused.condition)
+            if condition is not None:
+                return condition.received(refused.message, service)
+        return CallFailed(refused.status, refused.message, service)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from runtime.call import LONGEST_REQUEST_ID, REQUEST_ID_HEADER
 from runtime.http2.headers import Header, written
@@ -22,11 +22,14 @@ STATUSES = {
         )
     )
 }
+_NAMES = {b"%d" % number: name for name, number in STATUSES.items()}
+_TIMEOUT = b"grpc-timeout"
 PREFIX_BYTES = 5
 _prefix = struct.Struct(">BL")
 _GRPC = b"application/grpc"
+CONTENT_TYPE = (b"content-type", _GRPC)
 _ENCODINGS = b"identity,deflate,gzip"
-BEGIN = written([(b":status", b"200"), (b"content-type", _GRPC), (b"grpc-accept-encoding", _ENCODINGS)])
+BEGIN = written([(b":status", b"200"), CONTENT_TYPE, (b"grpc-accept-encoding", _ENCODINGS)])
 """The headers of every answer."""
 OK = written([(b"grpc-status", b"0")])
 """The trailers of an answer that is one."""
@@ -71,7 +74,7 @@ class Head:
                 method = value
             elif name == b"content-type":
                 content = value
-            elif name == b"grpc-timeout":
+            elif name == _TIMEOUT:
                 self.timeout = _seconds(value)
                 if self.timeout == 0:
                     self.refused = _LATE
@@ -118,6 +121,24 @@ def ending_only(status: str, message: str, trailers: tuple[Header, ...] = ()) ->
 
 
 _LATE = ending_only("DEADLINE_EXCEEDED", "the time of the call was over before it began")
+
+
+def status_of(said: bytes) -> str:
+    """The name of a status."""
+    return _NAMES.get(said, "UNKNOWN")
+
+
+def text_of(said: bytes) -> str:
+    """What a call ended with, as it was before it was made a header."""
+    return unquote(said.decode(errors="replace"), errors="replace")
+
+
+def timeout_of(seconds: float) -> Header:
+    """How long a call may take, in eight digits at most."""
+    microseconds = max(int(seconds * 1e6), 1)
+    if microseconds < 10**8:
+        return _TIMEOUT, b"%du" % microseconds
+    return _TIMEOUT, b"%dm" % min(int(seconds * 1e3), 10**8 - 1)
 
 
 def framed(message: bytes) -> bytes:

@@ -46,15 +46,7 @@ class GrpcServer:
         services = sorted({endpoint.method.service for endpoint in endpoints.values()})
         self._health, reflection = Health(services), Reflection(services)
         own = {path.encode(): _answer(endpoint, identity, world) for path, endpoint in endpoints.items()}
-        keepalive = system.keepalive
-        self._limits = Limits(
-            streams=system.concurrent_streams,
-            message_bytes=system.message_bytes,
-            ping_every_s=keepalive.ping_every_ms / 1000,
-            ping_timeout_s=keepalive.ping_timeout_ms / 1000,
-            shortest_ping_s=keepalive.shortest_ping_accepted_ms / 1000,
-            idle_pings=keepalive.idle_pings,
-        )
+        self._limits = Limits.of(system)
         self._calls = Calls(
             {**own, **self._health.answers},
             {**self._health.conversations, **reflection.conversations},

@@ -6,13 +6,10 @@ import ssl
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from runtime.frozen import dataclass
 from runtime.tables import Node, System
-
-if TYPE_CHECKING:
-    import grpc
 
 
 def http_context(certificate_file: str, key_file: str, authority_file: str) -> ssl.SSLContext:
@@ -72,14 +69,14 @@ class Credentials:
             Path(key_file).read_bytes(),
         )
 
-    def for_client(self) -> grpc.ChannelCredentials:
-        """What the calling side shows and trusts."""
-        import grpc
-
-        return grpc.ssl_channel_credentials(self.authority, self.key, self.certificate)
+    def for_client(self) -> ssl.SSLContext:
+        """What the calling side shows and trusts; it insists on the name of a component, as hosts move."""
+        context = self.for_http()
+        context.set_alpn_protocols(["h2"])
+        return context
 
     def for_http(self) -> ssl.SSLContext:
-        """The same for calls over HTTP."""
+        """The same for calls over HTTP, where hosts have names of their own."""
         context = ssl.create_default_context(cadata=self.authority.decode())
         self._show(context)
         return context
@@ -106,8 +103,3 @@ class Credentials:
                 both.write(self.certificate + self.key)
                 both.flush()
                 context.load_cert_chain(both.name)
-
-    @staticmethod
-    def name_options(name: str) -> list[tuple[str, Any]]:
-        """Makes the calling side insist on a component, not on a host: hosts move."""
-        return [("grpc.ssl_target_name_override", name)]

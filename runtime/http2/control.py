@@ -1,8 +1,8 @@
-"""What a client says of a connection as a whole: its settings, whether we are there, and that it goes."""
+"""What a peer says of a connection as a whole: its settings, whether we are there, and that it goes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from runtime.http2 import frames
 from runtime.http2.calm import Restraint
@@ -18,10 +18,20 @@ _STREAMS_A_FRAME = 8
 class Control:
     """Takes the frames that are of no stream, or of none that matters."""
 
-    def __init__(self, sender: Sender, restraint: Restraint, streams: Mapping[int, Stream]) -> None:
+    def __init__(
+        self,
+        sender: Sender,
+        restraint: Restraint,
+        streams: Mapping[int, Stream],
+        on_setting: Callable[[int, int], None],
+        on_leave: Callable[[int], None],
+    ) -> None:
+        """`on_setting` hears of what is not about sending, `on_leave` of the last stream that is taken."""
         self._sender = sender
         self._restraint = restraint
         self._streams = streams
+        self._on_setting = on_setting
+        self._on_leave = on_leave
         self._sent_before = 0
 
     @property
@@ -56,6 +66,8 @@ class Control:
                 sender.frame_bytes = value
             elif name == Setting.ENABLE_PUSH and value > 1:
                 raise Broken(Code.PROTOCOL_ERROR, "promises are taken or not")
+            else:
+                self._on_setting(name, value)
         sender.write(frames.frame(frames.SETTINGS, frames.ACK, 0))
         # Once for all of them: there may be thousands in a frame, and each would be for every stream.
         sender.resize(window, self._streams.values())
@@ -84,6 +96,7 @@ class Control:
         if len(payload) < 8:
             raise Broken(Code.FRAME_SIZE_ERROR, "who goes says so in 8 bytes at least")
         self._restraint.odd()
+        self._on_leave(frames.number_at(payload)[0] & frames.LARGEST_WINDOW)
 
     def _push_promise(self, _flags: int, _number: int, _payload: bytes) -> None:
-        raise Broken(Code.PROTOCOL_ERROR, "only servers may promise something")
+        raise Broken(Code.PROTOCOL_ERROR, "nothing is promised here")

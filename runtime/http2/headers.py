@@ -22,13 +22,17 @@ Read = TypeVar("Read")
 
 LARGEST_LIST = 16_384
 """Of the names and values of a block, with 32 bytes for each pair, as the protocol counts them."""
-_TABLE_BYTES = 4096
+TABLE_BYTES = 4096
 _ENTRY_BYTES = 32
 _STATIC: tuple[Header, ...] = tuple((name, value) for name, value in HeaderTable.STATIC_TABLE)
 _STATICS = len(_STATIC)
 _KNOWN_BLOCKS = 64
 _LONGEST_KNOWN = 512
 _LONGEST_NUMBER = 4
+_MOST_NUMBERED = 0x7F - 1 - _STATICS
+"""Entries of which each has a number that fits into a byte."""
+_NO_TABLE = b"\x20"
+"""The table has a size of 0 from now on."""
 
 
 class HeaderReader(Generic[Read]):
@@ -38,7 +42,7 @@ class HeaderReader(Generic[Read]):
         self._make = make
         self._entries: deque[Header] = deque()
         self._size = 0
-        self._bound = _TABLE_BYTES
+        self._bound = TABLE_BYTES
         self._known: dict[bytes, Read] = {}
 
     def read(self, block: bytes) -> Read:
@@ -113,8 +117,8 @@ class HeaderReader(Generic[Read]):
         self._shrink()
 
     def _resize(self, bound: int) -> None:
-        if bound > _TABLE_BYTES:
-            raise Broken(Code.COMPRESSION_ERROR, f"a table of more than {_TABLE_BYTES} bytes")
+        if bound > TABLE_BYTES:
+            raise Broken(Code.COMPRESSION_ERROR, f"a table of more than {TABLE_BYTES} bytes")
         self._bound = bound
         self._shrink()
 
@@ -122,6 +126,57 @@ class HeaderReader(Generic[Read]):
         while self._size > self._bound:
             name, value = self._entries.pop()
             self._size -= len(name) + len(value) + _ENTRY_BYTES
+
+
+class HeaderWriter:
+    """Writes blocks of headers that come again: each is said once, and is a number from then on."""
+
+    def __init__(self) -> None:
+        self._places: dict[Header, int] = {}
+        self._size = 0
+        self._most = _MOST_NUMBERED
+        self._news = b""
+        self._known: dict[tuple[Header, ...], bytes] = {}
+
+    def number_nothing(self) -> None:
+        """Spells everything out from now on, for a reader that keeps less than others do."""
+        self._places.clear()
+        self._known.clear()
+        self._most = 0
+        self._news = _NO_TABLE
+
+    def block(self, headers: tuple[Header, ...]) -> bytes:
+        """The block of some headers, which has to be sent."""
+        known = self._known.get(headers)
+        return self._written(headers) if known is None else known
+
+    def _written(self, headers: tuple[Header, ...]) -> bytes:
+        said, held = [self._news], len(self._places)
+        for header in headers:
+            place = self._places.get(header)
+            if place is not None:
+                # The newest entry has the first number after the static ones.
+                said.append(bytes((0x80 | _STATICS + len(self._places) - place,)))
+            elif self._add(header):
+                said.append(b"\x40" + _spelled(header[0]) + _spelled(header[1]))
+            else:
+                said.append(written([header]))
+        block = b"".join(said)
+        if len(self._places) > held:
+            self._known.clear()
+        elif not self._news:
+            self._known[headers] = block
+        self._news = b""
+        return block
+
+    def _add(self, header: Header) -> bool:
+        """Whether there is room for one more: none ever leaves, so that places stay as they are."""
+        size = self._size + len(header[0]) + len(header[1]) + _ENTRY_BYTES
+        if size > TABLE_BYTES or len(self._places) >= self._most:
+            return False
+        self._size = size
+        self._places[header] = len(self._places)
+        return True
 
 
 def written(headers: Iterable[Header]) -> bytes:

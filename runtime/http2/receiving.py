@@ -13,7 +13,7 @@ Take = Callable[[int, int, bytes], None]
 
 
 class FrameReader:
-    """Hands on each frame to whoever takes its kind. Raises Broken at what no client may send."""
+    """Hands on each frame to whoever takes its kind. Raises Broken at what nobody may send."""
 
     def __init__(
         self,
@@ -21,8 +21,10 @@ class FrameReader:
         on_block: Take,
         introduced: Callable[[], None],
         odd: Callable[[], None],
+        *,
+        preface: bytes,
     ) -> None:
-        """`introduced` hears that the client speaks HTTP/2, and `odd` of frames that nobody takes."""
+        """`introduced` hears that the peer speaks HTTP/2, and `odd` of frames that nobody takes."""
         self._takes = {
             **takes,
             frames.HEADERS: self._on_headers,
@@ -35,7 +37,8 @@ class FrameReader:
         """Whether nothing is read any more."""
         self.paused = False
         """Whether nothing is read for now; whoever says that it is again gives it something to read."""
-        self._read: Callable[[bytes], int] = self._read_preface
+        self._preface = preface
+        self._read: Callable[[bytes], int] = self._read_preface if preface else self._read_first
         self._held = b""
         """The beginning of a frame, or what came while nothing was read."""
         self._block: tuple[int, int, bytes] | None = None
@@ -55,7 +58,7 @@ class FrameReader:
         self._introduced = self._odd = _nothing
 
     def _read_preface(self, data: bytes) -> int:
-        preface = frames.PREFACE
+        preface = self._preface
         if not data.startswith(preface[: len(data)]):
             raise Broken(Code.PROTOCOL_ERROR, "this port speaks gRPC, over HTTP/2")
         if len(data) < len(preface):

@@ -1,4 +1,4 @@
-"""What a server sends on a connection: as much as the client takes, and what is sent at once together."""
+"""What is sent on a connection: as much as the peer takes, and what is sent at once together."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ class Sender:
         self._flush_soon()
 
     def send(self, stream: Stream, headers: bytes | None, data: bytes, trailers: bytes | None) -> None:
-        """Sends headers, data and, with `trailers`, the end of a stream, as soon as the client takes them."""
+        """Sends headers, data and, with `trailers`, the end of a stream, as soon as the peer takes them.
+
+        Where there are none to send they are empty, and the end goes with the data.
+        """
         self.sent += 1
         number, size = stream.id, len(data)
         if headers is not None:
@@ -61,8 +64,8 @@ class Sender:
             if size:
                 self._window -= size
                 stream.window -= size
-                self._out.append(frames.frame(frames.DATA, 0, number, data))
-            if trailers is not None:
+                self._out.append(frames.frame(frames.DATA, _ending(trailers), number, data))
+            if trailers:
                 self._finish(stream, trailers)
         if not self._flushes:
             self._flush_soon()
@@ -144,7 +147,8 @@ class Sender:
             stream.window -= size
             self._window -= size
             self._held -= size
-            self._out.append(frames.frame(frames.DATA, 0, stream.id, part))
+            ends = _ending(stream.trailers) if begin == end else 0
+            self._out.append(frames.frame(frames.DATA, ends, stream.id, part))
             if size >= _WORTH_A_FRAME or begin == end:
                 self.sent += 1
         if begin < end and stream.window > 0:
@@ -153,7 +157,7 @@ class Sender:
         self._waiting.pop(stream.id, None)
         if begin == end:
             stream.outgoing, stream.gone = b"", 0
-            if stream.trailers is not None:
+            if stream.trailers:
                 self._finish(stream, stream.trailers)
 
     def _finish(self, stream: Stream, trailers: bytes) -> None:
@@ -167,3 +171,8 @@ class Sender:
 def _check(window: int) -> None:
     if window > frames.LARGEST_WINDOW:
         raise Broken(Code.FLOW_CONTROL_ERROR, "a window that is too large")
+
+
+def _ending(trailers: bytes | None) -> int:
+    """Whether data is the last of a stream."""
+    return frames.END_STREAM if trailers == b"" else 0

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from runtime.frozen import dataclass
 from runtime.http2.headers import Header
+from runtime.tables import System
 
 if TYPE_CHECKING:
     from runtime.http2.connection import Connection
@@ -24,6 +25,19 @@ class Limits:
     ping_timeout_s: float
     shortest_ping_s: float
     idle_pings: bool
+
+    @classmethod
+    def of(cls, system: System) -> Self:
+        """Those that a spec has."""
+        keepalive = system.keepalive
+        return cls(
+            streams=system.concurrent_streams,
+            message_bytes=system.message_bytes,
+            ping_every_s=keepalive.ping_every_ms / 1000,
+            ping_timeout_s=keepalive.ping_timeout_ms / 1000,
+            shortest_ping_s=keepalive.shortest_ping_accepted_ms / 1000,
+            idle_pings=keepalive.idle_pings,
+        )
 
     @property
     def most_held(self) -> int:

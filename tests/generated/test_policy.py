@@ -13,8 +13,7 @@ from generated.taskqueue.callers import MATRIX
 from generated.taskqueue.policy import CALLS, COMPENSATION, KEEPALIVE, RESCUE, STANDARD
 from generated.taskqueue.system import SYSTEM
 from runtime.conditions import CallFailed
-from runtime.grpc_client import client_options
-from runtime.grpc_server import server_options
+from runtime.http2.streams import Limits
 from runtime.outbound import backoff, governed
 from runtime.tables import CallMode, Method
 from tests.generated.still_world import StillWorld, call
@@ -174,11 +173,9 @@ def test_what_is_safe_to_repeat_is_retried_and_nothing_else() -> None:
 
 def test_both_ends_of_a_connection_agree_on_pings() -> None:
     """A client pings no oftener than a server bears, and gives up on a ping before it sends the next."""
-    client = dict(client_options(SYSTEM.keepalive, SYSTEM.message_bytes))
-    server = dict(server_options(SYSTEM))
-    assert client["grpc.keepalive_time_ms"] >= server["grpc.http2.min_ping_interval_without_data_ms"]
-    assert client["grpc.keepalive_timeout_ms"] < client["grpc.keepalive_time_ms"]
-    assert client["grpc.keepalive_permit_without_calls"] == server["grpc.keepalive_permit_without_calls"]
+    limits = Limits.of(SYSTEM)
+    assert limits.ping_every_s >= limits.shortest_ping_s
+    assert limits.ping_timeout_s < limits.ping_every_s
     assert SYSTEM.keepalive is KEEPALIVE
 
 

@@ -31,11 +31,11 @@ OWN = Credentials(AUTHORITY.certificate, SERVER.certificate, SERVER.key)
 @asynccontextmanager
 async def called_by(port: int, issued: Issued | None = None) -> AsyncIterator[Any]:
     """The method, for a client with a certificate or without."""
-    shown = Credentials(
-        AUTHORITY.certificate, issued.certificate if issued else None, issued.key if issued else None
+    shown = grpc.ssl_channel_credentials(
+        AUTHORITY.certificate, issued.key if issued else None, issued.certificate if issued else None
     )
-    options = [("grpc.enable_retries", 0), *Credentials.name_options(NAME)]
-    async with grpc.aio.secure_channel(f"127.0.0.1:{port}", shown.for_client(), options) as client:
+    options = [("grpc.enable_retries", 0), ("grpc.ssl_target_name_override", NAME)]
+    async with grpc.aio.secure_channel(f"127.0.0.1:{port}", shown, options) as client:
         yield get_result(client)
 
 

@@ -1,0 +1,221 @@
+"""A line to another node: one connection, which is made when it is needed and again when it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import random
+import ssl
+import time
+
+from runtime.conditions import CONDITION_HEADER
+from runtime.eager import TimedOut, within
+from runtime.grpc_messages import Refused, announced, message_in, status_of, text_of
+from runtime.http2.calling import Calling, Cut, Exchange, Unserved
+from runtime.http2.frames import Code
+from runtime.http2.headers import Header
+from runtime.http2.streams import Limits
+
+_CONNECT_S = 10.0
+_CLOSE_S = 1.0
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 1.0
+"""A node that comes back is found again soon."""
+_MOST_TRIES = 3
+_BY_HTTP = {"400": "INTERNAL", "401": "UNAUTHENTICATED", "403": "PERMISSION_DENIED", "404": "UNIMPLEMENTED"}
+_BY_HTTP |= dict.fromkeys(("429", "502", "503", "504"), "UNAVAILABLE")
+_BY_CODE: dict[int, str] = {Code.CANCEL: "CANCELLED", Code.ENHANCE_YOUR_CALM: "RESOURCE_EXHAUSTED"}
+_CONDITION = CONDITION_HEADER.encode()
+
+
+class Ended(Refused):
+    """A call that was answered with a status that is no success."""
+
+    condition: str | None = None
+
+
+class Said:
+    """What headers or trailers of an answer say."""
+
+    __slots__ = ("condition", "http", "message", "status")
+
+    def __init__(self, headers: list[Header]) -> None:
+        found = dict(headers)
+        self.http = found.get(b":status", b"200").decode(errors="replace")
+        status = found.get(b"grpc-status")
+        self.status = None if status is None else status_of(status)
+        self.message = text_of(found.get(b"grpc-message", b""))
+        condition = found.get(_CONDITION)
+        self.condition = None if condition is None else condition.decode(errors="replace")
+
+
+class Line:
+    """Sends calls to one address and waits for what is answered."""
+
+    def __init__(
+        self, address: str, limits: Limits, tls: ssl.SSLContext | None = None, name: str | None = None
+    ) -> None:
+        """`name` is what the certificate of the other side has to have."""
+        host, _, port = address.rpartition(":")
+        self._address = address
+        self._host, self._port = host.strip("[]"), port
+        self._limits = limits
+        self._tls = tls
+        self._name = name
+        self._connection: Calling[Said] | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._alive: dict[Calling[Said], asyncio.Future[None]] = {}
+        self._pause_s = _FIRST_PAUSE_S
+        self._not_before = 0.0
+        self._problem = ""
+        self._closed = False
+
+    async def call(
+        self, headers: tuple[Header, ...], varying: bytes, message: bytes, patience: float
+    ) -> bytes:
+        """The message that answers one, within so many seconds; raises Refused where there is none."""
+        until = time.monotonic() + patience
+        for _ in range(_MOST_TRIES):
+            connection = self._connection
+            if connection is None or not connection.is_open or connection.is_full:
+                connection = await self._ready(until)
+            try:
+                return await self._exchange(connection, headers, varying, message, until)
+            except Unserved:
+                continue
+        raise Refused("UNAVAILABLE", f"{self._address} takes no calls")
+
+    async def close(self) -> None:
+        """Ends the connection."""
+        self._closed = True
+        if self._connecting is not None:
+            self._connecting.cancel()
+        alive = dict(self._alive)
+        for connection in alive:
+            connection.cut()
+        if alive:
+            # Under TLS the other side has to agree, and may not.
+            await asyncio.wait(alive.values(), timeout=_CLOSE_S)
+        for connection in self._alive:
+            connection.abort()
+
+    async def _exchange(
+        self,
+        connection: Calling[Said],
+        headers: tuple[Header, ...],
+        varying: bytes,
+        message: bytes,
+        until: float,
+    ) -> bytes:
+        stream = connection.begin(headers, varying, message)
+        answer: asyncio.Future[bytes] = stream.state.answer
+        timer = answer.get_loop().call_later(until - time.monotonic(), _expire, answer)
+        try:
+            return await answer
+        except Cut as cut:
+            if cut.code is None:
+                raise Refused("UNAVAILABLE", f"the connection to {self._address} is lost") from None
+            raise Refused(_BY_CODE.get(cut.code, "INTERNAL"), str(cut)) from None
+        finally:
+            timer.cancel()
+            connection.give_up(stream)
+
+    # Connecting.
+
+    async def _ready(self, until: float) -> Calling[Said]:
+        """A connection that takes a call now."""
+        try:
+            return await within(self._open(), until - time.monotonic())
+        except TimedOut:
+            raise Refused("DEADLINE_EXCEEDED", f"no connection to {self._address} in time") from None
+
+    async def _open(self) -> Calling[Said]:
+        while True:
+            connection = self._connection
+            if connection is not None and connection.is_open:
+                if not connection.is_full:
+                    return connection
+                await connection.room()
+                continue
+            if self._closed:
+                raise Refused("CANCELLED", "the channel is closed")
+            if self._connecting is None:
+                if time.monotonic() < self._not_before:
+                    raise Refused("UNAVAILABLE", self._problem)
+                self._connecting = asyncio.create_task(self._connect())
+            # Whoever gives up leaves the others their connection.
+            await asyncio.shield(self._connecting)
+
+    async def _connect(self) -> None:
+        try:
+            connection = await self._reach()
+        finally:
+            self._connecting = None
+        self._pause_s = _FIRST_PAUSE_S
+        if connection.is_open:
+            self._connection = connection
+
+    async def _reach(self) -> Calling[Said]:
+        try:
+            async with asyncio.timeout(_CONNECT_S):
+                _, connection = await asyncio.get_running_loop().create_connection(
+                    lambda: Calling(self, self._limits),
+                    self._host,
+                    int(self._port),
+                    ssl=self._tls,
+                    server_hostname=self._name if self._tls is not None else None,
+                )
+        except (OSError, TimeoutError, ValueError) as error:
+            self._problem = f"cannot connect to {self._address}: {_why(error)}"
+            # Those who wait for a node must not all come back at the same moment.
+            self._not_before = time.monotonic() + random.uniform(0.5, 1.0) * self._pause_s
+            self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+            raise Refused("UNAVAILABLE", self._problem) from None
+        return connection
+
+    def connected(self, connection: Calling[Said]) -> None:
+        self._alive[connection] = asyncio.get_running_loop().create_future()
+
+    def leaving(self, connection: Calling[Said]) -> None:
+        if self._connection is connection:
+            self._connection = None
+
+    def gone(self, connection: Calling[Said]) -> None:
+        self._alive.pop(connection).set_result(None)
+
+    # What is made of answers.
+
+    def head(self, headers: list[Header]) -> Said:
+        return Said(headers)
+
+    def take(self, exchange: Exchange[Said], data: bytes) -> None:
+        if isinstance(exchange.body, bytearray):
+            exchange.body += data
+        else:
+            exchange.body = bytearray(exchange.body + data) if exchange.body else data
+        announced(exchange.body, self._limits.message_bytes)
+
+    def answer(self, exchange: Exchange[Said], trailers: Said) -> bytes:
+        if trailers.status == "OK":
+            return message_in(exchange.body, b"identity", self._limits.message_bytes)
+        status = trailers.status
+        if status is None:
+            http = (exchange.head or trailers).http
+            raise Refused(_BY_HTTP.get(http, "UNKNOWN"), f"{self._address} answers {http}, not in gRPC")
+        ended = Ended(status, trailers.message)
+        ended.condition = trailers.condition
+        raise ended
+
+
+def _why(error: OSError | ValueError) -> str:
+    """What keeps a connection from being made. An error has many words where a name has several addresses."""
+    if isinstance(error, ConnectionRefusedError) or f"[Errno {errno.ECONNREFUSED}]" in str(error):
+        return "the connection is refused"
+    if isinstance(error, TimeoutError):
+        return "nobody answers"
+    return str(error) or type(error).__name__
+
+
+def _expire(answer: asyncio.Future[bytes]) -> None:
+    if not answer.done():
+        answer.set_exception(Refused("DEADLINE_EXCEEDED", "no answer came in time"))
