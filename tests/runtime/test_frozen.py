@@ -171,3 +171,21 @@ def test_a_secret_is_for_the_standard_decorator() -> None:
         secret = type("Secret", (), {"__annotations__": {"key": str}, "key": dataclasses.field(**options)})
         with pytest.raises(TypeError, match="standard"):
             dataclass(frozen=True, slots=True)(secret)
+
+
+def test_one_of_many_is_made_like_the_first() -> None:
+    """A class that is made often gets a method of its own, by which the same is given, left out and refused."""
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Often:
+        size: int = 3
+        self: str
+
+    first, shared = Often(self="a"), Often.__init__
+    many = [Often(self="a") for _ in range(1000)]
+    assert Often.__init__ is not shared
+    assert {*many} == {first} and many[-1].size == 3 and Often(size=4, self="b") != first
+    wrongs: list[dict[str, Any]] = [{}, {"self": "a", "more": 1}]
+    for wrong in wrongs:
+        with pytest.raises(TypeError, match=r"self|more"):
+            Often(**wrong)
