@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic
 
@@ -12,6 +12,7 @@ from runtime import log as events
 from runtime.batch import Batch
 from runtime.call import Call
 from runtime.redis.entities import Entities
+from runtime.redis.given import is_packed, kept_apart
 from runtime.redis.line import ReplyError
 from runtime.redis.rows import moment_of, signature
 from runtime.redis.server import Full, Unavailable, refusal
@@ -57,7 +58,15 @@ class Creation(Generic[Record]):
         index = lifecycle.lease.index if lifecycle.lease else None
         held_back = kept.indexes[index].only_unless if index else None
         self._held_back = place[held_back] if held_back else None
+        ceiling = lifecycle.refuses
+        self._unbounded = not (ceiling and int(entities.variables.get(ceiling.most) or 0))
+        self._is_packed = is_packed(entities.system, lifecycle)
+        self._apart = kept_apart(lifecycle)
+        self._special = [place[name] for name in {*kept.unique, *decided, *self._apart}]
+        self._one = entities.scripts["create_one"]
+        self._chosen = [(name, place[name], kept.words[name]) for name in self._one.chosen & {*kept.words}]
         self._waiting: dict[str, Batch[Record, Created[Record]]] = {}
+        self._count = entities.metrics.transition
         self.past: Past | None = None
 
     async def all(self, records: Sequence[Record], call: Call) -> list[Created[Record]]:
@@ -65,7 +74,10 @@ class Creation(Generic[Record]):
         self._require_creator(call)
         entities, made = self._entities, list[Created[Record]]()
         try:
-            if len(records) == 1:
+            if len(records) == 1 and entities.server.waits_on_the_spot:
+                # Nobody else asks in the same moment.
+                made.append(await self._create_one(records[0], call.caller))
+            elif len(records) == 1:
                 made.append(await self._batch_of(call.caller)(records[0]))
             else:
                 for start in range(0, len(records), AT_ONCE):
@@ -73,6 +85,15 @@ class Creation(Generic[Record]):
         except (Unavailable, Full, UnicodeEncodeError) as error:
             raise entities.told(error) from None
         self._tell(call, made)
+        return made
+
+    async def _create_one(self, record: Record, actor: str) -> Created[Record]:
+        filled = self._filled(record)
+        if self._is_plain(filled[0]):
+            (answer,) = await self._send_one(filled, actor)
+            if answer[0] == _DONE:
+                return self._made(record, filled[0], answer)
+        (made,) = await self._create((record,), actor)
         return made
 
     def _batch_of(self, actor: str) -> Batch[Record, Created[Record]]:
@@ -88,7 +109,10 @@ class Creation(Generic[Record]):
 
     async def _create(self, records: Sequence[Record], actor: str) -> list[Created[Record]]:
         filled = [self._filled(each) for each in records]
-        answers = await self._send(filled, actor)
+        if len(filled) == 1 and self._is_plain(filled[0][0]):
+            answers = await self._send_one(filled[0], actor)
+        else:
+            answers = await self._send(filled, actor)
         if all(answer[0] == _DONE for answer in answers):
             return [
                 self._made(record, values, answer)
@@ -128,9 +152,23 @@ class Creation(Generic[Record]):
                 made[place] = Created(record or records[place], True)
         return [made[place] for place in range(len(records))]
 
+    def _is_plain(self, values: Sequence[Any]) -> bool:
+        """Whether nothing can stand in the way of an entity, and the shorter script does."""
+        for at in self._special:
+            if values[at] is not None:
+                return False
+        return self._unbounded and not self._replicas()
+
+    async def _send_one(self, filled: _Filled, actor: str) -> Sequence[Sequence[Any]]:
+        values, handed = filled
+        for name, at, words in self._chosen:
+            handed[name] = words[values[at]]
+        call = self._one.call_for_one((actor,), handed)
+        answers: Sequence[Sequence[Any]] = await self._entities.server.evaluate_one(call, repeatable=True)
+        return answers
+
     async def _send(self, filled: Sequence[_Filled], actor: str) -> Sequence[Sequence[Any]]:
-        entities = self._entities
-        replicas = int(entities.variables.get(entities.kept.replicas or "") or 0)
+        entities, replicas = self._entities, self._replicas()
         call = entities.calling("create", {"actor": actor}, [handed for _, handed in filled])
         answers: list[Sequence[Any]]
         if not replicas:
@@ -172,12 +210,17 @@ class Creation(Generic[Record]):
                 values[at] = self._entities.variables[of[values[by]]]
         for at, other in self._copies:
             values[at] = values[other]
-        pairs: list[str] = []
+        fields: dict[str, str] = {}
         for at, name, write in self._given:
             value = values[at]
             if value is not None:
-                pairs += (name, str(value if write is None else write(value)))
-        handed: dict[str, Any] = {"key": values[self._key_place], "fields": _packed(pairs)}
+                fields[name] = str(value if write is None else write(value))
+        handed: dict[str, Any] = {"key": values[self._key_place]}
+        if self._is_packed:
+            handed["apart"] = _packed(_popped(fields, self._apart)) if self._apart & fields.keys() else ""
+            handed["fields"] = _packed(fields)
+        else:
+            handed["fields"] = _packed(_popped(fields, fields))
         for argument, at, write in self._new:
             value = values[at]
             handed[argument] = "" if value is None else value if write is None else write(value)
@@ -201,6 +244,10 @@ class Creation(Generic[Record]):
             values[self._held_back] = None
         return Created(self._entities.rows.made(values), True, position=answer[2])
 
+    def _replicas(self) -> int:
+        """How many replicas must have what was created before anybody is told so."""
+        return int(self._entities.variables.get(self._entities.kept.replicas or "") or 0)
+
     def _key(self, record: Any) -> str:
         key: str = getattr(record, self._entities.lifecycle.key)
         return key
@@ -214,7 +261,7 @@ class Creation(Generic[Record]):
     def _tell(self, call: Call, made: Sequence[Created[Record]]) -> None:
         entities, trace = self._entities, self._entities.kept.trace
         new = [each.record for each in made if each.is_new]
-        entities.metrics.transition(entities.lifecycle.entity, "create", call.caller, len(new))
+        self._count(entities.lifecycle.entity, "create", call.caller, len(new))
         if not call.log.wants(events.TRANSITION):
             return
 
@@ -226,13 +273,18 @@ class Creation(Generic[Record]):
         entities.tell(call, "create", None, entities.lifecycle.initial, keys, known)
 
 
-def _packed(pairs: Sequence[str]) -> bytes:
+def _packed(texts: Mapping[str, str] | Sequence[str]) -> bytes:
     """Names and values as one text, which costs client and server less than as many arguments."""
     try:
-        return orjson.dumps(pairs)
+        return orjson.dumps(texts)
     except TypeError:
-        "".join(pairs).encode()  # It says better what is wrong.
+        "".join(texts.values() if isinstance(texts, Mapping) else texts).encode()  # It says what is wrong.
         raise
+
+
+def _popped(fields: dict[str, str], names: Iterable[str]) -> list[str]:
+    """Some fields, which are no longer where they were: names and values in turn."""
+    return [text for name in [*names] if name in fields for text in (name, fields.pop(name))]
 
 
 _DONE = "done"
