@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 import struct
+import sys
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -29,6 +31,11 @@ from runtime.redis.scripts import ScriptCall, decoded
 from runtime.redis.server import CONNECT_S, NOT_CONNECTED, PATIENCE_S, Server, Unavailable
 
 _READ = 1 << 16
+_LOOK_S = 0.0002
+"""How long an answer is looked for before the process goes to sleep. To fall asleep and be woken takes longer
+than an answer of a server nearby, and as much of the processor."""
+_UNSEEN = 50
+"""How many answers are not looked for after one that took longer."""
 _LIMIT = struct.pack("@ll", int(COMMAND_S), int(COMMAND_S % 1 * 1_000_000))
 """How long a read or a write may take, as the kernel has it."""
 
@@ -41,6 +48,9 @@ class BlockingLine:
         self._reader = answers_reader()
         self._process = os.getpid()
         self._closed = False
+        # An encrypted connection has pieces of its own, which cannot be looked for.
+        self._unseen = sys.maxsize if isinstance(connected, ssl.SSLSocket) else 0
+        """How many pieces are waited for without looking."""
 
     @property
     def is_open(self) -> bool:
@@ -78,7 +88,7 @@ class BlockingLine:
     def _answers(self, wanted: int) -> list[Any]:
         reader, found, until = self._reader, list[Any](), 0.0
         while True:
-            data = self._socket.recv(_READ)
+            data = self._received()
             if not data:
                 raise LineLost("the server closed it", sent=True)
             reader.feed(data)
@@ -90,6 +100,21 @@ class BlockingLine:
             until = until or time.monotonic() + COMMAND_S
             if time.monotonic() > until:
                 raise TimeoutError("the answer takes too long")
+
+    def _received(self) -> bytes:
+        """The next piece that comes."""
+        if self._unseen:
+            self._unseen -= 1
+            return self._socket.recv(_READ)
+        until = time.monotonic() + _LOOK_S
+        while time.monotonic() < until:
+            try:
+                return self._socket.recv(_READ, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                continue
+        # The server is far away or busy, and probably for some time.
+        self._unseen = _UNSEEN
+        return self._socket.recv(_READ)
 
 
 class BlockingServer(Server):

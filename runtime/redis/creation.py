@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic
-
-import orjson
 
 from runtime import log as events
 from runtime.batch import Batch
 from runtime.call import Call
 from runtime.redis.entities import Entities
-from runtime.redis.given import is_packed, kept_apart
+from runtime.redis.filling import Filled, Filling
 from runtime.redis.line import ReplyError
-from runtime.redis.rows import moment_of, signature
+from runtime.redis.rows import moment_of
 from runtime.redis.server import Full, Unavailable, refusal
 from runtime.store import Created, Record
 
@@ -27,8 +25,6 @@ _WAIT_MS = 1000
 
 Past = Callable[[str], Any]
 """Looks an entity up in the history, where there is one."""
-_Filled = tuple[list[Any], dict[str, Any]]
-"""The values of a record with all that stands in for what was not given, and what the script is handed."""
 
 
 class Creation(Generic[Record]):
@@ -36,35 +32,14 @@ class Creation(Generic[Record]):
 
     def __init__(self, entities: Entities[Record]) -> None:
         self._entities = entities
-        lifecycle, kept, rows = entities.lifecycle, entities.kept, entities.rows
-        script = entities.scripts["create"]
-        new = [name for name in script.each_arguments if name.startswith("new.")]
-        decided = {
-            each for index in kept.indexes.values() for each in (index.only_if, index.only_unless) if each
-        }
-        written = {lifecycle.status, kept.sequence, *lifecycle.creation_stamps, *decided}
-        self._given = [
-            (place, name, rows.writers[name]) for place, name in enumerate(rows.names) if name not in written
-        ]
-        place = {name: place for place, name in enumerate(rows.names)}
-        self._key_place = place[lifecycle.key]
-        self._fills = [(place[name], place[fill.by], fill.of) for name, fill in lifecycle.fills.items()]
-        self._copies = [(place[name], place[other]) for name, other in lifecycle.copies.items()]
-        self._stamps = [place[name] for name in lifecycle.creation_stamps]
-        self._status, self._sequence = place[lifecycle.status], place[kept.sequence]
-        self._new = [(name, place[name[4:]], rows.writers[name[4:]]) for name in new]
-        parted = next((index.parts.by for index in kept.indexes.values() if index.parts), None)
-        self._parted = place[parted] if parted else None
+        lifecycle, kept, names = entities.lifecycle, entities.kept, entities.rows.names
+        self._filling = Filling(entities)
+        self._one = entities.scripts["create_one"]
+        self._stamps = [names.index(name) for name in lifecycle.creation_stamps]
+        self._status, self._sequence = names.index(lifecycle.status), names.index(kept.sequence)
         index = lifecycle.lease.index if lifecycle.lease else None
         held_back = kept.indexes[index].only_unless if index else None
-        self._held_back = place[held_back] if held_back else None
-        ceiling = lifecycle.refuses
-        self._unbounded = not (ceiling and int(entities.variables.get(ceiling.most) or 0))
-        self._is_packed = is_packed(entities.system, lifecycle)
-        self._apart = kept_apart(lifecycle)
-        self._special = [place[name] for name in {*kept.unique, *decided, *self._apart}]
-        self._one = entities.scripts["create_one"]
-        self._chosen = [(name, place[name], kept.words[name]) for name in self._one.chosen & {*kept.words}]
+        self._held_back = names.index(held_back) if held_back else None
         self._waiting: dict[str, Batch[Record, Created[Record]]] = {}
         self._count = entities.metrics.transition
         self.past: Past | None = None
@@ -88,11 +63,11 @@ class Creation(Generic[Record]):
         return made
 
     async def _create_one(self, record: Record, actor: str) -> Created[Record]:
-        filled = self._filled(record)
-        if self._is_plain(filled[0]):
-            (answer,) = await self._send_one(filled, actor)
+        values = self._filling.values(record)
+        if self._is_plain(values):
+            (answer,) = await self._send_one(values, actor)
             if answer[0] == _DONE:
-                return self._made(record, filled[0], answer)
+                return self._made(record, values, answer)
         (made,) = await self._create((record,), actor)
         return made
 
@@ -108,9 +83,9 @@ class Creation(Generic[Record]):
         return batch
 
     async def _create(self, records: Sequence[Record], actor: str) -> list[Created[Record]]:
-        filled = [self._filled(each) for each in records]
+        filled = [self._filling.filled(each) for each in records]
         if len(filled) == 1 and self._is_plain(filled[0][0]):
-            answers = await self._send_one(filled[0], actor)
+            answers = await self._send_one(filled[0][0], actor)
         else:
             answers = await self._send(filled, actor)
         if all(answer[0] == _DONE for answer in answers):
@@ -123,7 +98,7 @@ class Creation(Generic[Record]):
     async def _looked_up(
         self,
         records: Sequence[Record],
-        filled: Sequence[_Filled],
+        filled: Sequence[Filled],
         answers: Sequence[Sequence[Any]],
         actor: str,
     ) -> list[Created[Record]]:
@@ -153,21 +128,14 @@ class Creation(Generic[Record]):
         return [made[place] for place in range(len(records))]
 
     def _is_plain(self, values: Sequence[Any]) -> bool:
-        """Whether nothing can stand in the way of an entity, and the shorter script does."""
-        for at in self._special:
-            if values[at] is not None:
-                return False
-        return self._unbounded and not self._replicas()
+        return self._filling.is_plain(values) and not self._replicas()
 
-    async def _send_one(self, filled: _Filled, actor: str) -> Sequence[Sequence[Any]]:
-        values, handed = filled
-        for name, at, words in self._chosen:
-            handed[name] = words[values[at]]
-        call = self._one.call_for_one((actor,), handed)
+    async def _send_one(self, values: Sequence[Any], actor: str) -> Sequence[Sequence[Any]]:
+        call = self._one.call_for_one((actor,), self._filling.alone(values))
         answers: Sequence[Sequence[Any]] = await self._entities.server.evaluate_one(call, repeatable=True)
         return answers
 
-    async def _send(self, filled: Sequence[_Filled], actor: str) -> Sequence[Sequence[Any]]:
+    async def _send(self, filled: Sequence[Filled], actor: str) -> Sequence[Sequence[Any]]:
         entities, replicas = self._entities, self._replicas()
         call = entities.calling("create", {"actor": actor}, [handed for _, handed in filled])
         answers: list[Sequence[Any]]
@@ -202,31 +170,6 @@ class Creation(Generic[Record]):
             once = {"unique": unique.replace(f"{{{answer[2]}}}", value)}
             await entities.server.evaluate([entities.calling("forget_unique", once, [{"key": answer[1]}])])
         return gone
-
-    def _filled(self, record: Any) -> _Filled:
-        values = list(self._entities.rows.values_of(record))
-        for at, by, of in self._fills:
-            if values[at] is None:
-                values[at] = self._entities.variables[of[values[by]]]
-        for at, other in self._copies:
-            values[at] = values[other]
-        fields: dict[str, str] = {}
-        for at, name, write in self._given:
-            value = values[at]
-            if value is not None:
-                fields[name] = str(value if write is None else write(value))
-        handed: dict[str, Any] = {"key": values[self._key_place]}
-        if self._is_packed:
-            handed["apart"] = _packed(_popped(fields, self._apart)) if self._apart & fields.keys() else ""
-            handed["fields"] = _packed(fields)
-        else:
-            handed["fields"] = _packed(_popped(fields, fields))
-        for argument, at, write in self._new:
-            value = values[at]
-            handed[argument] = "" if value is None else value if write is None else write(value)
-        if self._parted is not None:
-            handed["believed.signature"] = signature(values[self._parted])
-        return values, handed
 
     def _made(self, record: Any, values: list[Any], answer: Sequence[Any]) -> Created[Record]:
         code = answer[0]
@@ -271,20 +214,6 @@ class Creation(Generic[Record]):
 
         keys = [self._key(record) for record in new]
         entities.tell(call, "create", None, entities.lifecycle.initial, keys, known)
-
-
-def _packed(texts: Mapping[str, str] | Sequence[str]) -> bytes:
-    """Names and values as one text, which costs client and server less than as many arguments."""
-    try:
-        return orjson.dumps(texts)
-    except TypeError:
-        "".join(texts.values() if isinstance(texts, Mapping) else texts).encode()  # It says what is wrong.
-        raise
-
-
-def _popped(fields: dict[str, str], names: Iterable[str]) -> list[str]:
-    """Some fields, which are no longer where they were: names and values in turn."""
-    return [text for name in [*names] if name in fields for text in (name, fields.pop(name))]
 
 
 _DONE = "done"
