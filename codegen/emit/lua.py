@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from codegen.emit.artefact import Artefact
@@ -15,7 +16,7 @@ from codegen.emit.lua_upkeep import due, forget, forget_unique, trim, update
 from codegen.emit.lua_values import Reading
 from codegen.emit.lua_ways import checks, ways
 from codegen.emit.records import in_redis
-from codegen.language.lifecycle import Shift, Transition
+from codegen.language.lifecycle import Entity, Shift, Transition
 from codegen.spec import Spec
 
 
@@ -30,6 +31,7 @@ def scripts(entity: RedisEntity) -> Iterator[Script]:
     """Every script of an entity."""
     row = entity.row
     yield _create(entity)
+    yield _create_one(entity)
     for name, edge in row.transitions.items():
         if entity.claim and entity.claim[0] == name:
             yield claim(entity, name, edge)
@@ -59,8 +61,7 @@ def _create(entity: RedisEntity) -> Script:
     for name, remembered in entity.kept.unique.items():
         layout.each_key(f"unique_{name}", remembered.key)
         unique[name] = (layout.each_argument(f"new.{name}"), layout.argument(remembered.seconds))
-    nothing = Shift.model_construct(in_=(), by=row.create.by, trigger=row.create.trigger)
-    made = Creation(entity, layout, Reading(entity), "create", nothing)
+    made = Creation(entity, layout, Reading(entity), "create", _nothing(row))
     place, key = None, entity.leased_index
     ceiling = row.create.refuses
     counted = ceiling.index if ceiling else entity.lease.index if entity.lease and key else None
@@ -75,6 +76,37 @@ def _create(entity: RedisEntity) -> Script:
         "hash": hash_key,
     }
     return Script("create", ".create", row.create.trigger, "create", layout, data)
+
+
+def _create_one(entity: RedisEntity) -> Script:
+    """Of one entity alone, under no value that it may share with none, where there is room without end."""
+    row, layout = entity.row, Layout(in_json=True)
+    layout.each_key("hash", entity.kept.hash)
+    layout.argument("actor")
+    layout.each_argument("key")
+    layout.each_argument("fields")
+    layout.key("clock", f"clock:{entity.name}")
+    made = Creation(entity, layout, Reading(entity), "create", _nothing(row), plain=True)
+    ceiling, counted = row.create.refuses, entity.lease.index if entity.lease else None
+    place = made.size_of(name) if (name := ceiling.index if ceiling else counted) else None
+    return Script(
+        "create_one",
+        ".create",
+        row.create.trigger,
+        "create_one",
+        layout,
+        {
+            # All but the answer, which has another form here.
+            "lines": [*made.lines()][:-1],
+            "state": json.dumps(entity.word(entity.status, row.initial)),
+            "place": f"redis.call('ZCARD', {place})" if place else "'null'",
+        },
+    )
+
+
+def _nothing(row: Entity) -> Shift:
+    """What a creation changes of what was there."""
+    return Shift.model_construct(in_=(), by=row.create.by, trigger=row.create.trigger)
 
 
 def _change(entity: RedisEntity, script: str, where: str, name: str, edge: Transition | Shift) -> Script:

@@ -221,8 +221,12 @@ class Change:
                 yield from _when(before, f"put(zrem, {part}, {self.key})")
         if after is not None:
             score = f"{self.now(index.score).text}, " if index.score else ""
-            yield from _when(after, f"put({'zadd' if index.score else 'sadd'}, {new}, {score}{self.key})")
+            yield from _when(after, self._put("zadd" if index.score else "sadd", new, score))
             yield from self._wakes(name, after, new, score)
+
+    def _put(self, command: str, place: str, score: str) -> str:
+        """Enters an index, or a part of one."""
+        return f"put({command}, {place}, {score}{self.key})"
 
     def _wakes(self, name: str, after: str, new: str, score: str) -> Iterator[str]:
         """Enters the part too; a part, or an index, that was empty may be news for somebody who waits."""
@@ -230,7 +234,7 @@ class Change:
         if index.parts:
             part = self._place(self.entity.part_of_index(name), self.now)
             texts = f"{self.now(self.entity.signature_field).text}, {self.now(index.parts.by).text}"
-            yield from _when(after, f"put(zadd, {part}, {score}{self.key})")
+            yield from _when(after, self._put("zadd", part, score))
             yield from _when(after, f"parts[{part}] = {{{texts}, key = {self.key}}}")
             self.layout.key("known", index.parts.known)
             self.layout.key("version", f"{index.parts.known}:version")

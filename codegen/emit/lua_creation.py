@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from codegen.emit.lua_change import Change
-from codegen.emit.lua_entity import IndexKey, RedisEntity, member
+from codegen.emit.lua_entity import GIVEN, IndexKey, RedisEntity, member
 from codegen.emit.lua_layout import quoted
-from codegen.emit.lua_values import Value
+from codegen.emit.lua_values import UNSET, Get, Value
 
 
 @dataclass
 class Creation(Change):
     """The creation of an entity. The values of its fields come from the caller, so it reads nothing."""
 
+    plain: bool = False
+    """Whether it is of one entity that nothing holds back, written at once where the caller says."""
     decided: list[str] = field(default_factory=list)
     """Fields of which the script decides whether they are set."""
 
@@ -24,6 +26,9 @@ class Creation(Change):
         self.is_new = self.own_part = True
         self.after[entity.status] = Value(entity.state(entity.row.initial))
         self.after |= {name: Value("stamp") for name in entity.row.create.stamps}
+        if self.plain:
+            self.after |= dict.fromkeys(decided_fields(entity), UNSET)
+            return
         self.decided = decided_fields(entity)
         for name in self.decided:
             given = self.layout.each_argument(f"new.{name}")
@@ -47,6 +52,12 @@ class Creation(Change):
             "inside": inside or "true",
         }
 
+    def size_of(self, name: str) -> str | None:
+        """The key of an index whose size is told, if the entity is in it."""
+        index, key = self.entity.kept.indexes[name], self.entity.key_of_index(name)
+        inside = self._condition(index, (self.entity.row.initial,), self.now)
+        return None if inside is None else self._place(key, self.now)
+
     def _table(self, key: IndexKey) -> str:
         if key.enum:
             return self.layout.key_table(key.name, key.by_word)
@@ -60,16 +71,56 @@ class Creation(Change):
             return Value(self.layout.each_argument("believed.signature"))
         return Value(self.layout.each_argument(f"new.{name}"))
 
+    def _place(self, key: IndexKey, get: Get) -> str:
+        if self.plain and key.enum and key.enum not in self.after:
+            return self.layout.each_key(key.name, key.pattern)
+        return super()._place(key, get)
+
+    def _put(self, command: str, place: str, score: str) -> str:
+        if self.plain:
+            return f"redis.call({quoted(command.upper())}, {place}, {score}{self.key})"
+        return super()._put(command, place, score)
+
+    def _wakes(self, name: str, after: str, new: str, score: str) -> Iterator[str]:
+        if not self.plain:
+            yield from super()._wakes(name, after, new, score)
+            return
+        index, kept = self.entity.kept.indexes[name], self.entity.kept
+        wakes = kept.wakes if self.entity.leased_index is index else None
+        if not (index.parts or wakes):
+            return
+        part = self._place(self.entity.part_of_index(name), self.now) if index.parts else new
+        # The first of a part, or of an index, may be news for somebody who waits.
+        if index.parts:
+            yield self._put("zadd", part, score)
+        yield f"if redis.call({quoted('ZCARD' if index.score else 'SCARD')}, {part}) == 1 then"
+        if index.parts:
+            known = self.layout.key("known", index.parts.known)
+            version = self.layout.key("version", f"{index.parts.known}:version")
+            texts = f"{self.now(self.entity.signature_field).text}, {self.now(index.parts.by).text}"
+            yield f"if redis.call('HSETNX', {known}, {texts}) == 1 then"
+            yield f"redis.call('INCR', {version})"
+            yield "end"
+        if wakes:
+            yield f"redis.call('PUBLISH', {self.layout.key('bell', wakes)}, {self.key})"
+        yield "end"
+
     def _stores(self) -> Iterator[str]:
         kept = self.entity.kept
         written = [quoted(kept.sequence), "'1'"]
         for name, value in self.after.items():
-            if not value.maybe:
+            if value.is_set and not value.maybe:
                 written += [quoted(name), value.text]
         if self.entity.parted:
             written += [quoted(self.entity.signature_field), self.now(self.entity.signature_field).text]
         yield "local sequence = '1'"
-        yield f"redis.call('HSET', hash, {', '.join(written)}, unpack(cjson.decode(fields)))"
+        if not self.entity.packed:
+            yield f"redis.call('HSET', hash, {', '.join(written)}, unpack(cjson.decode(fields)))"
+        else:
+            yield f"redis.call('HSET', hash, {', '.join(written)}, {quoted(GIVEN)}, fields)"
+            if not self.plain:
+                apart = self.layout.each_argument("apart")
+                yield f"if {apart} ~= '' then redis.call('HSET', hash, unpack(cjson.decode({apart}))) end"
         for name in self.decided:
             yield f"if {name}_if_set then redis.call('HSET', hash, {quoted(name)}, {name}_if_set) end"
 

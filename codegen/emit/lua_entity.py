@@ -9,7 +9,7 @@ from functools import cached_property
 from codegen.emit.lifecycle import states_of
 from codegen.emit.lua_layout import entry, quoted
 from codegen.language.keeping import Index, KeptInRedis, Lease
-from codegen.language.lifecycle import Entity, Transition
+from codegen.language.lifecycle import Entity, Shift, Transition
 from codegen.language.types import MessageField
 from codegen.spec import Spec, field_enum
 
@@ -17,6 +17,10 @@ SIGNATURE = "signature"
 """The placeholder that stands for a set of texts in the key of a part."""
 SETTLED = ".settled"
 """The field of a hash that says who gave a lease back last and how, so that a repeated report is known."""
+
+GIVEN = ".given"
+"""The field of a hash with all that the entity was created with, as one text. What is written later stands
+beside it under its own name, and counts."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,26 @@ class RedisEntity:
         if lease is None or lease.index is None:
             return None
         return next(item for item in self.row.transitions.items() if item[1].to == lease.state)
+
+    @cached_property
+    def packed(self) -> bool:
+        """Whether it keeps what it was created with as one text. Those who hold leases are read by others."""
+        leases = [other.lease for other in self.spec.lifecycle.entities.values() if other.lease]
+        return all(lease.holder is None or lease.holder.entity != self.name for lease in leases)
+
+    def in_given(self, name: str) -> bool:
+        """Whether a field can be in the text of what the entity was created with."""
+        own = {self.status, self.kept.sequence, *self.row.create.stamps, *self.apart}
+        return self.packed and name in self.fields and name not in own
+
+    @cached_property
+    def apart(self) -> frozenset[str]:
+        """Fields that a change may take away, which therefore are never in that text."""
+        edges = self.row.transitions.values()
+        changes: list[Transition | Shift] = [*edges, *self.row.shifts.values()]
+        found = {name for change in changes for name in (*change.clears, *change.takes)}
+        found |= {edge.waits.until for edge in edges if edge.waits}
+        return frozenset(found | ({self.lease.owner, self.lease.expires} if self.lease else set()))
 
     @cached_property
     def leased_index(self) -> Index | None:

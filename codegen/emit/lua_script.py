@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from codegen.emit.artefact import fill, oneline
-from codegen.emit.lua_entity import RedisEntity
+from codegen.emit.lua_entity import GIVEN, RedisEntity
 from codegen.emit.lua_layout import Layout, listed, quoted
 
 INDENT = "  "
@@ -34,6 +34,7 @@ def text(entity: RedisEntity, script: Script) -> str:
         entity=entity,
         layout=script.layout,
         quoted=quoted,
+        GIVEN=GIVEN,
         listed=listed,
         **script.data,
     )

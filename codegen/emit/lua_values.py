@@ -33,6 +33,11 @@ class Reading:
     def __call__(self, name: str) -> str:
         return self.names.setdefault(name, "was_" + identifier(name.removeprefix(".")))
 
+    @property
+    def given(self) -> dict[str, str]:
+        """Those which the entity may have been created with and nobody has written since."""
+        return {name: local for name, local in self.names.items() if self.entity.in_given(name)}
+
     def value(self, name: str) -> Value:
         """A field as it was."""
         return Value(self(name), maybe=name.startswith(".") or self.entity.optional(name))

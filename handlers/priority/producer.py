@@ -19,12 +19,14 @@ from generated.priority.messages import (
     PRIORITY_UNSPECIFIED,
     Priority,
     SubmitTaskRequest,
+    SubmitTaskResponse,
     SubmitTasksRequest,
     SubmittedTask,
 )
 from generated.priority.system import SYSTEM
 from handlers.priority.showing import stamp
 from runtime.blocking import finished
+from runtime.call import Answering
 from runtime.inside import Inside
 
 _NODE = SYSTEM.deployments["compose"].nodes["api"]
@@ -59,7 +61,11 @@ class Producer:
 
     async def submit(self, request: SubmitTaskRequest) -> str:
         """Submits a task; its id. A known key gives the task that it already has."""
-        return (await self._tasks.submit_task(request, self._call)).task_id
+        return (await self.submitted(request)).task_id
+
+    def submitted(self, request: SubmitTaskRequest) -> Answering[SubmitTaskResponse]:
+        """The same, with all that is answered."""
+        return self._tasks.submit_task(request, self._call)
 
     async def submit_all(self, requests: Sequence[SubmitTaskRequest]) -> list[SubmittedTask]:
         """Submits many tasks, each by itself; in the same order what was answered, or why it was refused."""
@@ -93,7 +99,7 @@ class BlockingProducer:
     def submit(self, request: SubmitTaskRequest) -> str:
         """Submits a task; its id. A known key gives the task that it already has."""
         with self._turn:
-            return finished(self._tasks.submit(request))
+            return finished(self._tasks.submitted(request)).task_id
 
     def submit_all(self, requests: Sequence[SubmitTaskRequest]) -> list[SubmittedTask]:
         """Submits many tasks, each by itself; in the same order what was answered, or why it was refused."""

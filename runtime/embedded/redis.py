@@ -26,9 +26,11 @@ SETTINGS: Mapping[str, str] = {
     "maxmemory-policy": "noeviction",
     "disable-thp": "yes",
     "zset-max-ziplist-entries": "16",
+    "hash-max-ziplist-value": "1024",
 }
 """What it runs with unless it is told otherwise: every write is logged, and on disk within a second. What is
-leased comes and goes all the time; whoever does in a short sorted set goes through all that is there."""
+leased comes and goes all the time; whoever does in a short sorted set goes through all that is there. What an
+entity was created with is one text, which is not to double what its hash takes."""
 
 
 class EmbeddedRedis(EmbeddedServer):

@@ -9,6 +9,7 @@ import orjson
 
 from runtime.lifecycles import Lifecycle
 from runtime.postgres.statements import Statement
+from runtime.redis.given import unpacked
 
 _CHANGE = {
     "sequence": b"sequence",
@@ -74,7 +75,8 @@ class Shape:
     def _ended(self, fields: Mapping[bytes, bytes]) -> Row:
         found = orjson.loads(_text(fields[b"record"]))
         # Where a script had no need of all fields before, it has them as the server lists them.
-        values = found if isinstance(found, dict) else dict(zip(found[::2], found[1::2], strict=True))
+        listed = found if isinstance(found, dict) else dict(zip(found[::2], found[1::2], strict=True))
+        values = unpacked(listed)
         return [*(values.get(name) for name in self._record), _text(fields[b"at"])]
 
 

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
+import struct
+import sys
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -14,10 +17,27 @@ from typing import Any
 import hiredis
 
 from runtime.redis.address import Address
-from runtime.redis.line import COMMAND_S, NOTHING_YET, Asking, Command, LineLost, answers_reader, introduced
-from runtime.redis.server import CONNECT_S, NOT_CONNECTED, Server, Unavailable
+from runtime.redis.line import (
+    COMMAND_S,
+    NOTHING_YET,
+    Asking,
+    Command,
+    LineLost,
+    ReplyError,
+    answers_reader,
+    introduced,
+)
+from runtime.redis.scripts import ScriptCall, decoded
+from runtime.redis.server import CONNECT_S, NOT_CONNECTED, PATIENCE_S, Server, Unavailable
 
 _READ = 1 << 16
+_LOOK_S = 0.0002
+"""How long an answer is looked for before the process goes to sleep. To fall asleep and be woken takes longer
+than an answer of a server nearby, and as much of the processor."""
+_UNSEEN = 50
+"""How many answers are not looked for after one that took longer."""
+_LIMIT = struct.pack("@ll", int(COMMAND_S), int(COMMAND_S % 1 * 1_000_000))
+"""How long a read or a write may take, as the kernel has it."""
 
 
 class BlockingLine:
@@ -28,6 +48,9 @@ class BlockingLine:
         self._reader = answers_reader()
         self._process = os.getpid()
         self._closed = False
+        # An encrypted connection has pieces of its own, which cannot be looked for.
+        self._unseen = sys.maxsize if isinstance(connected, ssl.SSLSocket) else 0
+        """How many pieces are waited for without looking."""
 
     @property
     def is_open(self) -> bool:
@@ -39,9 +62,16 @@ class BlockingLine:
         if not self.is_open:
             raise LineLost("it is closed", sent=False)
         packed = [hiredis.pack_command(tuple(each)) for each in commands]
+        return self._exchanged(packed[0] if len(packed) == 1 else b"".join(packed), len(packed))
+
+    def ask_one(self, command: tuple[Any, ...]) -> Any:
+        """Sends one command where it is known to be open; its answer, or an error if it was refused."""
+        return self._exchanged(hiredis.pack_command(command), 1)[0]
+
+    def _exchanged(self, packed: bytes, wanted: int) -> list[Any]:
         try:
-            self._socket.sendall(packed[0] if len(packed) == 1 else b"".join(packed))
-            return self._answers(len(packed))
+            self._socket.sendall(packed)
+            return self._answers(wanted)
         except (OSError, hiredis.HiredisError) as error:
             self.close()
             raise LineLost(str(error) or type(error).__name__, sent=True) from None
@@ -56,23 +86,55 @@ class BlockingLine:
         self._socket.close()
 
     def _answers(self, wanted: int) -> list[Any]:
-        reader, found = self._reader, list[Any]()
-        until = time.monotonic() + COMMAND_S
+        reader, found, until = self._reader, list[Any](), 0.0
         while True:
-            data = self._socket.recv(_READ)
+            data = self._received()
             if not data:
                 raise LineLost("the server closed it", sent=True)
             reader.feed(data)
             while (answer := reader.gets()) is not NOTHING_YET:
                 found.append(answer)
-            if len(found) >= wanted:
-                return found
+                if len(found) == wanted:
+                    return found
+            # What comes in one piece, as nearly everything does, needs no clock.
+            until = until or time.monotonic() + COMMAND_S
             if time.monotonic() > until:
                 raise TimeoutError("the answer takes too long")
+
+    def _received(self) -> bytes:
+        """The next piece that comes."""
+        if self._unseen:
+            self._unseen -= 1
+            return self._socket.recv(_READ)
+        until = time.monotonic() + _LOOK_S
+        while time.monotonic() < until:
+            try:
+                return self._socket.recv(_READ, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                continue
+        # The server is far away or busy, and probably for some time.
+        self._unseen = _UNSEEN
+        return self._socket.recv(_READ)
 
 
 class BlockingServer(Server):
     """One Redis as one thread sees it. Nobody can listen there: that takes an event loop."""
+
+    waits_on_the_spot = True
+
+    async def evaluate_one(self, call: ScriptCall, *, repeatable: bool = False) -> Any:
+        line, began = self._lines.get("main"), time.monotonic()
+        if repeatable and isinstance(line, BlockingLine) and line.is_open and not self._closed_until:
+            try:
+                answer = line.ask_one(call.by_digest())
+            except LineLost as lost:
+                if time.monotonic() >= began + PATIENCE_S:
+                    raise Unavailable(str(lost), unknown=True) from None
+            else:
+                if not isinstance(answer, ReplyError):
+                    return decoded(answer) if call.in_json else answer
+        # Whatever is out of the ordinary goes the long way, from its beginning.
+        return await super().evaluate_one(call, repeatable=repeatable)
 
     async def _rest(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -104,5 +166,11 @@ def _connected(address: Address) -> socket.socket:
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if address.tls is not None:
             made = address.tls.wrap_socket(made, server_hostname=host)
-    made.settimeout(COMMAND_S)
+    if address.tls is not None:
+        made.settimeout(COMMAND_S)
+    else:
+        # With a limit of Python's own there would be a call of the system more for each that reads or writes.
+        made.settimeout(None)
+        for limit in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            made.setsockopt(socket.SOL_SOCKET, limit, _LIMIT)
     return made

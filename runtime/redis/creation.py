@@ -6,14 +6,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic
 
-import orjson
-
 from runtime import log as events
 from runtime.batch import Batch
 from runtime.call import Call
 from runtime.redis.entities import Entities
+from runtime.redis.filling import Filled, Filling
 from runtime.redis.line import ReplyError
-from runtime.redis.rows import moment_of, signature
+from runtime.redis.rows import moment_of
 from runtime.redis.server import Full, Unavailable, refusal
 from runtime.store import Created, Record
 
@@ -26,8 +25,6 @@ _WAIT_MS = 1000
 
 Past = Callable[[str], Any]
 """Looks an entity up in the history, where there is one."""
-_Filled = tuple[list[Any], dict[str, Any]]
-"""The values of a record with all that stands in for what was not given, and what the script is handed."""
 
 
 class Creation(Generic[Record]):
@@ -35,29 +32,16 @@ class Creation(Generic[Record]):
 
     def __init__(self, entities: Entities[Record]) -> None:
         self._entities = entities
-        lifecycle, kept, rows = entities.lifecycle, entities.kept, entities.rows
-        script = entities.scripts["create"]
-        new = [name for name in script.each_arguments if name.startswith("new.")]
-        decided = {
-            each for index in kept.indexes.values() for each in (index.only_if, index.only_unless) if each
-        }
-        written = {lifecycle.status, kept.sequence, *lifecycle.creation_stamps, *decided}
-        self._given = [
-            (place, name, rows.writers[name]) for place, name in enumerate(rows.names) if name not in written
-        ]
-        place = {name: place for place, name in enumerate(rows.names)}
-        self._key_place = place[lifecycle.key]
-        self._fills = [(place[name], place[fill.by], fill.of) for name, fill in lifecycle.fills.items()]
-        self._copies = [(place[name], place[other]) for name, other in lifecycle.copies.items()]
-        self._stamps = [place[name] for name in lifecycle.creation_stamps]
-        self._status, self._sequence = place[lifecycle.status], place[kept.sequence]
-        self._new = [(name, place[name[4:]], rows.writers[name[4:]]) for name in new]
-        parted = next((index.parts.by for index in kept.indexes.values() if index.parts), None)
-        self._parted = place[parted] if parted else None
+        lifecycle, kept, names = entities.lifecycle, entities.kept, entities.rows.names
+        self._filling = Filling(entities)
+        self._one = entities.scripts["create_one"]
+        self._stamps = [names.index(name) for name in lifecycle.creation_stamps]
+        self._status, self._sequence = names.index(lifecycle.status), names.index(kept.sequence)
         index = lifecycle.lease.index if lifecycle.lease else None
         held_back = kept.indexes[index].only_unless if index else None
-        self._held_back = place[held_back] if held_back else None
+        self._held_back = names.index(held_back) if held_back else None
         self._waiting: dict[str, Batch[Record, Created[Record]]] = {}
+        self._count = entities.metrics.transition
         self.past: Past | None = None
 
     async def all(self, records: Sequence[Record], call: Call) -> list[Created[Record]]:
@@ -65,7 +49,10 @@ class Creation(Generic[Record]):
         self._require_creator(call)
         entities, made = self._entities, list[Created[Record]]()
         try:
-            if len(records) == 1:
+            if len(records) == 1 and entities.server.waits_on_the_spot:
+                # Nobody else asks in the same moment.
+                made.append(await self._create_one(records[0], call.caller))
+            elif len(records) == 1:
                 made.append(await self._batch_of(call.caller)(records[0]))
             else:
                 for start in range(0, len(records), AT_ONCE):
@@ -73,6 +60,15 @@ class Creation(Generic[Record]):
         except (Unavailable, Full, UnicodeEncodeError) as error:
             raise entities.told(error) from None
         self._tell(call, made)
+        return made
+
+    async def _create_one(self, record: Record, actor: str) -> Created[Record]:
+        values = self._filling.values(record)
+        if self._is_plain(values):
+            (answer,) = await self._send_one(values, actor)
+            if answer[0] == _DONE:
+                return self._made(record, values, answer)
+        (made,) = await self._create((record,), actor)
         return made
 
     def _batch_of(self, actor: str) -> Batch[Record, Created[Record]]:
@@ -87,8 +83,11 @@ class Creation(Generic[Record]):
         return batch
 
     async def _create(self, records: Sequence[Record], actor: str) -> list[Created[Record]]:
-        filled = [self._filled(each) for each in records]
-        answers = await self._send(filled, actor)
+        filled = [self._filling.filled(each) for each in records]
+        if len(filled) == 1 and self._is_plain(filled[0][0]):
+            answers = await self._send_one(filled[0][0], actor)
+        else:
+            answers = await self._send(filled, actor)
         if all(answer[0] == _DONE for answer in answers):
             return [
                 self._made(record, values, answer)
@@ -99,7 +98,7 @@ class Creation(Generic[Record]):
     async def _looked_up(
         self,
         records: Sequence[Record],
-        filled: Sequence[_Filled],
+        filled: Sequence[Filled],
         answers: Sequence[Sequence[Any]],
         actor: str,
     ) -> list[Created[Record]]:
@@ -128,9 +127,16 @@ class Creation(Generic[Record]):
                 made[place] = Created(record or records[place], True)
         return [made[place] for place in range(len(records))]
 
-    async def _send(self, filled: Sequence[_Filled], actor: str) -> Sequence[Sequence[Any]]:
-        entities = self._entities
-        replicas = int(entities.variables.get(entities.kept.replicas or "") or 0)
+    def _is_plain(self, values: Sequence[Any]) -> bool:
+        return self._filling.is_plain(values) and not self._replicas()
+
+    async def _send_one(self, values: Sequence[Any], actor: str) -> Sequence[Sequence[Any]]:
+        call = self._one.call_for_one((actor,), self._filling.alone(values))
+        answers: Sequence[Sequence[Any]] = await self._entities.server.evaluate_one(call, repeatable=True)
+        return answers
+
+    async def _send(self, filled: Sequence[Filled], actor: str) -> Sequence[Sequence[Any]]:
+        entities, replicas = self._entities, self._replicas()
         call = entities.calling("create", {"actor": actor}, [handed for _, handed in filled])
         answers: list[Sequence[Any]]
         if not replicas:
@@ -165,26 +171,6 @@ class Creation(Generic[Record]):
             await entities.server.evaluate([entities.calling("forget_unique", once, [{"key": answer[1]}])])
         return gone
 
-    def _filled(self, record: Any) -> _Filled:
-        values = list(self._entities.rows.values_of(record))
-        for at, by, of in self._fills:
-            if values[at] is None:
-                values[at] = self._entities.variables[of[values[by]]]
-        for at, other in self._copies:
-            values[at] = values[other]
-        pairs: list[str] = []
-        for at, name, write in self._given:
-            value = values[at]
-            if value is not None:
-                pairs += (name, str(value if write is None else write(value)))
-        handed: dict[str, Any] = {"key": values[self._key_place], "fields": _packed(pairs)}
-        for argument, at, write in self._new:
-            value = values[at]
-            handed[argument] = "" if value is None else value if write is None else write(value)
-        if self._parted is not None:
-            handed["believed.signature"] = signature(values[self._parted])
-        return values, handed
-
     def _made(self, record: Any, values: list[Any], answer: Sequence[Any]) -> Created[Record]:
         code = answer[0]
         if code == "full":
@@ -201,6 +187,10 @@ class Creation(Generic[Record]):
             values[self._held_back] = None
         return Created(self._entities.rows.made(values), True, position=answer[2])
 
+    def _replicas(self) -> int:
+        """How many replicas must have what was created before anybody is told so."""
+        return int(self._entities.variables.get(self._entities.kept.replicas or "") or 0)
+
     def _key(self, record: Any) -> str:
         key: str = getattr(record, self._entities.lifecycle.key)
         return key
@@ -214,7 +204,7 @@ class Creation(Generic[Record]):
     def _tell(self, call: Call, made: Sequence[Created[Record]]) -> None:
         entities, trace = self._entities, self._entities.kept.trace
         new = [each.record for each in made if each.is_new]
-        entities.metrics.transition(entities.lifecycle.entity, "create", call.caller, len(new))
+        self._count(entities.lifecycle.entity, "create", call.caller, len(new))
         if not call.log.wants(events.TRANSITION):
             return
 
@@ -224,15 +214,6 @@ class Creation(Generic[Record]):
 
         keys = [self._key(record) for record in new]
         entities.tell(call, "create", None, entities.lifecycle.initial, keys, known)
-
-
-def _packed(pairs: Sequence[str]) -> bytes:
-    """Names and values as one text, which costs client and server less than as many arguments."""
-    try:
-        return orjson.dumps(pairs)
-    except TypeError:
-        "".join(pairs).encode()  # It says better what is wrong.
-        raise
 
 
 _DONE = "done"

@@ -12,7 +12,7 @@ from runtime.conditions import Failure
 from runtime.guard import require_edge
 from runtime.lifecycles import Shift, Transition
 from runtime.redis.entities import Entities
-from runtime.redis.rows import signature, storable, texts_of
+from runtime.redis.rows import storable
 from runtime.redis.scripts import Script, ScriptCall
 from runtime.redis.server import Unavailable
 from runtime.store import GuardBreach, Held, Moved, Record, Settlement
@@ -38,8 +38,6 @@ class Moving(Generic[Record]):
     def __init__(self, entities: Entities[Record]) -> None:
         self._entities = entities
         self._batches: dict[tuple[str, str, str], Batch[Asked, list[Any]]] = {}
-        parted = next((index.parts.by for index in entities.kept.indexes.values() if index.parts), None)
-        self._parted = parted
         lease = entities.lifecycle.lease
         self._owner = lease.owner if lease else None
         self._fence = lease.fence if lease else ""
@@ -99,17 +97,11 @@ class Moving(Generic[Record]):
             wanted = [each for each in wanted if each != f"believed.{self._owner}"]
         if not wanted:
             return [{} for _ in asked]
-        fields = [self._parted if each == _SIGNATURE else each.removeprefix("believed.") for each in wanted]
+        fields = ["." * (each == _SIGNATURE) + each.removeprefix("believed.") for each in wanted]
         rows = await self._entities.server.ask(
             *(("HMGET", self._entities.hash(each.key), *fields) for each in asked)
         )
-        return [
-            {
-                name: signature(texts_of(text or "[]")) if name == _SIGNATURE else text or ""
-                for name, text in zip(wanted, row, strict=True)
-            }
-            for row in rows
-        ]
+        return [{name: text or "" for name, text in zip(wanted, row, strict=True)} for row in rows]
 
     def _handed(self, script: Script, asked: Asked, believed: Mapping[str, str]) -> dict[str, Any]:
         handed: dict[str, Any] = {

@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import Any, Generic
 
 from runtime.lifecycles import KeptInRedis
+from runtime.redis.given import unpacked
 from runtime.store import Record, Unstorable
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -73,10 +74,11 @@ class Rows(Generic[Record]):
         self._slots = [
             (name, getattr(record, name).__set__, readers[name], defaults[name]) for name in self.names
         ]
+        self._puts = [put for _, put, _, _ in self._slots]
 
     def read_fields(self, values: Mapping[str, str]) -> Record:
         """The record of a hash, of which it may have more than it needs."""
-        find = values.get
+        find = unpacked(values).get
         # A record that is frozen writes its slots in a way that takes twice as long.
         made: Record = self._empty()
         for name, put, read, default in self._slots:
@@ -87,13 +89,13 @@ class Rows(Generic[Record]):
     def made(self, values: Sequence[Any]) -> Record:
         """The record of values that are as it has them, in the order of its fields."""
         made: Record = self._empty()
-        for (_, put, _, _), value in zip(self._slots, values, strict=True):
+        for put, value in zip(self._puts, values, strict=True):
             put(made, value)
         return made
 
     def read(self, row: Sequence[str]) -> Record:
         """The record of a hash, given as names and values in turn."""
-        values: dict[Any, Any] = dict(zip(row[0::2], row[1::2], strict=True))
+        values: dict[Any, Any] = {**unpacked(dict(zip(row[0::2], row[1::2], strict=True)))}
         # What only scripts know is not in the record.
         for name in [name for name in values if name not in self._known]:
             del values[name]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -25,8 +25,7 @@ Given = Mapping[str, Any]
 _Key = Callable[[Given], str]
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptCall:
+class ScriptCall(NamedTuple):
     """One call: the script, how many keys it has, and the keys and arguments."""
 
     text: str
@@ -104,6 +103,22 @@ class Script:
                 handed += pairs
         handed += parts
         return ScriptCall(self.text, self.digest, keys, handed, self.name in _READING, self.in_json)
+
+    @property
+    def chosen(self) -> set[str]:
+        """What an entity chooses its keys by."""
+        return {name for _, pattern in self.each_keys for name in _PLACE.findall(pattern)}
+
+    def call_for_one(self, once: Sequence[Any], entity: Given) -> ScriptCall:
+        """The same for one entity, with what comes once in the order of the script."""
+        handed = [*self._fixed] if self._fixed is not None else []
+        for key in self._each:
+            handed.append(key(entity))
+        keys = len(handed)
+        handed += once
+        for name in self.each_arguments:
+            handed.append(entity[name])
+        return ScriptCall(self.text, self.digest, keys, handed, False, self.in_json)
 
     def _read_header(self) -> None:
         for line in self.text.splitlines():

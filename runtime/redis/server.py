@@ -59,6 +59,9 @@ class Full(Exception):
 class Server:
     """One Redis as a process sees it."""
 
+    waits_on_the_spot = False
+    """Whether whoever asks has the answer before anybody else can ask."""
+
     def __init__(self, url: str, *, name: str = "charter") -> None:
         self._url = url
         self._address = parsed(url)
@@ -122,6 +125,15 @@ class Server:
             if each.in_json:
                 answers[place] = decoded(answers[place])
         return answers
+
+    async def evaluate_one(self, call: ScriptCall, *, repeatable: bool = False) -> Any:
+        """Runs one script by itself."""
+        (answer,) = await self.run((call.by_digest(),), repeatable=repeatable)
+        if _is_missing(answer):
+            (answer,) = await self.run((call.in_full(),), repeatable=repeatable)
+        if isinstance(answer, ReplyError):
+            raise refusal(answer)
+        return decoded(answer) if call.in_json else answer
 
     async def ask(self, *commands: Command) -> list[Any]:
         """Answers to commands that change nothing, or do no harm when they are repeated."""

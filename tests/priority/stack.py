@@ -12,6 +12,7 @@ import httpx
 from redis import Redis
 
 from generated.priority.system import SYSTEM
+from runtime.redis.given import unpacked
 from tests.orchestrator import stack
 from tests.plain import NO_TLS
 
@@ -203,8 +204,8 @@ class Queue:
         return task_id
 
     def hash(self, task_id: str) -> dict[str, str]:
-        """A task as Redis has it."""
-        return dict(self.redis.hgetall(f"tasks:{task_id}"))
+        """A task as Redis has it, with what it was created with among its fields."""
+        return dict(unpacked(self.redis.hgetall(f"tasks:{task_id}")))
 
     def stored(self) -> list[str]:
         """Every key there is, but for those of the periodic work itself."""

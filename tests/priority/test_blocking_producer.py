@@ -17,6 +17,7 @@ from handlers.priority.producer import BlockingProducer, Producer, task
 from runtime.conditions import Condition
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.redis.blocking import BlockingLine
+from runtime.redis.given import unpacked
 from tests.orchestrator.sql import Sql
 from tests.priority.stack import Queue, Servers, Stack, told, wait_until
 
@@ -207,7 +208,7 @@ def test_whoever_is_interrupted_leaves_no_answer_to_the_next(
         alone.submit(task("second"))
     third = alone.submit(task("third"))
     with Redis.from_url(own_server.url, decode_responses=True) as there:
-        assert there.hget(f"tasks:{third}", "task_type") == "third"
+        assert unpacked(there.hgetall(f"tasks:{third}"))["task_type"] == "third"
     assert len(waiting(own_server)) == 3
 
 

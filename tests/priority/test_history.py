@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,9 +50,13 @@ def test_each_transition_is_a_row_and_a_line(shared: Stack, queue: Queue, sql: S
     assert [row["reason"] for row in rows] == [None, None, "reported", None, "reported", None, None]
     assert {row["trace"] for row in rows} == {trace}
     assert [row["at"] for row in rows] == sorted(row["at"] for row in rows)
-    lines = [json.loads(line) for line in shared.nodes[0].log.read_text().splitlines()]
-    moved = [line for line in lines if line["event"] == "transition" and task in json.dumps(line)]
-    assert len(moved) == len(path)
+
+    def told() -> list[dict[str, Any]]:
+        lines = [json.loads(line) for line in shared.nodes[0].log.read_text().splitlines()]
+        return [line for line in lines if line["event"] == "transition" and task in json.dumps(line)]
+
+    # Lines leave a node some milliseconds later.
+    moved = wait_until(told, "all is told", lambda seen: len(seen) == len(path))
     assert {line["trace_id"] for line in moved} == {trace}
 
 

@@ -73,13 +73,13 @@ def test_tasks_of_the_same_moment_go_together(
 ) -> None:
     """The first goes at once, and all others in one script after it."""
     sizes: list[int] = []
-    evaluate = Server.evaluate
+    run = Server.run
 
-    def counted(self: Server, calls: Any, *others: Any, **more: Any) -> Any:
-        sizes.extend(len(each.handed) for each in calls)
-        return evaluate(self, calls, *others, **more)
+    def counted(self: Server, commands: Any, **more: Any) -> Any:
+        sizes.extend(len(each) for each in commands if each[0] == "EVALSHA")
+        return run(self, commands, **more)
 
-    monkeypatch.setattr(Server, "evaluate", counted)
+    monkeypatch.setattr(Server, "run", counted)
     found = producing(
         shared, lambda tasks: asyncio.gather(*(tasks.submit(task("t", {"n": n})) for n in range(40)))
     )

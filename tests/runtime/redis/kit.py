@@ -17,6 +17,7 @@ from runtime.call import Call
 from runtime.log import Log
 from runtime.metrics import Metrics
 from runtime.redis import RedisStore, Server
+from runtime.redis.given import unpacked
 from runtime.redis.rows import signature
 from runtime.settings import read
 from runtime.store import Created, Held, Settlement
@@ -114,8 +115,8 @@ class Kit:
         return found
 
     async def hash(self, key: str) -> dict[str, str]:
-        found: dict[str, str] = await self.redis.hgetall(f"{self.prefix}tasks:{key}")
-        return found
+        """A task as Redis has it, with what it was created with among its fields."""
+        return dict(unpacked(await self.redis.hgetall(f"{self.prefix}tasks:{key}")))
 
     async def now(self) -> int:
         seconds, fraction = await self.redis.time()
@@ -177,7 +178,7 @@ async def check_indexes(kit: Kit) -> None:
     pipeline = kit.redis.pipeline(transaction=False)
     for key in hashes:
         pipeline.hgetall(key)
-    for row in await pipeline.execute():
+    for row in map(unpacked, await pipeline.execute()):
         key, status = row["task_id"], row["status"]
         wanted.setdefault(f"tasks:status:{status}", {})[key] = float(row["updated_at"])
         if status == "queued" and "available_at" not in row:

@@ -134,6 +134,17 @@ local function take(key, n, word, p, signature)
   for i = 1, #row, 2 do
     was[row[i]] = row[i + 1]
   end
+  local given = was['.given']
+  if given then
+    was['.given'] = nil
+    for name, value in pairs(cjson.decode(given)) do
+      if not was[name] then
+        was[name] = value
+        row[#row + 1] = name
+        row[#row + 1] = value
+      end
+    end
+  end
   local was_status, was_effective_priority, was_signature, was_timeout_seconds, was_attempt, was_available_at,
       was_changes, was_trace_id = was['status'], was['effective_priority'], was['.signature'],
       was['timeout_seconds'], was['attempt'], was['available_at'], was['changes'], was['trace_id']

@@ -25,11 +25,12 @@
 -- each argument new.effective_priority
 -- each argument believed.signature
 -- each argument new.required_capabilities
+-- each argument apart
 -- each argument new.trace_id
 -- answers JSON
 
 local KEYS_ONCE, KEYS_EACH = 10, 3
-local ARGV_ONCE, ARGV_EACH = 3, 8
+local ARGV_ONCE, ARGV_EACH = 3, 9
 local clock = KEYS[1]
 local known = KEYS[5]
 local version = KEYS[6]
@@ -88,7 +89,8 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local new_effective_priority = ARGV[a + 5]
   local believed_signature = ARGV[a + 6]
   local new_required_capabilities = ARGV[a + 7]
-  local new_trace_id = ARGV[a + 8]
+  local apart = ARGV[a + 8]
+  local new_trace_id = ARGV[a + 9]
   local found_idempotency_key = new_idempotency_key ~= '' and redis.call('GET', unique_idempotency_key)
   if redis.call('EXISTS', hash) == 1 then
     answers[n] = {OWN}
@@ -113,7 +115,8 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     put(zadd, index_listed.queued, stamp, key)
     local sequence = '1'
     redis.call('HSET', hash, 'changes', '1', 'status', 'queued', 'created_at', stamp, 'queued_at', stamp,
-        'updated_at', stamp, '.signature', believed_signature, unpack(cjson.decode(fields)))
+        'updated_at', stamp, '.signature', believed_signature, '.given', fields)
+    if apart ~= '' then redis.call('HSET', hash, unpack(cjson.decode(apart))) end
     if available_at_if_set then redis.call('HSET', hash, 'available_at', available_at_if_set) end
     redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'to', 'queued', 'at',
         stamp, 'actor', actor, 'trace', new_trace_id)

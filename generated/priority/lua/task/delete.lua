@@ -49,8 +49,12 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local k, a = KEYS_ONCE + (n - 1) * KEYS_EACH, ARGV_ONCE + (n - 1) * ARGV_EACH
   local hash = KEYS[k + 1]
   local key = ARGV[a + 1]
-  local was_status, was_trace_id, was_completed_at = unpack(redis.call('HMGET', hash, 'status', 'trace_id',
-      'completed_at'))
+  local row = redis.call('HMGET', hash, 'status', 'trace_id', 'completed_at', '.given')
+  local was_status, was_trace_id, was_completed_at, given = unpack(row)
+  -- What nobody has written since then is as it was created.
+  given = given and cjson.decode(given) or {}
+  was_trace_id = was_trace_id or given['trace_id']
+
   if way ~= 'due' and way ~= 'plain' then
     answers[n] = {WAY}
   elseif seen[hash] then

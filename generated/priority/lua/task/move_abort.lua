@@ -105,6 +105,17 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   for i = 1, #row, 2 do
     was[row[i]] = row[i + 1]
   end
+  local given = was['.given']
+  if given then
+    was['.given'] = nil
+    for name, value in pairs(cjson.decode(given)) do
+      if not was[name] then
+        was[name] = value
+        row[#row + 1] = name
+        row[#row + 1] = value
+      end
+    end
+  end
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_changes, was_priority,
       was_created_at = was['status'], was['assigned_worker_id'], was['attempt'], was['trace_id'],
       was['changes'], was['priority'], was['created_at']

@@ -90,10 +90,18 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local hash = KEYS[k + 1]
   local key = ARGV[a + 1]
   local believed_signature = ARGV[a + 2]
+  local row = redis.call('HMGET', hash, 'status', 'assigned_worker_id', 'attempt', 'trace_id', 'priority',
+      'base_timeout_seconds', '.signature', 'required_capabilities', 'changes', '.given')
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_priority, was_base_timeout_seconds,
-      was_signature, was_required_capabilities, was_changes = unpack(redis.call('HMGET', hash, 'status',
-      'assigned_worker_id', 'attempt', 'trace_id', 'priority', 'base_timeout_seconds', '.signature',
-      'required_capabilities', 'changes'))
+      was_signature, was_required_capabilities, was_changes, given = unpack(row)
+  -- What nobody has written since then is as it was created.
+  given = given and cjson.decode(given) or {}
+  was_attempt = was_attempt or given['attempt']
+  was_trace_id = was_trace_id or given['trace_id']
+  was_priority = was_priority or given['priority']
+  was_base_timeout_seconds = was_base_timeout_seconds or given['base_timeout_seconds']
+  was_required_capabilities = was_required_capabilities or given['required_capabilities']
+
   if way ~= 'plain' then
     answers[n] = {WAY}
   elseif seen[hash] then

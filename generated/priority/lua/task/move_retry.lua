@@ -154,12 +154,22 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local take_reason = ARGV[a + 6]
   local final = ARGV[a + 7]
   local fence = ARGV[a + 8]
+  local row = redis.call('HMGET', hash, 'status', 'assigned_worker_id', 'attempt', 'trace_id', 'priority',
+      'retry_count', 'timeout_seconds', 'queued_at', '.signature', 'required_capabilities', 'changes',
+      'max_retries', 'created_at', '.settled', 'deadline_at', '.given')
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_priority, was_retry_count,
       was_timeout_seconds, was_queued_at, was_signature, was_required_capabilities, was_changes,
-      was_max_retries, was_created_at, was_settled, was_deadline_at = unpack(redis.call('HMGET', hash,
-      'status', 'assigned_worker_id', 'attempt', 'trace_id', 'priority', 'retry_count', 'timeout_seconds',
-      'queued_at', '.signature', 'required_capabilities', 'changes', 'max_retries', 'created_at', '.settled',
-      'deadline_at'))
+      was_max_retries, was_created_at, was_settled, was_deadline_at, given = unpack(row)
+  -- What nobody has written since then is as it was created.
+  given = given and cjson.decode(given) or {}
+  was_attempt = was_attempt or given['attempt']
+  was_trace_id = was_trace_id or given['trace_id']
+  was_priority = was_priority or given['priority']
+  was_retry_count = was_retry_count or given['retry_count']
+  was_timeout_seconds = was_timeout_seconds or given['timeout_seconds']
+  was_required_capabilities = was_required_capabilities or given['required_capabilities']
+  was_max_retries = was_max_retries or given['max_retries']
+
   if way ~= 'held' and way ~= 'due' and way ~= 'holder' then
     answers[n] = {WAY}
   elseif seen[hash] then

@@ -42,8 +42,13 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local take_progress = ARGV[a + 2]
   local believed_assigned_worker_id = ARGV[a + 3]
   local fence = ARGV[a + 4]
-  local was_status, was_assigned_worker_id, was_attempt, was_trace_id = unpack(redis.call('HMGET', hash,
-      'status', 'assigned_worker_id', 'attempt', 'trace_id'))
+  local row = redis.call('HMGET', hash, 'status', 'assigned_worker_id', 'attempt', 'trace_id', '.given')
+  local was_status, was_assigned_worker_id, was_attempt, was_trace_id, given = unpack(row)
+  -- What nobody has written since then is as it was created.
+  given = given and cjson.decode(given) or {}
+  was_attempt = was_attempt or given['attempt']
+  was_trace_id = was_trace_id or given['trace_id']
+
   if way ~= 'held' then
     answers[n] = {WAY}
   elseif seen[hash] then

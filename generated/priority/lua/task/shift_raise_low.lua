@@ -71,10 +71,17 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local hash = KEYS[k + 1]
   local key = ARGV[a + 1]
   local believed_signature = ARGV[a + 2]
+  local row = redis.call('HMGET', hash, 'status', 'assigned_worker_id', 'attempt', 'trace_id', 'queued_at',
+      'available_at', '.signature', 'required_capabilities', 'effective_priority', '.given')
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_queued_at, was_available_at,
-      was_signature, was_required_capabilities, was_effective_priority = unpack(redis.call('HMGET', hash,
-      'status', 'assigned_worker_id', 'attempt', 'trace_id', 'queued_at', 'available_at', '.signature',
-      'required_capabilities', 'effective_priority'))
+      was_signature, was_required_capabilities, was_effective_priority, given = unpack(row)
+  -- What nobody has written since then is as it was created.
+  given = given and cjson.decode(given) or {}
+  was_attempt = was_attempt or given['attempt']
+  was_trace_id = was_trace_id or given['trace_id']
+  was_required_capabilities = was_required_capabilities or given['required_capabilities']
+  was_effective_priority = was_effective_priority or given['effective_priority']
+
   if way ~= 'due' then
     answers[n] = {WAY}
   elseif seen[hash] then

@@ -64,10 +64,17 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local hash = KEYS[k + 1]
   local key = ARGV[a + 1]
   local believed_signature = ARGV[a + 2]
+  local row = redis.call('HMGET', hash, 'status', 'assigned_worker_id', 'attempt', 'trace_id', 'available_at',
+      'effective_priority', 'queued_at', '.signature', 'required_capabilities', '.given')
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_available_at,
-      was_effective_priority, was_queued_at, was_signature,
-      was_required_capabilities = unpack(redis.call('HMGET', hash, 'status', 'assigned_worker_id', 'attempt',
-      'trace_id', 'available_at', 'effective_priority', 'queued_at', '.signature', 'required_capabilities'))
+      was_effective_priority, was_queued_at, was_signature, was_required_capabilities, given = unpack(row)
+  -- What nobody has written since then is as it was created.
+  given = given and cjson.decode(given) or {}
+  was_attempt = was_attempt or given['attempt']
+  was_trace_id = was_trace_id or given['trace_id']
+  was_effective_priority = was_effective_priority or given['effective_priority']
+  was_required_capabilities = was_required_capabilities or given['required_capabilities']
+
   if way ~= 'due' then
     answers[n] = {WAY}
   elseif seen[hash] then

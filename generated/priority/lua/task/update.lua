@@ -16,7 +16,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local first = a + 3
   local last = first - 1 + ARGV[first - 1]
   a = last
-  if redis.call('HGET', hash, 'task_id') ~= key then
+  if redis.call('HEXISTS', hash, 'status') == 0 then
     answers[n] = {'none'}
   else
     -- A value that is empty is taken away.
@@ -29,7 +29,17 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
         gone[#gone + 1] = ARGV[i]
       end
     end
-    if #gone > 0 then redis.call('HDEL', hash, unpack(gone)) end
+    if #gone > 0 then
+      redis.call('HDEL', hash, unpack(gone))
+      local given = cjson.decode(redis.call('HGET', hash, '.given') or '{}')
+      for _, name in ipairs(gone) do
+        if given[name] then
+          given[name] = nil
+          fields[#fields + 1] = '.given'
+          fields[#fields + 1] = cjson.encode(given)
+        end
+      end
+    end
     if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
     answers[n] = {'done'}
   end

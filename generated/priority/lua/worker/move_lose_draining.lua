@@ -72,8 +72,9 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local k, a = KEYS_ONCE + (n - 1) * KEYS_EACH, ARGV_ONCE + (n - 1) * ARGV_EACH
   local hash = KEYS[k + 1]
   local key = ARGV[a + 1]
-  local was_status, was_changes, was_last_heartbeat = unpack(redis.call('HMGET', hash, 'status', 'changes',
-      'last_heartbeat'))
+  local row = redis.call('HMGET', hash, 'status', 'changes', 'last_heartbeat')
+  local was_status, was_changes, was_last_heartbeat = unpack(row)
+
   if way ~= 'due' then
     answers[n] = {WAY}
   elseif seen[hash] then

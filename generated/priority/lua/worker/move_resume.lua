@@ -58,7 +58,9 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local k, a = KEYS_ONCE + (n - 1) * KEYS_EACH, ARGV_ONCE + (n - 1) * ARGV_EACH
   local hash = KEYS[k + 1]
   local key = ARGV[a + 1]
-  local was_status, was_changes = unpack(redis.call('HMGET', hash, 'status', 'changes'))
+  local row = redis.call('HMGET', hash, 'status', 'changes')
+  local was_status, was_changes = unpack(row)
+
   if way ~= 'plain' then
     answers[n] = {WAY}
   elseif seen[hash] then

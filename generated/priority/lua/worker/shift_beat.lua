@@ -56,7 +56,9 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local hash = KEYS[k + 1]
   local key = ARGV[a + 1]
   local take_reported_load = ARGV[a + 2]
-  local was_status = unpack(redis.call('HMGET', hash, 'status'))
+  local row = redis.call('HMGET', hash, 'status')
+  local was_status = unpack(row)
+
   if way ~= 'plain' then
     answers[n] = {WAY}
   elseif seen[hash] then
