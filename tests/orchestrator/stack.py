@@ -22,7 +22,7 @@ from tests.plain import NO_TLS
 
 Seen = TypeVar("Seen")
 
-PATIENCE = 60.0
+PATIENCE = 90.0
 """How long a test waits for what has to happen. Nothing is asserted about how long it took."""
 _PAUSE = 0.02
 _LOOPBACK = "127.0.0.1"
