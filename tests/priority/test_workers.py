@@ -125,7 +125,7 @@ def test_leaving(queue: Queue) -> None:
 @pytest.mark.req("PQ-075", "PQ-136", "PQ-148", "PQ-070")
 def test_a_dead_worker_has_to_register_anew(fresh: Stack) -> None:
     """Its id is refused for ever; its tasks are others' by then."""
-    fresh.add("api", WORKER_DEAD_SECONDS="0.5", WORKER_CHECK_INTERVAL_SECONDS="0.1")
+    fresh.add("api", WORKER_DEAD_SECONDS="3", WORKER_CHECK_INTERVAL_SECONDS="0.1")
     queue = fresh.queue()
     worker = queue.register()
     task = queue.submit()
