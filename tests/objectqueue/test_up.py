@@ -34,7 +34,7 @@ def test_what_is_printed_is_all_that_one_needs(tmp_path: Path) -> None:
                 assert page.status == 200
             if not task:
                 task = shell.invoke(qo, ["submit", "--type", "echo", "--input", "1"]).stdout.strip()
-            waited = shell.invoke(qo, ["wait", task, "--seconds", "0.1" if workers == "0" else "30"])
+            waited = shell.invoke(qo, ["wait", task, "--seconds", "0.1" if workers == "0" else "90"])
             assert waited.stdout.strip() == expected
             told = json.loads(shell.invoke(qo, ["workers", "--json"]).stdout)
             assert len(told["workers"]) == int(workers)
