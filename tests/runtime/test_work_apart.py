@@ -124,7 +124,7 @@ async def working(
     call = Call(world=WORLD, log=Log("test", "DEBUG", WORLD, Lines()), caller="worker")
     running = asyncio.create_task(worker.work(call, stopping))
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             yield worker
             stopping.set()
             await running

@@ -23,7 +23,7 @@ from tests.plain import NO_TLS
 from tests.runtime.http.counter import Served, bearer
 
 FORM = "/forms/p1/fill"
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def form_of(length: int) -> bytes:

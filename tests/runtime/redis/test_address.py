@@ -163,10 +163,13 @@ async def test_a_switch_of_the_master_is_followed(
     kit.server._address = parsed(url)
     kit.server._lines.clear()
     before = await kit.add()
-    await asyncio.sleep(0.5)
+    async with kit.redis.client() as client:
+        # What comes after it is at the replica, and so is it.
+        await client.set("a-probe", "1")
+        assert await client.execute_command("WAIT", 1, 60_000) == 1
     own_server.kill()
     made = None
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while made is None:
             try:
                 made = (
