@@ -109,7 +109,8 @@ def test_a_runner_that_is_killed_does_not_lose_its_job(lonely: Works) -> None:
     second = lonely.runner("second", RUN_SECONDS="0.3").wait()
     assert lonely.reason(job).startswith("OUT_OF_TIME")
     found = lonely.job(job)
-    assert (found["runner_id"], found["run_attempts"]) == ("second", 3)
+    troubles = [each for runner in (first, second) for each in runner.events("runner_trouble")]
+    assert (found["runner_id"], found["run_attempts"]) == ("second", 3), troubles
     assert second.stop() == 0
 
 
