@@ -50,6 +50,8 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile(
         "charter",
         max_examples=1000 if config.getoption("--deep") else 50,
+        # What was green stays green; `--deep` is for looking around.
+        derandomize=not config.getoption("--deep"),
         # These judge the machine, which has much else to do.
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],

@@ -124,7 +124,7 @@ class _Source:
         with self._asking, self._known:
             before = self._newest
             self._line.sendall(json.dumps(asked).encode() + b"\n")
-            self._known.wait_for(lambda: self._newest is not before or self._gone, 60)
+            self._known.wait_for(lambda: self._newest is not before or self._gone, 180)
             newest = self._newest
             assert newest is not None and newest is not before, "what forks the others has ended, or hangs"
             return newest

@@ -81,7 +81,8 @@ class Process:
         """What it has logged of a kind."""
         with self._log.open("rb") as log:
             log.seek(self._start)
-            lines = [json.loads(line) for line in log if line.startswith(b"{")]
+            complete = log.read().split(b"\n")[:-1]
+        lines = [json.loads(line) for line in complete if line.startswith(b"{")]
         return [line for line in lines if line.get("event") == name]
 
     def text(self) -> str:

@@ -64,6 +64,14 @@ async def sleep(given: Job) -> Any:
     return "slept"
 
 
+@job("gate")
+async def gate(given: Job) -> Any:
+    """Async, and ends when there is a file, however long that takes."""
+    while not Path(given.payload).exists():
+        await asyncio.sleep(0.02)
+    return "passed"
+
+
 @job("meet")
 async def meet(given: Job) -> Any:
     """Async, and ends when so many have come to a place; says how many were in it, itself included."""

@@ -114,13 +114,14 @@ async def test_many_workers_race_for_tasks(crew: Crew) -> None:
 @pytest.mark.req("OQ-148", "OQ-044", "OQ-255")
 async def test_clocks_that_differ_within_the_limit_do_no_harm(crew: Crew) -> None:
     """Workers and monitors are seconds apart: nothing is cut short, and nothing is run twice."""
-    settings = {"QO_MAX_CLOCK_SKEW_MS": "3000"}
-    keys = await crew.submit_all("sleep", 6, 1, timeout_seconds=2)
+    settings = {"QO_MAX_CLOCK_SKEW_MS": "6000"}
+    # By the clock that is ahead each lease ends before its run, and by its own long after that.
+    keys = await crew.submit_all("sleep", 6, 1.5, timeout_seconds=5)
     async with (
-        crew.worker("ahead", Skewed(1), QO_CONCURRENCY="2", **settings),
-        crew.worker("behind", Skewed(-1), QO_CONCURRENCY="2", **settings),
-        crew.monitor(Skewed(1), **settings),
-        crew.monitor(Skewed(-1), **settings),
+        crew.worker("ahead", Skewed(2), QO_CONCURRENCY="2", **settings),
+        crew.worker("behind", Skewed(-2), QO_CONCURRENCY="2", **settings),
+        crew.monitor(Skewed(2), **settings),
+        crew.monitor(Skewed(-2), **settings),
     ):
         for key in keys:
             await crew.ended(key)

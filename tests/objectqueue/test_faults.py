@@ -19,7 +19,7 @@ from tests.runtime.s3.kit import Process
 from tests.s3_fixtures import Bucket
 from tests.support.s3_proxy import S3Proxy
 
-PATIENCE_S = 0.25
+PATIENCE_S = 0.6
 SLOW = RetryPolicy(initial_interval_ms=600_000, max_interval_ms=600_000, multiplier=1.0, jitter_percent=0.0)
 TRIES = 6
 HARMS: dict[str, dict[str, Any]] = {

@@ -113,8 +113,12 @@ async def test_a_plain_function_is_stopped_at_its_limit(processes: Processes, tm
     """It is killed with what it started, the run failed with a time-out, and the next run is not harmed."""
     await ran(processes, "told")
     mark = tmp_path / "pids"
-    ended = await ran(processes, "stuck", str(mark), seconds=0.6)
-    assert (ended.error, ended.is_final) == ("TIMED_OUT: it took longer than 0.6 s", False)
+    for seconds in (0.6, 6, 60):
+        ended = await ran(processes, "stuck", str(mark), seconds=seconds)
+        assert (ended.error, ended.is_final) == (f"TIMED_OUT: it took longer than {seconds} s", False)
+        # A machine that is busy may not let it come to the beginning in a short time.
+        if mark.exists() and mark.read_text():
+            break
     await until_gone(*map(int, mark.read_text().split()))
     assert (await ran(processes, "add", {"left": 1, "right": 2})).result == "3"
 

@@ -25,17 +25,17 @@ async def test_a_worker_outlives_an_outage(how: str, proxied_crew: Crew, s3_prox
             s3_proxy.rule(status=503, times=None)
         else:
             s3_proxy.down()
-        used = time.process_time()
+        used, since = time.process_time(), time.monotonic()
         await asyncio.sleep(OUTAGE_S)
-        used = time.process_time() - used
+        used, lasted = time.process_time() - used, time.monotonic() - since
         asked = len(s3_proxy.seen)
         s3_proxy.forget()
         if how == "is not there":
             s3_proxy.up()
         after = await proxied_crew.submit("echo", 2)
         assert (await proxied_crew.ended(after))["status"] == "Completed"
-        assert asked < 40 * OUTAGE_S
-        assert used < 0.4 * OUTAGE_S
+        assert asked < 40 * lasted
+        assert used < 0.4 * lasted
         assert not works.events("worker_stopped")
 
 

@@ -194,5 +194,5 @@ def _told_of(works: Any, key: str) -> bool:
 
 async def test_the_wait_ends_with_the_worker(crew: Crew) -> None:
     """A worker that has paused for long stops at once."""
-    async with asyncio.timeout(20), crew.worker():
+    async with asyncio.timeout(60), crew.worker():
         await asyncio.sleep(0.5)

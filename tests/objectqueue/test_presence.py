@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -50,27 +51,31 @@ async def test_its_name_and_its_shards(crew: Crew) -> None:
 
 
 @pytest.mark.req("OQ-050", "OQ-117", "OQ-158", "OQ-108")
-async def test_the_task_that_runs_is_shown(crew: Crew) -> None:
+async def test_the_task_that_runs_is_shown(crew: Crew, tmp_path: Path) -> None:
     """While it runs, and no longer than that; its end is counted."""
-    key = await crew.submit("sleep", 1.5)
+    gate = tmp_path / "gate"
+    key = await crew.submit("gate", str(gate))
     async with crew.worker():
         seen = await until(lambda: crew.worker_object("w") or {}, lambda each: bool(each["current_task"]))
         assert (seen["current_task"], seen["current_tasks"]) == (key, [key])
+        gate.touch()
         await crew.ended(key)
         seen = await until(lambda: crew.worker_object("w") or {}, lambda each: each["current_task"] is None)
         assert (seen["current_tasks"], seen["tasks_completed"]) == ([], 1)
 
 
 @pytest.mark.req("OQ-X02")
-async def test_several_at_a_time_are_all_shown(crew: Crew) -> None:
+async def test_several_at_a_time_are_all_shown(crew: Crew, tmp_path: Path) -> None:
     """The first is the one that it has had longest."""
-    keys = await crew.submit_all("sleep", 3, 1.5)
+    gate = tmp_path / "gate"
+    keys = await crew.submit_all("gate", 3, str(gate))
     async with crew.worker(QO_CONCURRENCY="3"):
         seen = await until(
             lambda: crew.worker_object("w") or {}, lambda each: len(each["current_tasks"]) == 3
         )
         assert set(seen["current_tasks"]) == set(keys)
         assert seen["current_task"] == seen["current_tasks"][0]
+        gate.touch()
 
 
 @pytest.mark.req("OQ-051", "OQ-052")

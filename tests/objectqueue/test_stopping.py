@@ -21,14 +21,22 @@ async def begun(crew: Crew, mark: Path) -> list[int]:
     return [int(each) for each in text.split()]
 
 
+async def told_to_stop(process: Process) -> None:
+    """Tells a worker to stop, and waits until it knows: two signals at a time would be one to it."""
+    process.signal(signal.SIGTERM)
+    await until(lambda: process.events("service_stopping"))
+
+
 @pytest.mark.req("OQ-159", "OQ-160", "OQ-165")
-async def test_what_runs_may_end_and_nothing_new_is_begun(crew: Crew) -> None:
+async def test_what_runs_may_end_and_nothing_new_is_begun(crew: Crew, tmp_path: Path) -> None:
     """The one that runs is completed, the one that waits is not touched, and the exit is clean."""
-    running = await crew.submit("sleep", 1)
+    gate = tmp_path / "gate"
+    running = await crew.submit("gate", str(gate))
     process: Process = await crew.process("ending").ready()
     await crew.task_until(running, "Running")
     waiting = await crew.submit("echo", 1)
-    process.signal(signal.SIGTERM)
+    await told_to_stop(process)
+    gate.touch()
     assert await process.ended() == 0
     assert crew.task(running)["status"] == "Completed"
     assert crew.task(waiting)["status"] == "Pending"
@@ -61,7 +69,7 @@ async def test_what_takes_too_long_is_stopped_and_put_back(crew: Crew, tmp_path:
 async def test_what_is_lost_while_it_stops_is_not_put_back(crew: Crew) -> None:
     """Somebody cancels the task during the grace: that is how it stays."""
     key = await crew.submit("sleep", 600)
-    process = await crew.process("late", QO_SHUTDOWN_GRACE="1").ready()
+    process = await crew.process("late", QO_SHUTDOWN_GRACE="4").ready()
     await crew.task_until(key, "Running")
     process.signal(signal.SIGTERM)
     assert (await crew.tasks.move_to(key, FAILED, crew.call())).applied
@@ -85,11 +93,10 @@ async def test_a_handler_is_told_that_it_had_better_end(crew: Crew) -> None:
 async def test_a_second_signal_ends_it_at_once(crew: Crew, tmp_path: Path) -> None:
     """The handler ends with it; the lease runs out, and the monitor puts the task back and says so."""
     mark = tmp_path / "pids"
-    key = await crew.submit("stuck", str(mark), timeout_seconds=2)
+    key = await crew.submit("stuck", str(mark), timeout_seconds=4)
     process = await crew.process("hasty").ready()
     pids = await begun(crew, mark)
-    process.signal(signal.SIGTERM)
-    await asyncio.sleep(0.1)
+    await told_to_stop(process)
     process.signal(signal.SIGTERM)
     assert await process.ended() == 1
     await until_gone(pids[0])
@@ -106,12 +113,14 @@ async def test_a_second_signal_ends_it_at_once(crew: Crew, tmp_path: Path) -> No
 
 
 @pytest.mark.req("OQ-125", "OQ-126", "OQ-247", "OQ-254")
-async def test_a_worker_that_was_frozen_finds_that_it_has_lost(crew: Crew) -> None:
+async def test_a_worker_that_was_frozen_finds_that_it_has_lost(crew: Crew, tmp_path: Path) -> None:
     """Another one has done the task meanwhile: what the first comes back with counts for nothing."""
-    key = await crew.submit("sleep", 0.8, timeout_seconds=3)
+    gate = tmp_path / "gate"
+    key = await crew.submit("gate", str(gate), timeout_seconds=3)
     zombie = await crew.process("zombie", QO_HEARTBEAT_SECONDS="0.3").ready()
     await crew.task_until(key, "Running")
     zombie.signal(signal.SIGSTOP)
+    gate.touch()
     async with crew.monitor(QO_MAX_CLOCK_SKEW_MS="0"), crew.worker("heir"):
         done = await crew.ended(key)
     assert (done["status"], done["worker_id"], done["attempt"]) == ("Completed", "heir", 2)

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from handlers.objectqueue.cli import qo
+from tests.orchestrator.stack import wait_until
 from tests.runtime.up import run, up
 
 DEPLOYMENT = "objectqueue.local"
@@ -34,7 +35,11 @@ def test_what_is_printed_is_all_that_one_needs(tmp_path: Path) -> None:
                 assert page.status == 200
             if not task:
                 task = shell.invoke(qo, ["submit", "--type", "echo", "--input", "1"]).stdout.strip()
-            waited = shell.invoke(qo, ["wait", task, "--seconds", "0.1" if workers == "0" else "30"])
+            waited = shell.invoke(qo, ["wait", task, "--seconds", "0.1" if workers == "0" else "90"])
             assert waited.stdout.strip() == expected
-            told = json.loads(shell.invoke(qo, ["workers", "--json"]).stdout)
-            assert len(told["workers"]) == int(workers)
+            shown = wait_until(
+                lambda shell=shell: json.loads(shell.invoke(qo, ["workers", "--json"]).stdout)["workers"],  # type: ignore[misc]
+                "all of them are shown",
+                lambda seen, workers=workers: len(seen) == int(workers),  # type: ignore[misc]
+            )
+            assert len({each["worker"]["worker_id"] for each in shown}) == int(workers)

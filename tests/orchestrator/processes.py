@@ -30,7 +30,7 @@ ENDS = ("SUCCESS", "DEAD")
 BRISK = {
     "WORKER_CONCURRENCY": "1",
     "POLL_INTERVAL_MS": "100",
-    "LEASE_SECONDS": "1",
+    "LEASE_SECONDS": "2.5",
     "LEASE_RENEW_SECONDS": "0.3",
     "REAPER_INTERVAL_SECONDS": "0.1",
     "SCHEDULER_INTERVAL_SECONDS": "0.1",
@@ -38,7 +38,7 @@ BRISK = {
     "BACKOFF_MAX_SECONDS": "0.2",
     "SHUTDOWN_GRACE_SECONDS": "5",
 }
-"""Settings of a worker whose loss is noticed soon."""
+"""Settings of a worker whose loss is noticed soon, but not so soon that a busy machine looks like one."""
 
 CALM = {"LEASE_SECONDS": "30", "LEASE_RENEW_SECONDS": "10"}
 """Leases that no busy machine loses, for tests in which nothing may be lost."""
@@ -190,12 +190,19 @@ def told(node: Node, event: str, **fields: object) -> list[dict[str, Any]]:
 
 
 def lines(node: Node, event: str) -> list[dict[str, Any]]:
-    """Lines of a node's log about an event."""
+    """Lines of a node's log about an event, as far as it is written.
+
+    Ordinary lines leave a node some milliseconds late: whoever expects one waits for it with `told`, and
+    whoever expects that there is none waits first for one that comes later.
+    """
     return [line for line in node.lines() if line["event"] == event]
 
 
 def measured(node: Node, name: str, **labels: str) -> float:
-    """The value of one of a node's metrics, summed over all series that have these labels."""
+    """The value of one of a node's metrics, summed over all series that have these labels.
+
+    A node counts what it has done when the database has told it so, which others may see before.
+    """
     text = node.http.get("/metrics").text
     wanted = [f'{label}="{value}"' for label, value in labels.items()]
     return sum(
@@ -203,6 +210,12 @@ def measured(node: Node, name: str, **labels: str) -> float:
         for line in text.splitlines()
         if line.partition("{")[0].partition(" ")[0] == name and all(each in line for each in wanted)
     )
+
+
+def counted(node: Node, wanted: float, name: str, **labels: str) -> None:
+    """Waits until one of a node's metrics has a value."""
+    what = f"{node.name} counts {wanted} {name} {labels}"
+    wait_until(lambda: measured(node, name, **labels), what, lambda seen: seen == wanted)
 
 
 def grouped(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

@@ -47,7 +47,7 @@ class Scrape:
 
 
 def scrape(client: httpx.Client) -> Scrape:
-    """A look that shows everything that has happened until now."""
+    """A look that shows everything that has happened until now. Nobody else may look at an API."""
     url = str(client.base_url)
     time.sleep(max(_looked.get(url, 0.0) + FRESH_S - time.monotonic(), 0.0))
     found = Scrape(client)

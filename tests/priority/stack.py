@@ -219,7 +219,11 @@ class Queue:
     def queues_of(self, task_id: str) -> list[str]:
         """Where a task waits, or lies dead."""
         names = ("high", "medium", "low", "delayed", "dlq")
-        return [name for name in names if self.redis.zscore(f"queue:{name}", task_id) is not None]
+        # In one moment: a task that moves meanwhile would be seen twice, or nowhere.
+        with self.redis.pipeline() as pipe:
+            for name in names:
+                pipe.zscore(f"queue:{name}", task_id)
+            return [name for name, score in zip(names, pipe.execute(), strict=True) if score is not None]
 
 
 def told(answer: httpx.Response) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from handlers.jobs import Job, job
@@ -12,17 +13,30 @@ from runtime.serve import main
 
 @job("stepwise")
 async def stepwise(given: Job) -> Any:
-    """Tells how far it is, then waits."""
+    """Tells how far it is, then waits for a file."""
     await given.report({"step": 1})
-    await given.world.sleep(1)
+    await _passed(given)
     await given.report({"step": 2})
     return {"attempt": given.attempt}
+
+
+@job("gate")
+async def gate(given: Job) -> Any:
+    """Ends when there is a file, however long that takes."""
+    await _passed(given)
+    return {}
+
+
+async def _passed(given: Job) -> None:
+    assert given.payload is not None
+    while not Path(given.payload["gate"]).exists():
+        await given.world.sleep(0.02)
 
 
 @job("patient", timeout_s=60)
 async def patient(given: Job) -> Any:
     """Takes longer than its task may, and says so."""
-    await given.world.sleep(2)
+    await given.world.sleep(4)
     return {}
 
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.deep import DEEP
+from tests.priority.scraping import scrape
 from tests.priority.stack import Queue, Stack, refused, told, wait_until
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
@@ -131,8 +132,7 @@ def test_they_are_counted(queue: Queue) -> None:
     """One more for each."""
 
     def count() -> float:
-        text = queue.admin.get("/metrics").text
-        return sum(float(line.split()[1]) for line in text.splitlines() if line.startswith("tasks_dlq_total"))
+        return scrape(queue.client).value("tasks_dlq_total")
 
     worker = queue.register()
     before = count()

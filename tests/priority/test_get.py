@@ -117,6 +117,7 @@ def test_a_task_that_has_left_redis_is_read_from_the_history(fresh: Stack) -> No
     worker = queue.register()
     task = queue.submit(parameters={"n": 1}, idempotency_key="k")
     queue.complete(worker, queue.claim(worker), {"ok": True})
+    wait_until(lambda: queue.redis.xlen("history:outbox"), "all is written", lambda seen: seen == 0)
     before = queue.get(task)
     wait_until(lambda: queue.hash(task), "its hash has expired", lambda seen: not seen)
     assert (

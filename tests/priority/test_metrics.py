@@ -126,7 +126,7 @@ def test_failures_are_counted_by_cause(lively: Queue) -> None:
     """One retry for each cause, one task that is not tried again, and one dead letter."""
     queue = lively
     worker, silent = queue.register(), queue.register()
-    late = queue.submit(priority="high", timeout_seconds=1)
+    late = queue.submit(priority="high", timeout_seconds=3)
     queue.claim(worker)
     lost = queue.submit(priority="medium")
     assert queue.claim(silent)["task_id"] == lost
@@ -250,7 +250,7 @@ def test_the_four_areas_are_watched() -> None:
 def brisk(new_servers: NewServers, logs: Path) -> Iterator[Stack]:
     """An API where everything that is due happens soon."""
     with Stack(new_servers(), logs) as made:
-        made.add("api", pace=BRISK, WORKER_DEAD_SECONDS="3")
+        made.add("api", pace=BRISK, WORKER_DEAD_SECONDS="4")
         yield made
 
 

@@ -166,9 +166,10 @@ def test_a_run_that_is_out_of_time(fresh: Stack) -> None:
     fresh.add("api", TIMEOUT_CHECK_INTERVAL_SECONDS="0.1")
     queue = fresh.queue()
     worker = queue.register()
-    short, long = queue.submit(timeout_seconds=1), queue.submit(timeout_seconds=600)
-    given = queue.claim(worker)
+    long = queue.submit(timeout_seconds=600)
     queue.claim(worker)
+    short = queue.submit(timeout_seconds=1)
+    given = queue.claim(worker)
     told(queue.beat(worker, 2))
     shown = wait_until(
         lambda: queue.get(short), "it is queued again", lambda seen: seen["status"] == "queued"

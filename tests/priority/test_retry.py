@@ -56,8 +56,8 @@ def test_a_ceiling_and_a_pause(fresh: Stack) -> None:
     fresh.add(
         "api",
         MAX_TIMEOUT_SECONDS="400",
-        RETRY_BACKOFF_SECONDS="1",
-        RETRY_BACKOFF_MAX_SECONDS="1",
+        RETRY_BACKOFF_SECONDS="3",
+        RETRY_BACKOFF_MAX_SECONDS="3",
         DELAY_CHECK_INTERVAL_SECONDS="0.1",
     )
     queue = fresh.queue()
@@ -67,7 +67,7 @@ def test_a_ceiling_and_a_pause(fresh: Stack) -> None:
     assert queue.get(task)["timeout_seconds"] == 400
     assert queue.queues_of(task) == ["delayed"]
     assert queue.poll(worker, 1) == []
-    (again,) = queue.poll(worker, 1, wait_ms=10000)
+    (again,) = queue.poll(worker, 1, wait_ms=20000)
     assert again["task_id"] == task
     assert queue.get(task)["run_at"] is None
 
@@ -79,7 +79,7 @@ def test_a_promoted_task_goes_back_to_where_it_came_from(fresh: Stack) -> None:
     queue = fresh.queue()
     worker = queue.register()
     task = queue.submit(priority="low")
-    score = queue.redis.zscore("queue:low", task)
+    score = float(queue.hash(task)["queued_at"])
     wait_until(lambda: queue.queues_of(task), "it is high", lambda seen: seen == ["high"])
     shown = queue.get(task)
     assert (shown["priority"], shown["effective_priority"]) == ("low", "high")
@@ -88,14 +88,14 @@ def test_a_promoted_task_goes_back_to_where_it_came_from(fresh: Stack) -> None:
     assert queue.fail(worker, given) == "queued"
     kept = queue.hash(task)
     assert kept["priority"] == "low"
-    assert queue.queues_of(task) in (["low"], ["high"])
+    assert queue.queues_of(task) in (["low"], ["medium"], ["high"])
     wait_until(lambda: queue.queues_of(task), "it is high again", lambda seen: seen == ["high"])
 
 
 @pytest.mark.req("PQ-170", "PQ-171", "PQ-173", "PQ-195", "PQ-172")
 def test_the_tasks_of_a_worker_that_is_lost(fresh: Stack) -> None:
     """What it ran is queued again with one more retry; what it had ended stays."""
-    fresh.add("api", WORKER_DEAD_SECONDS="1", WORKER_CHECK_INTERVAL_SECONDS="0.1")
+    fresh.add("api", WORKER_DEAD_SECONDS="3", WORKER_CHECK_INTERVAL_SECONDS="0.1")
     queue = fresh.queue()
     worker = queue.register()
     tasks = [queue.submit() for _ in range(4)]
@@ -121,8 +121,10 @@ def test_retries_are_counted_by_cause(fresh: Stack) -> None:
     fresh.add("api", TIMEOUT_CHECK_INTERVAL_SECONDS="0.1")
     queue = fresh.queue()
     worker = queue.register()
-    queue.submit(priority="high", timeout_seconds=1)
+    failing = queue.submit(priority="high", timeout_seconds=600)
     queue.fail(worker, queue.claim(worker))
+    queue.cancel(failing)
+    queue.submit(priority="high", timeout_seconds=1)
     queue.claim(worker)
 
     def counted(cause: str) -> str:

@@ -73,7 +73,7 @@ def test_a_dead_worker_has_no_capacity(fresh: Stack) -> None:
 @pytest.mark.req("PQ-118")
 def test_what_ended_lately(fresh: Stack) -> None:
     """Dead letters count as failed; after the window both are 0 again."""
-    fresh.add("api", STATS_WINDOW_SECONDS="2")
+    fresh.add("api", STATS_WINDOW_SECONDS="5")
     queue = fresh.queue()
     worker = queue.register()
     for tries in (3, 3, 3, 3, 0):

@@ -215,7 +215,7 @@ _JSON = st.recursive(
 @settings(
     max_examples=200 if DEEP else 15,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     parameters=st.dictionaries(

@@ -18,7 +18,7 @@ from tests import warm
 from tests.plain import NO_TLS
 
 Seen = TypeVar("Seen")
-PATIENCE_S = 40.0
+PATIENCE_S = 90.0
 
 
 def until(look: Callable[[], Seen], enough: Callable[[Seen], bool] = bool) -> Seen:
@@ -71,14 +71,15 @@ class Process:
         """What it has logged of a kind since it was started last."""
         with self._log.open("rb") as log:
             log.seek(self._start)
-            lines = [json.loads(line) for line in log if line.startswith(b"{")]
+            complete = log.read().split(b"\n")[:-1]
+        lines = [json.loads(line) for line in complete if line.startswith(b"{")]
         return [line for line in lines if line.get("event") == name]
 
     def kill(self) -> None:
         """Ends it at once."""
         assert self.process is not None
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(PATIENCE_S)
 
     def signal(self, number: int) -> None:
         assert self.process is not None
@@ -88,7 +89,7 @@ class Process:
         """Asks it to end; its exit code."""
         self.signal(signal.SIGTERM)
         assert self.process is not None
-        return self.process.wait(30)
+        return self.process.wait(PATIENCE_S)
 
 
 class Works:

@@ -136,7 +136,7 @@ async def test_taking_begins_the_age_anew(house: House) -> None:
 async def test_nobody_has_to_ask(tmp_path: Path) -> None:
     async with House(tmp_path / "q.db", ABANDONED_AGE="0.05", SWEEP_INTERVAL="0.05") as house:
         await house.active()
-        for _ in range(200):
+        for _ in range(1200):
             if house.sql("SELECT status, run_attempts FROM jobs") == [("pending", 2)]:
                 return
             await asyncio.sleep(0.05)
@@ -175,7 +175,7 @@ async def test_all_that_are_overdue_go_each_by_its_own_count(house: House) -> No
     await house.close()
     house.world.step(AGE_MS + 1)
     await house.open(SWEEP_INTERVAL="0.05")
-    for _ in range(100):
+    for _ in range(1200):
         if not house.sql("SELECT 1 FROM jobs WHERE status = 'active'"):
             break
         await asyncio.sleep(0.05)
@@ -215,7 +215,7 @@ async def test_a_lost_answer_costs_an_age(house: House) -> None:
     await writer.drain()
     writer.close()
     del reader
-    for _ in range(100):
+    for _ in range(1200):
         if house.sql("SELECT status FROM jobs") == [("active",)]:
             break
         await asyncio.sleep(0.05)

@@ -44,6 +44,15 @@ async def ours(node: Node) -> list[records.Offer]:
     return [each for each in await find(SERVICE, 1.0) if each.port == node.http_port]
 
 
+async def until_offered(*ports: int | None) -> list[records.Offer]:
+    """All that is offered, once ports are among it: the network may lose a packet, and a machine be busy."""
+    for _ in range(30):
+        offers = await find(SERVICE, 1.0)
+        if {*ports} <= {each.port for each in offers}:
+            break
+    return list(offers)
+
+
 @pytest.mark.req("QQ-048", "QQ-049", "QQ-050", "QQ-051", "QQ-052")
 async def test_a_plain_question_for_the_exact_name_is_answered(node: Node) -> None:
     asking = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -63,10 +72,13 @@ async def test_a_plain_question_for_the_exact_name_is_answered(node: Node) -> No
         except TimeoutError:
             return found
 
-    packets = await asyncio.to_thread(ask)
+    for _ in range(10):
+        packets = await asyncio.to_thread(ask)
+        assert all(packet[:2] == b"\x12\x34" for packet in packets)
+        found = {offer.port: offer for packet in packets for offer, _ in records.offers(SERVICE, packet)}
+        if node.http_port in found:
+            break
     asking.close()
-    found = {offer.port: offer for packet in packets for offer, _ in records.offers(SERVICE, packet)}
-    assert all(packet[:2] == b"\x12\x34" for packet in packets)
     offer = found[node.http_port or 0]
     assert offer.properties["http_port"] == str(node.http_port)
     async with httpx.AsyncClient(timeout=60, verify=NO_TLS) as client:
@@ -90,7 +102,7 @@ async def test_ordinary_tools_find_the_alias(node: Node) -> None:
     async with AsyncZeroconf(interfaces=["127.0.0.1"]) as zeroconf:
         browser = ServiceBrowser(zeroconf.zeroconf, ALIAS, handlers=[changed])
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while True:
                     info = await zeroconf.async_get_service_info(ALIAS, await seen.get())
                     if info is not None and info.port == node.http_port:
@@ -115,9 +127,9 @@ async def test_it_is_withdrawn_when_it_stops(tmp_path: Path) -> None:
         loop.add_reader(opened, read)
         listeners.append(opened)
     try:
-        assert await ours(made)
+        assert made.http_port in {each.port for each in await until_offered(made.http_port)}
         await made.stop()
-        for _ in range(100):
+        for _ in range(3000):
             if True in heard:
                 break
             await asyncio.sleep(0.02)
@@ -160,7 +172,7 @@ async def test_two_queues_have_two_names(tmp_path: Path, node: Node) -> None:
     announcer = Announcer([other], lambda _: None)
     await announcer.start()
     try:
-        found = {each.instance: each.port for each in await find(SERVICE, 1.0)}
+        found = {each.instance: each.port for each in await until_offered(node.http_port, 1)}
     finally:
         await announcer.stop()
     assert found["host-1"] == 1

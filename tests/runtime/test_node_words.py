@@ -67,7 +67,7 @@ async def test_nothing_listens_unless_a_port_is_named(bucket: Bucket) -> None:
             assert (node.http_port is not None) is listens
             if node.http_port is not None:
                 answer = await asyncio.to_thread(
-                    urllib.request.urlopen, f"http://127.0.0.1:{node.http_port}/readyz", timeout=5
+                    urllib.request.urlopen, f"http://127.0.0.1:{node.http_port}/readyz", timeout=60
                 )
                 assert answer.status == 200
         finally:

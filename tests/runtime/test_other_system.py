@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import itertools
-import json
 import os
 import shutil
 import sys
@@ -22,6 +21,7 @@ from runtime.client import Client
 from runtime.conditions import Condition, Failure
 from runtime.launch import Launched, launched
 from runtime.systems import system_names
+from tests.taskqueue.blackbox.logs import lines
 from tests.taskqueue.blackbox.polling import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -185,11 +185,12 @@ async def test_handlers_raise_the_conditions_of_their_spec(
         await recipient.ask("CollectParcel", parcel_id=parcel.parcel_id, code="123456")
     with refused("NOT_FOUND", "parcel_unknown"):
         await recipient.ask("FindParcel", parcel_id=NOBODY)
-    log = [
-        json.loads(line) for each in locker.processes.values() for line in each.log.read_text().splitlines()
-    ]
-    told = [line for line in log if line["event"] == "code_refused"]
-    assert (told[-1]["parcel_id"], told[-1]["message"]) == (parcel.parcel_id, "wrong code at corner")
+
+    async def told() -> list[str]:
+        found = [line for each in locker.processes.values() for line in lines(each, "code_refused")]
+        return [line["message"] for line in found if line["parcel_id"] == parcel.parcel_id]
+
+    assert await eventually(told, what="a line about the wrong code") == ["wrong code at corner"]
 
 
 async def test_the_vault_is_for_the_desk_alone(locker: Launched, courier: Person, recipient: Person) -> None:

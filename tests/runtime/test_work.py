@@ -48,7 +48,7 @@ async def test_a_run_that_waits_for_nothing_needs_no_task(kit: Kit) -> None:
 @pytest.mark.req("ORC-121")
 async def test_a_lease_is_renewed_while_a_run_goes_on(make_kit: MakeKit) -> None:
     """After more than the whole lease it is still held, by the same number, and then the run succeeds."""
-    kit = await make_kit(LEASE_SECONDS=2.0)
+    kit = await make_kit(LEASE_SECONDS=4.0)
     job, ends = (await kit.add(QUEUED)).job_id, asyncio.Event()
 
     async def perform(_record: JobRecord, _held: Held) -> Outcome:
@@ -70,7 +70,7 @@ async def test_a_lease_is_renewed_while_a_run_goes_on(make_kit: MakeKit) -> None
 @pytest.mark.req("ORC-136", "ORC-010")
 async def test_a_run_whose_lease_is_lost_is_stopped(make_kit: MakeKit) -> None:
     """It gets a cancel, nothing is written, and the loss is told with key, number and owner."""
-    kit, canceled = await make_kit(LEASE_SECONDS=2.0), asyncio.Event()
+    kit, canceled = await make_kit(LEASE_SECONDS=4.0), asyncio.Event()
 
     async def perform(_record: JobRecord, _held: Held) -> Outcome:
         try:
@@ -93,7 +93,7 @@ async def test_a_run_whose_lease_is_lost_is_stopped(make_kit: MakeKit) -> None:
 @pytest.mark.req("ORC-136", "ORC-124")
 async def test_a_run_that_cannot_be_stopped_is_in_nobodys_way(make_kit: MakeKit) -> None:
     """The same worker takes the entity again meanwhile, keeps the new lease, and only that run counts."""
-    kit, ends = await make_kit(LEASE_SECONDS=2.0), {1: asyncio.Event(), 2: asyncio.Event()}
+    kit, ends = await make_kit(LEASE_SECONDS=4.0), {1: asyncio.Event(), 2: asyncio.Event()}
 
     async def perform(_record: JobRecord, held: Held) -> Outcome:
         while not ends[held.fence].is_set():
@@ -135,14 +135,14 @@ async def test_a_worker_that_waits_stops_at_once(kit: Kit) -> None:
 @pytest.mark.req("ORC-121", "ORC-016")
 async def test_a_row_that_is_locked_for_a_while_stops_nobody(make_kit: MakeKit) -> None:
     """Renewals that find it locked are tried again; the run goes on and succeeds."""
-    kit, ends = await make_kit(LEASE_SECONDS=3.0), asyncio.Event()
+    kit, ends = await make_kit(LEASE_SECONDS=5.0), asyncio.Event()
 
     async def perform(_record: JobRecord, _held: Held) -> Outcome:
         await ends.wait()
         return DONE
 
     job = (await kit.add(QUEUED)).job_id
-    async with working(kit, perform, Pace(2, 0.02, 3.0, 0.05, 5)) as works:
+    async with working(kit, perform, Pace(2, 0.02, 5.0, 0.05, 5)) as works:
         await works.begun()
         async with kit.sql.transaction():
             await kit.sql.execute("SELECT FROM jobs WHERE job_id = $1 FOR UPDATE", job)
@@ -170,7 +170,7 @@ async def test_an_outcome_is_written_again_and_again(kit: Kit) -> None:
 @pytest.mark.req("ORC-146", "ORC-010")
 async def test_an_outcome_is_dropped_at_the_end_of_the_lease(make_kit: MakeKit) -> None:
     """A store that stays away is asked until then; the loss is told and the worker goes on."""
-    kit = await make_kit(LEASE_SECONDS=2.0)
+    kit = await make_kit(LEASE_SECONDS=4.0)
     job = (await kit.add(QUEUED)).job_id
 
     async def perform(record: JobRecord, _held: Held) -> Outcome:

@@ -124,7 +124,7 @@ async def working(
     call = Call(world=WORLD, log=Log("test", "DEBUG", WORLD, Lines()), caller="worker")
     running = asyncio.create_task(worker.work(call, stopping))
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             yield worker
             stopping.set()
             await running
@@ -202,7 +202,7 @@ async def test_a_shorter_lease_that_comes_later_ends_first() -> None:
 
 async def test_leases_of_their_own_length_are_renewed_each_in_its_time() -> None:
     """When a third is over: the short one soon, the long one not yet."""
-    store = Kept([task("long", 60), task("short", 1)])
+    store = Kept([task("long", 60), task("short", 3)])
     stopping = asyncio.Event()
     pace = replace(APART, renew_s=1e8, grace_s=0)
     async with working(store, for_ever, pace, stopping=stopping):

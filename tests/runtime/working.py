@@ -23,7 +23,7 @@ DONE = Outcome(JOB_COMPLETE, {"result": "1"})
 GIVEN_BACK = Outcome(JOB_FAIL, {"error": "given back"})
 UNSTORABLE = Outcome(JOB_FAIL, {"error": "not to be kept"}, final=True)
 PACE = Pace(slots=2, poll_s=0.02, lease_s=30, renew_s=10, grace_s=5)
-SHORT = Pace(slots=2, poll_s=0.02, lease_s=2, renew_s=0.2, grace_s=5)
+SHORT = Pace(slots=2, poll_s=0.02, lease_s=4, renew_s=0.2, grace_s=5)
 
 Perform = Callable[[JobRecord, Held], Awaitable[Outcome]]
 

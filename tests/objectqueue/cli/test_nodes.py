@@ -108,8 +108,8 @@ def test_a_worker_of_ones_own_does_what_was_submitted_before(shell: Shell) -> No
     broken = shell.out("submit", "--type", "add", "--input", '"not two numbers"')
     flags = "--id", "w1", "--handlers", "tests.objectqueue.functions", "--concurrency", "2"
     with running(shell, "worker", *flags) as worker:
-        assert json.loads(shell.out("wait", done, "--seconds", "20")) == {"n": 1}
-        failed = shell.run("wait", broken, "--seconds", "20")
+        assert json.loads(shell.out("wait", done, "--seconds", "90")) == {"n": 1}
+        failed = shell.run("wait", broken, "--seconds", "90")
         assert (failed.exit_code, failed.stdout) == (TROUBLE, "failed\n")
         assert shell.out("submit", "--type", "echo", "--input", "2", "--wait") == "2"
         (only,) = shell.json("workers")["workers"]
@@ -117,7 +117,7 @@ def test_a_worker_of_ones_own_does_what_was_submitted_before(shell: Shell) -> No
         listening = [each for each in _connections(worker) if each.status == psutil.CONN_LISTEN]
         assert listening == []
         worker.send_signal(signal.SIGTERM)
-        assert worker.wait(20) == DONE
+        assert worker.wait(60) == DONE
     assert shell.json("workers")["workers"] == []
     statuses = [each["task"]["status"] for each in shell.json("history", done)]
     assert statuses == ["Pending", "Running", "Completed"]
@@ -131,7 +131,7 @@ def test_metrics_are_served_where_a_port_is_named(shell: Shell) -> None:
         with _opened(f"http://127.0.0.1:{port}/metrics") as page:
             assert b"# HELP" in page.read()
         monitor.send_signal(signal.SIGINT)
-        assert monitor.wait(20) == DONE
+        assert monitor.wait(60) == DONE
 
 
 @pytest.mark.req("OQ-236", "OQ-235", "OQ-237", "OQ-220")
@@ -170,7 +170,7 @@ def _connections(process: subprocess.Popen[bytes]) -> list[Any]:
 
 
 def _opened(url: str) -> Any:
-    for _ in range(200):
+    for _ in range(1200):
         try:
             return urllib.request.urlopen(url)
         except OSError:

@@ -19,7 +19,7 @@ from tests.s3_fixtures import Bucket
 from tests.support.browser import FLAGS, find_browser
 from tests.support.s3_proxy import S3Proxy
 
-PATIENCE_MS = 20_000
+PATIENCE_MS = 60_000
 NAMES = "--host-resolver-rules=MAP *.test 127.0.0.1"
 """Names that are not loopback to a browser, so that it treats them like any other place on plain http."""
 USUAL: dict[str, Any] = {"viewport": {"width": 1360, "height": 860}, "reduced_motion": "reduce"}
@@ -38,7 +38,7 @@ async def browser() -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
         environment: dict[str, str | float | bool] = {**os.environ, **found.variables}
         made = await playwright.chromium.launch(
-            executable_path=found.program, args=[*FLAGS, NAMES], env=environment
+            executable_path=found.program, args=[*FLAGS, NAMES], env=environment, timeout=2 * PATIENCE_MS
         )
         yield made
         await made.close()

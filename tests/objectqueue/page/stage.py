@@ -63,6 +63,11 @@ class Visitor:
         await self.page.click("#refresh")
         await self.page.wait_for_selector("#refresh:not(.busy)")
 
+    async def pause(self) -> None:
+        """Has the page ask for nothing by itself any more, and lets it end what it has begun."""
+        await self.page.click("#pause")
+        await self.page.wait_for_selector("#refresh:not(.busy)")
+
     async def ids(self) -> list[str]:
         """The tasks in the list, from top to bottom."""
         script = "rows => rows.map(row => row.dataset.key)"

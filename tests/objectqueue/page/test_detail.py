@@ -224,7 +224,7 @@ async def test_what_is_open_stays_open_and_where_it_is(stage: Stage, visit: Visi
     task = stage.add(input={"deep": {"deeper": {"list": list(range(40))}}, "x": list(range(20))})
     visitor = await opened(visit, task)
     page = visitor.page
-    await page.click("#pause")
+    await visitor.pause()
     tree = page.locator("#detail-input .tree")
     await tree.locator("summary", has_text="x:").click()
     await page.evaluate("document.querySelector('#detail').scrollTop = 333")

@@ -97,8 +97,10 @@ async def test_every_filter_shows_its_tasks_from_where_they_are_found(stage: Sta
     """Active tasks come from their index and ended ones from a scan; archived ones only on request."""
     tasks = {state: stage.add(status=state)["id"] for state in STATES}
     visitor = await visit("#shard=3")
+    await visitor.pause()
     prefixes = {"Pending": "ready%2F3%2F", "Running": "leases%2F3%2F"}
     for state in STATES:
+        await visitor.page.wait_for_selector("#refresh:not(.busy)")
         visitor.asked.clear()
         await visitor.page.click(f"#filters label:has-text('{state}')")
         await expect(visitor.page.locator("#task-rows tr")).to_have_count(1)
@@ -130,7 +132,7 @@ async def test_a_pending_task_shows_when_it_may_be_taken(stage: Stage, visit: Vi
     stage.add(available_at=soon(-30))
     visitor = await visit("#shard=3")
     lines = visitor.page.locator("#task-rows .available")
-    await expect(lines.first).to_contain_text(re.compile(r"available 3\d s ago \(\d+:\d\d:\d\d"))
+    await expect(lines.first).to_contain_text(re.compile(r"available [3-9]\d s ago \(\d+:\d\d:\d\d"))
     await expect(lines.last).to_contain_text("backs off, available in 1 min")
     await expect(lines.last).to_have_attribute("data-waits", "yes")
     await expect(visitor.page.locator("#task-rows .error-line")).to_have_text("no answer")
@@ -156,7 +158,7 @@ async def test_thousands_of_tasks_do_not_freeze_the_page(stage: Stage, visit: Vi
     rare = stage.add("7", status="Failed", updated_at="2020-01-01T00:00:00.000000Z")
     await _many(stage, "7", MANY - 1)
     visitor = await visit("#shard=0")
-    await visitor.page.click("#pause")
+    await visitor.pause()
     visitor.asked.clear()
     await visitor.go("#shard=7")
     await visitor.page.wait_for_selector("#task-rows tr")
@@ -187,7 +189,7 @@ async def test_a_refresh_is_one_list_and_reads_what_changed(stage: Stage, visit:
     tasks = [stage.add(status="Completed") for _ in range(20)]
     stage.add("4")
     visitor = await visit("#shard=3")
-    await visitor.page.click("#pause")
+    await visitor.pause()
     await expect(visitor.page.locator("#task-rows tr")).to_have_count(20)
     stage.later(tasks[3])
     visitor.asked.clear()

@@ -53,7 +53,7 @@ async def test_a_refresh_reads_the_workers_that_were_heard_of(stage: Stage, visi
     page = visitor.page
     await expect(page.locator(".worker")).to_have_count(2)
     await expect(page.locator("#uncovered-shards")).to_have_text("e, f")
-    await page.click("#pause")
+    await visitor.pause()
     stage.worker("two", shards=list("89abcdef"), tasks_completed=5)
     visitor.asked.clear()
     await visitor.refresh()

@@ -11,7 +11,7 @@ from generated.orchestrator.system import SYSTEM
 from runtime.conditions import CONDITION_HEADER
 from runtime.tables import Method
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 METHODS: dict[str, Method] = {
     f"{name}.{method.name}": method for name, service in SYSTEM.services.items() for method in service.methods
 }

@@ -11,7 +11,7 @@ import pytest
 
 from tests.deep import DEEP
 from tests.orchestrator.sql import Sql
-from tests.orchestrator.stack import Node, Stack, final, get, new_key, post, submit
+from tests.orchestrator.stack import Node, Stack, final, get, new_key, post, submit, wait_until
 
 FIELDS = {"jobId", "jobType", "status", "createdAt", "updatedAt"}
 WAYS = {
@@ -290,6 +290,8 @@ def test_a_refusal_of_the_database_is_a_fault_without_details(alone: Stack) -> N
     for word in ("secret-detail", "trigger", "Raise", "asyncpg", "Traceback", "/", "payload-mark"):
         assert word not in answer.text
     correlation = answer.json()["error"]["message"].rpartition(" ")[2]
-    told = [line for line in alone.api.lines() if line.get("correlation_id") == correlation]
-    assert told
+    told = wait_until(
+        lambda: [line for line in alone.api.lines() if line.get("correlation_id") == correlation],
+        "it is told",
+    )
     assert all("payload-mark" not in str(line) for line in told)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -29,6 +30,24 @@ def talkative(new_database: NewDatabase, logs: Path) -> Iterator[Stack]:
 
 def everything(node: Node) -> str:
     return node.log.read_text() + node.errors.read_text()
+
+
+def all_is_told(stack: Stack) -> None:
+    """Waits until both have written the line of something that comes after all else."""
+    job_id = submit(stack.api.http)
+    assert final(stack.api.http, job_id) == "COMPLETED"
+    for node, step in ((stack.api, "accept"), (stack.worker, "complete")):
+        wait_until(partial(told, node, job_id, step), "it is told")
+
+
+def told(node: Node, job_id: str, step: str) -> bool:
+    return step in steps_of(node, job_id)
+
+
+def steps_of(node: Node, job_id: str) -> list[str]:
+    """What a node has told of a job."""
+    found = [line for line in node.lines() if line.get("job_id") == job_id and "transition" in line]
+    return [line["transition"] for line in found]
 
 
 def test_no_payload_is_ever_logged(talkative: Stack) -> None:
@@ -65,7 +84,7 @@ def test_no_payload_is_ever_logged(talkative: Stack) -> None:
     assert post(http, "echo", payload, new_key()).status_code in (400, 500)
     talkative.sql.run("ALTER TABLE jobs DROP CONSTRAINT odd, DROP CONSTRAINT odder")
 
-    assert final(http, submit(http)) == "COMPLETED"
+    all_is_told(talkative)
     for node in talkative.nodes:
         assert mark not in everything(node)
 
@@ -76,13 +95,8 @@ def test_every_step_can_be_followed_by_the_id_of_the_job(talkative: Stack) -> No
     api, worker = talkative.api, talkative.worker
     job_id = submit(api.http)
     assert final(api.http, job_id) == "COMPLETED"
-
-    def steps(node: Node) -> list[str]:
-        found = [line for line in node.lines() if line.get("job_id") == job_id and "transition" in line]
-        return [line["transition"] for line in found]
-
-    wait_until(lambda: steps(api) == ["create", "accept"], "the API has told its steps")
-    wait_until(lambda: steps(worker) == ["acquire", "complete"], "the worker has told its steps")
+    wait_until(lambda: steps_of(api, job_id) == ["create", "accept"], "the API has told its steps")
+    wait_until(lambda: steps_of(worker, job_id) == ["acquire", "complete"], "the worker has told its steps")
     for node in talkative.nodes:
         assert all({"level", "event"} <= line.keys() for line in node.lines())
 
@@ -108,6 +122,7 @@ def test_no_token_and_no_password_is_ever_logged(talkative: Stack) -> None:
     assert refused.status_code == 401
     password = httpx.URL(talkative.database).password
     assert password
+    all_is_told(talkative)
     for node in talkative.nodes:
         text = everything(node)
         assert token not in text

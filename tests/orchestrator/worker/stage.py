@@ -51,7 +51,9 @@ class Stage:
         """What is written so far, in the order in which it was."""
         if not self._ledger.exists():
             return []
-        found = [Run(*json.loads(line)) for line in self._ledger.read_text(encoding="ascii").splitlines()]
+        # The last line may be half written.
+        complete = self._ledger.read_bytes().split(b"\n")[:-1]
+        found = [Run(*json.loads(line)) for line in complete]
         wanted = set(job_ids)
         return [run for run in found if phase in ("", run.phase) and (not wanted or run.job_id in wanted)]
 

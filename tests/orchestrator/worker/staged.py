@@ -70,7 +70,7 @@ def plain(given: Job) -> Any:
     return "plain"
 
 
-@job("hasty", timeout_s=0.2)
+@job("hasty", timeout_s=0.5)
 async def hasty(given: Job) -> None:
     """Has less time than it takes."""
     write(BEGUN, given)

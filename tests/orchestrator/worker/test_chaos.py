@@ -70,7 +70,7 @@ def test_whatever_is_killed_nothing_acknowledged_is_lost(shaken: Crew, own_serve
     print(f"CHARTER_SEED={SEED}")
     chance = random.Random(SEED)
     api = shaken.add("api")
-    shaken.work("a", "b", "c", WORKER_CONCURRENCY="3", MAX_RETRIES="1000")
+    shaken.work("a", "b", "c", WORKER_CONCURRENCY="3", LEASE_SECONDS="1", MAX_RETRIES="1000")
     clients = [Client(name, api.url, chance) for name in ("one", "another")]
     for client in clients:
         client.start()

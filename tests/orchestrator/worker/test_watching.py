@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.orchestrator.processes import CALM, Crew, lines, measured, told
+from tests.orchestrator.processes import CALM, Crew, counted, lines, measured, told
 from tests.orchestrator.stack import Node, wait_until
 
 MARK = "nobody-may-read-this"
@@ -24,6 +24,9 @@ def node(crew: Crew) -> Iterator[Node]:
     crew.stage.open("watched")
     crew.until(lost, "SUCCESS")
     crew.put(count=2, state="CREATED")
+    # What it has done is also told by then, and all that it told before.
+    told(made, "transition", job_id=lost, transition="complete")
+    told(made, "lease_lost", job_id=lost)
     yield made
 
 
@@ -32,16 +35,20 @@ def test_everything_that_matters_is_counted(crew: Crew, node: Node) -> None:
     """Transitions, expiries, losses, ends for good, and how long jobs waited until they were taken."""
     taken = crew.sql.value("SELECT sum(attempt) FROM jobs")
 
-    def moves(name: str, actor: str) -> float:
-        return measured(node, "charter_transitions_total", entity="job", transition=name, actor=actor)
+    def moved(count: int, name: str, actor: str) -> None:
+        counted(node, count, "charter_transitions_total", entity="job", transition=name, actor=actor)
 
-    assert moves("acquire", "worker") == taken == 6
-    assert (moves("complete", "worker"), moves("fail", "worker"), moves("bury", "worker")) == (2, 3, 2)
-    assert (moves("fail", "reaper"), moves("requeue", "scheduler")) == (1, 2)
-    assert measured(node, "charter_leases_expired_total", entity="job") == 1
-    assert measured(node, "charter_given_up_total", entity="job") == 2
+    assert taken == 6
+    moved(taken, "acquire", "worker")
+    moved(2, "complete", "worker")
+    moved(3, "fail", "worker")
+    moved(2, "bury", "worker")
+    moved(1, "fail", "reaper")
+    moved(2, "requeue", "scheduler")
+    counted(node, 1, "charter_leases_expired_total", entity="job")
+    counted(node, 2, "charter_given_up_total", entity="job")
     wait_until(lambda: measured(node, "charter_leases_lost_total", entity="job"), "the loss is counted")
-    assert measured(node, "charter_acquisition_wait_seconds_count", entity="job") == taken
+    counted(node, taken, "charter_acquisition_wait_seconds_count", entity="job")
 
 
 @pytest.mark.req("ORC-X08")
@@ -103,4 +110,5 @@ def test_maintenance_may_stand_apart(lone: Crew) -> None:
     row = lone.until(job, "QUEUED")
     assert (row["retry_count"], row["attempt"]) == (1, 1)
     assert [each["actor"] for each in lone.sql.history(job)][-2:] == ["reaper", "scheduler"]
+    told(node, "transition", job_id=job, transition="requeue")
     assert {line["service"] for line in lines(node, "transition")} == {"reaper", "scheduler"}

@@ -46,7 +46,8 @@ class SentinelProcess(EmbeddedServer):
             f"sentinel monitor {NAME} {LOOPBACK} {self._master} 2",
             f"sentinel auth-pass {NAME} {self._password}",
             f"sentinel sentinel-pass {self._password}",
-            f"sentinel down-after-milliseconds {NAME} 500",
+            # A busy machine must not look like a dead server.
+            f"sentinel down-after-milliseconds {NAME} 3000",
             f"sentinel failover-timeout {NAME} 3000",
         )
         path = self.folder / "sentinel.conf"

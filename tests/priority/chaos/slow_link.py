@@ -16,7 +16,8 @@ class SlowLink:
     def __init__(self, port: int, delay_ms: float) -> None:
         self.port = 0
         self._server_port = port
-        self._delay_s = delay_ms / 1000
+        self.delay_ms = delay_ms
+        """It may grow while things are on their way, and keeps their order then."""
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -64,7 +65,7 @@ class SlowLink:
         """Hands on what comes, in its order; what comes close together is on its way together."""
         loop = asyncio.get_running_loop()
         while content := await source.read(65536):
-            loop.call_later(self._delay_s, target.write, content)
-        await asyncio.sleep(self._delay_s)
+            loop.call_later(self.delay_ms / 1000, target.write, content)
+        await asyncio.sleep(self.delay_ms / 1000)
         if target.can_write_eof():
             target.write_eof()

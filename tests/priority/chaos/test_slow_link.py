@@ -14,6 +14,7 @@ from tests.priority.chaos.slow_link import SlowLink
 from tests.priority.stack import BRISK, Servers, Stack, told, wait_until
 
 TASKS = 200
+FAR_MS = 60
 
 
 @pytest.mark.req("PQ-255")
@@ -30,6 +31,8 @@ def test_everything_works_five_milliseconds_away(
             one = queue.submit(parameters={"hello": "world"})
             wait_until(lambda: queue.status(one), "it is done", "completed".__eq__)
             assert queue.get(one)["result"] == {"hello": "world"}
+            # So far that journeys weigh more than whatever else this machine is busy with.
+            link.delay_ms = FAR_MS
             started = time.monotonic()
             answer = queue.client.post("/api/v1/tasks/batch", json={"tasks": [{"task_type": "echo"}] * TASKS})
             tasks = [each["task_id"] for each in told(answer)["tasks"]]
@@ -37,7 +40,9 @@ def test_everything_works_five_milliseconds_away(
                 lambda: stack.redis.zcard("tasks:status:completed"), "all are done", (TASKS + 1).__eq__
             )
             took = time.monotonic() - started
-            assert took < TASKS * 0.010, "each by itself would take at least a journey there and back"
+            assert took < TASKS * 2 * FAR_MS / 1000, (
+                "each by itself would take at least a journey there and back"
+            )
             bad = queue.submit("fail", max_retries=1)
             wait_until(lambda: queue.status(bad), "it is buried", "dead_letter".__eq__)
             assert queue.get(bad)["retry_count"] == 1
@@ -45,4 +50,4 @@ def test_everything_works_five_milliseconds_away(
             worker.stop()
             waiting = queue.submit()
             assert told(queue.cancel(waiting))["status"] == "cancelled"
-            print(f"{len(tasks)} tasks in {took:.2f} s, 5 ms away")
+            print(f"{len(tasks)} tasks in {took:.2f} s, {FAR_MS} ms away")

@@ -99,7 +99,7 @@ class Kit:
         finally:
             await connection.close()
 
-    async def emptied(self, seconds: float = 20.0) -> None:
+    async def emptied(self, seconds: float = 60.0) -> None:
         """Waits until everything was taken out of the stream."""
         async with asyncio.timeout(seconds):
             while await self.redis.xlen(STREAM):

@@ -20,7 +20,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedRedis]:
 
 @pytest.fixture
 async def client(server: EmbeddedRedis) -> AsyncIterator[Redis]:
-    made: Redis = Redis.from_url(server.url, socket_timeout=20)
+    made: Redis = Redis.from_url(server.url, socket_timeout=60)
     await made.flushall()
     yield made
     await made.aclose()

@@ -164,7 +164,7 @@ async def test_without_redis_the_last_values_stand_for_a_while(
     monkeypatch.setattr(exporter, "FRESH_S", 0.0)
     server = EmbeddedRedis(tmp_path / "redis")
     server.start()
-    client: Redis = Redis.from_url(server.url, socket_timeout=0.5)
+    client: Redis = Redis.from_url(server.url, socket_timeout=20)
     metrics, shared = Metrics(), Exporter(MEASURED, client, PREFIX, {"KEPT": 60})
     metrics.add(shared, shared.refresh)
     try:

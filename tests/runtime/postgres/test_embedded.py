@@ -86,7 +86,7 @@ async def test_a_killed_server_leaves_a_folder_that_can_be_used(place: Path) -> 
     await ask(server.start(), "CREATE TABLE kept ()")
     server.kill()
     again = EmbeddedPostgres(place)
-    for _ in range(50):  # its sessions notice within moments that it has gone
+    for _ in range(600):  # its sessions notice within moments that it has gone
         try:
             url = again.start()
             break

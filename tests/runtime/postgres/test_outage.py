@@ -20,7 +20,7 @@ from tests.runtime.postgres.conftest import MakeKit
 from tests.runtime.postgres.kit import Kit
 from tests.runtime.postgres.test_store import blocked
 
-ENOUGH_S, LONG_ENOUGH_S = 5.0, 60.0
+ENOUGH_S, LONG_ENOUGH_S = 30.0, 60.0
 """Far more than any answer may take; what is tested is that nobody waits for the database."""
 
 
@@ -135,17 +135,16 @@ async def test_reconnecting_is_not_done_in_haste(own: Kit, own_server: EmbeddedP
     own_server.stop()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(asyncpg, "connect", counted)
-        until = time.monotonic() + 2
+        began = time.monotonic()
         calls = 0
-        while time.monotonic() < until:
+        while (lasted := time.monotonic() - began) < 2 or calls <= 100:
             with pytest.raises(Condition):
                 await own.store.get(own.intent().job_id)
             calls += 1
             await asyncio.sleep(0.002)
     own_server.spawn()
     own_server.wait()
-    assert calls > 100
-    assert attempts < 20
+    assert attempts < 10 * lasted
 
 
 async def test_news_are_heard_again_after_a_restart(own: Kit, own_server: EmbeddedPostgres) -> None:

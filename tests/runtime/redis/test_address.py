@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import subprocess
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,11 +11,11 @@ import pytest
 
 from runtime.blocking import finished
 from runtime.certs import Authority
-from runtime.embedded.ports import free_ports
-from runtime.embedded.redis import EmbeddedRedis, server_program
+from runtime.embedded.redis import EmbeddedRedis
 from runtime.redis.address import parsed
 from runtime.redis.blocking import BlockingServer
 from runtime.redis.server import Server, Unavailable
+from tests.priority.chaos.sentinels import Group
 from tests.runtime.redis.conftest import MakeKit
 
 
@@ -111,62 +109,28 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         await writer.wait_closed()
 
 
-@pytest.fixture
-def switched(own_server: EmbeddedRedis, tmp_path: Path) -> Iterator[tuple[EmbeddedRedis, str]]:
-    """A replica, and the URL of three Sentinels that watch over both."""
-    replica = EmbeddedRedis(
-        tmp_path / "replica",
-        settings={"replicaof": f"127.0.0.1 {own_server.port}", "masterauth": own_server.password},
-        password=own_server.password,
-    )
-    replica.start()
-    ports, processes = [], []
-    for number in range(3):
-        (port,) = free_ports(1)
-        path = tmp_path / f"sentinel-{number}.conf"
-        path.write_text(
-            f"port {port}\nbind 127.0.0.1\ndir {tmp_path}\n"
-            f"sentinel monitor main 127.0.0.1 {own_server.port} 2\n"
-            f"sentinel auth-pass main {own_server.password}\n"
-            "sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 3000\n"
-        )
-        processes.append(subprocess.Popen([server_program(), path, "--sentinel"], stdout=subprocess.DEVNULL))
-        ports.append(port)
-    hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
-    yield replica, f"redis+sentinel://:{own_server.password}@{hosts}/main"
-    for process in processes:
-        process.kill()
-        process.wait()
-    replica.remove()
-
-
 @pytest.mark.req("PQ-252")
-async def test_a_switch_of_the_master_is_followed(
-    own_server: EmbeddedRedis, switched: tuple[EmbeddedRedis, str], make_kit: MakeKit
-) -> None:
+async def test_a_switch_of_the_master_is_followed(tmp_path: Path, make_kit: MakeKit) -> None:
     """Three Sentinels: the master is killed, and submitting and polling go on at the replica."""
-    replica, url = switched
-    server = Server(url)
-    async with asyncio.timeout(60):
-        while True:
-            try:
-                found = (await server.ask(("INFO", "replication")))[0]
-                if "state=online" in found:
-                    break
-            except Unavailable:
-                pass
-            await asyncio.sleep(0.2)
-    await server.close()
-    blocking = BlockingServer(url)
+    with Group(tmp_path) as group:
+        await _follows(group, make_kit)
+
+
+async def _follows(group: Group, make_kit: MakeKit) -> None:
+    own_server, replica = group.servers
+    blocking = BlockingServer(group.url)
     assert await blocking.ask(("CONFIG", "GET", "port")) == [["port", str(own_server.port)]]
     kit = await make_kit(own_server.url)
-    kit.server._address = parsed(url)
+    kit.server._address = parsed(group.url)
     kit.server._lines.clear()
     before = await kit.add()
-    await asyncio.sleep(0.5)
+    async with kit.redis.client() as client:
+        # What comes after it is at the replica, and so is it.
+        await client.set("a-probe", "1")
+        assert await client.execute_command("WAIT", 1, 60_000) == 1
     own_server.kill()
     made = None
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while made is None:
             try:
                 made = (

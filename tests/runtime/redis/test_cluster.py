@@ -56,7 +56,7 @@ async def cluster_url(nodes: list[EmbeddedRedis]) -> str:
             for start in range(slots.start, slots.stop, 4096):
                 part = range(start, min(start + 4096, slots.stop))
                 await client.execute_command("CLUSTER", "ADDSLOTS", *part)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         for client in clients:
             while "cluster_state:ok" not in str(await client.execute_command("CLUSTER", "INFO")):
                 await asyncio.sleep(0.05)

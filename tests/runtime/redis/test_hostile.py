@@ -91,7 +91,7 @@ def test_a_signature_says_which_texts_and_nothing_else(texts: list[str]) -> None
     assert signature([*texts, "one more"]) != mark or "one more" in texts
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     payload=st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(),

@@ -98,7 +98,7 @@ async def test_a_result_ends_the_task_and_frees_the_slot(make_kit: MakeKit) -> N
     ended = await kit.task(task.task_id)
     assert (ended.status, ended.result, ended.deadline_at) == (COMPLETED, '{"sum": 3}', None)
     assert ended.completed_at is not None and ended.assigned_worker_id == worker
-    assert 99_000 <= await kit.redis.pttl(f"tasks:{task.task_id}") <= 100_000
+    assert 40_000 <= await kit.redis.pttl(f"tasks:{task.task_id}") <= 100_000
     assert len(await kit.claim(worker)) == 1
     await kit.sound()
 
@@ -154,7 +154,7 @@ async def test_two_replays_of_a_dead_letter_queue_it_once(make_kit: MakeKit) -> 
 
 
 async def test_a_lease_is_made_longer_by_its_holder_alone(kit: Kit) -> None:
-    task = await kit.running(timeout_seconds=1)
+    task = await kit.running(timeout_seconds=60)
     held = Held(task.assigned_worker_id or "", 1)
     ends = await kit.tasks.renew(task.task_id, held, 100)
     now = await kit.task(task.task_id)

@@ -113,7 +113,7 @@ async def test_whoever_waits_is_woken_at_once(make_kit: MakeKit) -> None:
         waiting = asyncio.create_task(kit.claim(worker, wait_s=60.0))
         await asyncio.sleep(0.05)
         await step  # type: ignore[misc]
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             (task,) = await waiting
         held.append(task)
         return task.task_id

@@ -19,10 +19,13 @@ from runtime.s3.objects import Objects, Place
 from tests.s3_fixtures import Bucket, raw_client
 from tests.support.s3_proxy import S3Proxy
 
+PATIENCE_S = 2.0
+"""How long they wait for an answer here: longer than a busy machine stands still."""
+
 
 @pytest.fixture
 async def through(bucket: Bucket, s3_proxy: S3Proxy) -> Any:
-    made = Objects(replace(bucket.through(s3_proxy).place, timeout_s=0.5))
+    made = Objects(replace(bucket.through(s3_proxy).place, timeout_s=PATIENCE_S))
     yield made
     await made.close()
 
@@ -72,7 +75,7 @@ async def test_a_store_in_trouble_is_asked_again(
 async def test_a_lost_answer_is_asked_for_again(harm: str, through: Objects, s3_proxy: S3Proxy) -> None:
     """Too late, not at all, cut off in the middle of the connection or of the body."""
     await through.put("there", b"x" * 1000)
-    values: dict[str, object] = {"delay_s": 1.0, "truncate": 10}
+    values: dict[str, object] = {"delay_s": 1.5 * PATIENCE_S, "truncate": 10}
     s3_proxy.rule(kind="GetObject", **{harm: values.get(harm, True)})
     found = await through.get("there")
     assert found is not None and found.body == b"x" * 1000
@@ -83,7 +86,7 @@ async def test_a_lost_answer_is_asked_for_again(harm: str, through: Objects, s3_
 @pytest.mark.parametrize(
     "harm",
     [
-        {"delay_s": 1.0},
+        {"delay_s": 1.5 * PATIENCE_S},
         {"drop": True},
         {"status": 500},
         {"status": 503, "carried_out": True},
@@ -108,10 +111,11 @@ async def test_a_guarded_write_is_never_repeated(
 async def test_a_guarded_write_that_was_not_sent_is_sent(through: Objects, s3_proxy: S3Proxy) -> None:
     """Without a connection the store has surely seen nothing of it."""
     s3_proxy.down()
-    writing = asyncio.create_task(through.create("one", b"1"))
-    await asyncio.sleep(0.05)
-    s3_proxy.up()
-    assert (await writing).etag
+    async with closing(Objects(replace(through.place, tries=30))) as patient:
+        writing = asyncio.create_task(patient.create("one", b"1"))
+        await asyncio.sleep(0.05)
+        s3_proxy.up()
+        assert (await writing).etag
     s3_proxy.down()
     await asyncio.sleep(0.01)
     with pytest.raises(Away):
@@ -134,7 +138,7 @@ async def test_repetition_has_an_end_and_pauses(
         for number, pause in enumerate(pauses):
             assert pause >= 0.05 * 2**number
         seen |= {round(pause * 1e5) for pause in pauses}
-    assert len(seen) == 6
+    assert len(seen) >= 5, "two may be the same by chance"
     wanted = list[float]()
 
     async def sleep(seconds: float) -> None:
@@ -246,12 +250,21 @@ async def test_a_server_that_is_killed_and_started_again_is_found_again(own_s3: 
     found = await asked
     assert found is not None and found.etag == etag
     assert len((await objects.page("kept/", most=100)).entries) == 50
-    # It may answer for a while before it has found its files for what is new.
+    # It may answer for a while before it has found its files for what is new, and stop again in between.
     while True:
         with suppress(Unsure):
             await objects.put("ready", b"")
             break
-    await objects.replace("last", b"2", etag)
+    while True:
+        with suppress(Unsure, NotMatched):
+            await objects.replace("last", b"2", etag)
+            break
+        # Whoever is not sure looks: the write may have been carried out.
+        found = await objects.get("last")
+        assert found is not None
+        if found.body == b"2":
+            break
+        assert found.etag == etag
     with pytest.raises(NotMatched):
         await objects.create("kept/00", b"")
     await objects.close()

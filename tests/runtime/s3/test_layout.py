@@ -223,7 +223,7 @@ async def test_large_values_are_kept_apart(process: Make, s3_proxy) -> None:  # 
 async def test_a_loser_does_not_change_what_the_winner_has_written(process: Make) -> None:
     """Both write a large output under one key; the entity names the version of the one with the lease."""
     one, two = process(), process()
-    task = await one.submit(timeout_seconds=1)
+    task = await one.submit(timeout_seconds=5)
     [late] = await one.take()
     two.world.ahead_ms = 60_000
     assert await two.sweep() == 1

@@ -157,7 +157,7 @@ async def test_an_outcome_in_doubt_is_recognised_when_the_store_is_back(
 @pytest.mark.req("OQ-125", "OQ-247")
 async def test_who_has_lost_a_lease_writes_nothing(process: Make) -> None:
     one, two = process(), process()
-    task = await one.submit(timeout_seconds=1)
+    task = await one.submit(timeout_seconds=5)
     [late] = await one.take()
     two.world.ahead_ms = 20_000
     assert await two.sweep() == 1
@@ -199,14 +199,14 @@ async def test_what_is_not_due_is_left_alone(process: Make) -> None:
     """Its entry stays, nobody waits for it, and what is due is taken meanwhile."""
     one = process()
     now = one.tasks._changes.now()
-    later = await one.submit(available_at=now + timedelta(seconds=3))
+    later = await one.submit(available_at=now + timedelta(seconds=40))
     due = await one.submit()
     [taken] = await one.take(free=5)
     assert taken.id == due.id
     assert [key.rpartition("/")[2] for key in one.keys("ready/")] == [later.id]
-    one.world.ahead_ms = 2_000
+    one.world.ahead_ms = 10_000
     assert await one.take() == []
-    one.world.ahead_ms = 3_100
+    one.world.ahead_ms = 40_100
     [taken] = await one.take()
     assert taken.id == later.id
 

@@ -36,7 +36,7 @@ from runtime.conditions import Failure
 from tests.taskqueue.blackbox.polling import eventually
 
 SLOTS = 6
-BUSY_MS = 1200
+BUSY_MS = 2000
 """How long a job lasts that keeps a slot from others: many times what a few calls take."""
 
 

@@ -15,7 +15,7 @@ DEPLOYMENTS = ["taskqueue.microservices", "taskqueue.monolith"]
 
 SMALL = {
     "HEARTBEAT_INTERVAL_MS": "100",
-    "WORKER_TIMEOUT_MS": "1500",
+    "WORKER_TIMEOUT_MS": "3000",
     "MAX_DEDUP_KEYS": "2",
     "MAX_OUTPUT_BYTES": "16",
     "WORKER_SLOTS": "2",

@@ -79,7 +79,7 @@ def taken_port() -> Iterator[int]:
 def is_open(port: int) -> bool:
     """Whether a port takes connections."""
     try:
-        with closing(socket.create_connection(("127.0.0.1", port), timeout=5)):
+        with closing(socket.create_connection(("127.0.0.1", port), timeout=30)):
             return True
     except ConnectionRefusedError:
         return False

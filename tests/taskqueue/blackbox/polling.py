@@ -9,7 +9,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds; far more than anything takes, because the machine may be busy."""
 _PAUSE = 0.02
 

@@ -54,10 +54,10 @@ async def test_a_ready_node_says_that_it_serves(deployment: Launched) -> None:
         async with grpc.aio.insecure_channel(address) as channel:
             health: Any = health_pb2_grpc.HealthStub(channel)
             for service in ("", *business(deployment, name)):
-                answer = await health.Check(health_pb2.HealthCheckRequest(service=service), timeout=5)
+                answer = await health.Check(health_pb2.HealthCheckRequest(service=service), timeout=30)
                 assert answer.status == SERVING
             with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await health.Check(health_pb2.HealthCheckRequest(service="other"), timeout=5)
+                await health.Check(health_pb2.HealthCheckRequest(service="other"), timeout=30)
             assert caught.value.code() == grpc.StatusCode.NOT_FOUND
 
 
@@ -107,7 +107,7 @@ async def reflected(
         yield request
 
     connect: Any = reflection_pb2_grpc.ServerReflectionStub
-    async for answer in connect(channel).ServerReflectionInfo(once(), timeout=5):
+    async for answer in connect(channel).ServerReflectionInfo(once(), timeout=30):
         found: reflection_pb2.ServerReflectionResponse = answer
         return found
     raise AssertionError("reflection gave no answer")
