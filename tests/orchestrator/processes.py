@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from generated.orchestrator.lifecycle import JOB
 from generated.orchestrator.records import JobRecord
@@ -17,11 +19,12 @@ from runtime.call import Call
 from runtime.log import Log
 from runtime.metrics import Metrics
 from runtime.postgres import Database, PostgresStore
+from runtime.postgres import database as databases
 from runtime.postgres.migrations import migrate
 from runtime.settings import read
 from runtime.world import RealWorld
 from tests.orchestrator.sql import Sql
-from tests.orchestrator.stack import Node, Stack, wait_until
+from tests.orchestrator.stack import PATIENCE, Node, Stack, wait_until
 from tests.orchestrator.worker.stage import BEGUN, VARIABLE, Run, Stage
 
 STAGED = "tests.orchestrator.worker.staged"
@@ -231,11 +234,20 @@ async def opened(url: str, **settings: str) -> AsyncIterator[PostgresStore[JobRe
     """The store itself, with connections of its own, as a worker process has it."""
     names = SYSTEM.deployments["local"].nodes["worker"].variables
     values = read([SYSTEM.variables[name] for name in names], (), {**BRISK, "DATABASE_URL": url, **settings})
-    database = Database(url)
-    try:
-        yield PostgresStore(SYSTEM, JOB, JobRecord, database, Metrics(), values)
-    finally:
-        await database.close()
+    with patient():
+        database = Database(url)
+        try:
+            yield PostgresStore(SYSTEM, JOB, JobRecord, database, Metrics(), values)
+        finally:
+            await database.close()
+
+
+@contextmanager
+def patient() -> Iterator[None]:
+    """Has stores of this process wait for a connection for as long as a busy machine may take."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(databases, "WAIT_S", PATIENCE)
+        yield
 
 
 def call_of(component: str) -> Call:
@@ -245,6 +257,7 @@ def call_of(component: str) -> Call:
 
 
 async def _prepare(url: str) -> None:
-    database = Database(url)
-    await migrate(database, SYSTEM.name)
-    await database.close()
+    with patient():
+        database = Database(url)
+        await migrate(database, SYSTEM.name)
+        await database.close()

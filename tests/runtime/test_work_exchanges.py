@@ -7,10 +7,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+import pytest
+
 from generated.orchestrator.errors import ServiceUnavailable
 from generated.orchestrator.lifecycle import JOB
 from generated.orchestrator.messages import RUNNING
 from generated.orchestrator.records import JobRecord
+from runtime import work
 from runtime.call import Call
 from runtime.log import Log
 from runtime.pace import Outcome, Pace
@@ -21,6 +24,12 @@ from tests.runtime.hand_world import Lines
 from tests.runtime.working import DONE, GIVEN_BACK, OWNER, TOLD, UNSTORABLE, at_once
 
 WORLD = RealWorld()
+
+
+@pytest.fixture(autouse=True)
+def begun_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stall of this process does not look like runs that take long, after which others have their turn."""
+    monkeypatch.setattr(work, "_SLICE_S", 60.0)
 
 
 @dataclass
@@ -163,7 +172,7 @@ async def working(
     stopping = asyncio.Event()
     call = Call(world=world, log=Log("test", "DEBUG", WORLD, lines or Lines()), caller="worker")
     task = asyncio.create_task(worker.work(call, stopping))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         yield watched
         stopping.set()
         await task
