@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from handlers.queuey.samples import binary
@@ -100,17 +101,20 @@ def test_a_job_that_nobody_wants_any_more_is_ended(works: Works) -> None:
 
 @pytest.mark.req("QQ-047", "QQ-007")
 def test_a_runner_that_is_killed_does_not_lose_its_job(lonely: Works) -> None:
-    """Another runner runs it."""
-    # What it runs goes on for that long after it was killed, and takes a whole processor.
-    first = lonely.runner("first", RUN_SECONDS="10").wait()
+    """Another runner runs it, and what the first one ran ends with it."""
+    first = lonely.runner("first", RUN_SECONDS="600").wait()
     job = lonely.submit("loop")
     lonely.in_status(job, "active")
+    assert first.process is not None
+    ran = until(psutil.Process(first.process.pid).children)
     first.kill()
+    _, left = psutil.wait_procs(ran, timeout=60)
+    assert not left
     second = lonely.runner("second", RUN_SECONDS="0.3").wait()
     assert lonely.reason(job).startswith("OUT_OF_TIME")
     found = lonely.job(job)
-    troubles = [each for runner in (first, second) for each in runner.events("runner_trouble")]
-    assert (found["runner_id"], found["run_attempts"]) == ("second", 3), troubles
+    # Where the machine stands still for as long as a job may be silent, another attempt is counted.
+    assert found["runner_id"] == "second" and found["run_attempts"] >= 3
     assert second.stop() == 0
 
 

@@ -7,10 +7,12 @@ network and no clock that it could set. What it may use is bounded: instructions
 from __future__ import annotations
 
 import json
+import os
 import resource
 import signal
 import sys
 import threading
+import time
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,8 @@ from typing import Any
 import wasmtime
 
 _MODULES_KEPT = 32
+_LOOK_S = 0.5
+"""How often a process looks whether its runner is still there."""
 _STACK_BYTES = 1 << 20
 _OUT_OF_MEMORY_WORDS = ("memory minimum size", "exceeds memory limits", "table minimum size")
 
@@ -134,6 +138,13 @@ def _say(what: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
+def _end_with(runner: int) -> None:
+    """Ends the process soon after its runner, which cannot stop it when it is killed itself."""
+    while os.getppid() == runner:
+        time.sleep(_LOOK_S)
+    os._exit(1)
+
+
 def main() -> None:
     """Serves runs until there are no more."""
     # Whoever stops the runner decides when runs end; a signal to the whole group is none of ours.
@@ -141,6 +152,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     settings = json.loads(sys.argv[1])
+    threading.Thread(target=_end_with, args=(settings["runner"],), daemon=True).start()
     machine = Machine(counts_fuel=settings["counts_fuel"])
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _say({"ready": True})

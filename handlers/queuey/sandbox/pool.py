@@ -120,7 +120,7 @@ class Sandboxes:
         return Run(**ended, stdout=stdout, stderr=stderr)
 
     async def _start(self) -> asyncio.subprocess.Process:
-        settings = {"counts_fuel": self._limits.fuel > 0}
+        settings = {"counts_fuel": self._limits.fuel > 0, "runner": os.getpid()}
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
