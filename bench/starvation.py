@@ -39,6 +39,7 @@ from runtime.call import Call, Channel
 from runtime.embedded.programs import EmbeddedError
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.local import LocalChannel
+from runtime.redis.given import unpacked
 from runtime.world import RealWorld
 
 MEDIUM_S, HIGH_S, CYCLE_S = 1.0, 2.0, 0.2
@@ -176,10 +177,11 @@ def _read(there: redis.Redis, outcome: Outcome) -> None:
     names = list(there.scan_iter("tasks:*", count=5000, _type="hash"))
     with there.pipeline(transaction=False) as pipe:
         for name in names:
-            pipe.hmget(name, "priority", "effective_priority", "created_at", "started_at")
+            pipe.hgetall(name)
         rows = pipe.execute()
-    for priority, effective, created, started in rows:
-        outcome.promoted += priority != effective
+    for row in map(unpacked, rows):
+        priority, created, started = row["priority"], row["created_at"], row.get("started_at")
+        outcome.promoted += priority != row["effective_priority"]
         if started:
             outcome.waited.setdefault(priority, []).append((int(started) - int(created)) * _MICRO)
         else:

@@ -91,7 +91,8 @@ async def test_the_steps_of_a_task(proxied_crew: Crew, s3_proxy: S3Proxy) -> Non
         await crew.ended(key)
         await until(lambda: crew.hints("leases") == crew.hints("ready") == [])
     kinds = [each.kind for each in s3_proxy.asked(key=f"tasks/{key[0]}/{key}")]
-    assert kinds == ["GetObject", "PutObject", "PutObject"]
+    # Whoever had listed it before it ended may look at it once more.
+    assert kinds[:3] == ["GetObject", "PutObject", "PutObject"] and {*kinds[3:]} <= {"GetObject"}
     writes = s3_proxy.asked("PutObject", f"tasks/{key[0]}/{key}")
     assert all("if-match" in each.headers for each in writes)
     assert s3_proxy.asked("DeleteObject", "tasks/") == []
