@@ -84,6 +84,13 @@ def test_a_node_that_speaks_only_grpc_loads_no_http() -> None:
     assert among(modules, HTTP, STORES, ("click", "opentelemetry", "prometheus_client", "rich")) == []
 
 
+def test_a_client_loads_no_grpc() -> None:
+    """Nor does a node that calls others: calls go out by the engine's own means."""
+    modules = loaded("import sys, runtime.client, runtime.grpc_client; print('loaded:', *sys.modules)")
+    assert "runtime.http2.calling" in modules
+    assert among(modules, GRPC, HTTP, STORES) == []
+
+
 def test_a_node_that_speaks_only_http_loads_no_grpc(tmp_path: Path) -> None:
     """Nor the stores of other systems."""
     modules = loaded(
