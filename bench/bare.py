@@ -9,6 +9,7 @@ import asyncio
 import os
 import sys
 import uuid
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -104,10 +105,13 @@ async def serve(role: str, port: int, upstreams: list[str]) -> None:
 
 
 def credentials() -> Credentials | None:
-    """The same certificates as the nodes it is compared with, or none."""
-    if "TLS_CERT_FILE" not in os.environ:
+    """The same certificates as the nodes it is compared with, or the authority alone, or none."""
+    files = [
+        os.environ[name] for name in ("TLS_CERT_FILE", "TLS_KEY_FILE", "TLS_CA_FILE") if name in os.environ
+    ]
+    if not files:
         return None
-    return Credentials.read(*(os.environ[name] for name in ("TLS_CERT_FILE", "TLS_KEY_FILE", "TLS_CA_FILE")))
+    return Credentials.read(*files) if len(files) == 3 else Credentials(Path(files[0]).read_bytes())
 
 
 def open_channel(address: str, component: str) -> grpc.aio.Channel:

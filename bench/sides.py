@@ -74,7 +74,7 @@ def measured(
 ) -> dict[str, float]:
     """Has a client make so many calls, and looks what that costs on either end."""
     caller = "gateway" if method == "enqueue" else ""
-    variables = environ(caller or ("" if certificates is None else "gateway"), certificates)
+    variables = environ(caller, certificates)
     proof = token(caller) if caller and certificates is None else ""
     command = [sys.executable, "-m", "bench.load", side.address, method, str(calls), str(in_flight), proof]
     command += ["typed"] if typed else []
@@ -139,18 +139,21 @@ def _wait_for(port: int) -> None:
 
 
 def environ(role: str, certificates: Path | None) -> dict[str, str]:
-    """How a node proves itself: by a certificate of the folder, or by a token where there is none."""
+    """How a node proves itself: by a certificate of the folder, or by a token where there is none.
+
+    Nobody in particular trusts the authority and shows nothing.
+    """
     if certificates is None:
         digests = ",".join(
             f"{name}={hashlib.sha256(token(name).encode()).hexdigest()}"
             for name in ("gateway", "coordinator")
         )
         return {"CALLER_TOKEN": token(role), "ACCEPTED_TOKENS": digests}
-    return {
-        "TLS_CERT_FILE": str(certificates / f"{role}.crt"),
-        "TLS_KEY_FILE": str(certificates / f"{role}.key"),
-        "TLS_CA_FILE": str(certificates / "ca.crt"),
-    }
+    trusted = {"TLS_CA_FILE": str(certificates / "ca.crt")}
+    if not role:
+        return trusted
+    own = {"TLS_CERT_FILE": f"{role}.crt", "TLS_KEY_FILE": f"{role}.key"}
+    return trusted | {name: str(certificates / file) for name, file in own.items()}
 
 
 def token(role: str) -> str:
