@@ -143,12 +143,18 @@ class Line:
                 if time.monotonic() < self._not_before:
                     raise Refused("UNAVAILABLE", self._problem)
                 self._connecting = asyncio.create_task(self._connect())
+                self._connecting.add_done_callback(_seen)
             # Whoever gives up leaves the others their connection.
             await asyncio.shield(self._connecting)
 
     async def _connect(self) -> None:
         try:
             connection = await self._reach()
+        except asyncio.CancelledError:
+            if not self._closed:
+                raise
+            # Those who wait for it are not cancelled themselves.
+            raise Refused("CANCELLED", "the channel is closed") from None
         finally:
             self._connecting = None
         self._pause_s = _FIRST_PAUSE_S
@@ -205,6 +211,12 @@ class Line:
         ended = Ended(status, trailers.message)
         ended.condition = trailers.condition
         raise ended
+
+
+def _seen(task: asyncio.Task[None]) -> None:
+    """Whoever waited for a connection may have gone, and then nobody hears why there is none."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _why(error: OSError | ValueError) -> str:

@@ -460,6 +460,37 @@ async def test_a_connection_is_waited_for_no_longer_than_a_call_may_take() -> No
         await line.close()
 
 
+async def test_a_connection_that_nobody_waits_for_any_more_may_fail() -> None:
+    """Nobody is told of it, and the next call hears why."""
+    told: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context))
+    line = SlowLine(NOBODY, limits())
+    line.begun, line.goes_on = asyncio.Event(), asyncio.Event()
+    with pytest.raises(Refused) as refused:
+        await say(line, patience=0.05)
+    assert refused.value.status == "DEADLINE_EXCEEDED"
+    line.goes_on.set()
+    with pytest.raises(Refused) as refused:
+        await say(line)
+    assert refused.value.status == "UNAVAILABLE"
+    await line.close()
+    gc.collect()
+    assert told == []
+
+
+async def test_who_waits_for_a_connection_hears_that_the_line_is_closed() -> None:
+    """And is not cancelled for it."""
+    line = SlowLine(NOBODY, limits())
+    line.begun, line.goes_on = asyncio.Event(), asyncio.Event()
+    call = asyncio.create_task(say(line))
+    async with asyncio.timeout(PATIENCE_S):
+        await line.begun.wait()
+    await line.close()
+    with pytest.raises(Refused) as refused:
+        await call
+    assert refused.value.status == "CANCELLED"
+
+
 async def test_a_closed_line_leaves_nothing_behind() -> None:
     """Neither tasks nor connections, and makes no new ones."""
     before = asyncio.all_tasks()
