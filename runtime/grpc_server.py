@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Mapping
 from types import CoroutineType
 
@@ -16,6 +15,7 @@ from runtime.grpc_services import Health, Reflection
 from runtime.http2.connection import Connection
 from runtime.http2.streams import Limits
 from runtime.identity import URI_SCHEME, Identity
+from runtime.listening import bound
 from runtime.tables import System
 from runtime.tls import Credentials
 from runtime.world import World
@@ -60,13 +60,7 @@ class GrpcServer:
 
     async def start(self, host: str, port: int) -> int:
         """Binds and listens; returns the port. Raises OSError when the port cannot be had."""
-        listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((host, port))
-        except (OSError, OverflowError) as error:
-            listener.close()
-            raise OSError(f"cannot listen on {host}:{port}: the port is taken or not allowed") from error
+        listener = bound(host, port)
         self._server = await asyncio.get_running_loop().create_server(
             lambda: Connection(self._calls, self._limits),
             sock=listener,
@@ -75,8 +69,8 @@ class GrpcServer:
             ssl_handshake_timeout=_HANDSHAKE_SECONDS if self._tls else None,
             ssl_shutdown_timeout=_GOODBYE_SECONDS if self._tls else None,
         )
-        bound: int = listener.getsockname()[1]
-        return bound
+        number: int = listener.getsockname()[1]
+        return number
 
     async def ready(self) -> None:
         """Says through the health service that calls are welcome."""

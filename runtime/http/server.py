@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import ssl
 from collections.abc import Iterable
 
@@ -20,6 +19,7 @@ from runtime.http.pages import Problem, Readiness, document_pages, watch_pages
 from runtime.http.protocol import Connection, Limits
 from runtime.http.streaming import StreamingOperation
 from runtime.identity import Identity
+from runtime.listening import bound
 from runtime.log import Log
 from runtime.metrics import Metrics
 from runtime.tables import System
@@ -79,13 +79,7 @@ class HttpServer:
 
     async def start(self, host: str, port: int) -> int:
         """Binds and listens; returns the port. Raises OSError when the port cannot be had."""
-        listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((host, port))
-        except (OSError, OverflowError) as error:
-            listener.close()
-            raise OSError(f"cannot listen on {host}:{port}: the port is taken or not allowed") from error
+        listener = bound(host, port)
         self._server = await asyncio.get_running_loop().create_server(
             lambda: Connection(self._config, self._state, self._limits, self._refusals),
             sock=listener,
@@ -93,8 +87,8 @@ class HttpServer:
             backlog=min(self._limits.connections, 2048),
             ssl_handshake_timeout=_HANDSHAKE_SECONDS if self._tls else None,
         )
-        bound: int = listener.getsockname()[1]
-        return bound
+        number: int = listener.getsockname()[1]
+        return number
 
     def ready(self) -> None:
         """Says that requests are welcome."""
