@@ -123,6 +123,8 @@ class Holder:
     booked: str
     taken: str | None = None
     """The key of the set of what was taken from a holder until it asks."""
+    idle: str | None = None
+    """The key of the hash of those that wait to be handed something."""
 
 
 @dataclass(frozen=True, slots=True)

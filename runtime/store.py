@@ -296,7 +296,6 @@ class IndexedStore(Store[Record], Protocol[Record]):
         call: Call,
         *,
         offers: Collection[str] | None = None,
-        wait_s: float = 0.0,
     ) -> tuple[list[int | Failure], list[Record]]:
         """Leaves leases and takes new ones, in as few exchanges with the server as there can be.
 

@@ -76,6 +76,8 @@ class LeaseWorker(Generic[Record]):
         self._is_over = self._is_cut_off = False
         self._may_find = True
         self._pause = _FIRST_PAUSE_S
+        self._at_work: tuple[Call, asyncio.Event] | None = None
+        """While it works: on whose behalf, and what tells it to stop."""
         self._news: asyncio.Task[bool] | None = None
         self._rest: asyncio.Task[None] | None = None
 
@@ -84,16 +86,30 @@ class LeaseWorker(Generic[Record]):
         told = Call(world=call.world, log=call.log, caller=call.caller, method=call.method)
         told.note(worker_id=self._owner)
         told.tell(self._told.started, f"{self._pace.slots} slots")
+        self._at_work = told, stopping
         async with asyncio.TaskGroup() as tasks:
             keeping = tasks.create_task(self._holdings.keep(told))
             ending = tasks.create_task(self._end(stopping))
             try:
                 await self._pump(tasks, told, stopping)
             finally:
+                self._at_work = None
                 self._holdings.cancel_all()
                 for task in (keeping, ending, self._news, self._rest):
                     if task is not None:
                         task.cancel()
+
+    def hand(self, records: Sequence[Record]) -> bool:
+        """Begins at once to run what the store gives of its own accord; False if it takes no more."""
+        if self._at_work is None or self._at_work[1].is_set():
+            return False
+        call = self._at_work[0]
+        now = call.world.monotonic()
+        for record in records:
+            self._take(record, now)
+        self._begin(call)
+        self._stirred.set()
+        return True
 
     def give_up(self, key: str, fence: int) -> None:
         """Stops a run of which somebody found out that its lease is another's; nothing of it is written."""

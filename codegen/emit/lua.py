@@ -9,6 +9,7 @@ from codegen.emit.artefact import Artefact
 from codegen.emit.lua_change import Change
 from codegen.emit.lua_creation import Creation
 from codegen.emit.lua_entity import RedisEntity, owned
+from codegen.emit.lua_handing import handing
 from codegen.emit.lua_layout import Layout
 from codegen.emit.lua_leases import claim, renew
 from codegen.emit.lua_script import Script, text
@@ -89,6 +90,8 @@ def _create_one(entity: RedisEntity) -> Script:
     made = Creation(entity, layout, Reading(entity), "create", _nothing(row), plain=True)
     ceiling, counted = row.create.refuses, entity.lease.index if entity.lease else None
     place = made.size_of(name) if (name := ceiling.index if ceiling else counted) else None
+    # All but the answer, which has another form here.
+    lines = [*made.lines()][:-1]
     return Script(
         "create_one",
         ".create",
@@ -96,8 +99,8 @@ def _create_one(entity: RedisEntity) -> Script:
         "create_one",
         layout,
         {
-            # All but the answer, which has another form here.
-            "lines": [*made.lines()][:-1],
+            "lines": lines,
+            "handing": handing(made) if entity.idle else None,
             "state": json.dumps(entity.word(entity.status, row.initial)),
             "place": f"redis.call('ZCARD', {place})" if place else "'null'",
         },

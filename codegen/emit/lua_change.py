@@ -32,6 +32,8 @@ class Change:
     """Whether nobody but the holder of the lease makes the change."""
     whole: bool = False
     """Whether the script has read all fields, into `was`."""
+    at_once: bool = False
+    """Whether indexes are written on the spot, as a script for one entity does."""
     is_new: bool = False
     is_gone: bool = False
     prelude: list[str] = field(default_factory=list)
@@ -215,17 +217,19 @@ class Change:
             self.was.names = read
             return
         if before is not None and (before, old) != (after, new):
-            yield from _when(before, f"put({'zrem' if index.score else 'srem'}, {old}, {self.key})")
+            yield from _when(before, self._put("zrem" if index.score else "srem", old))
             if index.parts:
                 part = self._place(self.entity.part_of_index(name), self.before)
-                yield from _when(before, f"put(zrem, {part}, {self.key})")
+                yield from _when(before, self._put("zrem", part))
         if after is not None:
             score = f"{self.now(index.score).text}, " if index.score else ""
             yield from _when(after, self._put("zadd" if index.score else "sadd", new, score))
             yield from self._wakes(name, after, new, score)
 
-    def _put(self, command: str, place: str, score: str) -> str:
-        """Enters an index, or a part of one."""
+    def _put(self, command: str, place: str, score: str = "") -> str:
+        """Enters or leaves an index, or a part of one."""
+        if self.at_once:
+            return f"redis.call({quoted(command.upper())}, {place}, {score}{self.key})"
         return f"put({command}, {place}, {score}{self.key})"
 
     def _wakes(self, name: str, after: str, new: str, score: str) -> Iterator[str]:
@@ -241,7 +245,7 @@ class Change:
         elif self.entity.leased_index is index and kept.wakes:
             yield from _when(after, f"parts[{new}] = {{key = {self.key}}}")
         if self.entity.leased_index is index and kept.wakes:
-            self.layout.key("bell", kept.wakes)
+            self.entity.rung_by(self.layout)
 
     def _condition(self, index: Index, states: Sequence[str], get: Get) -> str | None:
         """When an entity in one of some states is in an index; empty for always, None for never."""
@@ -287,6 +291,11 @@ class Change:
         return self.layout.each_argument(f"believed.{name}")
 
     # The outbox, the counts, and what the holder is told.
+
+    @property
+    def actor(self) -> str:
+        """Who makes the change."""
+        return self.layout.argument("actor")
 
     def _tells(self, target: str) -> Iterator[str]:
         yield from written_down(self, target)

@@ -24,6 +24,7 @@ class Creation(Change):
         entity = self.entity
         self.sources, self.target = (), entity.row.initial
         self.is_new = self.own_part = True
+        self.at_once = self.plain
         self.after[entity.status] = Value(entity.state(entity.row.initial))
         self.after |= {name: Value("stamp") for name in entity.row.create.stamps}
         if self.plain:
@@ -76,11 +77,6 @@ class Creation(Change):
             return self.layout.each_key(key.name, key.pattern)
         return super()._place(key, get)
 
-    def _put(self, command: str, place: str, score: str) -> str:
-        if self.plain:
-            return f"redis.call({quoted(command.upper())}, {place}, {score}{self.key})"
-        return super()._put(command, place, score)
-
     def _wakes(self, name: str, after: str, new: str, score: str) -> Iterator[str]:
         if not self.plain:
             yield from super()._wakes(name, after, new, score)
@@ -90,10 +86,13 @@ class Creation(Change):
         if not (index.parts or wakes):
             return
         part = self._place(self.entity.part_of_index(name), self.now) if index.parts else new
-        # The first of a part, or of an index, may be news for somebody who waits.
         if index.parts:
             yield self._put("zadd", part, score)
-        yield f"if redis.call({quoted('ZCARD' if index.score else 'SCARD')}, {part}) == 1 then"
+        # The first of a part, or of an index, may be news for somebody who waits.
+        if self.entity.idle:
+            yield "if news then"
+        else:
+            yield f"if redis.call({quoted('ZCARD' if index.score else 'SCARD')}, {part}) == 1 then"
         if index.parts:
             known = self.layout.key("known", index.parts.known)
             version = self.layout.key("version", f"{index.parts.known}:version")
@@ -101,8 +100,8 @@ class Creation(Change):
             yield f"if redis.call('HSETNX', {known}, {texts}) == 1 then"
             yield f"redis.call('INCR', {version})"
             yield "end"
-        if wakes:
-            yield f"redis.call('PUBLISH', {self.layout.key('bell', wakes)}, {self.key})"
+        if wakes and not self.entity.idle:
+            yield f"redis.call('PUBLISH', {self.entity.rung_by(self.layout)}, '0 ' .. {self.key})"
         yield "end"
 
     def _stores(self) -> Iterator[str]:
@@ -131,7 +130,7 @@ class Creation(Change):
         stream = self.layout.key("outbox", outbox.stream)
         told = [
             *("'entity'", quoted(entity.name), "'key'", self.key, "'sequence'", "sequence"),
-            *("'to'", entity.state(target), "'at'", "stamp", "'actor'", self.layout.argument("actor")),
+            *("'to'", entity.state(target), "'at'", "stamp", "'actor'", self.actor),
         ]
         if entity.kept.trace:
             told += ["'trace'", self.now(entity.kept.trace).text]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from codegen.emit.lifecycle import states_of
-from codegen.emit.lua_layout import entry, quoted
+from codegen.emit.lua_layout import Layout, entry, quoted
 from codegen.language.keeping import Index, KeptInRedis, Lease
 from codegen.language.lifecycle import Entity, Shift, Transition
 from codegen.language.types import MessageField
@@ -99,6 +99,18 @@ class RedisEntity:
     @cached_property
     def leased_index(self) -> Index | None:
         return self.kept.indexes[self.lease.index] if self.lease and self.lease.index else None
+
+    @cached_property
+    def idle(self) -> str | None:
+        """The hash of those who wait for one, and are handed what is created."""
+        return self.lease.holder.idle if self.lease and self.lease.holder else None
+
+    def rung_by(self, layout: Layout) -> str:
+        """The channel that tells those who wait, and the keys of all that a ring changes."""
+        if self.idle:
+            layout.key("idle", self.idle)
+            layout.key("rings", f"{self.idle}:rings")
+        return layout.key("bell", self.kept.wakes or "")
 
     @property
     def signature_field(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from codegen.emit.lua_change import Change
@@ -71,25 +72,31 @@ def _elsewhere(entity: RedisEntity, was: Reading, enum: str | None) -> str:
 def _holder(entity: RedisEntity, layout: Layout) -> dict[str, Any]:
     """What the claim has to know of whoever takes a lease."""
     lease = entity.lease
-    assert lease is not None and lease.index is not None
-    found: dict[str, Any] = {"holder": None, "paused": None}
-    if lease.paused:
-        found["paused"] = layout.key("paused", lease.paused)
+    assert lease is not None
+    found = {"paused": layout.key("paused", lease.paused) if lease.paused else None}
+    found |= held_by(entity, layout.key)
     if lease.holder:
-        other = RedisEntity(
-            entity.spec, lease.holder.entity, entity.spec.lifecycle.entities[lease.holder.entity]
-        )
-        layout.key("holder", owned(other.kept.hash))
         layout.argument("believed_offers")
-        booked = owned(entity.kept.indexes[lease.holder.booked].key)
-        layout.key(f"index_{lease.holder.booked}", booked)
-        found |= {
-            "holder": lease.holder,
-            "holder_status": other.status,
-            "holder_states": [other.state(state) for state in lease.holder.in_],
-            "booked": f"index_{lease.holder.booked}",
-        }
+        if entity.idle:
+            layout.key("idle", entity.idle)
+            layout.key("rings", f"{entity.idle}:rings")
+            layout.argument("waits")
     return found
+
+
+def held_by(entity: RedisEntity, key: Callable[[str, str], str]) -> dict[str, Any]:
+    """What a script has to know of a holder before it gives it more; `key` adds a key to its layout."""
+    holder = entity.lease.holder if entity.lease else None
+    if holder is None:
+        return {"holder": None}
+    other = RedisEntity(entity.spec, holder.entity, entity.spec.lifecycle.entities[holder.entity])
+    key("holder", owned(other.kept.hash))
+    return {
+        "holder": holder,
+        "holder_status": other.status,
+        "holder_states": [other.state(state) for state in holder.in_],
+        "booked": key(f"index_{holder.booked}", owned(entity.kept.indexes[holder.booked].key)),
+    }
 
 
 def renew(entity: RedisEntity) -> Script:

@@ -51,7 +51,7 @@ def written_down(change: Change, target: str) -> Iterator[str]:
     told = [
         *("'entity'", quoted(entity.name), "'key'", change.key, "'sequence'", "sequence"),
         *("'from'", entity.state(change.sources[0]), "'to'", entity.state(target), "'at'", "stamp"),
-        *("'actor'", change.layout.argument("actor")),
+        *("'actor'", change.actor),
     ]
     if lease := entity.lease:
         taken = target == lease.state

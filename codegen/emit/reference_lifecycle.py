@@ -196,6 +196,8 @@ def _leasing(lease: Lease) -> Iterator[str]:
             f"{code(holder.capacity)} at a time, and only if its {code(holder.offers)} have all of "
             f"{code(holder.needs)}."
         )
+        if holder.idle:
+            yield f"Those that wait are in the hash {code(holder.idle)}; they are handed what is new at once."
 
 
 def indexes(entity: Entity) -> str:

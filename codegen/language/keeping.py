@@ -150,6 +150,10 @@ class Holder(Part):
         default=None,
         description="The set of what was taken from it until it asks; each {name} is a field of its record.",
     )
+    idle: KeyPattern | None = Field(
+        default=None,
+        description="The hash of those that wait for one; what is created is handed to one of them at once.",
+    )
 
 
 class Lease(Part):

@@ -142,6 +142,8 @@ def bad_holder(spec: Spec) -> Iterator[Finding]:
             yield from _fields_of_holder(spec, (name, "lease", "holder"), entity, other, holder)
         yield from _booking(spec, path, lease, holder, indexes)
         yield from _parts(spec, path, entity, lease, holder)
+        if holder.idle:
+            yield from _handed_over(spec, path, name, entity, lease)
 
 
 def _server(entity: Entity) -> tuple[str, str | None]:
@@ -204,6 +206,17 @@ def _parts(spec: Spec, path: Path, entity: Entity, lease: Lease, holder: Holder)
         place = spec.place("lifecycle", *path, "needs")
         message = f"Who takes from '{lease.index}' must offer '{holder.needs}', by which it has no parts."
         yield Finding(place, message, f"Say 'parts: {{by: {holder.needs}, …}}' of the index.")
+
+
+def _handed_over(spec: Spec, path: Path, name: str, entity: Entity, lease: Lease) -> Iterator[Finding]:
+    place = spec.place("lifecycle", *path, "idle")
+    sources = {row.from_ for row in entity.transitions.values() if row.to == lease.state}
+    if entity.in_redis and not entity.in_redis.wakes:
+        message = f"Those that wait for a {name} are noted, but no channel tells them of one that comes back."
+        yield Finding(place, message, "Add 'wakes' to 'kept_in'.")
+    elif sources and entity.initial not in sources:
+        message = f"A new {name} is handed to those that wait, but in {entity.initial} it cannot be leased."
+        yield Finding(place, message, "Remove 'idle'.")
 
 
 @rule(

@@ -59,6 +59,10 @@ def keys_of(spec: Spec, entity: Entity) -> Iterator[Key]:
     if holder and lease and lease.holder and lease.holder.taken:
         what = "what was taken from a holder"
         yield Key(("lease", "holder", "taken"), what, lease.holder.taken, (holder.key,))
+    if lease and lease.holder and lease.holder.idle:
+        path = ("lease", "holder", "idle")
+        yield Key(path, "those that wait", lease.holder.idle)
+        yield Key(path, "the count of the rings", f"{lease.holder.idle}:rings")
 
 
 def placeholders(pattern: str) -> list[str]:

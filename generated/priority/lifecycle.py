@@ -1,6 +1,6 @@
 """The lifecycle of priority: which edges there are and who may drive each.
 
-Generated from spec/priority (sha256:5bc095b3d325514a). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -469,6 +469,7 @@ TASK: Final = Lifecycle(
             needs="required_capabilities",
             booked="booked",
             taken="worker_stops:{worker_id}",
+            idle="queue:idle",
         ),
         keeps_owner=True,
     ),

@@ -1,6 +1,6 @@
 """The entities of priority that a server keeps, as they are in Python.
 
-Generated from spec/priority (sha256:5bc095b3d325514a). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

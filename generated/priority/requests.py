@@ -1,6 +1,6 @@
 """What requests are refused, and how the others are put in order before a handler sees them.
 
-Generated from spec/priority (sha256:5bc095b3d325514a). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

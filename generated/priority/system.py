@@ -1,6 +1,6 @@
 """Everything the engine has to know of priority.
 
-Generated from spec/priority (sha256:5bc095b3d325514a). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.tables import JsonStyle, System
 
 SYSTEM: Final = System(
     name="priority",
-    digest="5bc095b3d325514a7061b491dc4c1edcae6bc7ae1446aac4b25a5517229880b7",
+    digest="461d063c7f6f0b752024f1ca04a6786d246faa024c2e11fc95f53affe4c7db76",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from generated.priority import errors
@@ -45,17 +45,16 @@ class Borrowed:
         self._free = 0
         self._poll: asyncio.Task[None] | None = None
         self._brought: list[AssignedTask] = []
+        """What a poll has brought that nobody takes any more."""
+        self.hand: Callable[[Sequence[AssignedTask]], bool] = lambda _: False
+        """Takes what a poll has brought, unless the worker is about to leave."""
 
     async def exchange(
         self, _owner: str, settling: Sequence[Settling], free: int, call: Call
     ) -> Exchanged[AssignedTask]:
-        """Reports what ended and takes as many anew, and what a poll has brought meanwhile."""
+        """Reports what ended and takes as many anew."""
         self._free = free + len(settling)
-        brought, self._brought = self._brought, []
-        if brought and not settling:
-            return Exchanged(brought, [])  # They have waited long enough.
-        taken, outcomes = await self._told(settling, max(self._free - len(brought), 0), call)
-        return Exchanged([*brought, *taken], outcomes)
+        return Exchanged(*await self._told(settling, self._free, call))
 
     async def settle_all(self, settling: Sequence[Settling], call: Call) -> Sequence[int | Exception]:
         """Reports and takes nothing."""
@@ -77,7 +76,7 @@ class Borrowed:
         return [(key, each.fence) in self._worker.holds for key, each in held]
 
     async def awaited(self, timeout_s: float) -> bool:
-        """Waits for a task; the next exchange has what came."""
+        """Waits for a task, which is handed on at once."""
         if self._poll is None:
             self._poll = asyncio.create_task(self._wait_for_tasks())
         # A poll that is stopped half way could leave tasks that nobody knows of. It is let end by itself.
@@ -85,7 +84,8 @@ class Borrowed:
         if self._poll.done():
             poll, self._poll = self._poll, None
             await poll
-        return bool(self._brought)
+            return True
+        return False
 
     async def give_back(self, error: str, call: Call) -> None:
         """Gives back what was handed out and never begun. Nothing comes after that."""
@@ -123,7 +123,8 @@ class Borrowed:
         request = ExchangeTasksRequest(available_capacity=self._free, wait_ms=self._wait_ms)
         with suppress(Failure):  # The next exchange meets the same, and tells of it.
             answer = await self._exchanged(request, self._call)
-            self._brought += answer.tasks
+            if answer.tasks and not self.hand(answer.tasks):
+                self._brought += answer.tasks
 
     async def _told(
         self, settling: Sequence[Settling], most: int, call: Call

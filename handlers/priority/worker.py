@@ -88,7 +88,7 @@ class Worker:
         settings = self._settings
         borrowed = Borrowed(self._manager, registration, call, settings.poll_wait_ms / 1000)
         assert TASK.lease is not None
-        return borrowed, LeaseWorker(
+        lane = LeaseWorker(
             borrowed,
             TASK.lease,
             TASK.key,
@@ -106,6 +106,8 @@ class Worker:
             Told(WORKER_STARTED, LEASE_LOST),
             watcher=registration,
         )
+        borrowed.hand = lane.hand
+        return borrowed, lane
 
     async def _registered(self, registration: Registration, call: Call, stopping: asyncio.Event) -> bool:
         """Registers as soon as the manager can be reached; False if the worker is stopped before."""

@@ -43,6 +43,8 @@ class Creation(Generic[Record]):
         self._waiting: dict[str, Batch[Record, Created[Record]]] = {}
         self._count = entities.metrics.transition
         self.past: Past | None = None
+        self._idle = ""
+        """Somebody who waited for an entity when last heard of, and may wait again."""
 
     async def all(self, records: Sequence[Record], call: Call) -> list[Created[Record]]:
         """Creates some, each by itself; those who ask for one at the same moment share a script."""
@@ -131,8 +133,10 @@ class Creation(Generic[Record]):
         return self._filling.is_plain(values) and not self._replicas()
 
     async def _send_one(self, values: Sequence[Any], actor: str) -> Sequence[Sequence[Any]]:
-        call = self._one.call_for_one((actor,), self._filling.alone(values))
+        call = self._one.call_for_one((actor,), {**self._filling.alone(values), "believed.owner": self._idle})
         answers: Sequence[Sequence[Any]] = await self._entities.server.evaluate_one(call, repeatable=True)
+        if len(answers[0]) > _HINT:
+            self._idle = answers[0][_HINT]
         return answers
 
     async def _send(self, filled: Sequence[Filled], actor: str) -> Sequence[Sequence[Any]]:
@@ -217,5 +221,7 @@ class Creation(Generic[Record]):
 
 
 _DONE = "done"
+_HINT = 4
+"""Where an answer says who waits for the next one."""
 _OWN = -1
 """Stands for the place of an entity that an earlier attempt has created."""

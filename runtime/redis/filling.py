@@ -36,9 +36,14 @@ class Filling(Generic[Record]):
         self._key = place[lifecycle.key]
         self._fills = [(place[name], place[fill.by], fill.of) for name, fill in lifecycle.fills.items()]
         self._copies = [(place[name], place[other]) for name, other in lifecycle.copies.items()]
-        new = [name for name in many.each_arguments if name.startswith("new.")]
-        self._new = [(name, place[name[4:]], rows.writers[name[4:]]) for name in new]
-        self._new_alone = [each for each in self._new if each[0] in one.each_arguments]
+        self._new, self._new_alone = (
+            [
+                (name, place[name[4:]], rows.writers[name[4:]])
+                for name in script.each_arguments
+                if name.startswith("new.")
+            ]
+            for script in (many, one)
+        )
         self._chosen = [(name, place[name], kept.words[name]) for name in one.chosen & {*kept.words}]
         parted = next((index.parts.by for index in kept.indexes.values() if index.parts), None)
         self._parted = place[parted] if parted else None

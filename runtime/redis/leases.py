@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Generic
+from typing import Any, Generic, TypeVar
 
 from runtime.call import Call
 from runtime.conditions import Failure
@@ -15,6 +14,7 @@ from runtime.lifecycles import Lease
 from runtime.redis.bell import Bell
 from runtime.redis.entities import Entities
 from runtime.redis.fitting import Fitting
+from runtime.redis.handing import Handing, Place
 from runtime.redis.moving import Moving
 from runtime.redis.rows import microseconds, moment_of
 from runtime.redis.scripts import ScriptCall, decoded
@@ -33,6 +33,8 @@ _TURNS = 2
 _NOTHING, _WAIT, _AGAIN = "nothing", "wait", "again"
 """What is there for whoever wants more: no room; perhaps some later; or some now, which others got first."""
 
+Told = TypeVar("Told")
+
 
 class Leases(Generic[Record]):
     """The leases of one kind of entity."""
@@ -45,15 +47,20 @@ class Leases(Generic[Record]):
         self._turns = asyncio.Semaphore(_TURNS)
         self._edge = next(edge for edge in entities.lifecycle.edges.values() if edge.target == lease.state)
         self._fitting = Fitting(entities, lease)
+        self._handing = Handing(entities, lease, bell)
         trace = entities.kept.trace
-        self._told = (lease.owner, lease.fence, *((trace,) if trace else ()))
+        self._logged = (lease.owner, lease.fence, *((trace,) if trace else ()))
 
     async def claim(
         self, holder: str, most: int, call: Call, offers: Collection[str] | None, wait_s: float
     ) -> list[Record]:
         """Leases what there is, or waits for it."""
-        _, taken = await self.exchange((), holder, most, call, offers, wait_s)
-        return taken
+        self._require(call)
+        if wait_s <= 0:
+            _, taken, _ = await self._told(self._take((), holder, most, call, offers))
+            return taken
+        with self._handing.waiting(holder) as place:
+            return await self._told(self._awaited(holder, most, call, offers, wait_s, place))
 
     async def exchange(
         self,
@@ -62,37 +69,15 @@ class Leases(Generic[Record]):
         most: int,
         call: Call,
         offers: Collection[str] | None,
-        wait_s: float,
     ) -> tuple[list[int | Failure], list[Record]]:
         """Settles and takes in one exchange, if what comes next is known by then; else in two."""
-        entities, edge = self._entities, self._edge
-        require_edge(entities.roles, entities.lifecycle, call.caller, call.method, edge.source, edge.target)
-        until = call.world.monotonic() + wait_s
-        calls, places, refused = await entities.answer(self._moving.settlements(asked, call))
-        outcomes: list[int | Failure] = []
+        self._require(call)
+        calls, places, refused = await self._entities.answer(self._moving.settlements(asked, call))
         if calls and most < 1:
-            answers = await entities.answer(self._settle(calls))
-            return await self._settled(asked, places, answers, refused, call), []
-        while True:
-            try:
-                # Of those whom one ring wakes, each finds something else if they do not all look at once.
-                async with self._turns if wait_s > 0 else nullcontext():
-                    rings = self._bell.rings
-                    answers, taken, further = await self._take(
-                        calls, holder, min(most, AT_ONCE), call, offers
-                    )
-            except (Unavailable, Full) as error:
-                if outcomes:
-                    return outcomes, []  # What has been settled is not to be forgotten for that.
-                raise (entities.full() if isinstance(error, Full) else entities.unavailable()) from None
-            if calls or not outcomes:
-                outcomes = await self._settled(asked, places, answers, refused, call)
-                calls = []
-            left = until - call.world.monotonic()
-            if taken or asked or further == _NOTHING or left <= 0:
-                return outcomes, taken
-            if further == _WAIT:
-                await self._bell.heard_since(rings, left)
+            answers, taken = await self._entities.answer(self._settle(calls)), list[Record]()
+        else:
+            answers, taken, _ = await self._told(self._take(calls, holder, most, call, offers))
+        return await self._settled(asked, places, answers, refused, call), taken
 
     async def settle_all(self, asked: Sequence[Settlement], call: Call) -> list[int | Failure]:
         """Settles and takes nothing."""
@@ -173,12 +158,66 @@ class Leases(Generic[Record]):
                     ((part[at],),) = await self._entities.answer(self._settle(calls))
         return self._moving.settled(asked, places, told, refused, call)
 
+    @property
+    def idle(self) -> str | None:
+        """The key of those who wait to be handed something."""
+        holder = self._lease.holder
+        return self._entities.key(holder.idle) if holder and holder.idle else None
+
+    def _require(self, call: Call) -> None:
+        entities, edge = self._entities, self._edge
+        require_edge(entities.roles, entities.lifecycle, call.caller, call.method, edge.source, edge.target)
+
+    async def _told(self, work: Awaitable[Told]) -> Told:
+        """What comes of it; that the server is away, or full, in words for whoever asks."""
+        try:
+            return await work
+        except Full:
+            raise self._entities.full() from None
+        except Unavailable:
+            raise self._entities.unavailable() from None
+
     # Taking.
 
+    async def _awaited(
+        self,
+        holder: str,
+        most: int,
+        call: Call,
+        offers: Collection[str] | None,
+        wait_s: float,
+        place: Place,
+    ) -> list[Record]:
+        """Takes what there is, or what comes until the time is over."""
+        bell, handing, until = self._bell, self._handing, call.world.monotonic() + wait_s
+        while True:
+            # Of those whom one ring wakes, each finds something else if they do not all look at once.
+            async with self._turns:
+                rings = bell.rings
+                _, taken, further = await self._take((), holder, most, call, offers, place)
+            if taken or further == _NOTHING:
+                return taken
+            if further == _WAIT and (left := until - call.world.monotonic()) > 0:
+                await handing.heard(place, rings, left)
+            is_over = call.world.monotonic() >= until
+            if is_over or place.breaks != bell.breaks:
+                await handing.settled(place)
+            if place.handed is not None:
+                return self._handed(place.handed, call)
+            if is_over:
+                return []
+
     async def _take(
-        self, calls: Sequence[ScriptCall], holder: str, most: int, call: Call, offers: Collection[str] | None
+        self,
+        calls: Sequence[ScriptCall],
+        holder: str,
+        most: int,
+        call: Call,
+        offers: Collection[str] | None,
+        place: Place | None = None,
     ) -> tuple[list[Any], list[Record], str]:
         """What came of the calls, what was taken, and what to do for more."""
+        most = min(most, AT_ONCE)
         settled: list[Any] = []
         taken: list[Record] = []
         if most < 1:
@@ -190,7 +229,7 @@ class Leases(Generic[Record]):
         while looks < len(_SPARES):
             try:
                 answers, found = await self._look(
-                    calls, holder, most - len(taken), call, offers, looks, ahead
+                    calls, holder, most - len(taken), call, offers, looks, ahead, None if taken else place
                 )
             except (Unavailable, Full) as error:
                 if taken:
@@ -213,8 +252,8 @@ class Leases(Generic[Record]):
                 if has_settled:
                     continue  # A script that had to be loaded first may have freed something only now.
                 return settled, taken, _NOTHING
-            _, free, ahead, rows, gone = found
-            taken += self._taken(rows, call)
+            _, free, ahead, rows, gone, *_ = found
+            taken += self._taken([decoded(row) for row in rows], call)
             # The same holds for what seems to have no more room.
             if len(taken) >= most or (free < 1 and not has_settled) or not (ahead or gone):
                 return settled, taken, _WAIT
@@ -229,6 +268,7 @@ class Leases(Generic[Record]):
         offers: Collection[str] | None,
         looks: int,
         seen: Sequence[str] | None,
+        place: Place | None,
     ) -> tuple[list[Any], list[Any]]:
         """Takes what comes first, as far as it was seen in an earlier look."""
         fitting = self._fitting
@@ -242,8 +282,11 @@ class Leases(Generic[Record]):
             "window": most + spare + (_FURTHER * most if looks == 0 else 0),
             # What somebody saw earlier may not be first any more.
             "strict": "1" if seen is None else "",
+            "waits": "",
             **fitting.believed(holder, fit),
         }
+        if place is not None:
+            once["waits"] = self._handing.noted(place, call.caller, once["believed_offers"], fit.signatures)
         # Whoever is woken by something new names that, and mostly gets it at once.
         known = seen[: most + spare] if seen is not None else drawn or (self._bell.news,)
         named = [{"key": key} for key in known if key]
@@ -253,14 +296,26 @@ class Leases(Generic[Record]):
             *answers, found = await self._entities.server.evaluate([*calls, claim])
             if found[0] == "done":
                 ahead = found[2]
+            if place is not None:
+                self._handing.answered(place, found)
         finally:
             fit.ahead.seen(drawn[:most], ahead)
         return answers, found
 
-    def _taken(self, rows: Sequence[Any], call: Call) -> list[Record]:
+    def _handed(self, row: Mapping[str, Any], call: Call) -> list[Record]:
+        """The record of what was handed over. Whoever waits for it is not kept waiting by the log."""
+        entities = self._entities
+        record = entities.rows.read_fields(row)
+        keys = [getattr(record, entities.lifecycle.key)]
+        asyncio.get_running_loop().call_soon(
+            entities.applied, call, self._edge, keys, lambda _: self._of_lease(record)
+        )
+        return [record]
+
+    def _taken(self, rows: Sequence[Mapping[str, Any]], call: Call) -> list[Record]:
         """The records of what a claim has taken."""
         entities = self._entities
-        taken = [entities.rows.read_fields(decoded(row)) for row in rows]
+        taken = [entities.rows.read_fields(row) for row in rows]
         if taken:
             name = entities.lifecycle.key
             keys = [getattr(record, name) for record in taken]
@@ -276,5 +331,5 @@ class Leases(Generic[Record]):
 
     def _of_lease(self, record: Record) -> dict[str, object]:
         """What the log is told of a lease."""
-        known = {name: getattr(record, name) for name in self._told}
+        known = {name: getattr(record, name) for name in self._logged}
         return known if all(known.values()) else {name: each for name, each in known.items() if each}

@@ -172,9 +172,8 @@ class RedisStore(Generic[Record]):
         call: Call,
         *,
         offers: Collection[str] | None = None,
-        wait_s: float = 0.0,
     ) -> tuple[list[int | Failure], list[Record]]:
-        return await self._leased().exchange(asked, holder, most, call, offers, wait_s)
+        return await self._leased().exchange(asked, holder, most, call, offers)
 
     async def settle_all(self, asked: Sequence[Settlement], call: Call) -> list[int | Failure]:
         return await self._leased().settle_all(asked, call)
@@ -248,9 +247,13 @@ class RedisStore(Generic[Record]):
     async def pause(self, value: int, *, paused: bool) -> None:
         entities, key, words = self._entities, *self._paused()
         commands: list[tuple[Any, ...]] = [("SADD" if paused else "SREM", key, words[value])]
+        if idle := self._leased().idle:
+            # Nobody is handed what is paused now, or what came after that which goes on.
+            commands += [("DEL", idle), ("INCR", f"{idle}:rings")]
+        answers = await entities.answer(entities.server.ask(*commands))
         if not paused and entities.kept.wakes:
-            commands.append(("PUBLISH", entities.key(entities.kept.wakes), "1"))
-        await entities.answer(entities.server.ask(*commands))
+            ring = ("PUBLISH", entities.key(entities.kept.wakes), f"{answers[-1] if idle else 0} ")
+            await entities.answer(entities.server.ask(ring))
 
     async def paused(self) -> set[int]:
         key, words = self._paused()

@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "generated/priority/lua"
 FILES = sorted(FOLDER.rglob("*.lua"))
 CALL = re.compile(r"redis\.call\('([A-Z]+)'(?:, ([^,)]+))?")
-KEYLESS = {"TIME"}
-"""Commands that take no key."""
+KEYLESS = {"TIME", "PUBSUB", "PUBLISH"}
+"""Commands that take no key; a channel is none."""
 
 
 def code(path: Path) -> str:

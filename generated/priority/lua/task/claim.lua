@@ -1,6 +1,6 @@
 -- spec/priority/lifecycle.yaml entities.task.transitions.claim
 -- A worker that can run the task takes it.
--- Generated from it (sha256:5bc095b3d325514a). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
 --
 -- once key index_waiting.high     queue:high
 -- once key index_waiting.medium   queue:medium
@@ -13,6 +13,8 @@
 -- once key outbox                 history:outbox
 -- once key paused                 queue:paused
 -- once key holder                 workers:{owner}
+-- once key idle                   queue:idle
+-- once key rings                  queue:idle:rings
 -- once key version                queue:capabilities:version
 -- each key hash                   tasks:{task_id}
 -- part key part_1                 queue:high:cap:{signature}
@@ -24,20 +26,23 @@
 -- once argument window
 -- once argument strict
 -- once argument believed_offers
+-- once argument waits
 -- once argument believed_version
 -- once argument sets
 -- each argument key
 
-local KEYS_ONCE, KEYS_EACH = 12, 1
+local KEYS_ONCE, KEYS_EACH = 14, 1
 local KEYS_PART = 3
-local ARGV_ONCE, ARGV_EACH = 8, 1
+local ARGV_ONCE, ARGV_EACH = 9, 1
 local index_delayed = KEYS[4]
 local index_running = KEYS[5]
 local index_booked = KEYS[6]
 local outbox = KEYS[9]
 local paused = KEYS[10]
 local holder = KEYS[11]
-local version = KEYS[12]
+local idle = KEYS[12]
+local rings = KEYS[13]
+local version = KEYS[14]
 local index_waiting = {high = KEYS[1], medium = KEYS[2], low = KEYS[3]}
 local index_listed = {queued = KEYS[7], executing = KEYS[8]}
 local actor = ARGV[1]
@@ -46,8 +51,9 @@ local most = ARGV[3]
 local window = ARGV[4]
 local strict = ARGV[5]
 local believed_offers = ARGV[6]
-local believed_version = ARGV[7]
-local sets = ARGV[8]
+local waits = ARGV[7]
+local believed_version = ARGV[8]
+local sets = ARGV[9]
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local stamp = string.format('%.0f', now)
@@ -238,4 +244,12 @@ for key, members in pairs(sadd) do
   redis.call('SADD', key, unpack(members))
 end
 
+if waits ~= '' and #rows == 0 and #ahead == 0 and gone == 0 and not next(resting) then
+  -- Whatever is created next for this holder is handed to it, until the bell rings.
+  -- A first write that only frees: past it, a Redis without memory lets the script finish.
+  redis.call('HDEL', idle, '')
+
+  redis.call('HSET', idle, owner, waits)
+  return {DONE, free, ahead, rows, gone, tonumber(redis.call('GET', rings) or 0)}
+end
 return {DONE, free, ahead, rows, gone}

@@ -1,6 +1,6 @@
 -- spec/priority/lifecycle.yaml entities.task.create
 -- A client submits a task under a key that is new, or under none.
--- Generated from it (sha256:5bc095b3d325514a). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
 --
 -- once key clock                  clock:task
 -- once key index_waiting.high     queue:high
@@ -8,6 +8,8 @@
 -- once key index_waiting.low      queue:low
 -- once key known                  queue:capabilities
 -- once key version                queue:capabilities:version
+-- once key idle                   queue:idle
+-- once key rings                  queue:idle:rings
 -- once key bell                   queue:wake
 -- once key index_delayed          queue:delayed
 -- once key index_listed.queued    tasks:status:queued
@@ -29,16 +31,18 @@
 -- each argument new.trace_id
 -- answers JSON
 
-local KEYS_ONCE, KEYS_EACH = 10, 3
+local KEYS_ONCE, KEYS_EACH = 12, 3
 local ARGV_ONCE, ARGV_EACH = 3, 9
 local clock = KEYS[1]
 local known = KEYS[5]
 local version = KEYS[6]
-local bell = KEYS[7]
-local index_delayed = KEYS[8]
-local outbox = KEYS[10]
+local idle = KEYS[7]
+local rings = KEYS[8]
+local bell = KEYS[9]
+local index_delayed = KEYS[10]
+local outbox = KEYS[12]
 local index_waiting = {high = KEYS[2], medium = KEYS[3], low = KEYS[4]}
-local index_listed = {queued = KEYS[9]}
+local index_listed = {queued = KEYS[11]}
 local actor = ARGV[1]
 local IDEMPOTENCY_TTL_SECONDS = tonumber(ARGV[2])
 local MAX_QUEUE_DEPTH = tonumber(ARGV[3])
@@ -146,7 +150,9 @@ for key, members in pairs(zadd) do
   redis.call('ZADD', key, unpack(members))
 end
 if news then
-  redis.call('PUBLISH', bell, news)
+  redis.call('DEL', idle)
+  redis.call('PUBLISH', bell, redis.call('INCR', rings) .. ' ' .. news)
+
 end
 
 -- One text, because every table would be sent by itself.

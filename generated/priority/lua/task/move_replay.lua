@@ -1,12 +1,14 @@
 -- spec/priority/lifecycle.yaml entities.task.transitions.replay
 -- An administrator gives it all its tries again.
--- Generated from it (sha256:5bc095b3d325514a). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
 --
 -- once key index_waiting.high       queue:high
 -- once key index_waiting.medium     queue:medium
 -- once key index_waiting.low        queue:low
 -- once key known                    queue:capabilities
 -- once key version                  queue:capabilities:version
+-- once key idle                     queue:idle
+-- once key rings                    queue:idle:rings
 -- once key bell                     queue:wake
 -- once key index_dead               queue:dlq
 -- once key index_listed.dead_letter tasks:status:dead_letter
@@ -22,15 +24,17 @@
 -- each argument believed.signature
 -- answers JSON
 
-local KEYS_ONCE, KEYS_EACH = 10, 4
+local KEYS_ONCE, KEYS_EACH = 12, 4
 local ARGV_ONCE, ARGV_EACH = 2, 2
 local known = KEYS[4]
 local version = KEYS[5]
-local bell = KEYS[6]
-local index_dead = KEYS[7]
-local outbox = KEYS[10]
+local idle = KEYS[6]
+local rings = KEYS[7]
+local bell = KEYS[8]
+local index_dead = KEYS[9]
+local outbox = KEYS[12]
 local index_waiting = {high = KEYS[1], medium = KEYS[2], low = KEYS[3]}
-local index_listed = {dead_letter = KEYS[8], queued = KEYS[9]}
+local index_listed = {dead_letter = KEYS[10], queued = KEYS[11]}
 local part_waiting = {high = 2, medium = 3, low = 4}
 local actor = ARGV[1]
 local way = ARGV[2]
@@ -150,7 +154,9 @@ for key, members in pairs(zadd) do
   redis.call('ZADD', key, unpack(members))
 end
 if news then
-  redis.call('PUBLISH', bell, news)
+  redis.call('DEL', idle)
+  redis.call('PUBLISH', bell, redis.call('INCR', rings) .. ' ' .. news)
+
 end
 
 -- One text, because every table would be sent by itself.

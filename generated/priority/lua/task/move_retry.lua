@@ -1,12 +1,14 @@
 -- spec/priority/lifecycle.yaml entities.task.transitions.retry
 -- The run failed, ran out of time, or its worker died; it has another try.
--- Generated from it (sha256:5bc095b3d325514a). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
 --
 -- once key index_waiting.high       queue:high
 -- once key index_waiting.medium     queue:medium
 -- once key index_waiting.low        queue:low
 -- once key known                    queue:capabilities
 -- once key version                  queue:capabilities:version
+-- once key idle                     queue:idle
+-- once key rings                    queue:idle:rings
 -- once key bell                     queue:wake
 -- once key index_delayed            queue:delayed
 -- once key index_running            executing:deadlines
@@ -40,18 +42,20 @@
 -- answers JSON
 -- cut take.error 2000
 
-local KEYS_ONCE, KEYS_EACH = 14, 7
+local KEYS_ONCE, KEYS_EACH = 16, 7
 local ARGV_ONCE, ARGV_EACH = 6, 8
 local known = KEYS[4]
 local version = KEYS[5]
-local bell = KEYS[6]
-local index_delayed = KEYS[7]
-local index_running = KEYS[8]
-local outbox = KEYS[11]
-local metrics = KEYS[12]
-local index_dead = KEYS[13]
+local idle = KEYS[6]
+local rings = KEYS[7]
+local bell = KEYS[8]
+local index_delayed = KEYS[9]
+local index_running = KEYS[10]
+local outbox = KEYS[13]
+local metrics = KEYS[14]
+local index_dead = KEYS[15]
 local index_waiting = {high = KEYS[1], medium = KEYS[2], low = KEYS[3]}
-local index_listed = {executing = KEYS[9], queued = KEYS[10], dead_letter = KEYS[14]}
+local index_listed = {executing = KEYS[11], queued = KEYS[12], dead_letter = KEYS[16]}
 local part_waiting = {high = 2, medium = 3, low = 4}
 local task_duration_seconds_bounds = {0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 21600, 86400}
 local actor = ARGV[1]
@@ -302,7 +306,9 @@ for name, by in pairs(recent) do
   redis.call('HSET', metrics, slot, time[1] .. ':' .. by)
 end
 if news then
-  redis.call('PUBLISH', bell, news)
+  redis.call('DEL', idle)
+  redis.call('PUBLISH', bell, redis.call('INCR', rings) .. ' ' .. news)
+
 end
 
 -- One text, because every table would be sent by itself.

@@ -1,11 +1,13 @@
 -- spec/priority/lifecycle.yaml entities.task.shifts.raise_medium
 -- A task of medium priority has waited for long.
--- Generated from it (sha256:5bc095b3d325514a). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
 --
 -- once key index_waiting.medium queue:medium
 -- once key index_waiting.high   queue:high
 -- once key known                queue:capabilities
 -- once key version              queue:capabilities:version
+-- once key idle                 queue:idle
+-- once key rings                queue:idle:rings
 -- once key bell                 queue:wake
 -- once key metrics              metrics
 -- each key hash                 tasks:{task_id}
@@ -19,12 +21,14 @@
 -- each argument believed.signature
 -- answers JSON
 
-local KEYS_ONCE, KEYS_EACH = 6, 4
+local KEYS_ONCE, KEYS_EACH = 8, 4
 local ARGV_ONCE, ARGV_EACH = 3, 2
 local known = KEYS[3]
 local version = KEYS[4]
-local bell = KEYS[5]
-local metrics = KEYS[6]
+local idle = KEYS[5]
+local rings = KEYS[6]
+local bell = KEYS[7]
+local metrics = KEYS[8]
 local index_waiting = {medium = KEYS[1], high = KEYS[2]}
 local part_waiting = {high = 2, medium = 3, low = 4}
 local actor = ARGV[1]
@@ -130,7 +134,9 @@ for name, by in pairs(counts) do
   redis.call('HINCRBY', metrics, name, by)
 end
 if news then
-  redis.call('PUBLISH', bell, news)
+  redis.call('DEL', idle)
+  redis.call('PUBLISH', bell, redis.call('INCR', rings) .. ' ' .. news)
+
 end
 
 -- One text, because every table would be sent by itself.

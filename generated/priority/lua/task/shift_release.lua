@@ -1,12 +1,14 @@
 -- spec/priority/lifecycle.yaml entities.task.shifts.release
 -- The time of a delayed task has come.
--- Generated from it (sha256:5bc095b3d325514a). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
 --
 -- once key index_waiting.high   queue:high
 -- once key index_waiting.medium queue:medium
 -- once key index_waiting.low    queue:low
 -- once key known                queue:capabilities
 -- once key version              queue:capabilities:version
+-- once key idle                 queue:idle
+-- once key rings                queue:idle:rings
 -- once key bell                 queue:wake
 -- once key index_delayed        queue:delayed
 -- each key hash                 tasks:{task_id}
@@ -19,12 +21,14 @@
 -- each argument believed.signature
 -- answers JSON
 
-local KEYS_ONCE, KEYS_EACH = 7, 4
+local KEYS_ONCE, KEYS_EACH = 9, 4
 local ARGV_ONCE, ARGV_EACH = 2, 2
 local known = KEYS[4]
 local version = KEYS[5]
-local bell = KEYS[6]
-local index_delayed = KEYS[7]
+local idle = KEYS[6]
+local rings = KEYS[7]
+local bell = KEYS[8]
+local index_delayed = KEYS[9]
 local index_waiting = {high = KEYS[1], medium = KEYS[2], low = KEYS[3]}
 local part_waiting = {high = 2, medium = 3, low = 4}
 local actor = ARGV[1]
@@ -118,7 +122,9 @@ for key, members in pairs(zadd) do
   redis.call('ZADD', key, unpack(members))
 end
 if news then
-  redis.call('PUBLISH', bell, news)
+  redis.call('DEL', idle)
+  redis.call('PUBLISH', bell, redis.call('INCR', rings) .. ' ' .. news)
+
 end
 
 -- One text, because every table would be sent by itself.

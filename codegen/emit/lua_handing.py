@@ -1,0 +1,116 @@
+"""Handing over: what is created is leased at once to one who waits for it, in the same script.
+
+A script can touch no key but those that it was given, so the creator names the one whom it believes to wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from codegen.emit.counting import counted
+from codegen.emit.lua_change import Change
+from codegen.emit.lua_creation import Creation
+from codegen.emit.lua_entity import GIVEN, IndexKey, owned
+from codegen.emit.lua_layout import quoted
+from codegen.emit.lua_leases import held_by
+from codegen.emit.lua_telling import counts, written_down
+from codegen.emit.lua_values import Get, Reading, Value
+
+
+@dataclass
+class _Given(Reading):
+    """The fields of an entity that is only just being created: what the creation gives them."""
+
+    made: Creation | None = None
+
+    def __call__(self, name: str) -> str:
+        return self.value(name).text
+
+    def value(self, name: str) -> Value:
+        assert self.made is not None
+        found = self.made.now(name)
+        if name in self.made.after or not self.entity.optional(name):
+            return found
+        return Value(f"({found.text} ~= '' and {found.text} or nil)", maybe=True)
+
+
+@dataclass
+class _Claim(Change):
+    """The edge that is taken on behalf of the one who waits."""
+
+    @property
+    def actor(self) -> str:
+        return "taker"
+
+
+@dataclass
+class Handing(Creation):
+    """The creation of an entity that is leased in the same moment."""
+
+    plain: bool = True
+    claim: _Claim = field(init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        entity = self.entity
+        assert entity.claim is not None
+        made = Creation(entity, self.layout, Reading(entity), self.name, self.edge, plain=True)
+        self.claim = _Claim(entity, self.layout, _Given(entity, made=made), *entity.claim)
+        self.target = self.claim.target
+        self.prelude = self.claim.prelude
+        self.after |= self.claim.after
+
+    def done(self) -> Iterator[str]:
+        """All that is done, up to the message to the one who waits."""
+        *lines, _ = self.lines()
+        yield from lines
+        for counting in counted(self.entity.spec, self.entity.name, self.claim.name):
+            yield from counts(self, counting)
+        yield f"redis.call('PUBLISH', channel, owner .. '\\n' .. {self._message()})"
+
+    def _message(self) -> str:
+        """The whole record as one text; its owner, which may be any text, stands before it."""
+        lease = self.entity.lease
+        known = {self.entity.kept.sequence: Value("'2'"), **self.after}
+        told = "'{"
+        for name, value in known.items():
+            if value.is_set and lease and name != lease.owner:
+                text = value.text[1:-1] if value.text.startswith("'") else f"' .. {value.text} .. '"
+                told += f'"{name}":"{text}",'
+        return f"{told}\"{GIVEN}\":' .. fields .. '}}'"
+
+    def _place(self, key: IndexKey, get: Get) -> str:
+        if key.enum is None and key.text is not None:
+            return self.layout.each_key(key.name, owned(key.pattern))
+        return super()._place(key, get)
+
+    def _stores(self) -> Iterator[str]:
+        kept = self.entity.kept
+        *_, line = super()._stores()
+        # Both changes are written at once.
+        yield line.replace(f"{quoted(kept.sequence)}, '1'", f"{quoted(kept.sequence)}, '2'")
+
+    def _tells(self, target: str) -> Iterator[str]:
+        yield "local sequence = '1'"
+        created = Creation(self.entity, self.layout, self.was, self.name, self.edge, plain=True)
+        yield from created._tells(self.entity.row.initial)
+        yield "sequence = '2'"
+        yield from written_down(self.claim, target)
+
+
+def handing(made: Creation) -> dict[str, Any]:
+    """What the script for one entity has to know to hand it over."""
+    entity, layout, lease = made.entity, made.layout, made.entity.lease
+    assert lease is not None and lease.index and entity.idle
+    layout.each_argument("believed.owner")
+    index = entity.kept.indexes[lease.index]
+    part = entity.part_of_index(lease.index) if index.parts else entity.key_of_index(lease.index)
+    return {
+        "lines": [*Handing(entity, layout, made.was, made.name, made.edge).done()],
+        "bell": entity.rung_by(layout),
+        "part": layout.each_key(part.name, part.pattern),
+        "signature": made.now(entity.signature_field).text if index.parts else None,
+        **held_by(entity, layout.each_key),
+    }
