@@ -60,13 +60,14 @@ class TaskCalls(Reading):
         (made,) = await self._tasks.create_or_find_all([wanted], call)
         if refused := _refused(wanted, made):
             raise refused
-        call.note(task_id=made.record.task_id, trace_id=made.record.trace_id)
+        task = wanted if made.is_new else made.record
+        call.note(task_id=task.task_id, trace_id=task.trace_id)
         return SubmitTaskResponse(
-            task_id=made.record.task_id,
-            status=TaskStatus.ValueType(made.record.status),
+            task_id=task.task_id,
+            status=TaskStatus.ValueType(made.state),
             queue_position=made.position,
             repeated=not made.is_new,
-            trace_id=made.record.trace_id,
+            trace_id=task.trace_id,
         )
 
     async def submit_tasks(self, request: SubmitTasksRequest, call: Call) -> SubmitTasksResponse:
@@ -167,12 +168,13 @@ class TaskCalls(Reading):
 def _submitted(wanted: TaskRecord, made: Created[TaskRecord]) -> SubmittedTask:
     if refused := _refused(wanted, made):
         return SubmittedTask(refused=refusal(refused))
+    task = wanted if made.is_new else made.record
     return SubmittedTask(
-        task_id=made.record.task_id,
-        status=TaskStatus.ValueType(made.record.status),
+        task_id=task.task_id,
+        status=TaskStatus.ValueType(made.state),
         queue_position=made.position,
         repeated=not made.is_new,
-        trace_id=made.record.trace_id,
+        trace_id=task.trace_id,
     )
 
 
