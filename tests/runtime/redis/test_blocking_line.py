@@ -41,6 +41,7 @@ def test_an_answer_that_is_there_is_not_slept_for(ends: Ends) -> None:
 def test_an_answer_that_takes_longer_is_slept_for(ends: Ends) -> None:
     """So are some after it, and then it is looked again."""
     line, there = ends
+    line._missed = blocking._UNSEEN
 
     def answered_late() -> None:
         assert there.recv(100).startswith(b"*1")
