@@ -51,8 +51,12 @@ class Creation(Generic[Record]):
         entities = self._entities
         made: list[Created[Record]] = []
         try:
-            if len(records) == 1 and not entities.server.waits_on_the_spot:
-                made.append(await self._batch_of(call.caller)(records[0]))
+            if len(records) == 1:
+                if entities.server.waits_on_the_spot:
+                    # Nobody else asks in the same moment.
+                    made = await self._create(records, call.caller)
+                else:
+                    made.append(await self._batch_of(call.caller)(records[0]))
             else:
                 for start in range(0, len(records), AT_ONCE):
                     made += await self._create(records[start : start + AT_ONCE], call.caller)
