@@ -46,7 +46,7 @@ class World(Protocol):
 
 _VARIANTS = {f"{digit:x}": "89ab"[digit & 3] for digit in range(16)}
 _AHEAD = 64
-"""How many ids are drawn at a time: to ask the system for chance takes longer than to make ten of it."""
+"""How many ids are drawn at a time: to ask the system for each takes nearly as long as to write one."""
 _ids: list[str] = []
 os.register_at_fork(after_in_child=_ids.clear)  # Else a fork would give the same ones.
 
@@ -64,7 +64,7 @@ class RealWorld:
         await asyncio.sleep(seconds)
 
     def new_id(self) -> str:
-        # `uuid.uuid4` takes five times as long, and every new entity pays for it.
+        # `uuid.uuid4` takes four times as long, and every new entity pays for it.
         try:
             return _ids.pop()
         except IndexError:
