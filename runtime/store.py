@@ -221,16 +221,32 @@ class KeptStore(Store[Record], LeaseStore[Record], Protocol[Record]):
         ...
 
 
-class Created(NamedTuple, Generic[Record]):
-    """What came of a wish to create: the record, whether it is new, and its place in the index it entered.
+class Created(Generic[Record]):
+    """What came of a wish to create: whether it is new, its state, and its place in the index it entered.
 
-    `record` is the one that was found where it is not new. `full` says that it was refused for lack of room.
+    `full` says that it was refused for lack of room.
     """
 
-    record: Record
-    is_new: bool
-    position: int | None = None
-    full: bool = False
+    __slots__ = ("_make", "_record", "full", "is_new", "position", "state")
+
+    def __init__(
+        self,
+        make: Callable[[], Record],
+        is_new: bool,
+        state: int,
+        position: int | None = None,
+        *,
+        full: bool = False,
+    ) -> None:
+        self._make: Callable[[], Record] | None = make
+        self.is_new, self.state, self.position, self.full = is_new, state, position, full
+
+    @property
+    def record(self) -> Record:
+        """The entity, or the one that was found where it is not new. It is made for whoever asks first."""
+        if self._make is not None:
+            self._record, self._make = self._make(), None
+        return self._record
 
 
 class Settlement(NamedTuple):

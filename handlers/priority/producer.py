@@ -14,6 +14,8 @@ from json import JSONEncoder
 from types import TracebackType
 from typing import Any, Self
 
+import orjson
+
 from generated.priority.clients import TasksServiceClient
 from generated.priority.messages import (
     PRIORITY_UNSPECIFIED,
@@ -32,7 +34,7 @@ from runtime.inside import Inside
 _NODE = SYSTEM.deployments["compose"].nodes["api"]
 _PRINCIPAL = "client"
 
-_encode = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_encode_any = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class Producer:
@@ -121,7 +123,7 @@ def task(
     """A task that is to be submitted. Whatever is not given is what the API has for it."""
     return SubmitTaskRequest(
         task_type=task_type,
-        parameters=None if parameters is None else _encode(parameters),
+        parameters=None if parameters is None else _encoded(parameters),
         priority=priority,
         required_capabilities=required_capabilities,
         timeout_seconds=timeout_seconds,
@@ -129,3 +131,14 @@ def task(
         idempotency_key=idempotency_key,
         run_at=None if run_at is None else stamp(run_at),
     )
+
+
+def _encoded(parameters: Mapping[str, Any]) -> str:
+    """Parameters as JSON. What the fast encoder does not take, or has no number for, is for the other one."""
+    try:
+        text = orjson.dumps(
+            parameters, option=orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+        )
+    except TypeError:
+        return _encode_any(parameters)
+    return _encode_any(parameters) if b"null" in text else text.decode()

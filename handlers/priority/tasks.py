@@ -60,13 +60,14 @@ class TaskCalls(Reading):
         (made,) = await self._tasks.create_or_find_all([wanted], call)
         if refused := _refused(wanted, made):
             raise refused
-        call.note(task_id=made.record.task_id, trace_id=made.record.trace_id)
+        task = wanted if made.is_new else made.record
+        call.note(task_id=task.task_id, trace_id=task.trace_id)
         return SubmitTaskResponse(
-            task_id=made.record.task_id,
-            status=TaskStatus.ValueType(made.record.status),
+            task_id=task.task_id,
+            status=TaskStatus.ValueType(made.state),
             queue_position=made.position,
             repeated=not made.is_new,
-            trace_id=made.record.trace_id,
+            trace_id=task.trace_id,
         )
 
     async def submit_tasks(self, request: SubmitTasksRequest, call: Call) -> SubmitTasksResponse:
@@ -142,19 +143,21 @@ class TaskCalls(Reading):
         return ListTasksResponse(tasks=map(shown, found), next_page_token=token(after))
 
     def _wanted(self, request: SubmitTaskRequest, call: Call) -> TaskRecord:
-        keyed = request.HasField("idempotency_key")
+        keyed, needs = request.HasField("idempotency_key"), request.required_capabilities
+        task_id = self._world.new_id()
         return TaskRecord(
-            task_id=self._world.new_id(),
+            task_id=task_id,
             task_type=request.task_type,
             priority=request.priority,
             parameters=_parameters(request),
-            required_capabilities=tuple(dict.fromkeys(request.required_capabilities)),
+            required_capabilities=tuple(dict.fromkeys(needs)) if needs else (),
             max_retries=request.max_retries if request.HasField("max_retries") else None,
             timeout_seconds=request.timeout_seconds if request.HasField("timeout_seconds") else None,
             available_at=self._held_back_until(request),
             idempotency_key=request.idempotency_key if keyed else None,
             digest=_digest(request) if keyed else None,
-            trace_id=call.trace_id or self._world.new_id().replace("-", ""),
+            # A trace that begins with a task is known by its digits.
+            trace_id=call.trace_id or task_id.replace("-", ""),
         )
 
     def _held_back_until(self, request: SubmitTaskRequest) -> datetime | None:
@@ -167,12 +170,13 @@ class TaskCalls(Reading):
 def _submitted(wanted: TaskRecord, made: Created[TaskRecord]) -> SubmittedTask:
     if refused := _refused(wanted, made):
         return SubmittedTask(refused=refusal(refused))
+    task = wanted if made.is_new else made.record
     return SubmittedTask(
-        task_id=made.record.task_id,
-        status=TaskStatus.ValueType(made.record.status),
+        task_id=task.task_id,
+        status=TaskStatus.ValueType(made.state),
         queue_position=made.position,
         repeated=not made.is_new,
-        trace_id=made.record.trace_id,
+        trace_id=task.trace_id,
     )
 
 

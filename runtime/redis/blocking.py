@@ -27,15 +27,16 @@ from runtime.redis.line import (
     answers_reader,
     introduced,
 )
-from runtime.redis.scripts import ScriptCall, decoded
+from runtime.redis.scripts import decoded
 from runtime.redis.server import CONNECT_S, NOT_CONNECTED, PATIENCE_S, Server, Unavailable
 
 _READ = 1 << 16
 _LOOK_S = 0.0002
 """How long an answer is looked for before the process goes to sleep. To fall asleep and be woken takes longer
 than an answer of a server nearby, and as much of the processor."""
-_UNSEEN = 50
-"""How many answers are not looked for after one that took longer."""
+_UNSEEN = 64
+"""How many answers at most are not looked for after one that took longer. It is one after the first: a server
+nearby stalls now and then, and to sleep for all that follow would cost more than the stall."""
 _LIMIT = struct.pack("@ll", int(COMMAND_S), int(COMMAND_S % 1 * 1_000_000))
 """How long a read or a write may take, as the kernel has it."""
 
@@ -51,6 +52,9 @@ class BlockingLine:
         # An encrypted connection has pieces of its own, which cannot be looked for.
         self._unseen = sys.maxsize if isinstance(connected, ssl.SSLSocket) else 0
         """How many pieces are waited for without looking."""
+        self._missed = 1
+        """How many will not be looked for once one takes longer."""
+        self._piece = bytearray(_READ)
 
     @property
     def is_open(self) -> bool:
@@ -86,12 +90,13 @@ class BlockingLine:
         self._socket.close()
 
     def _answers(self, wanted: int) -> list[Any]:
-        reader, found, until = self._reader, list[Any](), 0.0
+        reader, piece, until = self._reader, self._piece, 0.0
+        found: list[Any] = []
         while True:
-            data = self._received()
-            if not data:
+            size = self._received()
+            if not size:
                 raise LineLost("the server closed it", sent=True)
-            reader.feed(data)
+            reader.feed(piece, 0, size)  # type: ignore[arg-type]  # It takes any buffer.
             while (answer := reader.gets()) is not NOTHING_YET:
                 found.append(answer)
                 if len(found) == wanted:
@@ -101,20 +106,25 @@ class BlockingLine:
             if time.monotonic() > until:
                 raise TimeoutError("the answer takes too long")
 
-    def _received(self) -> bytes:
-        """The next piece that comes."""
+    def _received(self) -> int:
+        """How many bytes the next piece has."""
+        receive, piece = self._socket.recv_into, self._piece
         if self._unseen:
             self._unseen -= 1
-            return self._socket.recv(_READ)
-        until = time.monotonic() + _LOOK_S
-        while time.monotonic() < until:
+            return receive(piece)
+        clock = time.monotonic
+        until = clock() + _LOOK_S
+        while True:
             try:
-                return self._socket.recv(_READ, socket.MSG_DONTWAIT)
+                size = receive(piece, 0, socket.MSG_DONTWAIT)
             except BlockingIOError:
-                continue
-        # The server is far away or busy, and probably for some time.
-        self._unseen = _UNSEEN
-        return self._socket.recv(_READ)
+                if clock() < until:
+                    continue
+                # The server is busy or far away, perhaps for some time.
+                self._unseen, self._missed = self._missed, min(2 * self._missed, _UNSEEN)
+                return receive(piece)
+            self._missed = 1
+            return size
 
 
 class BlockingServer(Server):
@@ -122,19 +132,20 @@ class BlockingServer(Server):
 
     waits_on_the_spot = True
 
-    async def evaluate_one(self, call: ScriptCall, *, repeatable: bool = False) -> Any:
-        line, began = self._lines.get("main"), time.monotonic()
-        if repeatable and isinstance(line, BlockingLine) and line.is_open and not self._closed_until:
+    async def evaluate_one(self, command: tuple[Any, ...], text: str) -> Any:
+        line = self._lines.get("main")
+        if isinstance(line, BlockingLine) and line.is_open and not self._closed_until:
+            began = time.monotonic()
             try:
-                answer = line.ask_one(call.by_digest())
+                answer = line.ask_one(command)
             except LineLost as lost:
                 if time.monotonic() >= began + PATIENCE_S:
                     raise Unavailable(str(lost), unknown=True) from None
             else:
                 if not isinstance(answer, ReplyError):
-                    return decoded(answer) if call.in_json else answer
+                    return decoded(answer)
         # Whatever is out of the ordinary goes the long way, from its beginning.
-        return await super().evaluate_one(call, repeatable=repeatable)
+        return await super().evaluate_one(command, text)
 
     async def _rest(self, seconds: float) -> None:
         time.sleep(seconds)

@@ -12,6 +12,7 @@ from runtime.call import Call
 from runtime.redis.entities import Entities
 from runtime.redis.filling import Filled, Filling
 from runtime.redis.line import ReplyError
+from runtime.redis.plain import Plain
 from runtime.redis.rows import moment_of
 from runtime.redis.server import Full, Unavailable, refusal
 from runtime.store import Created, Record
@@ -34,7 +35,7 @@ class Creation(Generic[Record]):
         self._entities = entities
         lifecycle, kept, names = entities.lifecycle, entities.kept, entities.rows.names
         self._filling = Filling(entities)
-        self._one = entities.scripts["create_one"]
+        self._plain = Plain(entities)
         self._stamps = [names.index(name) for name in lifecycle.creation_stamps]
         self._status, self._sequence = names.index(lifecycle.status), names.index(kept.sequence)
         index = lifecycle.lease.index if lifecycle.lease else None
@@ -49,28 +50,21 @@ class Creation(Generic[Record]):
     async def all(self, records: Sequence[Record], call: Call) -> list[Created[Record]]:
         """Creates some, each by itself; those who ask for one at the same moment share a script."""
         self._require_creator(call)
-        entities, made = self._entities, list[Created[Record]]()
+        entities = self._entities
+        made: list[Created[Record]] = []
         try:
-            if len(records) == 1 and entities.server.waits_on_the_spot:
-                # Nobody else asks in the same moment.
-                made.append(await self._create_one(records[0], call.caller))
-            elif len(records) == 1:
-                made.append(await self._batch_of(call.caller)(records[0]))
+            if len(records) == 1:
+                if entities.server.waits_on_the_spot:
+                    # Nobody else asks in the same moment.
+                    made = await self._create(records, call.caller)
+                else:
+                    made.append(await self._batch_of(call.caller)(records[0]))
             else:
                 for start in range(0, len(records), AT_ONCE):
                     made += await self._create(records[start : start + AT_ONCE], call.caller)
         except (Unavailable, Full, UnicodeEncodeError) as error:
             raise entities.told(error) from None
         self._tell(call, made)
-        return made
-
-    async def _create_one(self, record: Record, actor: str) -> Created[Record]:
-        values = self._filling.values(record)
-        if self._is_plain(values):
-            (answer,) = await self._send_one(values, actor)
-            if answer[0] == _DONE:
-                return self._made(record, values, answer)
-        (made,) = await self._create((record,), actor)
         return made
 
     def _batch_of(self, actor: str) -> Batch[Record, Created[Record]]:
@@ -85,11 +79,14 @@ class Creation(Generic[Record]):
         return batch
 
     async def _create(self, records: Sequence[Record], actor: str) -> list[Created[Record]]:
+        if len(records) == 1 and (command := self._plain.command(records[0], actor, self._idle)) is not None:
+            (answer,) = await self._entities.server.evaluate_one(command, self._plain.text)
+            if len(answer) > _HINT:
+                self._idle = answer[_HINT]
+            if answer[0] == _DONE:
+                return [self._made(records[0], None, answer)]
         filled = [self._filling.filled(each) for each in records]
-        if len(filled) == 1 and self._is_plain(filled[0][0]):
-            answers = await self._send_one(filled[0][0], actor)
-        else:
-            answers = await self._send(filled, actor)
+        answers = await self._send(filled, actor)
         if all(answer[0] == _DONE for answer in answers):
             return [
                 self._made(record, values, answer)
@@ -126,18 +123,8 @@ class Creation(Generic[Record]):
             # Our own, from an attempt whose answer was lost.
             keys = [self._key(records[place]) for place in owned]
             for place, record in zip(owned, await self._entities.read_all(keys), strict=True):
-                made[place] = Created(record or records[place], True)
+                made[place] = self._known(record or records[place], is_new=True)
         return [made[place] for place in range(len(records))]
-
-    def _is_plain(self, values: Sequence[Any]) -> bool:
-        return self._filling.is_plain(values) and not self._replicas()
-
-    async def _send_one(self, values: Sequence[Any], actor: str) -> Sequence[Sequence[Any]]:
-        call = self._one.call_for_one((actor,), {**self._filling.alone(values), "believed.owner": self._idle})
-        answers: Sequence[Sequence[Any]] = await self._entities.server.evaluate_one(call, repeatable=True)
-        if len(answers[0]) > _HINT:
-            self._idle = answers[0][_HINT]
-        return answers
 
     async def _send(self, filled: Sequence[Filled], actor: str) -> Sequence[Sequence[Any]]:
         entities, replicas = self._entities, self._replicas()
@@ -167,7 +154,7 @@ class Creation(Generic[Record]):
             if known is None and self.past is not None:
                 known = await self.past(answer[1])
             if known is not None:
-                made[place] = Created(known, False)
+                made[place] = self._known(known, is_new=False)
                 continue
             gone.append(place)
             unique, value = entities.kept.unique[answer[2]].key, str(getattr(records[place], answer[2]))
@@ -175,12 +162,25 @@ class Creation(Generic[Record]):
             await entities.server.evaluate([entities.calling("forget_unique", once, [{"key": answer[1]}])])
         return gone
 
-    def _made(self, record: Any, values: list[Any], answer: Sequence[Any]) -> Created[Record]:
+    def _made(self, record: Any, values: list[Any] | None, answer: Sequence[Any]) -> Created[Record]:
+        """What came of one; its values are None if they are not known yet."""
         code = answer[0]
         if code == "full":
-            return Created(record, False, full=True)
+            return self._known(record, is_new=False, full=True)
         if code == "own":
-            return Created(record, True, position=_OWN)
+            return self._known(record, is_new=True, position=_OWN)
+        make = partial(self._new_record, record, values, answer)
+        return Created(make, True, self._entities.lifecycle.initial, answer[2])
+
+    def _known(
+        self, record: Record, *, is_new: bool, position: int | None = None, full: bool = False
+    ) -> Created[Record]:
+        state: int = getattr(record, self._entities.lifecycle.status)
+        return Created(lambda: record, is_new, state, position, full=full)
+
+    def _new_record(self, record: Any, values: list[Any] | None, answer: Sequence[Any]) -> Record:
+        """A record as it was stored."""
+        values = self._filling.values(record) if values is None else values
         moment = moment_of(answer[3])
         for at in self._stamps:
             values[at] = moment
@@ -189,7 +189,7 @@ class Creation(Generic[Record]):
         if answer[2] is not None and self._held_back is not None:
             # It has a place, so whatever was to hold it back was over already.
             values[self._held_back] = None
-        return Created(self._entities.rows.made(values), True, position=answer[2])
+        return self._entities.rows.made(values)
 
     def _replicas(self) -> int:
         """How many replicas must have what was created before anybody is told so."""
@@ -207,10 +207,11 @@ class Creation(Generic[Record]):
 
     def _tell(self, call: Call, made: Sequence[Created[Record]]) -> None:
         entities, trace = self._entities, self._entities.kept.trace
-        new = [each.record for each in made if each.is_new]
-        self._count(entities.lifecycle.entity, "create", call.caller, len(new))
+        count = sum([each.is_new for each in made])
+        self._count(entities.lifecycle.entity, "create", call.caller, count)
         if not call.log.wants(events.TRANSITION):
             return
+        new = [each.record for each in made if each.is_new]
 
         def known(place: int) -> dict[str, object]:
             found = getattr(new[place], trace) if trace else None

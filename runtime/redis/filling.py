@@ -9,13 +9,11 @@ import orjson
 
 from runtime.redis.entities import Entities
 from runtime.redis.given import is_packed, kept_apart
-from runtime.redis.rows import Write, signature
+from runtime.redis.rows import signature
 from runtime.store import Record
 
 Filled = tuple[list[Any], dict[str, Any]]
 """The values of a record with all that stands in for what was not given, and what the script is handed."""
-_New = tuple[str, int, Write | None]
-"""An argument of a script, the place of its value, and how that is written."""
 
 
 class Filling(Generic[Record]):
@@ -23,12 +21,8 @@ class Filling(Generic[Record]):
 
     def __init__(self, entities: Entities[Record]) -> None:
         self._entities = entities
-        lifecycle, kept, rows = entities.lifecycle, entities.kept, entities.rows
-        many, one = entities.scripts["create"], entities.scripts["create_one"]
-        decided = {
-            each for index in kept.indexes.values() for each in (index.only_if, index.only_unless) if each
-        }
-        written = {lifecycle.status, kept.sequence, *lifecycle.creation_stamps, *decided}
+        lifecycle, rows = entities.lifecycle, entities.rows
+        many, written = entities.scripts["create"], written_fields(entities)
         self._given = [
             (place, name, rows.writers[name]) for place, name in enumerate(rows.names) if name not in written
         ]
@@ -36,22 +30,12 @@ class Filling(Generic[Record]):
         self._key = place[lifecycle.key]
         self._fills = [(place[name], place[fill.by], fill.of) for name, fill in lifecycle.fills.items()]
         self._copies = [(place[name], place[other]) for name, other in lifecycle.copies.items()]
-        self._new, self._new_alone = (
-            [
-                (name, place[name[4:]], rows.writers[name[4:]])
-                for name in script.each_arguments
-                if name.startswith("new.")
-            ]
-            for script in (many, one)
-        )
-        self._chosen = [(name, place[name], kept.words[name]) for name in one.chosen & {*kept.words}]
-        parted = next((index.parts.by for index in kept.indexes.values() if index.parts), None)
+        new = [name for name in many.each_arguments if name.startswith("new.")]
+        self._new = [(name, place[name[4:]], rows.writers[name[4:]]) for name in new]
+        parted = parted_by(entities)
         self._parted = place[parted] if parted else None
         self._is_packed = is_packed(entities.system, lifecycle)
         self._apart = kept_apart(lifecycle)
-        self._special = [place[name] for name in {*kept.unique, *decided, *self._apart}]
-        ceiling = lifecycle.refuses
-        self._is_bounded = bool(ceiling and int(entities.variables.get(ceiling.most) or 0))
 
     def values(self, record: Any) -> list[Any]:
         """The values of a record, with all that stands in for what was not given."""
@@ -63,36 +47,21 @@ class Filling(Generic[Record]):
             values[at] = values[other]
         return values
 
-    def is_plain(self, values: Sequence[Any]) -> bool:
-        """Whether nothing can stand in the way of an entity, so that the shorter script does."""
-        for at in self._special:
-            if values[at] is not None:
-                return False
-        return not self._is_bounded
-
-    def alone(self, values: Sequence[Any]) -> dict[str, Any]:
-        """What the script for one is handed. Nothing that would be kept apart is set there."""
-        fields = self._fields(values)
-        handed: dict[str, Any] = {
-            "key": values[self._key],
-            "fields": _packed(fields if self._is_packed else _popped(fields, fields)),
-        }
-        for name, at, words in self._chosen:
-            handed[name] = words[values[at]]
-        self._hand(handed, values, self._new_alone)
-        return handed
-
     def filled(self, record: Any) -> Filled:
         """The values, and what the script for many is handed."""
         values = self.values(record)
         fields = self._fields(values)
         handed: dict[str, Any] = {"key": values[self._key]}
         if self._is_packed:
-            handed["apart"] = _packed(_popped(fields, self._apart)) if self._apart & fields.keys() else ""
-            handed["fields"] = _packed(fields)
+            handed["apart"] = packed(_popped(fields, self._apart)) if self._apart & fields.keys() else ""
+            handed["fields"] = packed(fields)
         else:
-            handed["fields"] = _packed(_popped(fields, fields))
-        self._hand(handed, values, self._new)
+            handed["fields"] = packed(_popped(fields, fields))
+        for argument, at, write in self._new:
+            value = values[at]
+            handed[argument] = "" if value is None else value if write is None else write(value)
+        if self._parted is not None:
+            handed["believed.signature"] = signature(values[self._parted])
         return values, handed
 
     def _fields(self, values: Sequence[Any]) -> dict[str, str]:
@@ -104,16 +73,29 @@ class Filling(Generic[Record]):
                 fields[name] = str(value if write is None else write(value))
         return fields
 
-    def _hand(self, handed: dict[str, Any], values: Sequence[Any], new: Sequence[_New]) -> None:
-        """Adds what a script has to know by itself."""
-        for argument, at, write in new:
-            value = values[at]
-            handed[argument] = "" if value is None else value if write is None else write(value)
-        if self._parted is not None:
-            handed["believed.signature"] = signature(values[self._parted])
+
+def written_fields(entities: Entities[Any]) -> set[str]:
+    """What the scripts that create write themselves."""
+    lifecycle = entities.lifecycle
+    return {lifecycle.status, entities.kept.sequence, *lifecycle.creation_stamps, *_decided(entities)}
 
 
-def _packed(texts: Mapping[str, str] | Sequence[str]) -> bytes:
+def special_fields(entities: Entities[Any]) -> set[str]:
+    """What the shorter script knows nothing of: no two share it, it holds back, or it is kept apart."""
+    return {*entities.kept.unique, *_decided(entities), *kept_apart(entities.lifecycle)}
+
+
+def parted_by(entities: Entities[Any]) -> str | None:
+    """The field whose texts say in which part of an index an entity is."""
+    return next((index.parts.by for index in entities.kept.indexes.values() if index.parts), None)
+
+
+def _decided(entities: Entities[Any]) -> set[str]:
+    indexes = entities.kept.indexes.values()
+    return {each for index in indexes for each in (index.only_if, index.only_unless) if each}
+
+
+def packed(texts: Mapping[str, str] | Sequence[str]) -> bytes:
     """Names and values as one text, which costs client and server less than as many arguments."""
     try:
         return orjson.dumps(texts)

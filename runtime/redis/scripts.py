@@ -104,22 +104,6 @@ class Script:
         handed += parts
         return ScriptCall(self.text, self.digest, keys, handed, self.name in _READING, self.in_json)
 
-    @property
-    def chosen(self) -> set[str]:
-        """What an entity chooses its keys by."""
-        return {name for _, pattern in self.each_keys for name in _PLACE.findall(pattern)}
-
-    def call_for_one(self, once: Sequence[Any], entity: Given) -> ScriptCall:
-        """The same for one entity, with what comes once in the order of the script."""
-        handed = [*self._fixed] if self._fixed is not None else []
-        for key in self._each:
-            handed.append(key(entity))
-        keys = len(handed)
-        handed += once
-        for name in self.each_arguments:
-            handed.append(entity[name])
-        return ScriptCall(self.text, self.digest, keys, handed, False, self.in_json)
-
     def _read_header(self) -> None:
         for line in self.text.splitlines():
             if not line.startswith("--"):
@@ -168,6 +152,12 @@ class Script:
             if argument in self.each_arguments:
                 return argument
         return name
+
+
+def placed(pattern: str) -> tuple[list[str], list[str]]:
+    """The texts of a pattern, and the names of the placeholders between them."""
+    pieces = _PLACE.split(pattern)
+    return pieces[0::2], pieces[1::2]
 
 
 def decoded(text: str) -> Any:

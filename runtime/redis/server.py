@@ -126,14 +126,17 @@ class Server:
                 answers[place] = decoded(answers[place])
         return answers
 
-    async def evaluate_one(self, call: ScriptCall, *, repeatable: bool = False) -> Any:
-        """Runs one script by itself."""
-        (answer,) = await self.run((call.by_digest(),), repeatable=repeatable)
+    async def evaluate_one(self, command: tuple[Any, ...], text: str) -> Any:
+        """Runs a script by itself that answers JSON and may be repeated: a command with its digest.
+
+        The text is for a server that does not know it.
+        """
+        (answer,) = await self.run((command,), repeatable=True)
         if _is_missing(answer):
-            (answer,) = await self.run((call.in_full(),), repeatable=repeatable)
+            (answer,) = await self.run((("EVAL", text, *command[2:]),), repeatable=True)
         if isinstance(answer, ReplyError):
             raise refusal(answer)
-        return decoded(answer) if call.in_json else answer
+        return decoded(answer)
 
     async def ask(self, *commands: Command) -> list[Any]:
         """Answers to commands that change nothing, or do no harm when they are repeated."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -128,3 +129,29 @@ def test_it_needs_the_variables_of_the_api() -> None:
     """Whoever has no server is told which variables say where they are."""
     with pytest.raises(SettingsError, match="REDIS_URL"):
         Producer({})
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"ü": [1, 2.5, True], "deep": {"list": ["x"]}},
+        {"nothing": None},
+        {"large": 1 << 70},
+        {1: "a key that is no text", None: 2},
+    ],
+)
+def test_parameters_are_json_whatever_is_in_them(parameters: dict[Any, Any]) -> None:
+    assert task("t", parameters).parameters == json.dumps(
+        parameters, ensure_ascii=False, separators=(",", ":")
+    )
+
+
+def test_what_is_no_number_is_not_taken_for_nothing() -> None:
+    """The rules of the request refuse it, and so they have to see it."""
+    assert task("t", {"n": float("nan")}).parameters == '{"n":NaN}'
+
+
+def test_what_json_has_no_form_for_is_refused() -> None:
+    for odd in (object(), datetime(2999, 1, 1, tzinfo=UTC)):
+        with pytest.raises(TypeError):
+            task("t", {"odd": odd})

@@ -80,8 +80,8 @@ class Kit:
 
     async def add(self, **fields: Any) -> TaskRecord:
         """A task that waits."""
-        ((made, *_),) = await self.create(self.intent(**fields))
-        return made
+        (made,) = await self.create(self.intent(**fields))
+        return made.record
 
     async def worker(self, capacity: int = 100, *offers: str) -> str:
         """A worker that is active."""

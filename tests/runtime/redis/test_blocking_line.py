@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -40,6 +41,7 @@ def test_an_answer_that_is_there_is_not_slept_for(ends: Ends) -> None:
 def test_an_answer_that_takes_longer_is_slept_for(ends: Ends) -> None:
     """So are some after it, and then it is looked again."""
     line, there = ends
+    line._missed = blocking._UNSEEN
 
     def answered_late() -> None:
         assert there.recv(100).startswith(b"*1")
@@ -57,6 +59,30 @@ def test_an_answer_that_takes_longer_is_slept_for(ends: Ends) -> None:
         there.sendall(b":1\r\n")
         assert finished(line.ask([("PING",)])) == [1]
     assert line._unseen == 0
+
+
+def test_one_stall_does_not_put_all_that_follow_to_sleep(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice as many are slept for after each that takes longer than the last; one that is seen ends that."""
+    line, there = ends
+
+    def late() -> None:
+        time.sleep(0.01)
+        there.sendall(b":1\r\n")
+
+    def answered(look_s: float) -> int:
+        """How many are slept for after one that is looked for so long."""
+        monkeypatch.setattr(blocking, "_LOOK_S", look_s)
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(late)
+            assert line.ask_one(("PING",)) == 1
+        unseen = line._unseen
+        for _ in range(unseen):
+            there.sendall(b":1\r\n")
+            assert line.ask_one(("PING",)) == 1
+        return unseen
+
+    assert [answered(0) for _ in range(8)] == [1, 2, 4, 8, 16, 32, 64, 64]
+    assert [answered(1), answered(0), answered(0)] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("slept_for", [0, 10])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -40,6 +41,23 @@ async def test_one_by_itself_is_stored_as_one_of_many(kit: Kit, fields: dict[str
     assert [each.position for each in (alone, *many)] == [1, 2, 3]
     told = await entries(kit)
     assert told[0] == told[1] == told[2]
+    await kit.sound()
+
+
+async def test_one_that_the_shorter_script_knows_nothing_of_is_stored_by_the_other(kit: Kit) -> None:
+    """What is held back, has a key that no two share, or has what is kept apart."""
+    now = datetime.now(UTC)
+    given: list[dict[str, Any]] = [
+        {"idempotency_key": "k", "digest": "d"},
+        {"available_at": now + timedelta(hours=1)},
+        {"result": '{"n":1}'},
+    ]
+    for fields in given:
+        (made,) = await kit.create(kit.intent(**fields))
+        found = await kit.task(made.record.task_id)
+        assert made.is_new and made.state == QUEUED and found == made.record
+        assert found is not None
+        assert {name: getattr(found, name) for name in fields} == fields
     await kit.sound()
 
 
