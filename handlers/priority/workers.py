@@ -79,7 +79,12 @@ class WorkerCalls(Reading):
             asked, request.worker_id, request.available_capacity, call, offers=request.capabilities or None
         )
         return ExchangeTasksResponse(
-            results=[await self._reported(*each) for each in zip(asked, ended, strict=True)],
+            results=[
+                await self._refused(each, outcome)
+                if isinstance(outcome, Failure)
+                else ReportedResult(task_id=each.key, status=TaskStatus.ValueType(outcome))
+                for each, outcome in zip(asked, ended, strict=True)
+            ],
             tasks=map(assigned, taken),
         )
 
@@ -145,12 +150,12 @@ class WorkerCalls(Reading):
             return ()
         return await self._tasks.claim(worker_id, most, call, offers=offers, wait_s=request.wait_ms / 1000)
 
-    async def _reported(self, asked: Settlement, ended: int | Failure) -> ReportedResult:
+    async def _refused(self, asked: Settlement, why: Failure) -> ReportedResult:
         try:
-            status = await self._status_of(asked, ended)
+            await self._task(asked.key)
         except Failure as failure:
-            return ReportedResult(task_id=asked.key, refused=refusal(failure))
-        return ReportedResult(task_id=asked.key, status=status)
+            why = failure
+        return ReportedResult(task_id=asked.key, refused=refusal(why))
 
     async def _status_of(self, asked: Settlement, ended: int | Failure) -> TaskStatus.ValueType:
         """Where a report has led to, now or when it came first; or why it is refused."""
