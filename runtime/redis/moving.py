@@ -39,7 +39,7 @@ class Moving(Generic[Record]):
         self._entities = entities
         self._batches: dict[tuple[str, str, str], Batch[Asked, list[Any]]] = {}
         lease = entities.lifecycle.lease
-        self._owner = lease.owner if lease else None
+        self._believed_owner = f"believed.{lease.owner if lease else None}"
         self._fence = lease.fence if lease else ""
         self._names = (*((lease.owner, lease.fence) if lease else ()), entities.kept.trace or "")
 
@@ -94,7 +94,7 @@ class Moving(Generic[Record]):
         script = self._entities.scripts[name]
         wanted = [each for each in script.each_arguments if each.startswith("believed.")]
         if way == "held":
-            wanted = [each for each in wanted if each != f"believed.{self._owner}"]
+            wanted = [each for each in wanted if each != self._believed_owner]
         if not wanted:
             return [{} for _ in asked]
         fields = ["." * (each == _SIGNATURE) + each.removeprefix("believed.") for each in wanted]
@@ -111,12 +111,10 @@ class Moving(Generic[Record]):
             **believed,
         }
         if asked.held is not None:
-            handed[f"believed.{self._owner}"] = asked.held.owner
-            handed["fence"] = asked.held.fence
-        for name in script.each_arguments:
-            if name.startswith("take."):
-                text = asked.given.get(name[5:])
-                handed[name] = "" if text is None else storable(text, script.cuts.get(name))
+            handed[self._believed_owner], handed["fence"] = asked.held
+        for name, given, most in script.taken:
+            text = asked.given.get(given)
+            handed[name] = "" if text is None else storable(text, most)
         return handed
 
     # Moves that a caller asks for.
@@ -215,9 +213,8 @@ class Moving(Generic[Record]):
         calls: list[ScriptCall] = []
         for target, places in groups.items():
             edge = entities.lifecycle.edges[lease.state, target]
-            changes = [
-                Asked(asked[at].key, asked[at].given, asked[at].held, asked[at].final) for at in places
-            ]
+            chosen = [asked[at] for at in places]
+            changes = [Asked(key, given, held, final) for key, _, held, given, final in chosen]
             if edge.gives_up is None and any(each.final for each in changes):
                 raise GuardBreach(f"{edge.name} is never the last try of a {entities.lifecycle.entity}")
             script = f"move_{edge.name}"
