@@ -83,10 +83,6 @@ class Change:
 
     # Fields.
 
-    def written(self) -> list[str]:
-        """The names of all fields that it may write."""
-        return [self.entity.kept.sequence, *self.after, *([SETTLED] if self.is_held else ())]
-
     def _lease_values(self) -> None:
         lease, entity = self.entity.lease, self.entity
         if lease is None:

@@ -113,38 +113,22 @@ end
 -- What is taken, and what comes next: of that the caller has to name the hash before it can be taken.
 local rows, ahead, gone, blocked = {}, {}, 0, false
 window = tonumber(window)
--- The fields of one entity at a time. They are mostly the same ones, so that the table need not grow again.
-local row, was = {}, {}
 
 local function take(key, n, word, p, signature)
   local hash = KEYS[k + n]
   local part_waiting = KEYS[k + p]
   local index = index_waiting[word]
+  local row, was = redis.call('HGETALL', hash), {}
   for i = 1, #row, 2 do
-    was[row[i]] = nil
+    if row[i] == '.given' then
+      was = cjson.decode(row[i + 1])
+    end
   end
-  was['changes'] = nil
-  was['status'] = nil
-  was['assigned_worker_id'] = nil
-  was['deadline_at'] = nil
-  was['attempt'] = nil
-  was['started_at'] = nil
-  was['updated_at'] = nil
-  row = redis.call('HGETALL', hash)
+  -- What was written since then counts instead.
   for i = 1, #row, 2 do
     was[row[i]] = row[i + 1]
   end
-  local given = was['.given']
-  if given then
-    was['.given'] = nil
-    for name, value in pairs(cjson.decode(given)) do
-      if not was[name] then
-        was[name] = value
-        row[#row + 1] = name
-        row[#row + 1] = value
-      end
-    end
-  end
+  was['.given'] = nil
   local was_status, was_effective_priority, was_signature, was_timeout_seconds, was_attempt, was_available_at,
       was_changes, was_trace_id = was['status'], was['effective_priority'], was['.signature'],
       was['timeout_seconds'], was['attempt'], was['available_at'], was['changes'], was['trace_id']

@@ -80,9 +80,6 @@ local function observe(name, waited, bounds)
 end
 
 local answers, seen = {}, {}
--- The fields of one entity at a time. They are mostly the same ones, so that the table need not grow again.
-local row, was = {}, {}
-
 -- A first write that only frees: past it, a Redis without memory lets the script finish.
 redis.call('HDEL', KEYS[KEYS_ONCE + 1], '')
 
@@ -93,29 +90,17 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local taken = KEYS[k + 3]
   local key = ARGV[a + 1]
   local believed_assigned_worker_id = ARGV[a + 2]
+  local row, was = redis.call('HGETALL', hash), {}
   for i = 1, #row, 2 do
-    was[row[i]] = nil
+    if row[i] == '.given' then
+      was = cjson.decode(row[i + 1])
+    end
   end
-  was['changes'] = nil
-  was['status'] = nil
-  was['deadline_at'] = nil
-  was['completed_at'] = nil
-  was['updated_at'] = nil
-  row = redis.call('HGETALL', hash)
+  -- What was written since then counts instead.
   for i = 1, #row, 2 do
     was[row[i]] = row[i + 1]
   end
-  local given = was['.given']
-  if given then
-    was['.given'] = nil
-    for name, value in pairs(cjson.decode(given)) do
-      if not was[name] then
-        was[name] = value
-        row[#row + 1] = name
-        row[#row + 1] = value
-      end
-    end
-  end
+  was['.given'] = nil
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_changes, was_priority,
       was_created_at = was['status'], was['assigned_worker_id'], was['attempt'], was['trace_id'],
       was['changes'], was['priority'], was['created_at']
