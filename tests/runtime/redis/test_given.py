@@ -18,9 +18,8 @@ OWN = {"task_id", "trace_id", "created_at", "queued_at", "updated_at"}
 
 async def entries(kit: Kit) -> list[dict[str, str]]:
     """What the history is told, without what no two tasks share."""
-    found: list[tuple[str, dict[str, str]]] = await kit.redis.xrange("history:outbox")
     own = ("key", "at", "trace")
-    return [{name: text for name, text in told.items() if name not in own} for _, told in found]
+    return [{name: text for name, text in told.items() if name not in own} for told in await kit.outbox()]
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ local holder = KEYS[11]
 local version = KEYS[12]
 local index_waiting = {high = KEYS[1], medium = KEYS[2], low = KEYS[3]}
 local index_listed = {queued = KEYS[7], executing = KEYS[8]}
+local to_executing = {from = 'queued', to = 'executing', columns = '["key","sequence","owner","fence","trace"]'}
 local actor = ARGV[1]
 local owner = ARGV[2]
 local most = ARGV[3]
@@ -79,6 +80,27 @@ local function put(lists, key, first, second)
   if second then
     list[n + 2] = second
   end
+end
+
+-- Changes of a kind go into the outbox together, unless they are too large for one entry.
+local told, LARGE = {}, 1000000
+
+local function write_down(kind)
+  redis.call('XADD', outbox, '*', 'entity', 'task', 'from', kind.from, 'to', kind.to, 'at', stamp, 'actor',
+      actor, 'columns', kind.columns, 'rows', '[' .. table.concat(kind.rows, ',') .. ']')
+  kind.rows, kind.size = {}, 0
+end
+
+local function tell(kind, change)
+  local row = cjson.encode(change)
+  if not kind.rows then
+    kind.rows, kind.size = {}, 0
+    told[#told + 1] = kind
+  elseif kind.size + #row > LARGE then
+    write_down(kind)
+  end
+  kind.rows[#kind.rows + 1] = row
+  kind.size = kind.size + #row
 end
 
 local status, capacity, offers = unpack(redis.call('HMGET', holder, 'status', 'capacity', 'capabilities'))
@@ -156,8 +178,7 @@ local function take(key, n, word, p, signature)
   local sequence = text((was_changes or 0) + 1)
   redis.call('HSET', hash, 'changes', sequence, 'status', 'executing', 'assigned_worker_id', owner,
       'deadline_at', ends, 'attempt', fence, 'started_at', stamp, 'updated_at', stamp)
-  redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'queued', 'to',
-      'executing', 'at', stamp, 'actor', actor, 'owner', owner, 'fence', fence, 'trace', was_trace_id or '')
+  tell(to_executing, {key, sequence, owner, fence, was_trace_id or ''})
   was['changes'] = sequence
   was['status'] = 'executing'
   was['assigned_worker_id'] = owner
@@ -212,6 +233,9 @@ for place, word in ipairs({'high', 'medium', 'low'}) do
   end
 end
 
+for _, kind in ipairs(told) do
+  write_down(kind)
+end
 for key, members in pairs(zrem) do
   redis.call('ZREM', key, unpack(members))
 end

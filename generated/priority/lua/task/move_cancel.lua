@@ -29,6 +29,7 @@ local metrics = KEYS[8]
 local index_waiting = {high = KEYS[1], medium = KEYS[2], low = KEYS[3]}
 local index_listed = {queued = KEYS[5], cancelled = KEYS[6]}
 local part_waiting = {high = 2, medium = 3, low = 4}
+local to_cancelled = {from = 'queued', to = 'cancelled', columns = '["key","sequence","owner","fence","trace","record"]'}
 local task_duration_seconds_bounds = {0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 21600, 86400}
 local actor = ARGV[1]
 local way = ARGV[2]
@@ -66,6 +67,27 @@ local function put(lists, key, first, second)
   if second then
     list[n + 2] = second
   end
+end
+
+-- Changes of a kind go into the outbox together, unless they are too large for one entry.
+local told, LARGE = {}, 1000000
+
+local function write_down(kind)
+  redis.call('XADD', outbox, '*', 'entity', 'task', 'from', kind.from, 'to', kind.to, 'at', stamp, 'actor',
+      actor, 'columns', kind.columns, 'rows', '[' .. table.concat(kind.rows, ',') .. ']')
+  kind.rows, kind.size = {}, 0
+end
+
+local function tell(kind, change)
+  local row = cjson.encode(change)
+  if not kind.rows then
+    kind.rows, kind.size = {}, 0
+    told[#told + 1] = kind
+  elseif kind.size + #row > LARGE then
+    write_down(kind)
+  end
+  kind.rows[#kind.rows + 1] = row
+  kind.size = kind.size + #row
 end
 
 -- How many waited for so long, by the place of the bound, and how long together.
@@ -139,15 +161,17 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     was['completed_at'] = stamp
     was['updated_at'] = stamp
     was['available_at'] = nil
-    redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'queued',
-        'to', 'cancelled', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
-        was_attempt or '0', 'trace', was_trace_id or '', 'record', cjson.encode(was))
+    tell(to_cancelled, {key, sequence, was_assigned_worker_id or '', was_attempt or '0', was_trace_id or '',
+        was})
     observe('task_duration_seconds|' .. was_priority .. '|cancelled', now - (was_created_at or now),
         task_duration_seconds_bounds)
     answers[n] = {DONE, 'cancelled', was_assigned_worker_id or '', was_attempt or '', was_trace_id or ''}
   end
 end
 
+for _, kind in ipairs(told) do
+  write_down(kind)
+end
 for key, members in pairs(zrem) do
   redis.call('ZREM', key, unpack(members))
 end
