@@ -78,15 +78,13 @@ class WorkerCalls(Reading):
         ended, taken = await self._tasks.exchange(
             asked, request.worker_id, request.available_capacity, call, offers=request.capabilities or None
         )
-        return ExchangeTasksResponse(
-            results=[
-                await self._refused(each, outcome)
-                if isinstance(outcome, Failure)
-                else ReportedResult(task_id=each.key, status=TaskStatus.ValueType(outcome))
-                for each, outcome in zip(asked, ended, strict=True)
-            ],
-            tasks=map(assigned, taken),
-        )
+        answer = ExchangeTasksResponse(tasks=map(assigned, taken))
+        for each, outcome in zip(asked, ended, strict=True):
+            if isinstance(outcome, Failure):
+                answer.results.append(await self._refused(each, outcome))
+            else:
+                answer.results.add(task_id=each.key, status=TaskStatus.ValueType(outcome))
+        return answer
 
     async def report_result(self, request: ReportResultRequest, call: Call) -> TaskState:
         asked = _settlement(request.worker_id, request)

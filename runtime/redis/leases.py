@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Generic
 
 from runtime.call import Call
@@ -47,6 +48,7 @@ class Leases(Generic[Record]):
         self._fitting = Fitting(entities, lease)
         trace = entities.kept.trace
         self._told = (lease.owner, lease.fence, *((trace,) if trace else ()))
+        self._values_told: Callable[[Record], tuple[object, ...]] = attrgetter(*self._told)
 
     async def claim(
         self, holder: str, most: int, call: Call, offers: Collection[str] | None, wait_s: float
@@ -276,5 +278,6 @@ class Leases(Generic[Record]):
 
     def _of_lease(self, record: Record) -> dict[str, object]:
         """What the log is told of a lease."""
-        known = {name: getattr(record, name) for name in self._told}
-        return known if all(known.values()) else {name: each for name, each in known.items() if each}
+        values = self._values_told(record)
+        known = dict(zip(self._told, values, strict=True))
+        return known if all(values) else {name: each for name, each in known.items() if each}
