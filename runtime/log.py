@@ -7,6 +7,8 @@ import io
 import json
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from itertools import chain
 from typing import Any, Protocol
 
 import orjson
@@ -67,6 +69,19 @@ def _encode(line: Mapping[str, Any]) -> str:
     except TypeError:  # half a surrogate pair, or a number of more than 64 bits
         return _escaping(line) + "\n"
     return text if text.isascii() else _escaping(line) + "\n"
+
+
+def _encode_all(shared: Mapping[str, Any], each: Iterable[Mapping[str, Any]]) -> str:
+    """Lines that begin alike, of which that beginning is encoded once."""
+    rest = [*each]
+    if rest and all(rest) and shared.keys().isdisjoint(chain.from_iterable(rest)):
+        with suppress(TypeError):  # It is met again below, by the line that it is in.
+            head = orjson.dumps(shared, str)[:-1] + b","
+            texts = [orjson.dumps(fields, str, orjson.OPT_APPEND_NEWLINE)[1:] for fields in rest]
+            text = (head + head.join(texts)).decode()
+            if text.isascii():
+                return text
+    return "".join(_encode({**shared, **fields}) for fields in rest)
 
 
 def gathering_stdout() -> io.TextIOWrapper:
@@ -151,8 +166,7 @@ class Log:
         line.update((name, value) for name, value in shared.items() if value is not None)
         if event.first_always:
             self._seen.add(event.name)
-        text = "".join(_encode({**line, **fields}) for fields in each)
-        self._output.write(text, urgent=event.always or event.level in _URGENT)
+        self._output.write(_encode_all(line, each), urgent=event.always or event.level in _URGENT)
 
     def begun(self, event: Event, message: str, method: str) -> dict[str, Any]:
         """The fields that every line must have, of one that is known to be wanted."""

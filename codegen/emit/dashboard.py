@@ -106,7 +106,7 @@ def _rows(spec: Spec) -> list[tuple[str, list[Panel]]]:
         doc = "How long changes have waited to be written to the history."
         found.setdefault("history", []).append(_drawn("charter_outbox_oldest_seconds", doc, "s", queries))
         queries = [("max by (entity) (charter_outbox_entries)", "{{entity}}")]
-        doc = "Changes that are not in the history yet."
+        doc = "Entries with changes that are not in the history yet."
         found["history"].append(_drawn("charter_outbox_entries", doc, "short", queries))
     return [(area.replace("_", " ").capitalize(), panels) for area, panels in found.items()]
 

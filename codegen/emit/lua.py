@@ -143,7 +143,6 @@ def _change(entity: RedisEntity, script: str, where: str, name: str, edge: Trans
     data = {
         "was": was,
         "whole": whole,
-        "written": change.written(),
         "checks": [*checks(entity, layout, was, name, edge)],
         "ways": ways(entity, edge),
         "lines": usual,
@@ -174,7 +173,6 @@ def _delete(entity: RedisEntity) -> Script:
     data = {
         "was": was,
         "whole": False,
-        "written": (),
         "lines": [*change.lines(told)],
         "checks": [*checks(entity, layout, was, "delete", gone, held)],
         "ways": ways(entity, gone),

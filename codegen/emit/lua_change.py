@@ -85,10 +85,6 @@ class Change:
 
     # Fields.
 
-    def written(self) -> list[str]:
-        """The names of all fields that it may write."""
-        return [self.entity.kept.sequence, *self.after, *([SETTLED] if self.is_held else ())]
-
     def _lease_values(self) -> None:
         lease, entity = self.entity.lease, self.entity
         if lease is None:
@@ -291,12 +287,6 @@ class Change:
         return self.layout.each_argument(f"believed.{name}")
 
     # The outbox, the counts, and what the holder is told.
-
-    @property
-    def actor(self) -> str:
-        """Who makes the change."""
-        return self.layout.argument("actor")
-
     def _tells(self, target: str) -> Iterator[str]:
         yield from written_down(self, target)
 

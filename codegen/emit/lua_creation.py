@@ -130,7 +130,7 @@ class Creation(Change):
         stream = self.layout.key("outbox", outbox.stream)
         told = [
             *("'entity'", quoted(entity.name), "'key'", self.key, "'sequence'", "sequence"),
-            *("'to'", entity.state(target), "'at'", "stamp", "'actor'", self.actor),
+            *("'to'", entity.state(target), "'at'", "stamp", "'actor'", self.layout.argument("actor")),
         ]
         if entity.kept.trace:
             told += ["'trace'", self.now(entity.kept.trace).text]

@@ -15,7 +15,7 @@ from codegen.emit.lua_creation import Creation
 from codegen.emit.lua_entity import GIVEN, IndexKey, owned
 from codegen.emit.lua_layout import quoted
 from codegen.emit.lua_leases import held_by
-from codegen.emit.lua_telling import counts, written_down
+from codegen.emit.lua_telling import counts
 from codegen.emit.lua_values import Get, Reading, Value
 
 
@@ -37,27 +37,18 @@ class _Given(Reading):
 
 
 @dataclass
-class _Claim(Change):
-    """The edge that is taken on behalf of the one who waits."""
-
-    @property
-    def actor(self) -> str:
-        return "taker"
-
-
-@dataclass
 class Handing(Creation):
     """The creation of an entity that is leased in the same moment."""
 
     plain: bool = True
-    claim: _Claim = field(init=False)
+    claim: Change = field(init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         entity = self.entity
         assert entity.claim is not None
         made = Creation(entity, self.layout, Reading(entity), self.name, self.edge, plain=True)
-        self.claim = _Claim(entity, self.layout, _Given(entity, made=made), *entity.claim)
+        self.claim = Change(entity, self.layout, _Given(entity, made=made), *entity.claim)
         self.target = self.claim.target
         self.prelude = self.claim.prelude
         self.after |= self.claim.after
@@ -93,11 +84,26 @@ class Handing(Creation):
         yield line.replace(f"{quoted(kept.sequence)}, '1'", f"{quoted(kept.sequence)}, '2'")
 
     def _tells(self, target: str) -> Iterator[str]:
+        entity, lease = self.entity, self.entity.lease
         yield "local sequence = '1'"
-        created = Creation(self.entity, self.layout, self.was, self.name, self.edge, plain=True)
-        yield from created._tells(self.entity.row.initial)
-        yield "sequence = '2'"
-        yield from written_down(self.claim, target)
+        yield from super()._tells(entity.row.initial)
+        if entity.kept.outbox is None or lease is None:
+            return
+        told = {
+            "entity": quoted(entity.name),
+            "key": self.key,
+            "sequence": "'2'",
+            "from": entity.state(entity.row.initial),
+            "to": entity.state(target),
+            "at": "stamp",
+            "actor": "taker",
+            "owner": "owner",
+            "fence": "fence",
+        }
+        if entity.kept.trace:
+            told["trace"] = self.now(entity.kept.trace).text
+        fields = ", ".join(f"{quoted(name)}, {text}" for name, text in told.items())
+        yield f"redis.call('XADD', outbox, '*', {fields})"
 
 
 def handing(made: Creation) -> dict[str, Any]:

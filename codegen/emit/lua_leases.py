@@ -33,7 +33,6 @@ def claim(entity: RedisEntity, name: str, edge: Transition) -> Script:
     words = [entity.word(index.enum, value) for value in lease.first] if index.enum else []
     data = {
         "was": was,
-        "written": change.written(),
         "lines": [*lines[:-1], *brought_up_to_date(change)],
         "enum": index.enum,
         "words": words,

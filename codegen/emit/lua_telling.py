@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from codegen.emit.counting import Counting, Label
 from codegen.emit.lua_entity import SETTLED, owned
-from codegen.emit.lua_layout import quoted
+from codegen.emit.lua_layout import identifier, quoted
 from codegen.language.lifecycle import Transition
 
 if TYPE_CHECKING:
@@ -43,32 +44,31 @@ def _label(change: Change, label: Label) -> str:
 
 
 def written_down(change: Change, target: str) -> Iterator[str]:
-    """Appends a change of state to the outbox."""
+    """Tells the outbox of a change of state, together with others of its kind in the script."""
     outbox, entity = change.entity.kept.outbox, change.entity
     if outbox is None:
         return
-    stream = change.layout.key("outbox", outbox.stream)
-    told = [
-        *("'entity'", quoted(entity.name), "'key'", change.key, "'sequence'", "sequence"),
-        *("'from'", entity.state(change.sources[0]), "'to'", entity.state(target), "'at'", "stamp"),
-        *("'actor'", change.actor),
-    ]
+    change.layout.key("outbox", outbox.stream)
+    change.layout.argument("actor")
+    told = {"key": change.key, "sequence": "sequence"}
     if lease := entity.lease:
         taken = target == lease.state
-        owner = "owner" if taken else f"{change.was(lease.owner)} or ''"
-        told += ["'owner'", owner, "'fence'", "fence" if taken else f"{change.was(lease.fence)} or '0'"]
+        told["owner"] = "owner" if taken else f"{change.was(lease.owner)} or ''"
+        told["fence"] = "fence" if taken else f"{change.was(lease.fence)} or '0'"
     reason = change.edge.reason if isinstance(change.edge, Transition) else None
     if reason:
-        told += ["'reason'", change.given(reason)]
+        told["reason"] = change.given(reason)
     if entity.kept.trace:
-        told += ["'trace'", f"{change.was(entity.kept.trace)} or ''"]
+        told["trace"] = f"{change.was(entity.kept.trace)} or ''"
     if target in entity.ended:
-        row = "redis.call('HGETALL', hash)"
+        told["record"] = "redis.call('HGETALL', hash)"
         if change.whole:
             yield from brought_up_to_date(change)
-            row = "was"
-        told += ["'record'", f"cjson.encode({row})"]
-    yield f"redis.call('XADD', {stream}, '*', {', '.join(told)})"
+            told["record"] = "was"
+    columns = quoted(json.dumps([*told], separators=(",", ":")))
+    states = f"from = {entity.state(change.sources[0])}, to = {entity.state(target)}"
+    kind = change.layout.constant(identifier(f"to_{target.lower()}"), f"{{{states}, columns = {columns}}}")
+    yield f"tell({kind}, {{{', '.join(told.values())}}})"
 
 
 def brought_up_to_date(change: Change) -> Iterator[str]:

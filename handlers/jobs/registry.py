@@ -9,9 +9,10 @@ import json
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import field, is_dataclass, replace
 from typing import Any
 
+from runtime.frozen import dataclass
 from runtime.world import World
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -71,7 +72,7 @@ def assigned(record: TaskRecord) -> AssignedTask:
         timeout_seconds=record.timeout_seconds or 0,
         trace_id=record.trace_id,
         attempt=record.attempt,
-        deadline_at=_stamp_if(record.deadline_at),
+        deadline_at=None if record.deadline_at is None else _same_stamp(record.deadline_at),
         priority=_priority(record.priority),
         retry_count=record.retry_count,
     )
@@ -145,6 +146,12 @@ def position(token: str) -> tuple[datetime, str] | None:
         return None
     at, _, key = token.partition("~")
     return _EPOCH + timedelta(microseconds=int(at)), key
+
+
+@lru_cache(maxsize=64)
+def _same_stamp(at: datetime) -> Timestamp:
+    """A time that many have, for messages to copy."""
+    return stamp(at)
 
 
 def _stamp_if(at: datetime | None) -> Timestamp | None:

@@ -29,7 +29,7 @@ from handlers.priority.registration import Registration
 from runtime import log as events
 from runtime.call import Call
 from runtime.conditions import Failure
-from runtime.json_text import json_problem
+from runtime.json_text import json_problem, value_of
 from runtime.pace import Outcome, Pace, Told
 from runtime.store import Held
 from runtime.work import LeaseWorker
@@ -162,7 +162,7 @@ class Worker:
             task.task_id,
             task.task_type,
             self._world,
-            payload=json.loads(task.parameters),
+            payload=value_of(task.parameters),
             attempt=held.fence,
             token=task.task_id,
             report=partial(_report, borrowed, task),

@@ -78,10 +78,13 @@ class WorkerCalls(Reading):
         ended, taken = await self._tasks.exchange(
             asked, request.worker_id, request.available_capacity, call, offers=request.capabilities or None
         )
-        return ExchangeTasksResponse(
-            results=[await self._reported(*each) for each in zip(asked, ended, strict=True)],
-            tasks=map(assigned, taken),
-        )
+        answer = ExchangeTasksResponse(tasks=map(assigned, taken))
+        for each, outcome in zip(asked, ended, strict=True):
+            if isinstance(outcome, Failure):
+                answer.results.append(await self._refused(each, outcome))
+            else:
+                answer.results.add(task_id=each.key, status=TaskStatus.ValueType(outcome))
+        return answer
 
     async def report_result(self, request: ReportResultRequest, call: Call) -> TaskState:
         asked = _settlement(request.worker_id, request)
@@ -145,12 +148,12 @@ class WorkerCalls(Reading):
             return ()
         return await self._tasks.claim(worker_id, most, call, offers=offers, wait_s=request.wait_ms / 1000)
 
-    async def _reported(self, asked: Settlement, ended: int | Failure) -> ReportedResult:
+    async def _refused(self, asked: Settlement, why: Failure) -> ReportedResult:
         try:
-            status = await self._status_of(asked, ended)
+            await self._task(asked.key)
         except Failure as failure:
-            return ReportedResult(task_id=asked.key, refused=refusal(failure))
-        return ReportedResult(task_id=asked.key, status=status)
+            why = failure
+        return ReportedResult(task_id=asked.key, refused=refusal(why))
 
     async def _status_of(self, asked: Settlement, ended: int | Failure) -> TaskStatus.ValueType:
         """Where a report has led to, now or when it came first; or why it is refused."""

@@ -27,6 +27,9 @@ _INSTEAD = {b"actor": "", b"fence": "0"}
 """What stands in for something that a script left out and that must be there."""
 _MOMENT = "_at"
 
+_COLUMNS, _ROWS = b"columns", b"rows"
+"""Under these an entry has what is not the same for all of its changes, a row for each."""
+
 Row = Sequence[str | None]
 
 
@@ -36,9 +39,9 @@ class Misshapen(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One change: its place in the stream, its row, and the row of the whole record where that ended."""
+    """One change: its name in the stream, its row, and the row of the whole record where that ended."""
 
-    id: str
+    name: str
     key: str
     sequence: int
     change: Row
@@ -54,14 +57,14 @@ class Shape:
         self._change = [(names[column], _INSTEAD.get(names[column])) for column in changes.takes]
         self._record = [column for column in ended.takes if column != _MOMENT]
 
-    def entry(self, number: str, fields: Mapping[bytes, bytes]) -> Entry:
-        """The entry as rows; raises Misshapen if it cannot be."""
+    def entry(self, name: str, fields: Mapping[bytes, bytes]) -> Entry:
+        """The change as rows; raises Misshapen if it cannot be."""
         try:
             if fields[b"entity"] != self._entity:
                 raise Misshapen(f"it is about a {_text(fields[b'entity'])}")
-            change = [_text(fields[name]) if fields.get(name) else other for name, other in self._change]
+            change = [_text(fields[each]) if fields.get(each) else other for each, other in self._change]
             return Entry(
-                number,
+                name,
                 _text(fields[b"key"]),
                 int(fields[b"sequence"]),
                 change,
@@ -80,6 +83,19 @@ class Shape:
         return [*(values.get(name) for name in self._record), _text(fields[b"at"])]
 
 
+def apart(fields: Mapping[bytes, bytes]) -> list[Mapping[bytes, bytes]]:
+    """The fields of each change of an entry; where they cannot be told apart, those of the entry."""
+    if _ROWS not in fields:
+        return [fields]
+    shared = {name: text for name, text in fields.items() if name not in (_COLUMNS, _ROWS)}
+    try:
+        names = [*map(str.encode, orjson.loads(fields[_COLUMNS]))]
+        rows = orjson.loads(_text(fields[_ROWS]))
+        return [{**shared, **dict(zip(names, map(_bytes, row), strict=True))} for row in rows] or [fields]
+    except (KeyError, ValueError, TypeError):
+        return [fields]
+
+
 def columns(rows: Sequence[Row]) -> list[str]:
     """Rows as columns, each the text of an array: the database reads that much faster than it is encoded."""
     return [_array(column) for column in zip(*rows, strict=True)]
@@ -96,6 +112,11 @@ def _array(values: Iterable[str | None]) -> str:
     )
     # There is no NUL in any text of the database.
     return ("{" + ",".join(quoted) + "}").replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def _bytes(value: object) -> bytes:
+    """A value as it would stand in an entry of its own."""
+    return value.encode() if isinstance(value, str) else orjson.dumps(value)
 
 
 def _text(value: bytes) -> str:

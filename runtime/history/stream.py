@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
+from runtime.history.entries import apart
+
 GROUP = "history"
 AT_ONCE = (10, 500)
 """The fewest and the most entries that are taken in one go."""
 AT_ONCE_BYTES = 8 * 1024 * 1024
-"""Fewer are taken while the records in them are larger than this together."""
+"""Fewer are taken while the records in them are larger than this together, or changes more than the most."""
 BLOCK_MS = 1000
 """How long a copy waits for the next entry."""
 ABANDONED_MS = 5_000
@@ -24,10 +26,17 @@ SET_ASIDE = 10_000
 
 
 class Raw(NamedTuple):
-    """One entry as it is in the stream."""
+    """One change as it is in the stream, where its entry may have several."""
 
     id: str
     fields: Mapping[bytes, bytes]
+    place: int = 0
+    """Which of those in its entry it is."""
+
+    @property
+    def name(self) -> str:
+        """What tells it from every other change of the stream."""
+        return f"{self.id}/{self.place}"
 
 
 class Stream:
@@ -43,7 +52,7 @@ class Stream:
         self._most = AT_ONCE[0]
 
     async def take(self, *, unfinished: bool) -> list[Raw]:
-        """Waits a moment for entries that nobody has taken; or gives again, at once, what was not done."""
+        """Waits a moment for changes that nobody has taken; or gives again, at once, what was not done."""
         command: list[Any] = ["XREADGROUP", "GROUP", GROUP, self._name, "COUNT", self._most]
         if not unfinished:
             command += ["BLOCK", BLOCK_MS]
@@ -64,7 +73,7 @@ class Stream:
         return self._weighed(_entries(answer[1]))
 
     async def done(self, ids: Sequence[str], refused: Sequence[tuple[Raw, str]]) -> None:
-        """Takes entries out of the stream; those that cannot be written are set aside in the same step."""
+        """Takes entries out of the stream; changes that cannot be written are set aside in the same step."""
         pipeline = self._client.pipeline(transaction=True)
         for raw, why in refused:
             fields: dict[Any, Any] = {**raw.fields, "refused": why, "id": raw.id}
@@ -95,11 +104,10 @@ class Stream:
             await self._client.xgroup_delconsumer(self._key, GROUP, self._name)
 
     def _weighed(self, taken: list[Raw]) -> list[Raw]:
-        """The same entries; how many are taken the next time depends on their size."""
+        """The same changes; how many entries are taken the next time depends on how much they were."""
         size = sum(len(raw.fields.get(b"record", b"")) for raw in taken)
-        self._most = (
-            max(self._most // 2, AT_ONCE[0]) if size > AT_ONCE_BYTES else min(2 * self._most, AT_ONCE[1])
-        )
+        is_much = size > AT_ONCE_BYTES or len(taken) > AT_ONCE[1]
+        self._most = max(self._most // 2, AT_ONCE[0]) if is_much else min(2 * self._most, AT_ONCE[1])
         return taken
 
     async def _send(self, *command: Any) -> Any:
@@ -132,8 +140,13 @@ def _of_one_stream(answer: Any) -> Sequence[Any]:
 
 
 def _entries(rows: Sequence[Any]) -> list[Raw]:
-    """Entries that somebody deleted have no fields, or are nothing at all."""
-    return [Raw(_text(row[0]), _fields(row[1])) for row in rows if row is not None and row[0] is not None]
+    """The changes of some entries. One that somebody deleted has no fields, or is nothing at all."""
+    return [
+        Raw(_text(row[0]), fields, place)
+        for row in rows
+        if row is not None and row[0] is not None
+        for place, fields in enumerate(apart(_fields(row[1])))
+    ]
 
 
 def _fields(found: Any) -> Mapping[bytes, bytes]:

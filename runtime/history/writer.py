@@ -80,7 +80,7 @@ class HistoryWriter:
             await self._stream.leave()
 
     async def step(self, call: Call) -> int:
-        """Takes what is there, waiting for it a moment, and writes it; how many entries that were."""
+        """Takes what is there, waiting for it a moment, and writes it; how many changes that were."""
         taken = await self._stream.take(unfinished=self._unfinished)
         await self._keep(taken, call)
         self._unfinished = self._unfinished and bool(taken)
@@ -93,12 +93,12 @@ class HistoryWriter:
         bad: list[tuple[Raw, str]] = []
         for raw in filter(_is_there, taken):
             try:
-                good.append(self._shape.entry(raw.id, raw.fields))
+                good.append(self._shape.entry(raw.name, raw.fields))
             except Misshapen as error:
                 bad.append((raw, str(error)))
         refused = await self._write(good)
-        bad += [(raw, refused[raw.id]) for raw in taken if raw.id in refused]
-        await self._stream.done([raw.id for raw in taken], bad)
+        bad += [(raw, refused[raw.name]) for raw in taken if raw.name in refused]
+        await self._stream.done([*dict.fromkeys(raw.id for raw in taken)], bad)
         self._measures.refused(len(bad))
         for raw, why in bad:
             key = raw.fields.get(b"key", b"").decode("utf-8", "replace")
@@ -117,7 +117,7 @@ class HistoryWriter:
             if entries[0].ended is not None:
                 # The record may be what is wrong; the change itself shall not be missing for that.
                 await self._write([replace(entries[0], ended=None)])
-            return {entries[0].id: why}
+            return {entries[0].name: why}
         self._measures.wrote(len(entries), sum(each.ended is not None for each in entries))
         return {}
 

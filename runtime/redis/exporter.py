@@ -230,7 +230,7 @@ def _unwritten(outboxes: Mapping[str, str], prefix: str) -> Asking:
     commands: dict[str, Command] = {entity: ("XLEN", prefix + key) for entity, key in outboxes.items()}
     answers = yield [*commands.values()]
     family = GaugeMetricFamily(
-        "charter_outbox_entries", "Changes that are not in the history yet.", labels=("entity",)
+        "charter_outbox_entries", "Entries with changes that are not in the history yet.", labels=("entity",)
     )
     for entity, command in commands.items():
         family.add_metric((entity,), float(answers[command]))

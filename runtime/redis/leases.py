@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from runtime.call import Call
@@ -50,6 +51,7 @@ class Leases(Generic[Record]):
         self._handing = Handing(entities, lease, bell)
         trace = entities.kept.trace
         self._logged = (lease.owner, lease.fence, *((trace,) if trace else ()))
+        self._values_logged: Callable[[Record], tuple[object, ...]] = attrgetter(*self._logged)
 
     async def claim(
         self, holder: str, most: int, call: Call, offers: Collection[str] | None, wait_s: float
@@ -331,5 +333,6 @@ class Leases(Generic[Record]):
 
     def _of_lease(self, record: Record) -> dict[str, object]:
         """What the log is told of a lease."""
-        known = {name: getattr(record, name) for name in self._logged}
-        return known if all(known.values()) else {name: each for name, each in known.items() if each}
+        values = self._values_logged(record)
+        known = dict(zip(self._logged, values, strict=True))
+        return known if all(values) else {name: each for name, each in known.items() if each}

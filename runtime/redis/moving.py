@@ -39,7 +39,7 @@ class Moving(Generic[Record]):
         self._entities = entities
         self._batches: dict[tuple[str, str, str], Batch[Asked, list[Any]]] = {}
         lease = entities.lifecycle.lease
-        self._owner = lease.owner if lease else None
+        self._believed_owner = f"believed.{lease.owner if lease else None}"
         self._fence = lease.fence if lease else ""
         self._names = (*((lease.owner, lease.fence) if lease else ()), entities.kept.trace or "")
 
@@ -79,7 +79,7 @@ class Moving(Generic[Record]):
     def calling(
         self,
         name: str,
-        asked: Sequence[Asked],
+        asked: Sequence[Asked | Settlement],
         believed: Sequence[Mapping[str, str]],
         way: str,
         actor: str,
@@ -89,12 +89,14 @@ class Moving(Generic[Record]):
         each = [self._handed(script, ask, belief) for ask, belief in zip(asked, believed, strict=False)]
         return self._entities.calling(name, {"actor": actor, "way": way}, each)
 
-    async def believed(self, name: str, asked: Sequence[Asked], way: str) -> list[dict[str, str]]:
+    async def believed(
+        self, name: str, asked: Sequence[Asked | Settlement], way: str
+    ) -> list[dict[str, str]]:
         """What the keys of a script go by, read from the hashes unless the caller knows it."""
         script = self._entities.scripts[name]
         wanted = [each for each in script.each_arguments if each.startswith("believed.")]
         if way == "held":
-            wanted = [each for each in wanted if each != f"believed.{self._owner}"]
+            wanted = [each for each in wanted if each != self._believed_owner]
         if not wanted:
             return [{} for _ in asked]
         fields = ["." * (each == _SIGNATURE) + each.removeprefix("believed.") for each in wanted]
@@ -103,7 +105,9 @@ class Moving(Generic[Record]):
         )
         return [{name: text or "" for name, text in zip(wanted, row, strict=True)} for row in rows]
 
-    def _handed(self, script: Script, asked: Asked, believed: Mapping[str, str]) -> dict[str, Any]:
+    def _handed(
+        self, script: Script, asked: Asked | Settlement, believed: Mapping[str, str]
+    ) -> dict[str, Any]:
         handed: dict[str, Any] = {
             "key": asked.key,
             "fence": "",
@@ -111,12 +115,10 @@ class Moving(Generic[Record]):
             **believed,
         }
         if asked.held is not None:
-            handed[f"believed.{self._owner}"] = asked.held.owner
-            handed["fence"] = asked.held.fence
-        for name in script.each_arguments:
-            if name.startswith("take."):
-                text = asked.given.get(name[5:])
-                handed[name] = "" if text is None else storable(text, script.cuts.get(name))
+            handed[self._believed_owner], handed["fence"] = asked.held
+        for name, given, most in script.taken:
+            text = asked.given.get(given)
+            handed[name] = "" if text is None else storable(text, most)
         return handed
 
     # Moves that a caller asks for.
@@ -183,9 +185,9 @@ class Moving(Generic[Record]):
 
     def known(self, told: Sequence[Any]) -> dict[str, object]:
         """What a script tells of an entity for the log, by the names that the record has for it."""
-        known: dict[str, object] = {
-            name: text for name, text in zip(self._names, told, strict=False) if name and text
-        }
+        known: dict[str, object] = dict(zip(self._names, told, strict=False))
+        if "" in known or not all(told):
+            known = {name: text for name, text in known.items() if name and text}
         if self._fence in known:
             known[self._fence] = int(told[1])
         return known
@@ -215,9 +217,7 @@ class Moving(Generic[Record]):
         calls: list[ScriptCall] = []
         for target, places in groups.items():
             edge = entities.lifecycle.edges[lease.state, target]
-            changes = [
-                Asked(asked[at].key, asked[at].given, asked[at].held, asked[at].final) for at in places
-            ]
+            changes = [asked[at] for at in places]
             if edge.gives_up is None and any(each.final for each in changes):
                 raise GuardBreach(f"{edge.name} is never the last try of a {entities.lifecycle.entity}")
             script = f"move_{edge.name}"

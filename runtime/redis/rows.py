@@ -142,6 +142,8 @@ class Rows(Generic[Record]):
 
 def storable(text: str, most: int | None = None) -> str:
     """A text as it can be kept: cut at a character, and without half a surrogate pair."""
+    if text.isascii():
+        return text if most is None else text[:most]
     encoded = text.encode("utf-8", "replace")
     return (encoded if most is None else encoded[:most]).decode("utf-8", "ignore")
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import orjson
@@ -72,6 +73,13 @@ class Script:
             if not any("{" in pattern for _, pattern in self.once_keys)
             else None
         )
+        self.taken = [
+            (name, name.removeprefix("take."), self.cuts.get(name))
+            for name in self.each_arguments
+            if name.startswith("take.")
+        ]
+        """The arguments that a change takes along, what they are called elsewhere, and where they are cut."""
+        self._arguments = _picking(self.each_arguments)
         self._parts = [self._key(pattern) for _, pattern in self.part_keys]
         self._each = [self._key(pattern) for _, pattern in self.each_keys]
 
@@ -94,9 +102,9 @@ class Script:
         keys = len(handed)
         for name in self.once_arguments:
             handed.append(variables[name] if name.isupper() else once[name])
-        names = self.each_arguments
+        arguments = self._arguments
         for entity in each:
-            handed += [entity[name] for name in names]
+            handed += arguments(entity)
             if self.has_pairs:
                 pairs = entity[PAIRS]
                 handed.append(len(pairs))
@@ -158,6 +166,13 @@ def placed(pattern: str) -> tuple[list[str], list[str]]:
     """The texts of a pattern, and the names of the placeholders between them."""
     pieces = _PLACE.split(pattern)
     return pieces[0::2], pieces[1::2]
+
+
+def _picking(names: Sequence[str]) -> Callable[[Given], Sequence[Any]]:
+    """What an entity has under some names."""
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda given: [given[name] for name in names]
 
 
 def decoded(text: str) -> Any:

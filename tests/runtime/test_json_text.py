@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.json_text import DEEPEST, CannotWrite, NotJson, Numeral, json_problem, read, write
+from runtime.json_text import DEEPEST, CannotWrite, NotJson, Numeral, json_problem, read, value_of, write
 
 plain = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.characters(codec="utf-8"))
 values = st.recursive(
@@ -33,6 +33,18 @@ def test_the_two_readers_agree(value: Any) -> None:
     """The fast one and the exact one read the same, up to numbers that only the exact one keeps."""
     text = json.dumps([value])
     assert json.loads(write(read(text.encode()))) == json.loads(write(read(f"[{text},1.50]".encode())[0]))
+
+
+@given(values | st.integers() | st.lists(st.integers()))
+def test_a_value_is_what_the_standard_reader_makes_of_its_text(value: Any) -> None:
+    """Also a whole number that is longer than what the fast reader takes."""
+    assert value_of(json.dumps(value)) == value
+    assert type(value_of(json.dumps(value))) is type(value)
+
+
+@pytest.mark.parametrize("text", ["18446744073709551616", '{"n":-99999999999999999999}', '["\\ud800"]'])
+def test_a_value_that_the_fast_reader_would_change_or_refuse(text: str) -> None:
+    assert value_of(text) == json.loads(text)
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,21 @@ def test_whatever_is_logged_is_one_line_of_json(message: str, value: object) -> 
     assert ("value" in read) == (value is not None)
 
 
+@given(
+    shared=st.dictionaries(st.sampled_from(["a", "b", "c"]), st.text() | st.integers()),
+    each=st.lists(st.dictionaries(st.sampled_from(["c", "d", "e"]), st.text() | st.integers())),
+)
+def test_many_lines_at_once_are_as_if_each_was_written_alone(
+    shared: dict[str, object], each: list[dict[str, object]]
+) -> None:
+    """Whatever they share, whatever is in them, and also where one has its own instead of what they share."""
+    together, apart = Lines(), Lines()
+    Log("test", "INFO", HandWorld(), together).write_all(PLAIN, "told", "M", shared, each)
+    for fields in each:
+        Log("test", "INFO", HandWorld(), apart).write(PLAIN, "told", "M", {**shared, **fields})
+    assert together.getvalue() == apart.getvalue()
+
+
 @pytest.mark.req("TQ-163", "TQ-164", "TQ-165", "CH-84")
 def test_a_call_adds_what_is_known_of_it() -> None:
     """A line that a call tells has its method, caller and id, and what has been noted on the way."""

@@ -126,6 +126,17 @@ def entry(key: str, sequence: int, before: str, state: str, **record: str) -> di
     return found
 
 
+def together(*entries: dict[Any, Any]) -> dict[Any, Any]:
+    """Changes of one kind, as a script that makes them writes them."""
+    first = entries[0]
+    shared = {name: first[name] for name in ("entity", "from", "to", "at", "actor") if name in first}
+    columns = [name for name in first if name not in shared]
+    rows = [
+        [json.loads(each[name]) if name == "record" else each[name] for name in columns] for each in entries
+    ]
+    return {**shared, "columns": json.dumps(columns), "rows": json.dumps(rows)}
+
+
 def stored(key: str, state: str, now: str) -> dict[str, str]:
     """The hash of a task that ended."""
     return {

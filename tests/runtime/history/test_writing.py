@@ -11,7 +11,7 @@ from runtime.embedded.redis import EmbeddedRedis
 from runtime.history import stream as streams
 from runtime.history import writer as writers
 from runtime.history.stream import GROUP, Stream
-from tests.runtime.history.kit import PATH, STREAM, Kit, entry
+from tests.runtime.history.kit import PATH, STREAM, Kit, entry, together
 
 CHANGES = "SELECT * FROM task_changes WHERE task_id = $1 ORDER BY sequence"
 
@@ -34,6 +34,36 @@ async def test_each_change_is_a_row_with_everything_that_is_known(kit: Kit) -> N
         "max": None,
         "consumers": [],
     }
+
+
+async def test_the_changes_of_one_entry_are_as_those_of_many(kit: Kit) -> None:
+    """Each is a row with all that is known of it, and those that ended have their records."""
+    names = [f"task {number}" for number in range(30)]
+    await kit.redis.xadd(STREAM, together(*(entry(name, 1, "queued", "executing") for name in names)))
+    await kit.redis.xadd(STREAM, together(*(entry(name, 2, "executing", "completed") for name in names)))
+    kit.begin()
+    await kit.emptied()
+    for name in names:
+        begun, done = await kit.rows(CHANGES, name)
+        assert (begun["from_state"], begun["to_state"], begun["fence"]) == ("queued", "executing", 0)
+        assert (done["to_state"], done["owner"], done["trace"]) == ("completed", "w-1", f"trace of {name}")
+    ended = await kit.rows("SELECT task_id, status, task_type FROM ended_tasks")
+    assert {row["task_id"] for row in ended} == {*names}
+    assert {(row["status"], row["task_type"]) for row in ended} == {("completed", "report")}
+
+
+async def test_of_the_changes_of_one_entry_each_is_refused_by_itself(kit: Kit) -> None:
+    """One that no table takes is set aside as an entry of its own; the others are written."""
+    made = [entry(name, 2, "executing", "completed") for name in "abcd"]
+    made[1]["fence"] = str(2**70)
+    made[2]["sequence"] = "many"
+    await kit.redis.xadd(STREAM, together(*made))
+    await kit.redis.xadd(STREAM, {**together(*made), "rows": "no rows"})
+    kit.begin()
+    await kit.emptied()
+    aside = [fields or {} for _, fields in await kit.redis.xrange(f"{STREAM}:refused") or ()]
+    assert sorted(str(fields.get("key")) for fields in aside) == ["None", "b", "c"]
+    assert [len(await kit.rows(CHANGES, name)) for name in "abcd"] == [1, 0, 0, 1]
 
 
 async def test_what_was_written_before_is_the_same_row(kit: Kit) -> None:

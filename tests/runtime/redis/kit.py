@@ -14,6 +14,7 @@ from generated.priority.messages import ACTIVE, COMPLETED, DEAD, EXECUTING, HIGH
 from generated.priority.records import TaskRecord, WorkerRecord
 from generated.priority.system import SYSTEM
 from runtime.call import Call
+from runtime.history.entries import apart
 from runtime.log import Log
 from runtime.metrics import Metrics
 from runtime.redis import RedisStore, Server
@@ -161,11 +162,18 @@ class Kit:
     async def outbox(self, key: str | None = None) -> list[dict[str, str]]:
         """What was written for the history."""
         entries = await self.redis.xrange(f"{self.prefix}history:outbox")
-        return [fields for _, fields in entries if key is None or fields["key"] == key]
+        changes = [each for _, fields in entries for each in told_apart(fields)]
+        return [fields for fields in changes if key is None or fields["key"] == key]
 
     async def sound(self) -> None:
         """Every index agrees with every hash, to the last entry."""
         await check_indexes(self)
+
+
+def told_apart(fields: dict[str, str]) -> list[dict[str, str]]:
+    """The changes of one entry, as the writer of the history tells them apart."""
+    changes = apart({name.encode(): text.encode() for name, text in fields.items()})
+    return [{name.decode(): text.decode() for name, text in each.items()} for each in changes]
 
 
 async def check_indexes(kit: Kit) -> None:

@@ -19,9 +19,8 @@ OWN = {"task_id", "trace_id", "created_at", "queued_at", "updated_at"}
 
 async def entries(kit: Kit) -> list[dict[str, str]]:
     """What the history is told, without what no two tasks share."""
-    found: list[tuple[str, dict[str, str]]] = await kit.redis.xrange("history:outbox")
     own = ("key", "at", "trace")
-    return [{name: text for name, text in told.items() if name not in own} for _, told in found]
+    return [{name: text for name, text in told.items() if name not in own} for told in await kit.outbox()]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +87,7 @@ async def test_the_first_of_a_part_rings_and_the_next_does_not(kit: Kit) -> None
     assert (await listening.get_message(timeout=5))["type"] == "subscribe"
     made = [await kit.add(), await kit.add(), await kit.add(required_capabilities=("gpu",))]
     heard = [(await listening.get_message(timeout=5))["data"] for _ in range(2)]
-    assert heard == [made[0].task_id, made[2].task_id]
+    assert heard == [f"1 {made[0].task_id}", f"2 {made[2].task_id}"]
     await kit.redis.publish("queue:wake", "the end")
     assert (await listening.get_message(timeout=5))["data"] == "the end"
     await listening.aclose()

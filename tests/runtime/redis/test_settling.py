@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -150,4 +151,26 @@ async def test_a_wait_before_the_next_try(make_kit: MakeKit) -> None:
         from generated.priority.lifecycle import TASK_RELEASE
 
         assert await kit.sweep(TASK_RELEASE) == 1
+    await kit.sound()
+
+
+async def test_changes_of_a_kind_are_told_in_one_entry_that_is_not_too_large(kit: Kit) -> None:
+    """Five that end together are one entry, unless what they leave behind is too much for that."""
+    worker = await kit.worker()
+    for result, entries in (('"small"', 1), (f'"{"x" * 300_000}"', 2)):
+        made = {(await kit.add()).task_id for _ in range(5)}
+        tasks = await kit.claim(worker)
+        asked = [
+            Settlement(each.task_id, COMPLETED, Held(worker, each.attempt), {"result": result})
+            for each in tasks
+        ]
+        await kit.redis.delete("history:outbox")
+        assert await kit.tasks.settle_all(asked, kit.call("worker")) == [COMPLETED] * 5
+        assert await kit.redis.xlen("history:outbox") == entries
+        told = await kit.outbox()
+        assert {each["key"] for each in told} == made
+        assert {json.loads(each["record"])["result"] for each in told} == {result}
+        assert {(each["from"], each["to"], each["fence"]) for each in told} == {
+            ("executing", "completed", "1")
+        }
     await kit.sound()

@@ -45,6 +45,7 @@ local rings = KEYS[13]
 local version = KEYS[14]
 local index_waiting = {high = KEYS[1], medium = KEYS[2], low = KEYS[3]}
 local index_listed = {queued = KEYS[7], executing = KEYS[8]}
+local to_executing = {from = 'queued', to = 'executing', columns = '["key","sequence","owner","fence","trace"]'}
 local actor = ARGV[1]
 local owner = ARGV[2]
 local most = ARGV[3]
@@ -87,6 +88,27 @@ local function put(lists, key, first, second)
   end
 end
 
+-- Changes of a kind go into the outbox together, unless they are too large for one entry.
+local told, LARGE = {}, 1000000
+
+local function write_down(kind)
+  redis.call('XADD', outbox, '*', 'entity', 'task', 'from', kind.from, 'to', kind.to, 'at', stamp, 'actor',
+      actor, 'columns', kind.columns, 'rows', '[' .. table.concat(kind.rows, ',') .. ']')
+  kind.rows, kind.size = {}, 0
+end
+
+local function tell(kind, change)
+  local row = cjson.encode(change)
+  if not kind.rows then
+    kind.rows, kind.size = {}, 0
+    told[#told + 1] = kind
+  elseif kind.size + #row > LARGE then
+    write_down(kind)
+  end
+  kind.rows[#kind.rows + 1] = row
+  kind.size = kind.size + #row
+end
+
 local status, capacity, offers = unpack(redis.call('HMGET', holder, 'status', 'capacity', 'capabilities'))
 -- Whoever chose the parts by something else has to choose again.
 if (offers or '') ~= believed_offers or (redis.call('GET', version) or '0') ~= believed_version then
@@ -119,38 +141,22 @@ end
 -- What is taken, and what comes next: of that the caller has to name the hash before it can be taken.
 local rows, ahead, gone, blocked = {}, {}, 0, false
 window = tonumber(window)
--- The fields of one entity at a time. They are mostly the same ones, so that the table need not grow again.
-local row, was = {}, {}
 
 local function take(key, n, word, p, signature)
   local hash = KEYS[k + n]
   local part_waiting = KEYS[k + p]
   local index = index_waiting[word]
+  local row, was = redis.call('HGETALL', hash), {}
   for i = 1, #row, 2 do
-    was[row[i]] = nil
+    if row[i] == '.given' then
+      was = cjson.decode(row[i + 1])
+    end
   end
-  was['changes'] = nil
-  was['status'] = nil
-  was['assigned_worker_id'] = nil
-  was['deadline_at'] = nil
-  was['attempt'] = nil
-  was['started_at'] = nil
-  was['updated_at'] = nil
-  row = redis.call('HGETALL', hash)
+  -- What was written since then counts instead.
   for i = 1, #row, 2 do
     was[row[i]] = row[i + 1]
   end
-  local given = was['.given']
-  if given then
-    was['.given'] = nil
-    for name, value in pairs(cjson.decode(given)) do
-      if not was[name] then
-        was[name] = value
-        row[#row + 1] = name
-        row[#row + 1] = value
-      end
-    end
-  end
+  was['.given'] = nil
   local was_status, was_effective_priority, was_signature, was_timeout_seconds, was_attempt, was_available_at,
       was_changes, was_trace_id = was['status'], was['effective_priority'], was['.signature'],
       was['timeout_seconds'], was['attempt'], was['available_at'], was['changes'], was['trace_id']
@@ -178,8 +184,7 @@ local function take(key, n, word, p, signature)
   local sequence = text((was_changes or 0) + 1)
   redis.call('HSET', hash, 'changes', sequence, 'status', 'executing', 'assigned_worker_id', owner,
       'deadline_at', ends, 'attempt', fence, 'started_at', stamp, 'updated_at', stamp)
-  redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'queued', 'to',
-      'executing', 'at', stamp, 'actor', actor, 'owner', owner, 'fence', fence, 'trace', was_trace_id or '')
+  tell(to_executing, {key, sequence, owner, fence, was_trace_id or ''})
   was['changes'] = sequence
   was['status'] = 'executing'
   was['assigned_worker_id'] = owner
@@ -234,6 +239,9 @@ for place, word in ipairs({'high', 'medium', 'low'}) do
   end
 end
 
+for _, kind in ipairs(told) do
+  write_down(kind)
+end
 for key, members in pairs(zrem) do
   redis.call('ZREM', key, unpack(members))
 end

@@ -105,10 +105,8 @@ if waits then
     local sequence = '1'
     redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'to', 'queued', 'at',
         stamp, 'actor', actor, 'trace', new_trace_id)
-    sequence = '2'
-    redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'queued',
-        'to', 'executing', 'at', stamp, 'actor', taker, 'owner', owner, 'fence', fence, 'trace',
-        new_trace_id or '')
+    redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', '2', 'from', 'queued', 'to',
+        'executing', 'at', stamp, 'actor', taker, 'owner', owner, 'fence', fence, 'trace', new_trace_id)
     redis.call('PUBLISH', channel,
         owner .. '\n' .. '{"changes":"2","status":"executing","created_at":"' .. stamp .. '","queued_at":"' .. stamp .. '","updated_at":"' .. stamp .. '","deadline_at":"' .. ends .. '","attempt":"' .. fence .. '","started_at":"' .. stamp .. '",".given":' .. fields .. '}')
   end

@@ -30,6 +30,7 @@ local index_dead = KEYS[2]
 local outbox = KEYS[5]
 local metrics = KEYS[6]
 local index_listed = {executing = KEYS[3], dead_letter = KEYS[4]}
+local to_dead_letter = {from = 'executing', to = 'dead_letter', columns = '["key","sequence","owner","fence","reason","trace","record"]'}
 local task_duration_seconds_bounds = {0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 21600, 86400}
 local actor = ARGV[1]
 local way = ARGV[2]
@@ -78,6 +79,27 @@ local function keep(fields, gone, name, value, was)
   end
 end
 
+-- Changes of a kind go into the outbox together, unless they are too large for one entry.
+local told, LARGE = {}, 1000000
+
+local function write_down(kind)
+  redis.call('XADD', outbox, '*', 'entity', 'task', 'from', kind.from, 'to', kind.to, 'at', stamp, 'actor',
+      actor, 'columns', kind.columns, 'rows', '[' .. table.concat(kind.rows, ',') .. ']')
+  kind.rows, kind.size = {}, 0
+end
+
+local function tell(kind, change)
+  local row = cjson.encode(change)
+  if not kind.rows then
+    kind.rows, kind.size = {}, 0
+    told[#told + 1] = kind
+  elseif kind.size + #row > LARGE then
+    write_down(kind)
+  end
+  kind.rows[#kind.rows + 1] = row
+  kind.size = kind.size + #row
+end
+
 local counts = {}
 
 local function count(name, by)
@@ -108,9 +130,6 @@ local function recently(name)
 end
 
 local answers, seen = {}, {}
--- The fields of one entity at a time. They are mostly the same ones, so that the table need not grow again.
-local row, was = {}, {}
-
 -- A first write that only frees: past it, a Redis without memory lets the script finish.
 redis.call('HDEL', KEYS[KEYS_ONCE + 1], '')
 
@@ -125,33 +144,17 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local believed_assigned_worker_id = ARGV[a + 4]
   local take_reason = ARGV[a + 5]
   local fence = ARGV[a + 6]
+  local row, was = redis.call('HGETALL', hash), {}
   for i = 1, #row, 2 do
-    was[row[i]] = nil
+    if row[i] == '.given' then
+      was = cjson.decode(row[i + 1])
+    end
   end
-  was['changes'] = nil
-  was['status'] = nil
-  was['deadline_at'] = nil
-  was['completed_at'] = nil
-  was['updated_at'] = nil
-  was['dead_reason'] = nil
-  was['error'] = nil
-  was['retriable'] = nil
-  was['.settled'] = nil
-  row = redis.call('HGETALL', hash)
+  -- What was written since then counts instead.
   for i = 1, #row, 2 do
     was[row[i]] = row[i + 1]
   end
-  local given = was['.given']
-  if given then
-    was['.given'] = nil
-    for name, value in pairs(cjson.decode(given)) do
-      if not was[name] then
-        was[name] = value
-        row[#row + 1] = name
-        row[#row + 1] = value
-      end
-    end
-  end
+  was['.given'] = nil
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_changes, was_priority,
       was_created_at, was_settled = was['status'], was['assigned_worker_id'], was['attempt'], was['trace_id'],
       was['changes'], was['priority'], was['created_at'], was['.settled']
@@ -197,9 +200,8 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     was['error'] = new_error
     was['retriable'] = new_retriable
     was['.settled'] = mark
-    redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'executing',
-        'to', 'dead_letter', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
-        was_attempt or '0', 'reason', take_reason, 'trace', was_trace_id or '', 'record', cjson.encode(was))
+    tell(to_dead_letter, {key, sequence, was_assigned_worker_id or '', was_attempt or '0', take_reason,
+        was_trace_id or '', was})
     observe('task_duration_seconds|' .. was_priority .. '|dead_letter', now - (was_created_at or now),
         task_duration_seconds_bounds)
     count('tasks_failed_total|max_retries_exceeded', 1)
@@ -213,6 +215,9 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   end
 end
 
+for _, kind in ipairs(told) do
+  write_down(kind)
+end
 for key, members in pairs(zrem) do
   redis.call('ZREM', key, unpack(members))
 end

@@ -36,6 +36,7 @@ local outbox = KEYS[12]
 local index_waiting = {high = KEYS[1], medium = KEYS[2], low = KEYS[3]}
 local index_listed = {dead_letter = KEYS[10], queued = KEYS[11]}
 local part_waiting = {high = 2, medium = 3, low = 4}
+local to_queued = {from = 'dead_letter', to = 'queued', columns = '["key","sequence","owner","fence","trace"]'}
 local actor = ARGV[1]
 local way = ARGV[2]
 local time = redis.call('TIME')
@@ -85,6 +86,27 @@ local function keep(fields, gone, name, value, was)
   end
 end
 
+-- Changes of a kind go into the outbox together, unless they are too large for one entry.
+local told, LARGE = {}, 1000000
+
+local function write_down(kind)
+  redis.call('XADD', outbox, '*', 'entity', 'task', 'from', kind.from, 'to', kind.to, 'at', stamp, 'actor',
+      actor, 'columns', kind.columns, 'rows', '[' .. table.concat(kind.rows, ',') .. ']')
+  kind.rows, kind.size = {}, 0
+end
+
+local function tell(kind, change)
+  local row = cjson.encode(change)
+  if not kind.rows then
+    kind.rows, kind.size = {}, 0
+    told[#told + 1] = kind
+  elseif kind.size + #row > LARGE then
+    write_down(kind)
+  end
+  kind.rows[#kind.rows + 1] = row
+  kind.size = kind.size + #row
+end
+
 local answers, seen = {}, {}
 -- A first write that only frees: past it, a Redis without memory lets the script finish.
 redis.call('HDEL', KEYS[KEYS_ONCE + 1], '')
@@ -131,13 +153,14 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     keep(fields, gone, 'timeout_seconds', was_base_timeout_seconds, true)
     if #gone > 0 then redis.call('HDEL', hash, unpack(gone)) end
     if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
-    redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'dead_letter',
-        'to', 'queued', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
-        was_attempt or '0', 'trace', was_trace_id or '')
+    tell(to_queued, {key, sequence, was_assigned_worker_id or '', was_attempt or '0', was_trace_id or ''})
     answers[n] = {DONE, 'queued', was_assigned_worker_id or '', was_attempt or '', was_trace_id or ''}
   end
 end
 
+for _, kind in ipairs(told) do
+  write_down(kind)
+end
 for key, members in pairs(zrem) do
   redis.call('ZREM', key, unpack(members))
 end

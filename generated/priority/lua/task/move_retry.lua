@@ -57,6 +57,8 @@ local index_dead = KEYS[15]
 local index_waiting = {high = KEYS[1], medium = KEYS[2], low = KEYS[3]}
 local index_listed = {executing = KEYS[11], queued = KEYS[12], dead_letter = KEYS[16]}
 local part_waiting = {high = 2, medium = 3, low = 4}
+local to_queued = {from = 'executing', to = 'queued', columns = '["key","sequence","owner","fence","reason","trace"]'}
+local to_dead_letter = {from = 'executing', to = 'dead_letter', columns = '["key","sequence","owner","fence","reason","trace","record"]'}
 local task_duration_seconds_bounds = {0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 21600, 86400}
 local actor = ARGV[1]
 local way = ARGV[2]
@@ -109,6 +111,27 @@ local function keep(fields, gone, name, value, was)
   elseif was then
     gone[#gone + 1] = name
   end
+end
+
+-- Changes of a kind go into the outbox together, unless they are too large for one entry.
+local told, LARGE = {}, 1000000
+
+local function write_down(kind)
+  redis.call('XADD', outbox, '*', 'entity', 'task', 'from', kind.from, 'to', kind.to, 'at', stamp, 'actor',
+      actor, 'columns', kind.columns, 'rows', '[' .. table.concat(kind.rows, ',') .. ']')
+  kind.rows, kind.size = {}, 0
+end
+
+local function tell(kind, change)
+  local row = cjson.encode(change)
+  if not kind.rows then
+    kind.rows, kind.size = {}, 0
+    told[#told + 1] = kind
+  elseif kind.size + #row > LARGE then
+    write_down(kind)
+  end
+  kind.rows[#kind.rows + 1] = row
+  kind.size = kind.size + #row
 end
 
 local counts = {}
@@ -212,10 +235,8 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
       keep(fields, gone, 'retriable', new_retriable, true)
       if #gone > 0 then redis.call('HDEL', hash, unpack(gone)) end
       if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
-      redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'executing',
-          'to', 'dead_letter', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
-          was_attempt or '0', 'reason', take_reason, 'trace', was_trace_id or '', 'record',
-          cjson.encode(redis.call('HGETALL', hash)))
+      tell(to_dead_letter, {key, sequence, was_assigned_worker_id or '', was_attempt or '0', take_reason,
+          was_trace_id or '', redis.call('HGETALL', hash)})
       observe('task_duration_seconds|' .. was_priority .. '|dead_letter', now - (was_created_at or now),
           task_duration_seconds_bounds)
       count('tasks_failed_total|max_retries_exceeded', 1)
@@ -253,9 +274,8 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
       keep(fields, gone, 'retriable', new_retriable, true)
       if #gone > 0 then redis.call('HDEL', hash, unpack(gone)) end
       if #fields > 0 then redis.call('HSET', hash, unpack(fields)) end
-      redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'from', 'executing',
-          'to', 'queued', 'at', stamp, 'actor', actor, 'owner', was_assigned_worker_id or '', 'fence',
-          was_attempt or '0', 'reason', take_reason, 'trace', was_trace_id or '')
+      tell(to_queued, {key, sequence, was_assigned_worker_id or '', was_attempt or '0', take_reason,
+          was_trace_id or ''})
       count('task_retries_total|' .. was_priority .. '|' .. take_reason, 1)
       count('tasks_failed_total|' .. take_reason, 1)
       if way ~= 'held' then
@@ -267,6 +287,9 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   end
 end
 
+for _, kind in ipairs(told) do
+  write_down(kind)
+end
 for key, members in pairs(zrem) do
   redis.call('ZREM', key, unpack(members))
 end
