@@ -28,9 +28,10 @@ from runtime.redis.line import (
     introduced,
 )
 from runtime.redis.scripts import decoded
-from runtime.redis.server import CONNECT_S, NOT_CONNECTED, PATIENCE_S, Server, Unavailable
+from runtime.redis.server import AHEAD, CONNECT_S, NOT_CONNECTED, PATIENCE_S, Server, Unavailable
 
 _READ = 1 << 16
+_AHEAD = hiredis.pack_command(AHEAD)
 _LOOK_S = 0.0002
 """How long an answer is looked for before the process goes to sleep. To fall asleep and be woken takes longer
 than an answer of a server nearby, and as much of the processor."""
@@ -68,9 +69,10 @@ class BlockingLine:
         packed = [hiredis.pack_command(tuple(each)) for each in commands]
         return self._exchanged(packed[0] if len(packed) == 1 else b"".join(packed), len(packed))
 
-    def ask_one(self, command: tuple[Any, ...]) -> Any:
+    def ask_one(self, command: tuple[Any, ...], *, tells: bool = False) -> Any:
         """Sends one command where it is known to be open; its answer, or an error if it was refused."""
-        return self._exchanged(hiredis.pack_command(command), 1)[0]
+        packed = hiredis.pack_command(command)
+        return self._exchanged(_AHEAD + packed, 2)[1] if tells else self._exchanged(packed, 1)[0]
 
     def _exchanged(self, packed: bytes, wanted: int) -> list[Any]:
         try:
@@ -132,12 +134,12 @@ class BlockingServer(Server):
 
     waits_on_the_spot = True
 
-    async def evaluate_one(self, command: tuple[Any, ...], text: str) -> Any:
+    async def evaluate_one(self, command: tuple[Any, ...], text: str, *, tells: bool = False) -> Any:
         line = self._lines.get("main")
         if isinstance(line, BlockingLine) and line.is_open and not self._closed_until:
             began = time.monotonic()
             try:
-                answer = line.ask_one(command)
+                answer = line.ask_one(command, tells=tells)
             except LineLost as lost:
                 if time.monotonic() >= began + PATIENCE_S:
                     raise Unavailable(str(lost), unknown=True) from None
@@ -145,7 +147,7 @@ class BlockingServer(Server):
                 if not isinstance(answer, ReplyError):
                     return decoded(answer)
         # Whatever is out of the ordinary goes the long way, from its beginning.
-        return await super().evaluate_one(command, text)
+        return await super().evaluate_one(command, text, tells=tells)
 
     async def _rest(self, seconds: float) -> None:
         time.sleep(seconds)

@@ -80,10 +80,13 @@ class Creation(Generic[Record]):
 
     async def _create(self, records: Sequence[Record], actor: str) -> list[Created[Record]]:
         if len(records) == 1 and (command := self._plain.command(records[0], actor, self._idle)) is not None:
-            (answer,) = await self._entities.server.evaluate_one(command, self._plain.text)
-            if len(answer) > _HINT:
-                self._idle = answer[_HINT]
+            work = self._entities.server.evaluate_one(command, self._plain.text, tells=bool(self._idle))
+            (answer,) = await work
             if answer[0] == _DONE:
+                if len(answer) > _HINT:
+                    self._idle = answer[_HINT]
+                elif answer[2] != 1:
+                    self._idle = ""  # Others are there already, so that nobody waits.
                 return [self._made(records[0], None, answer)]
         filled = [self._filling.filled(each) for each in records]
         answers = await self._send(filled, actor)
