@@ -9,7 +9,7 @@ from codegen.emit.artefact import Artefact
 from codegen.emit.lua_change import Change
 from codegen.emit.lua_creation import Creation
 from codegen.emit.lua_entity import RedisEntity, owned
-from codegen.emit.lua_handing import handing
+from codegen.emit.lua_handing import first_of, handing
 from codegen.emit.lua_layout import Layout
 from codegen.emit.lua_leases import claim, renew
 from codegen.emit.lua_script import Script, text
@@ -33,6 +33,8 @@ def scripts(entity: RedisEntity) -> Iterator[Script]:
     row = entity.row
     yield _create(entity)
     yield _create_one(entity)
+    if entity.idle:
+        yield _create_one(entity, for_one_who_waits=True)
     for name, edge in row.transitions.items():
         if entity.claim and entity.claim[0] == name:
             yield claim(entity, name, edge)
@@ -79,7 +81,7 @@ def _create(entity: RedisEntity) -> Script:
     return Script("create", ".create", row.create.trigger, "create", layout, data)
 
 
-def _create_one(entity: RedisEntity) -> Script:
+def _create_one(entity: RedisEntity, *, for_one_who_waits: bool = False) -> Script:
     """Of one entity alone, under no value that it may share with none, where there is room without end."""
     row, layout = entity.row, Layout(in_json=True)
     layout.each_key("hash", entity.kept.hash)
@@ -93,14 +95,15 @@ def _create_one(entity: RedisEntity) -> Script:
     # All but the answer, which has another form here.
     lines = [*made.lines()][:-1]
     return Script(
-        "create_one",
+        "create_for" if for_one_who_waits else "create_one",
         ".create",
         row.create.trigger,
         "create_one",
         layout,
         {
             "lines": lines,
-            "handing": handing(made) if entity.idle else None,
+            "part": first_of(made) if entity.idle else None,
+            "handing": handing(made) if for_one_who_waits else None,
             "state": json.dumps(entity.word(entity.status, row.initial)),
             "place": f"redis.call('ZCARD', {place})" if place else "'null'",
         },

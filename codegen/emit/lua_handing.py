@@ -106,17 +106,22 @@ class Handing(Creation):
         yield f"redis.call('XADD', outbox, '*', {fields})"
 
 
-def handing(made: Creation) -> dict[str, Any]:
-    """What the script for one entity has to know to hand it over."""
+def first_of(made: Creation) -> str:
+    """What is empty before the first that somebody may wait for; the keys of a ring go into the layout."""
     entity, layout, lease = made.entity, made.layout, made.entity.lease
-    assert lease is not None and lease.index and entity.idle
-    layout.each_argument("believed.owner")
+    assert lease is not None and lease.index
+    entity.rung_by(layout)
     index = entity.kept.indexes[lease.index]
     part = entity.part_of_index(lease.index) if index.parts else entity.key_of_index(lease.index)
+    return layout.each_key(part.name, part.pattern)
+
+
+def handing(made: Creation) -> dict[str, Any]:
+    """What the script for one entity has to know to hand it over."""
+    entity, layout = made.entity, made.layout
+    layout.each_argument("believed.owner")
     return {
         "lines": [*Handing(entity, layout, made.was, made.name, made.edge).done()],
-        "bell": entity.rung_by(layout),
-        "part": layout.each_key(part.name, part.pattern),
-        "signature": made.now(entity.signature_field).text if index.parts else None,
+        "signature": made.now(entity.signature_field).text if entity.parted else None,
         **held_by(entity, layout.each_key),
     }

@@ -35,7 +35,8 @@ class Creation(Generic[Record]):
         self._entities = entities
         lifecycle, kept, names = entities.lifecycle, entities.kept, entities.rows.names
         self._filling = Filling(entities)
-        self._plain = Plain(entities)
+        self._alone = Plain(entities, "create_one")
+        self._for_holder = Plain(entities, "create_for") if "create_for" in entities.scripts else self._alone
         self._stamps = [names.index(name) for name in lifecycle.creation_stamps]
         self._status, self._sequence = names.index(lifecycle.status), names.index(kept.sequence)
         index = lifecycle.lease.index if lifecycle.lease else None
@@ -79,9 +80,11 @@ class Creation(Generic[Record]):
         return batch
 
     async def _create(self, records: Sequence[Record], actor: str) -> list[Created[Record]]:
-        if len(records) == 1 and (command := self._plain.command(records[0], actor, self._idle)) is not None:
-            work = self._entities.server.evaluate_one(command, self._plain.text, tells=bool(self._idle))
-            (answer,) = await work
+        plain = self._for_holder if self._idle else self._alone
+        if len(records) == 1 and (command := plain.command(records[0], actor, self._idle)) is not None:
+            (answer,) = await self._entities.server.evaluate_one(
+                command, plain.text, tells=plain is self._for_holder
+            )
             if answer[0] == _DONE:
                 if len(answer) > _HINT:
                     self._idle = answer[_HINT]

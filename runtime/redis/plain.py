@@ -13,7 +13,7 @@ from runtime.redis.entities import Entities
 from runtime.redis.filling import packed, parted_by, special_fields, written_fields
 from runtime.redis.given import is_packed
 from runtime.redis.rows import signature
-from runtime.redis.scripts import placed
+from runtime.redis.scripts import Script, placed
 
 Command = tuple[Any, ...]
 _TEXTS = ("string", "json")
@@ -23,27 +23,28 @@ Make = Callable[[Any, str, str], Command | None]
 
 
 class Plain:
-    """The commands for entities of one kind."""
+    """The commands for entities of one kind, of the script that creates one by itself, or for a holder."""
 
-    def __init__(self, entities: Entities[Any]) -> None:
+    def __init__(self, entities: Entities[Any], script: str) -> None:
         self._entities = entities
-        self.text = entities.scripts["create_one"].text
+        self._script = entities.scripts[script]
+        self.text = self._script.text
         self.command: Make = self._first
         """The command for a record, an actor, and whoever may wait for it; None where the shorter script does
         not do."""
 
     def _first(self, record: Any, actor: str, idle: str) -> Command | None:
         """Compiles what is called from now on; a process that creates nothing never does."""
-        self.command = _Compiling(self._entities).compiled()
+        self.command = _Compiling(self._entities, self._script).compiled()
         return self.command(record, actor, idle)
 
 
 class _Compiling:
     """The text of the function, and all that it knows."""
 
-    def __init__(self, entities: Entities[Any]) -> None:
+    def __init__(self, entities: Entities[Any], script: Script) -> None:
         self._entities = entities
-        self._script = entities.scripts["create_one"]
+        self._script = script
         self._known: dict[str, Any] = {"_packed": packed, "_signature": signature}
 
     def compiled(self) -> Make:
