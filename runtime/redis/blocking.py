@@ -72,7 +72,11 @@ class BlockingLine:
     def ask_one(self, command: tuple[Any, ...], *, tells: bool = False) -> Any:
         """Sends one command where it is known to be open; its answer, or an error if it was refused."""
         packed = hiredis.pack_command(command)
-        return self._exchanged(_AHEAD + packed, 2)[1] if tells else self._exchanged(packed, 1)[0]
+        if not tells:
+            return self._exchanged(packed, 1)[0]
+        # Whoever is told something needs the processor more than this one does to look for an answer.
+        self._unseen = self._unseen or 1
+        return self._exchanged(_AHEAD + packed, 2)[1]
 
     def _exchanged(self, packed: bytes, wanted: int) -> list[Any]:
         try:
