@@ -59,11 +59,17 @@ class Bell:
         self, rings: int, timeout_s: float, waiting: asyncio.Future[None] | None = None
     ) -> bool:
         """Waits until it has rung since, or `waiting` is over; True if it has, or may have, rung unheard."""
+        waiting = waiting or self.awaiting()
         if self.rings != rings:
+            waiting.cancel()
             return True
         unheard = not self.is_heard
-        with suppress(TimedOut):
-            await within(waiting or self.awaiting(), min(timeout_s, _PAUSE_S) if unheard else timeout_s)
+        seconds = min(timeout_s, _PAUSE_S) if unheard else timeout_s
+        timer = asyncio.get_running_loop().call_later(seconds, _end, waiting)
+        try:
+            await waiting
+        finally:
+            timer.cancel()
         return unheard or self.rings != rings
 
     async def caught_up(self) -> bool:
@@ -88,8 +94,7 @@ class Bell:
         self.rings += 1
         self.latest = int(number) if number.isdecimal() and int(number) else sys.maxsize
         for waiting in self._waiting.copy():
-            if not waiting.done():
-                waiting.set_result(None)
+            _end(waiting)
 
     def _told(self, message: Any) -> None:
         _, channel, news = message
@@ -117,3 +122,8 @@ class Bell:
                     line.close()
             self.ring()
             await asyncio.sleep(_PAUSE_S)
+
+
+def _end(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)

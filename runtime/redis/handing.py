@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, Generic
 
 from runtime.lifecycles import Lease
@@ -37,6 +36,11 @@ class Place:
         """How often the bell had not been heard when a note was left; None if there is none."""
         self.rings = 0
         """The number of the last ring before the note was left."""
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether it does nothing but wait."""
+        return self.over is not None and not self.over.done()
 
 
 class Handing(Generic[Record]):
@@ -68,23 +72,21 @@ class Handing(Generic[Record]):
         else:
             place.breaks = None
 
-    @contextmanager
-    def waiting(self, holder: str) -> Iterator[Place]:
-        """Around the time in which a holder waits."""
+    def begun(self, holder: str) -> Place:
+        """Where a holder waits from now on, until it is `ended`."""
         place = Place(holder)
         self._places.setdefault(holder, []).append(place)
-        try:
-            yield place
-        except BaseException:
-            if place.breaks is not None:
-                # Nobody is there any more, and nobody can wait for the answer.
-                self._leave(place)
-            raise
-        finally:
-            left = self._places[holder]
-            left.remove(place)
-            if not left:
-                del self._places[holder]
+        return place
+
+    def ended(self, place: Place) -> None:
+        """Nobody waits there any more."""
+        left = self._places[place.holder]
+        left.remove(place)
+        if not left:
+            del self._places[place.holder]
+        if place.breaks is not None:
+            # Whoever waited was stopped, and can wait for no answer either.
+            self._leave(place)
 
     async def heard(self, place: Place, rings: int, timeout_s: float) -> None:
         """Waits until something is handed to the place, or the bell has rung since somebody looked."""
@@ -92,10 +94,7 @@ class Handing(Generic[Record]):
         until = loop.time() + timeout_s
         while place.handed is None and (left := until - loop.time()) > 0:
             place.over = bell.awaiting()
-            try:
-                is_rung = await bell.heard_since(rings, left, place.over)
-            finally:
-                place.over.cancel()
+            is_rung = await bell.heard_since(rings, left, place.over)
             if is_rung and (place.breaks != bell.breaks or bell.latest > place.rings):
                 return
             # What had rung before the note was left was there for all to see who looked then.
@@ -129,10 +128,11 @@ class Handing(Generic[Record]):
 
     def _told(self, text: str) -> None:
         holder, _, handed = text.rpartition("\n")
-        for place in self._places.get(holder, ()):
-            if place.handed is None:
-                row = decoded(handed)
-                place.handed, place.breaks = {**row.pop(GIVEN), **row, self._owner: holder}, None
-                if place.over is not None and not place.over.done():
-                    place.over.set_result(None)
-                return
+        places = [each for each in self._places.get(holder, ()) if each.handed is None]
+        # Of several places of a holder one may just be looking, and perhaps finds something by itself.
+        place = next((each for each in places if each.is_quiet), places[0] if places else None)
+        if place is not None:
+            row = decoded(handed)
+            place.handed, place.breaks = {**row.pop(GIVEN), **row, self._owner: holder}, None
+            if place.over is not None and place.is_quiet:
+                place.over.set_result(None)

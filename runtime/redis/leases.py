@@ -61,8 +61,13 @@ class Leases(Generic[Record]):
         if wait_s <= 0:
             _, taken, _ = await self._told(self._take((), holder, most, call, offers))
             return taken
-        with self._handing.waiting(holder) as place:
-            return await self._told(self._awaited(holder, most, call, offers, wait_s, place))
+        place = self._handing.begun(holder)
+        try:
+            return await self._awaited(holder, most, call, offers, wait_s, place)
+        except (Full, Unavailable) as error:
+            raise self._entities.told(error) from None
+        finally:
+            self._handing.ended(place)
 
     async def exchange(
         self,
@@ -174,10 +179,8 @@ class Leases(Generic[Record]):
         """What comes of it; that the server is away, or full, in words for whoever asks."""
         try:
             return await work
-        except Full:
-            raise self._entities.full() from None
-        except Unavailable:
-            raise self._entities.unavailable() from None
+        except (Full, Unavailable) as error:
+            raise self._entities.told(error) from None
 
     # Taking.
 
@@ -197,6 +200,7 @@ class Leases(Generic[Record]):
             async with self._turns:
                 rings = bell.rings
                 _, taken, further = await self._take((), holder, most, call, offers, place)
+            taken += self._handed(place, call)
             if taken or further == _NOTHING:
                 return taken
             if further == _WAIT and (left := until - call.world.monotonic()) > 0:
@@ -204,10 +208,8 @@ class Leases(Generic[Record]):
             is_over = call.world.monotonic() >= until
             if is_over or place.breaks != bell.breaks:
                 await handing.settled(place)
-            if place.handed is not None:
-                return self._handed(place.handed, call)
-            if is_over:
-                return []
+            if is_over or place.handed is not None:
+                return self._handed(place, call)
 
     async def _take(
         self,
@@ -304,10 +306,12 @@ class Leases(Generic[Record]):
             fit.ahead.seen(drawn[:most], ahead)
         return answers, found
 
-    def _handed(self, row: Mapping[str, Any], call: Call) -> list[Record]:
+    def _handed(self, place: Place, call: Call) -> list[Record]:
         """The record of what was handed over. Whoever waits for it is not kept waiting by the log."""
+        if place.handed is None:
+            return []
         entities = self._entities
-        record = entities.rows.read_fields(row)
+        record = entities.rows.read_fields(place.handed)
         keys = [getattr(record, entities.lifecycle.key)]
         asyncio.get_running_loop().call_soon(
             entities.applied, call, self._edge, keys, lambda _: self._of_lease(record)

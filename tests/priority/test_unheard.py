@@ -97,8 +97,17 @@ class Scene:
         await made.beat()
         return made
 
-    def lane(self, worker: Registration) -> Borrowed:
-        return Borrowed(self.service, worker, self.call, wait_s=0.0)
+    def lane(self, worker: Registration, wait_s: float = 0.0) -> Borrowed:
+        return Borrowed(self.service, worker, self.call, wait_s)
+
+    async def waits(self, lane: Borrowed) -> asyncio.Task[bool]:
+        """A lane that waits for a task, and is known to."""
+        await lane.exchange("", [], 10, self.call)
+        waiting = asyncio.create_task(lane.awaited(60))
+        while not await self.kit.redis.exists("queue:idle"):
+            assert not waiting.done()
+            await asyncio.sleep(0.005)
+        return waiting
 
     async def took(self, lane: Borrowed) -> list[AssignedTask]:
         return list((await lane.exchange("", [], 10, self.call)).taken)
@@ -186,6 +195,42 @@ async def test_a_hand_out_that_the_manager_never_heard_of_is_given_to_another(sc
     assert await scene.state(done.task_id) == (COMPLETED, 1, 0)
     assert await scene.state(lost.task_id) == (QUEUED, 1, 1)
     await scene.kit.sound()
+
+
+@pytest.mark.req("PQ-137")
+async def test_a_task_that_was_handed_over_unheard_is_given_to_another(scene: Scene) -> None:
+    """Its creation leased it to the worker that waited, and the connection broke before that was told."""
+    worker, kit = await scene.worker(), scene.kit
+    lane = scene.lane(worker, wait_s=60.0)
+    waiting = await scene.waits(lane)
+    await kit.add()
+    await waiting
+    (known,) = worker.holds
+    waiting, calm = await scene.waits(lane), worker.quiet_until
+    (channel,) = kit.tasks._bell._others
+    kit.tasks._bell._others[channel] = lambda _: None
+    lost = await kit.add()
+    assert await scene.state(lost.task_id) == (EXECUTING, 1, 0)
+    await kit.redis.client_kill_filter(_type="pubsub")
+    await waiting
+    assert worker.quiet_until < calm, "it does not wait as long as usual"
+    await worker.beat()
+    await worker.beat()
+    assert await scene.state(lost.task_id) == (QUEUED, 1, 1)
+    assert await scene.state(known[0]) == (EXECUTING, 1, 0)
+    await kit.sound()
+
+
+async def test_what_comes_for_a_worker_that_leaves_is_given_back(scene: Scene) -> None:
+    """Nobody takes it any more when the poll that was under way brings it."""
+    worker = await scene.worker()
+    lane = scene.lane(worker, wait_s=60.0)
+    waiting = await scene.waits(lane)
+    task = await scene.kit.add()
+    await waiting
+    assert await scene.state(task.task_id) == (EXECUTING, 1, 0)
+    await lane.give_back("it leaves", scene.call)
+    assert await scene.state(task.task_id) == (QUEUED, 1, 1)
 
 
 @pytest.mark.req("PQ-137")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -134,10 +134,13 @@ class Watched:
 
     def __init__(self, store: Kept) -> None:
         self._store = store
-        self.meanwhile = 0
+        self.meanwhile = self.runs = 0
+        self.hand: Callable[[Sequence[JobRecord]], bool] = lambda _: False
+        self.stopping = asyncio.Event()
 
     async def perform(self, record: JobRecord, held: Held) -> Outcome:
         self.meanwhile += self._store.under_way > 0
+        self.runs += 1
         return await at_once(record, held)
 
 
@@ -170,6 +173,7 @@ async def working(
         TOLD,
     )
     stopping = asyncio.Event()
+    watched.hand, watched.stopping = worker.hand, stopping
     call = Call(world=world, log=Log("test", "DEBUG", WORLD, lines or Lines()), caller="worker")
     task = asyncio.create_task(worker.work(call, stopping))
     async with asyncio.timeout(60):
@@ -271,3 +275,25 @@ async def test_an_idle_worker_looks_once_in_an_interval() -> None:
     async with working(store, 50, poll_s=0.05):
         await asyncio.sleep(0.5)
     assert 2 <= store.looks <= 11
+
+
+async def test_what_is_given_to_a_worker_is_run_at_once() -> None:
+    """Not a turn of the loop later; its outcome is written like that of any other."""
+    store = Kept(left=0, held=2)
+    async with working(store, slots=4, poll_s=60) as worker:
+        await asyncio.sleep(0.02)
+        given = [JobRecord(job_id=WORLD.new_id(), state=RUNNING, attempt=1) for _ in range(2)]
+        assert worker.hand(given)
+        assert worker.runs == 2
+        await until(store, 2)
+
+
+async def test_a_worker_that_is_about_to_stop_takes_nothing() -> None:
+    store = Kept(left=0)
+    async with working(store, slots=4, poll_s=60) as worker:
+        given = [JobRecord(job_id=WORLD.new_id(), state=RUNNING, attempt=1)]
+        assert not worker.hand(given)  # It has not begun.
+        await asyncio.sleep(0.02)
+        worker.stopping.set()
+        assert not worker.hand(given)
+        assert worker.runs == 0

@@ -70,7 +70,10 @@ local new_trace_id = ARGV[a + 5]
 local believed_owner = ARGV[a + 6]
 local new_timeout_seconds = ARGV[a + 7]
 local new_attempt = ARGV[a + 8]
-if redis.call('EXISTS', hash) == 1 then
+-- Mostly neither it nor any that waits is there.
+local there = redis.call('EXISTS', hash, part_waiting)
+local news = there == 0
+if there > 0 and redis.call('EXISTS', hash) == 1 then
   return '[["own"]]'
 end
 -- No two are created at the same moment, so that whoever came first is first.
@@ -80,7 +83,6 @@ if latest and tonumber(latest) >= now then
   stamp = string.format('%.0f', now)
   redis.call('SET', clock, stamp)
 end
-local news = redis.call('EXISTS', part_waiting) == 0
 local waits = news and redis.call('HGET', idle, believed_owner)
 local handed = false
 if waits then
