@@ -87,7 +87,7 @@ async def test_what_is_handed_over_is_logged_and_counted(make_kit: MakeKit) -> N
 
 async def test_any_text_can_be_handed_over(make_kit: MakeKit) -> None:
     kit, other = await make_kit(), await make_kit()
-    worker = await kit.worker(5, "a b", "|", "ü")
+    worker = await kit.worker(5, "a b", "|", "ü", "x |y")
     await told_of(other, kit, worker)
     for text in ("{}", '{"x": "\\u2028 \U0001f6b2 \\\\ \\" \' %s ]] \\n"}', '{"' + "k" * 5000 + '": null}'):
         for needs in ((), ("a b",), ("|", "ü")):
@@ -96,6 +96,8 @@ async def test_any_text_can_be_handed_over(make_kit: MakeKit) -> None:
                 (task,) = await claim
             assert (task.task_id, task.parameters) == (made.record.task_id, text)
             assert set(task.required_capabilities) == set(needs)
+            # Of needs that nobody has had before a worker cannot know, so that it has to look.
+            assert text == "{}" or task.started_at == task.queued_at
             await kit.settle(task)
 
 

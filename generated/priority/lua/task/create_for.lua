@@ -88,7 +88,7 @@ local handed = false
 if waits then
   -- The one whom the creator has named gets it at once, unless anything stands in the way.
   local owner = believed_owner
-  local channel, taker, fits, offered = string.match(waits, '^(%S+) (%S+)( .* )|(.*)$')
+  local channel, taker, fits, offered = string.match(waits, '^(%S+) (%S+)( .- )|(.*)$')
   local status, capacity, offers = unpack(redis.call('HMGET', holder, 'status', 'capacity', 'capabilities'))
   handed = (status == 'active') and (offers or '') == offered
   handed = handed and string.find(fits, ' ' .. believed_signature .. ' ', 1, true)
