@@ -24,7 +24,7 @@ class World(Protocol):
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Waits."""
+        """Waits, and for no less than this on the monotonic clock."""
         ...
 
     def uniform(self, low: float, high: float) -> float:
@@ -61,7 +61,11 @@ class RealWorld:
     uniform = staticmethod(random.uniform)
 
     async def sleep(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
         await asyncio.sleep(seconds)
+        # An event loop that counts in milliseconds may come a part of one too early.
+        while (left := until - time.monotonic()) > 0:
+            await asyncio.sleep(left)
 
     def new_id(self) -> str:
         # `uuid.uuid4` takes four times as long, and every new entity pays for it.

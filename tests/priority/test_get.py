@@ -99,7 +99,7 @@ def test_waiting_for_the_end(queue: Queue) -> None:
     began = time.monotonic()
     still = told(queue.client.get(f"/api/v1/tasks/{task}", params={"wait_ms": 200}))
     assert still["status"] == "queued"
-    assert time.monotonic() - began >= 0.2
+    assert time.monotonic() - began > 0.19  # A timer may be a part of a millisecond early.
     given = queue.claim(worker)
     ending = threading.Timer(0.3, queue.complete, (worker, given, {}))
     ending.start()

@@ -97,7 +97,7 @@ def test_a_poll_that_waits(queue: Queue) -> None:
     worker = queue.register()
     began = time.monotonic()
     assert queue.poll(worker, 1, wait_ms=300) == []
-    assert time.monotonic() - began >= 0.3
+    assert time.monotonic() - began > 0.29  # A timer may be a part of a millisecond early.
     submitting = threading.Timer(0.5, queue.submit)
     submitting.start()
     began = time.monotonic()

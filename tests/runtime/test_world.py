@@ -1,15 +1,34 @@
-"""Ids of the world as it is."""
+"""Sleep and ids of the world as it is."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 import uuid
+
+import uvloop
 
 from runtime.text import is_uuid, is_uuid4
 from runtime.world import RealWorld, ordered_uuids
 
 WORLD = RealWorld()
+
+
+async def _shortest_sleep(seconds: float) -> float:
+    shortest = seconds * 1000
+    for _ in range(50):
+        began = time.monotonic()
+        await WORLD.sleep(seconds)
+        shortest = min(shortest, time.monotonic() - began)
+    return shortest
+
+
+def test_no_sleep_is_shorter_than_asked_for() -> None:
+    """Also on an event loop whose timers count in whole milliseconds."""
+    for loop_factory in (asyncio.new_event_loop, uvloop.new_event_loop):
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            assert runner.run(_shortest_sleep(0.0034)) >= 0.0034 - 1e-9
 
 
 def test_ids_are_random_and_keys_begin_with_the_time() -> None:

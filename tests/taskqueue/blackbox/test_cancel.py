@@ -52,11 +52,10 @@ async def test_a_running_job_runs_on_and_ends_as_canceled(api: Api) -> None:
     assert await api.cancel(job_id, "once more") == answer
     ended = await api.ended(job_id)
     assert (ended.status, ended.cancel_requested, ended.failure_reason) == (CANCELED, True, "")
-    assert ended.finished_at_ms - ended.started_at_ms >= BUSY_MS - 1
+    assert ended.finished_at_ms - ended.started_at_ms >= BUSY_MS
     result = await api.result(job_id)
     assert (result.terminal_status, result.output_summary) == (CANCELED, "too slow")
-    # A timer of the event loop may be a part of a millisecond early, and only whole ones are told.
-    assert result.runtime_ms >= BUSY_MS - 1
+    assert result.runtime_ms >= BUSY_MS
 
 
 @pytest.mark.req("TQ-099", "TQ-102", "TQ-113", "TQ-155", "CH-60")
