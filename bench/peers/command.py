@@ -72,7 +72,7 @@ async def _halves(
     ]
     # A drain of the fastest takes two seconds, and one differs from the next by a quarter.
     close = (contestants.PGQUEUER_100, ours.SLOTS[200])
-    run = Run(bench, queues, Bare(server), sizes, tell, close)
+    run = Run(bench, queues, Bare(server), sizes, tell, close_drains=close)
     empty = await run.half(aged=False)
     guards = await without_guards(bench, sizes, tell)
     run.age()

@@ -97,7 +97,7 @@ class Sizes(Record):
     aged: int
     """Jobs that are carried along in the second half."""
     turns: int = 1
-    """How often a round measures drains that are so short, and so close, that once says little."""
+    """How often a round measures what is so short, and so close, that once says little."""
 
     def but(self, **given: int | None) -> Sizes:
         """The same but for what is given."""

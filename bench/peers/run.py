@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from bench.peers.findings import Half, Measure, Middle, Pickup, Rate, Sizes, together
@@ -60,15 +60,18 @@ class Run(Generic[QueueT]):
         bare: Ceiling,
         sizes: Sizes,
         tell: Tell,
-        in_turns: Collection[str] = (),
+        *,
+        close_drains: Collection[str] = (),
+        close_pickups: Collection[str] = (),
     ) -> None:
-        """`in_turns` are the workers that each round measures several times, one after the other."""
+        """Those that are close to each other each round measures several times, in turns."""
         self._bench = bench
         self._queues = queues
         self._bare = bare
         self._sizes = sizes
         self._tell = tell
-        self._in_turns = in_turns
+        self._close_drains = close_drains
+        self._close_pickups = close_pickups
 
     def age(self) -> None:
         """Gives every queue so many jobs to carry along, all at once."""
@@ -107,26 +110,31 @@ class Run(Generic[QueueT]):
 
     async def _drains(self, found: dict[str, list[Rate]], aged: bool) -> None:
         sizes = self._sizes
-        for turn in range(sizes.turns):
-            for queue in self._queues:
-                for name in queue.workers:
-                    if turn and name not in self._in_turns:
-                        continue
-                    queue.prepare(aged)
-                    rate = await self._bench.drain(queue, name, sizes.drain, sizes.drain_at_most_s)
-                    self._add(found, "drain", name, rate)
+        for queue, name in self._turns(lambda queue: queue.workers, self._close_drains):
+            queue.prepare(aged)
+            rate = await self._bench.drain(queue, name, sizes.drain, sizes.drain_at_most_s)
+            self._add(found, "drain", name, rate)
         for name in self._bare.drains:
             self._bare.prepare(aged)
             self._add(found, "drain", name, self._bare.drain(name, sizes.drain))
 
     async def _pickups(self, found: dict[str, list[Pickup]], aged: bool) -> None:
-        for queue in self._queues:
-            for name in queue.pickups:
-                queue.prepare(aged)
-                picked = await self._bench.pickup(queue, name, self._sizes.pickups)
-                found.setdefault(name, []).append(picked)
-                waited = picked.waited
-                self._tell(f"  pickup: {name}: p50 {waited.p50_ms:.1f} p99 {waited.p99_ms:.1f} ms")
+        for queue, name in self._turns(lambda queue: queue.pickups, self._close_pickups):
+            queue.prepare(aged)
+            picked = await self._bench.pickup(queue, name, self._sizes.pickups)
+            found.setdefault(name, []).append(picked)
+            waited = picked.waited
+            self._tell(f"  pickup: {name}: p50 {waited.p50_ms:.2f} p99 {waited.p99_ms:.1f} ms")
+
+    def _turns(
+        self, names: Callable[[QueueT], Iterable[str]], close: Collection[str]
+    ) -> Iterator[tuple[QueueT, str]]:
+        """Who is measured after whom: all of them once, and then those that are close again and again."""
+        for turn in range(self._sizes.turns):
+            for queue in self._queues:
+                for name in names(queue):
+                    if not turn or name in close:
+                        yield queue, name
 
     def _add(self, found: dict[str, list[Rate]], measure: Measure, name: str, rate: Rate) -> None:
         found.setdefault(name, []).append(rate)

@@ -1,4 +1,4 @@
-"""Drains that are close to each other are measured several times in a round, in turns."""
+"""What is close to each other is measured several times in a round, in turns."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from bench.peers.findings import Pickup, Rate, Sizes
 from bench.peers.measuring import Contestant
 from bench.peers.programs import Producing, Program
 from bench.peers.run import Run
+from bench.percentiles import Times
 
 SIZES = Sizes(rounds=2, single=1, crowded=1, bulk=1, drain=1, drain_at_most_s=1.0, pickups=1, aged=0, turns=3)
+TIMES = Times()
+TIMES.record(0.001)
+PICKUP = Pickup(waited=TIMES.summary(), histogram=TIMES.encode())
 RATE = Rate(per_s=1.0, cpu_us=1.0, count=1)
 
 
 @dataclass
 class Queue:
-    """A contestant that has nothing but workers."""
+    """A contestant whose programs are never run."""
 
     name: str
     workers: Mapping[str, Program]
@@ -31,9 +35,10 @@ class Queue:
 
 @dataclass
 class Bench:
-    """Notes whose drain was measured."""
+    """Notes who was measured."""
 
     drained: list[str] = field(default_factory=list)
+    picked: list[str] = field(default_factory=list)
 
     def submits(self, queue: Contestant, name: str, kind: str, count: int, width: int) -> Rate:
         return RATE
@@ -43,7 +48,8 @@ class Bench:
         return RATE
 
     async def pickup(self, queue: Contestant, name: str, count: int) -> Pickup:
-        raise NotImplementedError
+        self.picked.append(name)
+        return PICKUP
 
 
 class Bare:
@@ -67,9 +73,16 @@ class Bare:
 async def test_those_that_are_close_take_turns() -> None:
     """The others are measured once in a round, so that a run takes little longer."""
     program = Program((), {})
-    queues = [Queue("theirs", {"a": program, "b": program}), Queue("ours", {"c": program, "d": program})]
+    either = {"e": ("", program), "f": ("", program)}
+    queues = [
+        Queue("theirs", {"a": program, "b": program}),
+        Queue("ours", {"c": program, "d": program}, pickups=either),
+    ]
     bench = Bench()
-    half = await Run(bench, queues, Bare(), SIZES, lambda _: None, ("b", "d")).half(aged=False)
+    run = Run(bench, queues, Bare(), SIZES, lambda _: None, close_drains="bd", close_pickups="f")
+    half = await run.half(aged=False)
     assert "".join(bench.drained) == 2 * "abcdbdbd"
     drains = half.rates["drain"]
     assert {name: len(each.rounds) for name, each in drains.items()} == {"a": 2, "b": 6, "c": 2, "d": 6}
+    assert "".join(bench.picked) == 2 * "efff"
+    assert {name: each.waited.count for name, each in half.pickups.items()} == {"e": 2, "f": 6}

@@ -11,6 +11,7 @@ import click
 from bench.peers.findings import Findings, Half, Sizes, Table
 from bench.peers.on_redis import contestants, ours
 from bench.peers.on_redis.ceiling import Bare
+from bench.peers.on_redis.contestants import Queue
 from bench.peers.on_redis.goals import goals
 from bench.peers.on_redis.install import Peers, everything_installed
 from bench.peers.on_redis.measure import Bench
@@ -25,8 +26,9 @@ FULL = Sizes(
     bulk=20_000,
     drain=20_000,
     drain_at_most_s=15.0,
-    pickups=100,
+    pickups=60,
     aged=1_000_000,
+    turns=5,
 )
 QUICK = Sizes(
     rounds=1,
@@ -66,11 +68,15 @@ async def _halves(
 ) -> dict[Table, Half]:
     others = [each for each in contestants.peers(server, peers) if not only or each.name in only]
     bench, own, bare = Bench(server, folder), ours.queue(server, 10), Bare(server, 11)
-    halves: dict[Table, Half] = {
-        "shallow": await Run(bench, [*others, own], bare, sizes, tell).half(aged=False)
-    }
+
+    def running(*queues: Queue) -> Run[Queue]:
+        # They differ by less than a minute of this machine does from the next.
+        close = (contestants.HUEY, ours.IN_PROCESS)
+        return Run(bench, queues, bare, sizes, tell, close_pickups=close)
+
+    halves: dict[Table, Half] = {"shallow": await running(*others, own).half(aged=False)}
     if sizes.aged:
-        run = Run(bench, [*others, own, ours.unburdened(server, 12)], bare, sizes, tell)
+        run = running(*others, own, ours.unburdened(server, 12))
         run.age()
         halves["deep"] = await run.half(aged=True)
     return halves
