@@ -5,7 +5,7 @@ A script can touch no key but those that it was given, so the creator names the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,24 +53,31 @@ class Handing(Creation):
         self.prelude = self.claim.prelude
         self.after |= self.claim.after
 
-    def done(self) -> Iterator[str]:
-        """All that is done, up to the message to the one who waits."""
-        *lines, _ = self.lines()
-        yield from lines
-        for counting in counted(self.entity.spec, self.entity.name, self.claim.name):
-            yield from counts(self, counting)
-        yield f"redis.call('PUBLISH', channel, owner .. '\\n' .. {self._message()})"
+    def stored(self) -> Iterator[str]:
+        """The entity itself."""
+        yield from self.prelude
+        yield from self._stores()
 
-    def _message(self) -> str:
-        """The whole record as one text; its owner, which may be any text, stands before it."""
+    def lines(self, _answer: Sequence[str] = ()) -> Iterator[str]:
+        """All that is done around it."""
+        for name in self.entity.kept.indexes:
+            yield from self._moves_between(name)
+        assert self.target is not None
+        yield from self._tells(self.target)
+        for change in (self.name, self.claim.name):
+            for counting in counted(self.entity.spec, self.entity.name, change):
+                yield from counts(self, counting)
+
+    def message(self) -> str:
+        """What the one who waits is told: the record as one text, behind its owner, which may be any text."""
         lease = self.entity.lease
         known = {self.entity.kept.sequence: Value("'2'"), **self.after}
-        told = "'{"
+        told = "'\\n{"
         for name, value in known.items():
             if value.is_set and lease and name != lease.owner:
                 text = value.text[1:-1] if value.text.startswith("'") else f"' .. {value.text} .. '"
                 told += f'"{name}":"{text}",'
-        return f"{told}\"{GIVEN}\":' .. fields .. '}}'"
+        return f"owner .. {told}\"{GIVEN}\":' .. fields .. '}}'"
 
     def _place(self, key: IndexKey, get: Get) -> str:
         if key.enum is None and key.text is not None:
@@ -120,8 +127,11 @@ def handing(made: Creation) -> dict[str, Any]:
     """What the script for one entity has to know to hand it over."""
     entity, layout = made.entity, made.layout
     layout.each_argument("believed.owner")
+    handed = Handing(entity, layout, made.was, made.name, made.edge)
     return {
-        "lines": [*Handing(entity, layout, made.was, made.name, made.edge).done()],
+        "stored": [*handed.stored()],
+        "message": handed.message(),
+        "lines": [*handed.lines()],
         "signature": made.now(entity.signature_field).text if entity.parted else None,
         **held_by(entity, layout.each_key),
     }

@@ -13,6 +13,7 @@ import pytest
 from generated.priority import errors
 from generated.priority.messages import COMPLETED, DRAINING, EXECUTING, HIGH, LOW, MEDIUM, QUEUED
 from generated.priority.records import TaskRecord
+from runtime.embedded.redis import EmbeddedRedis
 from tests.runtime.redis.conftest import MakeKit
 from tests.runtime.redis.kit import Kit
 
@@ -127,14 +128,51 @@ async def test_nothing_is_handed_over_where_it_cannot_be_taken(make_kit: MakeKit
     kit, other = await make_kit(), await make_kit()
     worker = await kit.worker(20)
     await told_of(other, kit, worker)
-    async with waiting(kit, worker):
+    async with waiting(kit, worker) as claim:
         await obstacle(kit, worker)
         task = await other.add()
-        assert await kit.redis.exists(IDLE) == 0
         if obstacle is _unheard:
-            return  # That worker hears again soon, and takes what there is.
+            # That worker hears again soon, and takes what there is.
+            assert [each.task_id for each in await claim] == [task.task_id]
+            return
+        assert await kit.redis.exists(IDLE) == 0
         await asyncio.sleep(0.05)
         assert (await kit.task(task.task_id)).status == QUEUED
+
+
+async def test_what_nobody_hears_of_is_as_if_it_had_never_been_handed_over(make_kit: MakeKit) -> None:
+    """The process that has left the note is gone."""
+    kit, other = await make_kit(), await make_kit()
+    worker = await kit.worker()
+    await told_of(other, kit, worker)
+    async with waiting(kit, worker) as claim:
+        _, rest = (await kit.redis.hget(IDLE, worker)).split(" ", 1)
+        await kit.redis.hset(IDLE, worker, f"nobody {rest}")
+        made = await other.add()
+        (task,) = await claim
+    assert (task.task_id, task.attempt, task.started_at != task.queued_at) == (made.task_id, 1, True)
+    assert [each["to"] for each in await kit.outbox(task.task_id)] == ["queued", "executing"]
+    await kit.sound()
+
+
+async def test_a_server_without_memory_hands_nothing_over(
+    own_server: EmbeddedRedis, make_kit: MakeKit
+) -> None:
+    """Whoever waits is told of no task that was refused."""
+    kit, other = await make_kit(own_server.url), await make_kit(own_server.url)
+    worker = await kit.worker()
+    await told_of(other, kit, worker)
+    async with waiting(kit, worker) as claim:
+        await kit.redis.config_set("maxmemory", 100_000)
+        with pytest.raises(errors.QueueFull):
+            await other.add()
+        await kit.redis.config_set("maxmemory", 0)
+        await asyncio.sleep(0.05)
+        assert not claim.done() and await kit.redis.hexists(IDLE, worker)
+        made = await other.add()
+        (task,) = await claim
+        assert task.task_id == made.task_id
+    await kit.sound()
 
 
 async def test_a_task_that_needs_more_rings_for_others(make_kit: MakeKit) -> None:

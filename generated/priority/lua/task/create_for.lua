@@ -76,13 +76,6 @@ local news = there == 0
 if there > 0 and redis.call('EXISTS', hash) == 1 then
   return '[["own"]]'
 end
--- No two are created at the same moment, so that whoever came first is first.
-local latest = redis.call('SET', clock, stamp, 'GET')
-if latest and tonumber(latest) >= now then
-  now = latest + 1
-  stamp = string.format('%.0f', now)
-  redis.call('SET', clock, stamp)
-end
 local waits = news and redis.call('HGET', idle, believed_owner)
 local handed = false
 if waits then
@@ -93,27 +86,39 @@ if waits then
   handed = (status == 'active') and (offers or '') == offered
   handed = handed and string.find(fits, ' ' .. believed_signature .. ' ', 1, true)
   handed = handed and capacity - redis.call('SCARD', index_booked) > 0
-  handed = handed and redis.call('PUBSUB', 'NUMSUB', channel)[2] > 0
   if handed then
-    redis.call('HDEL', idle, owner)
+    -- A server without memory refuses this, before anybody is told.
     local ends = text(now + ((new_timeout_seconds ~= '' and new_timeout_seconds or nil) or 0) * 1000000)
     local fence = text(new_attempt + 1)
-    redis.call('ZADD', index_running, ends, key)
-    redis.call('SADD', index_booked, key)
-    redis.call('ZADD', index_listed.executing, stamp, key)
     redis.call('HSET', hash, 'changes', '2', 'status', 'executing', 'created_at', stamp, 'queued_at', stamp,
         'updated_at', stamp, 'assigned_worker_id', owner, 'deadline_at', ends, 'attempt', fence, 'started_at',
         stamp, '.signature', believed_signature, '.given', fields)
-    local sequence = '1'
-    redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'to', 'queued', 'at',
-        stamp, 'actor', actor, 'trace', new_trace_id)
-    redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', '2', 'from', 'queued', 'to',
-        'executing', 'at', stamp, 'actor', taker, 'owner', owner, 'fence', fence, 'trace', new_trace_id)
-    redis.call('PUBLISH', channel,
-        owner .. '\n' .. '{"changes":"2","status":"executing","created_at":"' .. stamp .. '","queued_at":"' .. stamp .. '","updated_at":"' .. stamp .. '","deadline_at":"' .. ends .. '","attempt":"' .. fence .. '","started_at":"' .. stamp .. '",".given":' .. fields .. '}')
+    handed = redis.call('PUBLISH', channel,
+        owner .. '\n{"changes":"2","status":"executing","created_at":"' .. stamp .. '","queued_at":"' .. stamp .. '","updated_at":"' .. stamp .. '","deadline_at":"' .. ends .. '","attempt":"' .. fence .. '","started_at":"' .. stamp .. '",".given":' .. fields .. '}') > 0
+    if handed then
+      redis.call('HDEL', idle, owner)
+      redis.call('ZADD', index_running, ends, key)
+      redis.call('SADD', index_booked, key)
+      redis.call('ZADD', index_listed.executing, stamp, key)
+      local sequence = '1'
+      redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'to', 'queued',
+          'at', stamp, 'actor', actor, 'trace', new_trace_id)
+      redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', '2', 'from', 'queued', 'to',
+          'executing', 'at', stamp, 'actor', taker, 'owner', owner, 'fence', fence, 'trace', new_trace_id)
+    else
+      -- Nobody listens there any more.
+      redis.call('DEL', hash)
+    end
   end
 end
 if not handed then
+  -- No two that wait are created at the same moment, so that whoever came first is first.
+  local latest = redis.call('SET', clock, stamp, 'GET')
+  if latest and tonumber(latest) >= now then
+    now = latest + 1
+    stamp = string.format('%.0f', now)
+    redis.call('SET', clock, stamp)
+  end
   redis.call('ZADD', index_waiting, stamp, key)
   redis.call('ZADD', part_waiting, stamp, key)
   if news then
