@@ -61,6 +61,7 @@ class Run(Generic[QueueT]):
         sizes: Sizes,
         tell: Tell,
         *,
+        close_singles: Collection[str] = (),
         close_drains: Collection[str] = (),
         close_pickups: Collection[str] = (),
     ) -> None:
@@ -70,6 +71,7 @@ class Run(Generic[QueueT]):
         self._bare = bare
         self._sizes = sizes
         self._tell = tell
+        self._close_singles = close_singles
         self._close_drains = close_drains
         self._close_pickups = close_pickups
 
@@ -101,10 +103,10 @@ class Run(Generic[QueueT]):
     def _submits(
         self, found: dict[str, list[Rate]], measure: Measure, kind: str, count: int, width: int, aged: bool
     ) -> None:
-        for queue in self._queues:
-            for name in queue.producers:
-                queue.prepare(aged)
-                self._add(found, measure, name, self._bench.submits(queue, name, kind, count, width))
+        close = self._close_singles if measure == "single-1" else ()
+        for queue, name in self._turns(lambda queue: queue.producers, close):
+            queue.prepare(aged)
+            self._add(found, measure, name, self._bench.submits(queue, name, kind, count, width))
         self._bare.prepare(aged)
         self._add(found, measure, self._bare.name, self._bare.submits(kind, count, width))
 

@@ -37,10 +37,13 @@ class Queue:
 class Bench:
     """Notes who was measured."""
 
+    singly: list[str] = field(default_factory=list)
     drained: list[str] = field(default_factory=list)
     picked: list[str] = field(default_factory=list)
 
     def submits(self, queue: Contestant, name: str, kind: str, count: int, width: int) -> Rate:
+        if (kind, width) == ("single", 1):
+            self.singly.append(name)
         return RATE
 
     async def drain(self, queue: Queue, name: str, jobs: int, at_most_s: float) -> Rate:
@@ -73,14 +76,17 @@ class Bare:
 async def test_those_that_are_close_take_turns() -> None:
     """The others are measured once in a round, so that a run takes little longer."""
     program = Program((), {})
+    producing = Producing(program, "")
     either = {"e": ("", program), "f": ("", program)}
     queues = [
-        Queue("theirs", {"a": program, "b": program}),
-        Queue("ours", {"c": program, "d": program}, pickups=either),
+        Queue("theirs", {"a": program, "b": program}, {"g": producing}),
+        Queue("ours", {"c": program, "d": program}, {"h": producing}, either),
     ]
     bench = Bench()
-    run = Run(bench, queues, Bare(), SIZES, lambda _: None, close_drains="bd", close_pickups="f")
+    close = {"close_singles": "h", "close_drains": "bd", "close_pickups": "f"}
+    run = Run(bench, queues, Bare(), SIZES, lambda _: None, **close)
     half = await run.half(aged=False)
+    assert "".join(bench.singly) == 2 * "ghhh"
     assert "".join(bench.drained) == 2 * "abcdbdbd"
     drains = half.rates["drain"]
     assert {name: len(each.rounds) for name, each in drains.items()} == {"a": 2, "b": 6, "c": 2, "d": 6}
