@@ -37,8 +37,13 @@ def goals(halves: Mapping[Table, Half]) -> tuple[Goal, ...]:
 
 
 def ratio(ours: Middle, theirs: Middle) -> float:
-    """The middle of the ratios of what was measured in the same turn of the same round."""
-    pairs = zip(ours.rounds, theirs.rounds, strict=True)
+    """The middle of the ratios of what was measured in the same turn of the same round.
+
+    Whoever was measured again and again is compared by the first turn with whoever was measured once.
+    """
+    rounds = min(len(ours.rounds), len(theirs.rounds))
+    own, other = (each.rounds[:: len(each.rounds) // rounds] for each in (ours, theirs))
+    pairs = zip(own, other, strict=True)
     return round(statistics.median(one.per_s / max(other.per_s, 0.1) for one, other in pairs), 3)
 
 

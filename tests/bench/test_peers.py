@@ -45,6 +45,12 @@ def test_ratios_are_of_the_same_round() -> None:
     assert ratio(middle(100, 10, 100), middle(50, 5, 50)) == 2.0
 
 
+def test_a_turn_is_compared_with_the_turn_beside_it() -> None:
+    """Two rounds, in which one was measured three times and the other once."""
+    often, once = middle(100, 1, 1, 50, 1, 1), middle(50, 25)
+    assert (ratio(often, once), ratio(once, often)) == (2.0, 0.5)
+
+
 def test_a_goal_that_is_missed_is_named() -> None:
     """With the table, both contestants, the number and the bar."""
     missed = findings(slower=1.01).missed
