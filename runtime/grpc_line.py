@@ -21,7 +21,10 @@ _CLOSE_S = 1.0
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 1.0
 """A node that comes back is found again soon."""
-_MOST_TRIES = 3
+_MOST_TRIES = 10
+_RETRY_S = 0.001
+"""A server that counts a call as long as it tidies up after it refuses the next one, and takes it soon after:
+the first retry is made at once, the others after this, and twice as much each time."""
 _BY_HTTP = {"400": "INTERNAL", "401": "UNAUTHENTICATED", "403": "PERMISSION_DENIED", "404": "UNIMPLEMENTED"}
 _BY_HTTP |= dict.fromkeys(("429", "502", "503", "504"), "UNAVAILABLE")
 _BY_CODE: dict[int, str] = {Code.CANCEL: "CANCELLED", Code.ENHANCE_YOUR_CALM: "RESOURCE_EXHAUSTED"}
@@ -75,7 +78,10 @@ class Line:
     ) -> bytes:
         """The message that answers one, within so many seconds; raises Refused where there is none."""
         until = time.monotonic() + patience
-        for _ in range(_MOST_TRIES):
+        for tried in range(_MOST_TRIES):
+            if tried > 1:
+                pause = random.uniform(0.5, 1.0) * _RETRY_S * 2 ** (tried - 1)
+                await asyncio.sleep(min(pause, until - time.monotonic()))
             connection = self._connection
             if connection is None or not connection.is_open or connection.is_full:
                 connection = await self._ready(until)

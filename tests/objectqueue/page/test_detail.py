@@ -72,7 +72,8 @@ async def test_a_running_task_counts_down_to_the_end_of_its_lease(stage: Stage, 
     await expect(page.locator("#lease-left")).not_to_have_text(f"{first} s")
     second = await _seconds_left(visitor)
     await expect(page.locator("#lease-left")).not_to_have_text(f"{second} s")
-    assert 50 >= first > second > await _seconds_left(visitor)
+    # The clock of the store is known to half a second.
+    assert 51 >= first > second > await _seconds_left(visitor)
     await page.evaluate("() => { const now = Date.now; Date.now = () => now() + 60000; }")
     await expect(page.locator("#lease-left")).to_contain_text("over for")
     await expect(page.locator("#task-rows .lease")).to_contain_text("lease ended")

@@ -125,6 +125,8 @@ async def scripted(
 ) -> AsyncIterator[tuple[Scripted, Line]]:
     script = Scripted(answer, settings() if greeting is None else greeting)
     server = await asyncio.start_server(script.serve, "127.0.0.1", 0)
-    async with lines(f"127.0.0.1:{server.sockets[0].getsockname()[1]}") as line:
-        yield script, line
-    server.close()
+    try:
+        async with lines(f"127.0.0.1:{server.sockets[0].getsockname()[1]}") as line:
+            yield script, line
+    finally:
+        server.close()
