@@ -72,7 +72,17 @@ async def _halves(
     def running(*queues: Queue) -> Run[Queue]:
         # They differ by less than a minute of this machine does from the next.
         close = (contestants.HUEY, ours.IN_PROCESS, ours.IN_PROCESS + ours.BESIDE)
-        return Run(bench, queues, bare, sizes, tell, close_singles=close, close_pickups=close)
+        draining = (contestants.BULLMQ, ours.SLOTS[100], ours.SLOTS[100] + ours.BESIDE)
+        return Run(
+            bench,
+            queues,
+            bare,
+            sizes,
+            tell,
+            close_singles=close,
+            close_drains=draining,
+            close_pickups=close,
+        )
 
     halves: dict[Table, Half] = {"shallow": await running(*others, own).half(aged=False)}
     if sizes.aged:
