@@ -80,7 +80,7 @@ class Line:
         until = time.monotonic() + patience
         for tried in range(_MOST_TRIES):
             if tried > 1:
-                pause = random.uniform(0.5, 1.0) * _RETRY_S * 2 ** (tried - 1)
+                pause = random.uniform(0.5, 1.0) * _RETRY_S * 2 ** (tried - 2)
                 await asyncio.sleep(min(pause, until - time.monotonic()))
             connection = self._connection
             if connection is None or not connection.is_open or connection.is_full:

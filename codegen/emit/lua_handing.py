@@ -5,7 +5,7 @@ A script can touch no key but those that it was given, so the creator names the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,8 +58,8 @@ class Handing(Creation):
         yield from self.prelude
         yield from self._stores()
 
-    def lines(self, _answer: Sequence[str] = ()) -> Iterator[str]:
-        """All that is done around it."""
+    def around(self) -> Iterator[str]:
+        """All that is done beside that."""
         for name in self.entity.kept.indexes:
             yield from self._moves_between(name)
         assert self.target is not None
@@ -131,7 +131,7 @@ def handing(made: Creation) -> dict[str, Any]:
     return {
         "stored": [*handed.stored()],
         "message": handed.message(),
-        "lines": [*handed.lines()],
+        "lines": [*handed.around()],
         "signature": made.now(entity.signature_field).text if entity.parted else None,
         **held_by(entity, layout.each_key),
     }

@@ -112,7 +112,7 @@ if waits then
   end
 end
 if not handed then
-  -- No two that wait are created at the same moment, so that whoever came first is first.
+  -- No two are created at the same moment, so that whoever came first is first.
   local latest = redis.call('SET', clock, stamp, 'GET')
   if latest and tonumber(latest) >= now then
     now = latest + 1

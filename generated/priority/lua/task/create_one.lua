@@ -48,7 +48,7 @@ local new_trace_id = ARGV[a + 5]
 if redis.call('EXISTS', hash) == 1 then
   return '[["own"]]'
 end
--- No two that wait are created at the same moment, so that whoever came first is first.
+-- No two are created at the same moment, so that whoever came first is first.
 local latest = redis.call('SET', clock, stamp, 'GET')
 if latest and tonumber(latest) >= now then
   now = latest + 1
