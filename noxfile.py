@@ -1,15 +1,18 @@
 """The commands of the project: `nox -s <session>`; `nox` alone runs `test`.
 
-The sessions share one virtual environment, so that only the first of them pays for installing.
+Sessions share two virtual environments, so that only the first of them pays for installing: a small one that
+runs deployments, and one that has the tools for generating, testing and measuring as well.
 """
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import nox
@@ -17,11 +20,39 @@ import nox
 nox.needs_version = ">=2024.10.9"
 nox.options.sessions = ["test"]
 
-VENV = Path(".nox") / f"charter-{sys.version_info.major}.{sys.version_info.minor}"
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 PARALLEL = ("-n", str((os.cpu_count() or 1) + 1), "--dist", "loadfile", "--no-loadscope-reorder")
 """More workers than cores, as many tests wait; what each runs and in which order says tests/scheduling.py."""
-BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 DEMO = "taskqueue.microservices"
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A virtual environment with the packages of one lock file."""
+
+    path: Path
+    lock: Path
+    purpose: str
+    takes: str
+    """How long a first install takes, roughly."""
+
+    @property
+    def bin(self) -> Path:
+        return self.path / ("Scripts" if os.name == "nt" else "bin")
+
+    def count_packages(self) -> int:
+        return len(re.findall(r"^[A-Za-z0-9]", self.lock.read_text(encoding="utf-8"), re.MULTILINE))
+
+
+RUN = Environment(
+    Path(".nox") / f"charter-{PYTHON}", Path("requirements-local.lock"), "to run deployments", "half a minute"
+)
+TEST = Environment(
+    Path(".nox") / f"test-{PYTHON}",
+    Path("requirements.lock"),
+    "to generate, test and measure",
+    "one to two minutes",
+)
 
 
 @nox.session(python=False)
@@ -79,25 +110,25 @@ def conformance(session: nox.Session) -> None:
 @nox.session(python=False)
 def up(session: nox.Session) -> None:
     """Run a deployment on this machine until Ctrl-C: `-- <system>.<deployment>`."""
-    become(session, "python", "-m", "runtime.launch", "up", *session.posargs)
+    become(session, RUN, "python", "-m", "runtime.launch", "up", *session.posargs)
 
 
 @nox.session(python=False)
 def demo(session: nox.Session) -> None:
     """Bring a deployment up, show what it does, and take it down."""
-    become(session, "python", "-m", "runtime.launch", "demo", *(session.posargs or [DEMO]))
+    become(session, RUN, "python", "-m", "runtime.launch", "demo", *(session.posargs or [DEMO]))
 
 
 @nox.session(python=False)
 def bench(session: nox.Session) -> None:
     """Measure the designs of the taskqueue and write a report; `-- --quick`, or `-- engine` and the like."""
-    become(session, "python", "-m", "bench", *session.posargs)
+    become(session, TEST, "python", "-m", "bench", *session.posargs)
 
 
 @nox.session(python=False)
 def certs(session: nox.Session) -> None:
     """Make a private authority and a certificate for each node: `-- <system>.<deployment>`."""
-    run(session, "python", "-m", "runtime.certs", *session.posargs)
+    run(session, "python", "-m", "runtime.certs", *session.posargs, environment=RUN)
 
 
 @nox.session(python=False)
@@ -108,11 +139,13 @@ def compose(session: nox.Session) -> None:
 
 @nox.session(reuse_venv=True)
 def lock(session: nox.Session) -> None:
-    """Resolve both lock files again; `-- --upgrade` takes the newest versions."""
+    """Resolve the lock files again; `-- --upgrade` takes the newest versions."""
     # It has an environment of its own, because it must work when the locks do not.
     session.install("uv")
     for lock_file, options in (
         ("requirements.lock", ("--extra", "dev")),
+        ("requirements-local.lock", ("--extra", "local", "--constraint", "requirements.lock")),
+        ("requirements-bench.lock", ("--extra", "bench", "--constraint", "requirements.lock")),
         (
             "requirements-run.lock",
             ("--extra", "objects", "--extra", "wasi", "--constraint", "requirements.lock"),
@@ -131,53 +164,72 @@ def run_linters(session: nox.Session) -> None:
     run(session, "buf", "lint")
 
 
-def run(session: nox.Session, tool: str, *arguments: str) -> None:
-    """Run a tool of the shared environment, which its child processes see as activated."""
-    install(session)
-    session.run(str(BIN / tool), *arguments, env=activated())
+def run(session: nox.Session, tool: str, *arguments: str, environment: Environment = TEST) -> None:
+    """Run a tool of an environment, which its child processes see as activated."""
+    install(session, environment)
+    session.run(str(environment.bin / tool), *arguments, env=activated(environment))
 
 
 @contextmanager
 def beside(session: nox.Session, tool: str) -> Iterator[None]:
-    """Runs a tool while other things run, and tells afterwards what it said."""
-    install(session)
+    """Run a tool in the background, and print its output at the end."""
+    install(session, TEST)
     session.log(f"{tool}, beside what follows")
-    with tempfile.TemporaryFile("w+") as said:
-        begun = subprocess.Popen(
-            [str(BIN / tool)], stdout=said, stderr=subprocess.STDOUT, env={**os.environ, **activated()}
+    with tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen(
+            [str(TEST.bin / tool)],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **activated(TEST)},
         )
         try:
             yield
         finally:
-            failed = begun.wait()
-            said.seek(0)
-            session.log(f"{tool}: {said.read().rstrip()}")
+            failed = process.wait()
+            output.seek(0)
+            session.log(f"{tool}: {output.read().rstrip()}")
         if failed:
             session.error(f"{tool} has found something")
 
 
-def become(session: nox.Session, tool: str, *arguments: str) -> None:
+def become(session: nox.Session, environment: Environment, tool: str, *arguments: str) -> None:
     """Run a tool in nox's own place, so that signals reach it and nox does not cut its orderly stop short."""
-    install(session)
+    install(session, environment)
     session.log(" ".join((tool, *arguments)))
-    os.execve(BIN / tool, (str(BIN / tool), *arguments), {**os.environ, **activated()})
+    program = environment.bin / tool
+    os.execve(program, (str(program), *arguments), {**os.environ, **activated(environment)})
 
 
-def activated() -> dict[str, str]:
-    path = os.pathsep.join((str(BIN.absolute()), os.environ.get("PATH", "")))
+def activated(environment: Environment) -> dict[str, str]:
+    """The variables of an activated environment."""
+    path = os.pathsep.join((str(environment.bin.absolute()), os.environ.get("PATH", "")))
     # Whatever the surroundings wish, modules are compiled once, for all the processes that load them.
-    return {"PATH": path, "VIRTUAL_ENV": str(VENV.absolute()), "PYTHONDONTWRITEBYTECODE": ""}
+    return {"PATH": path, "VIRTUAL_ENV": str(environment.path.absolute()), "PYTHONDONTWRITEBYTECODE": ""}
 
 
-def install(session: nox.Session) -> None:
-    """Bring the shared environment up to date, unless its stamp says that it is."""
-    stamp = VENV / "installed"
-    sources = (Path("requirements.lock"), Path("pyproject.toml"))
+def install(session: nox.Session, environment: Environment) -> None:
+    """Bring an environment up to date, unless its stamp says that it is."""
+    stamp = environment.path / "installed"
+    sources = (environment.lock, Path("pyproject.toml"))
     wanted = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
     if stamp.exists() and stamp.read_text() == wanted:
         return
-    session.run(sys.executable, "-m", "venv", str(VENV))
-    pip = (str(BIN / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
-    session.run(*pip, "--require-hashes", "--requirement", "requirements.lock")
-    session.run(*pip, "--no-deps", "--no-build-isolation", "--editable", ".")
+    session.log(
+        f"Installing {environment.count_packages()} packages {environment.purpose} into {environment.path}. "
+        f"It is done once and takes {environment.takes}."
+    )
+    session.run(sys.executable, "-m", "venv", "--clear", str(environment.path))
+    pip = (str(environment.bin / "python"), "-m", "pip", "--disable-pip-version-check")
+    session.run(*pip, *locked_install(environment.lock))
+    session.run(*pip, "install", "--quiet", "--no-deps", "--no-build-isolation", "--editable", ".")
+    session.run(*pip, "check")
     stamp.write_text(wanted)
+
+
+def locked_install(lock_file: Path) -> tuple[str, ...]:
+    """The words for pip that install exactly what a lock file lists.
+
+    Without --no-deps pip asks the index for anything that a package wants with an extra, since a lock names
+    packages without extras, and then refuses a newer release than the locked one.
+    """
+    return ("install", "--quiet", "--no-deps", "--require-hashes", "--requirement", str(lock_file))

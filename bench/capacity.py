@@ -132,7 +132,7 @@ def node_us(mix: Mix, costs: Costs, *, in_process: bool, jobs_per_submit: float 
 def check(step: StepResult, costs: Costs, cores: int, *, in_process: bool) -> Check:
     """One measured step against the model."""
     load, ratio = step.load, _jobs_per_submit(step)
-    available = max(0.1, cores - step.other_cpu_s / load.run_s)
+    available = max(0.1, cores - (step.other_cpu_s or 0.0) / load.run_s)
     alone = request_us(load.mix, costs, in_process=in_process, jobs_per_submit=ratio)
     predicted = alone * costs.crowding
     used = step.client_cpu_s + sum(node.cpu_s for node in step.nodes)

@@ -22,10 +22,10 @@ from pathlib import Path
 
 import psutil
 from rich.console import Console
-from rich.table import Table
 
 from bench.capacity import JOB, REQUESTS
 from bench.machine import describe, free_port
+from bench.report.terminal import narrow_table
 from bench.sides import Side, processes
 from generated.taskqueue.clients import TaskQueuePublicServiceClient
 from generated.taskqueue.messages import (
@@ -78,8 +78,8 @@ def main(_arguments: list[str]) -> int:
         "jobs of no duration, monolith": (found["monolith jobs"], 0.70),
         "jobs of no duration, microservices": (found["microservices jobs"], 0.70),
     }
-    columns = ("RPCs", "bare/s", "ours/s", "ratio", "bar", "CPU µs bare", "ours", "CPU ratio")
-    table = Table("comparison", *columns)
+    columns = ("RPCs", "bare/s", "ours/s", "ratio", "bar", "CPU µs", "ours", "ratio")
+    table = narrow_table("comparison", *columns)
     for name, (row, bar) in rows.items():
         table.add_row(
             *(name, f"{row['rpcs']:.1f}"),

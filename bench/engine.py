@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from bench.machine import describe
 from bench.pickup import pickup
+from bench.report.terminal import narrow_table
 from bench.retained import retained
 from bench.sides import bare, engine, measured
 from runtime.certs import make_certificates
@@ -85,7 +85,7 @@ def compare(method: str, certificates: Path | None) -> dict[str, Any]:
 
 
 def _show(console: Console, found: Mapping[str, Any]) -> None:
-    table = Table("comparison", "bare calls/s", "engine calls/s", "ratio", "bar", "CPU us/call", "CPU ratio")
+    table = narrow_table("comparison", "bare/s", "ours/s", "ratio", "bar", "CPU µs", "ratio")
     for name, bar in found["bars"].items():
         row = found[name]
         table.add_row(

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from bench.machine import describe
+from bench.report.terminal import narrow_table
 from codegen import cache
 from codegen.generate import spec_folders
 
@@ -142,7 +142,7 @@ def _bar(ratio: float, bar: float) -> dict[str, Any]:
 
 
 def _show(console: Console, found: dict[str, Any]) -> None:
-    table = Table("comparison", "ours", "baseline", "ratio", "bar", title=found["command"])
+    table = narrow_table("comparison", "ours", "baseline", "ratio", "bar", title=found["command"])
     for spec in spec_folders(ROOT):
         for when, row in found[spec.name].items():
             bar = f"< {RENDERING_BAR:g}" if when == "usual" else ""

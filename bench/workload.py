@@ -48,7 +48,9 @@ class Mix(Part):
     @classmethod
     def parse(cls, text: str) -> Mix:
         """`submit:status:result`, with `:cancel` and `:list` where they are wanted."""
-        numbers = [int(each) for each in text.split(":")]
+        numbers = [int(each) if each.isdecimal() else -1 for each in text.split(":")]
+        if -1 in numbers or len(numbers) > len(cls.model_fields):
+            raise ValueError(f"up to {len(cls.model_fields)} whole numbers with colons between them")
         return cls.model_validate(dict(zip(cls.model_fields, numbers, strict=False)))
 
 

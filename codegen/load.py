@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +41,29 @@ def examine(folder: Path, base: Path | None = None) -> tuple[Spec | None, list[D
             models[name] = loaded
     models |= {name: FILES[name]() for name in OPTIONAL - sources.keys()}
     if len(models) < len(FILES):
-        return None, complaints
+        return None, _once_for_aliases(sources, complaints)
     parts: dict[str, Any] = {**models}
     spec = Spec(shown.as_posix(), sources, digest(models), **parts, dropped=frozenset(dropped))
-    # What an alias repeats is wrong in one place only.
-    return spec, list(dict.fromkeys(complaints + check(spec, complaints)))
+    return spec, _once_for_aliases(sources, complaints + check(spec, complaints))
+
+
+def _once_for_aliases(sources: dict[str, Source], complaints: list[Diagnostic]) -> list[Diagnostic]:
+    """One complaint for what aliases repeat: it is wrong in one place of the text, whatever uses it."""
+    shared = {source.name: source.repeated for source in sources.values()}
+    groups: dict[object, list[Diagnostic]] = {}
+    for each in dict.fromkeys(complaints):
+        place = each.place
+        is_repeated = (place.line, place.column) in shared.get(place.file, ())
+        groups.setdefault((place, each.code) if is_repeated else each, []).append(each)
+    return [_joined(found) for found in groups.values()]
+
+
+def _joined(found: list[Diagnostic]) -> Diagnostic:
+    first, *others = found
+    if not others:
+        return first
+    also = f"Aliases repeat it in {len(others)} other place{'s' if len(others) > 1 else ''}."
+    return replace(first, hint=f"{first.hint} {also}".strip())
 
 
 def digest(models: dict[str, BaseModel]) -> str:

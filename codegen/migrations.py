@@ -147,10 +147,12 @@ def _undecidable(was: KeptEntity, will_be: KeptEntity) -> Iterator[str]:
             yield f"{table}.{column.name} may no longer be absent: say what old rows get."
     for name in columns:
         yield f"{table}.{name} is gone: say when nobody needs it any more."
+    if was.names_edges and not will_be.names_edges:
+        yield f"{was.history}.{was.log['edge']} is gone: say when nobody needs it any more."
     for state in was.states:
         if state not in will_be.states:
             yield f"{table}: {state} is gone: say where the rows go that are in it."
-    new_columns = {each.name for each in will_be.columns} - {each.name for each in was.columns}
+    new_columns = {each.field for each in will_be.columns} - {each.field for each in was.columns}
     for name, text in will_be.constraints.items():
         if was.constraints.get(name) != text and not _widens(was, will_be, name, new_columns):
             yield f"{table}: {name} becomes {text}: make sure that old rows hold to it."
@@ -177,6 +179,8 @@ def _steps(was: KeptEntity, will_be: KeptEntity, old: Spec, new: Spec) -> Iterat
             yield f"ALTER TABLE {table} DROP CONSTRAINT {name}, ADD CONSTRAINT {name} {text};"
         elif name not in was.constraints:
             yield f"ALTER TABLE {table} ADD CONSTRAINT {name} {text};"
+    if will_be.names_edges and not was.names_edges:
+        yield f"ALTER TABLE {will_be.history} ADD COLUMN {will_be.log['edge']} text;"
     for name in sorted(was.triggers - will_be.triggers):
         yield f"DROP TRIGGER {name} ON {table};"
     if guards(old, was.name) != guards(new, was.name):

@@ -43,6 +43,8 @@ class Source:
     data: Any = None
     keys: dict[Path, Spot] = field(default_factory=dict)
     values: dict[Path, Spot] = field(default_factory=dict)
+    repeated: set[tuple[int, int]] = field(default_factory=set)
+    """Lines and columns, from 1, of what aliases repeat: one place in the text, several in the data."""
 
     @cached_property
     def lines(self) -> list[str]:
@@ -118,6 +120,7 @@ class _Reader:
         self._open: list[_Node] = []
         self._anchors: dict[str, _Node] = {}
         self._read = self._built = 0
+        self._seen: set[int] = set()
 
     def read(self) -> _Node | None:
         takers = {
@@ -190,6 +193,11 @@ class _Reader:
         if self._built > MAX_VALUES or len(path) > MAX_DEPTH:
             raise _too_much(node.spot)
         self.source.values[path] = node.spot
+        if id(node) in self._seen:
+            self.source.repeated.add((node.spot.line + 1, node.spot.column + 1))
+            keys = node.parts[::2] if node.kind == "mapping" else ()
+            self.source.repeated |= {(key.spot.line + 1, key.spot.column + 1) for key in keys}
+        self._seen.add(id(node))
         if node.kind == "mapping":
             return self._build_mapping(node, path)
         if node.kind == "list":

@@ -59,6 +59,8 @@ class MethodRow(NamedTuple):
     deadline_ms: int
     retry: str
     max_request: str | None
+    max_request_variable: str | None
+    """The variable that bounds its request where it names no limit of its own."""
     component: str
 
 
@@ -116,6 +118,13 @@ class Spec:
             for service in row.serves
         }
 
+    def _body_variable(self, component: str) -> str | None:
+        """The variable by which a component bounds its requests."""
+        for name, row in self.environment.variables.items():
+            if row.role == "max_body_bytes" and (row.read_by == "everyone" or component in row.read_by):
+                return name
+        return None
+
     @cached_property
     def methods(self) -> dict[str, MethodRow]:
         """Every method by `Service.Method`."""
@@ -132,6 +141,9 @@ class Spec:
                 deadline_ms=method.deadline_ms or defaults.deadline_ms,
                 retry=method.retry or defaults.retry,
                 max_request=method.max_request or defaults.max_request,
+                max_request_variable=None
+                if method.max_request
+                else self._body_variable(self.server_of.get(service_name, "")),
                 component=self.server_of.get(service_name, ""),
             )
             for service_name, service in self.services.services.items()

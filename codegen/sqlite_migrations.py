@@ -58,6 +58,8 @@ def _undecidable(was: SqliteEntity, will_be: SqliteEntity) -> Iterator[str]:
             yield f"{table}.{column.name} was '{known}' and becomes '{column}': the table is made anew."
     for name in columns:
         yield f"{table}.{name} is gone: say when nobody needs it any more."
+    if was.row.paired_edges and not will_be.row.paired_edges and was.history:
+        yield f"{was.history}.{was.log['edge']} is gone: say when nobody needs it any more."
     if was.states != will_be.states:
         yield f"{table}: there are other states, which the table knows: it is made anew."
         return
@@ -71,10 +73,14 @@ def _undecidable(was: SqliteEntity, will_be: SqliteEntity) -> Iterator[str]:
 
 def _steps(was: SqliteEntity, will_be: SqliteEntity) -> Iterator[str]:
     table, known = was.table, {each.name for each in was.columns}
+    if was.number != will_be.number:
+        yield f"ALTER TABLE {table} RENAME COLUMN {was.number} TO {will_be.number};"
     for column in will_be.columns:
         if column.name not in known:
             check = f" CHECK ({column.check})" if column.check else ""
             yield f"ALTER TABLE {table} ADD COLUMN {column}{check};"
+    if will_be.row.paired_edges and not was.row.paired_edges and will_be.history:
+        yield f"ALTER TABLE {will_be.history} ADD COLUMN {will_be.log['edge']} TEXT;"
     if guards(was) != guards(will_be):
         yield "\n".join(f"DROP TRIGGER {name};" for name in _TRIGGER.findall(guards(was)))
         yield guards(will_be)

@@ -25,15 +25,15 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x12orchestrator.proto\x12\x0forchestrator.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb0\x01\n\x03Job\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x10\n\x08job_type\x18\x02 \x01(\t\x12\'\n\x06status\x18\x03 \x01(\x0e\x32\x17.orchestrator.v1.Status\x12.\n\ncreated_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"N\n\x10SubmitJobRequest\x12\x10\n\x08job_type\x18\x01 \x01(\t\x12\x0f\n\x07payload\x18\x02 \x01(\t\x12\x17\n\x0fidempotency_key\x18\x03 \x01(\t\"L\n\x11SubmitJobResponse\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\'\n\x06status\x18\x02 \x01(\x0e\x32\x17.orchestrator.v1.Status\"D\n\x11SubmitJobsRequest\x12/\n\x04jobs\x18\x01 \x03(\x0b\x32!.orchestrator.v1.SubmitJobRequest\"F\n\x12SubmitJobsResponse\x12\x30\n\x04jobs\x18\x01 \x03(\x0b\x32\".orchestrator.v1.SubmitJobResponse\"\x1f\n\rGetJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\xff\x01\n\x0fListJobsRequest\x12\'\n\x06status\x18\x01 \x03(\x0e\x32\x17.orchestrator.v1.Status\x12\x10\n\x08job_type\x18\x02 \x01(\t\x12\x35\n\x0c\x63reated_from\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x00\x88\x01\x01\x12\x33\n\ncreated_to\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x01\x88\x01\x01\x12\x11\n\tpage_size\x18\x05 \x01(\r\x12\x12\n\npage_token\x18\x06 \x01(\tB\x0f\n\r_created_fromB\r\n\x0b_created_to\"O\n\x10ListJobsResponse\x12\"\n\x04jobs\x18\x01 \x03(\x0b\x32\x14.orchestrator.v1.Job\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\":\n\x0fRetryJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\"&\n\x14GetJobHistoryRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\xa9\x01\n\x15GetJobHistoryResponse\x12!\n\x03job\x18\x01 \x01(\x0b\x32\x14.orchestrator.v1.Job\x12\x13\n\x0bretry_count\x18\x02 \x01(\r\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\x12\x12\n\nlast_error\x18\x04 \x01(\t\x12\x33\n\x0btransitions\x18\x05 \x03(\x0b\x32\x1e.orchestrator.v1.JobTransition\"}\n\rJobTransition\x12\x12\n\nfrom_state\x18\x01 \x01(\t\x12\x10\n\x08to_state\x18\x02 \x01(\t\x12\r\n\x05\x61\x63tor\x18\x03 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x04 \x01(\r\x12&\n\x02\x61t\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"+\n\x10PurgeJobsRequest\x12\x17\n\x0folder_than_days\x18\x01 \x01(\r\"#\n\x11PurgeJobsResponse\x12\x0e\n\x06purged\x18\x01 \x01(\x04*q\n\x06Status\x12\x16\n\x12STATUS_UNSPECIFIED\x10\x00\x12\x12\n\x0eSTATUS_PENDING\x10\x01\x12\x12\n\x0eSTATUS_RUNNING\x10\x02\x12\x14\n\x10STATUS_COMPLETED\x10\x03\x12\x11\n\rSTATUS_FAILED\x10\x04\x32\x9b\x03\n\x0bJobsService\x12R\n\tSubmitJob\x12!.orchestrator.v1.SubmitJobRequest\x1a\".orchestrator.v1.SubmitJobResponse\x12U\n\nSubmitJobs\x12\".orchestrator.v1.SubmitJobsRequest\x1a#.orchestrator.v1.SubmitJobsResponse\x12>\n\x06GetJob\x12\x1e.orchestrator.v1.GetJobRequest\x1a\x14.orchestrator.v1.Job\x12O\n\x08ListJobs\x12 .orchestrator.v1.ListJobsRequest\x1a!.orchestrator.v1.ListJobsResponse\x12P\n\x08RetryJob\x12 .orchestrator.v1.RetryJobRequest\x1a\".orchestrator.v1.SubmitJobResponse2\xc5\x01\n\x0fOperatorService\x12^\n\rGetJobHistory\x12%.orchestrator.v1.GetJobHistoryRequest\x1a&.orchestrator.v1.GetJobHistoryResponse\x12R\n\tPurgeJobs\x12!.orchestrator.v1.PurgeJobsRequest\x1a\".orchestrator.v1.PurgeJobsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x12orchestrator.proto\x12\x0forchestrator.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb0\x01\n\x03Job\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x10\n\x08job_type\x18\x02 \x01(\t\x12\'\n\x06status\x18\x03 \x01(\x0e\x32\x17.orchestrator.v1.Status\x12.\n\ncreated_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"N\n\x10SubmitJobRequest\x12\x10\n\x08job_type\x18\x01 \x01(\t\x12\x0f\n\x07payload\x18\x02 \x01(\t\x12\x17\n\x0fidempotency_key\x18\x03 \x01(\t\"L\n\x11SubmitJobResponse\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\'\n\x06status\x18\x02 \x01(\x0e\x32\x17.orchestrator.v1.Status\"D\n\x11SubmitJobsRequest\x12/\n\x04jobs\x18\x01 \x03(\x0b\x32!.orchestrator.v1.SubmitJobRequest\"F\n\x12SubmitJobsResponse\x12\x30\n\x04jobs\x18\x01 \x03(\x0b\x32\".orchestrator.v1.SubmitJobResponse\"\x1f\n\rGetJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\xff\x01\n\x0fListJobsRequest\x12\'\n\x06status\x18\x01 \x03(\x0e\x32\x17.orchestrator.v1.Status\x12\x10\n\x08job_type\x18\x02 \x01(\t\x12\x35\n\x0c\x63reated_from\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x00\x88\x01\x01\x12\x33\n\ncreated_to\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x01\x88\x01\x01\x12\x11\n\tpage_size\x18\x05 \x01(\r\x12\x12\n\npage_token\x18\x06 \x01(\tB\x0f\n\r_created_fromB\r\n\x0b_created_to\"O\n\x10ListJobsResponse\x12\"\n\x04jobs\x18\x01 \x03(\x0b\x32\x14.orchestrator.v1.Job\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\":\n\x0fRetryJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\"&\n\x14GetJobHistoryRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\xa9\x01\n\x15GetJobHistoryResponse\x12!\n\x03job\x18\x01 \x01(\x0b\x32\x14.orchestrator.v1.Job\x12\x13\n\x0bretry_count\x18\x02 \x01(\r\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\x12\x12\n\nlast_error\x18\x04 \x01(\t\x12\x33\n\x0btransitions\x18\x05 \x03(\x0b\x32\x1e.orchestrator.v1.JobTransition\"\x91\x01\n\rJobTransition\x12\x12\n\nfrom_state\x18\x01 \x01(\t\x12\x10\n\x08to_state\x18\x02 \x01(\t\x12\r\n\x05\x61\x63tor\x18\x03 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x04 \x01(\r\x12&\n\x02\x61t\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\ntransition\x18\x06 \x01(\t\"+\n\x10PurgeJobsRequest\x12\x17\n\x0folder_than_days\x18\x01 \x01(\r\"#\n\x11PurgeJobsResponse\x12\x0e\n\x06purged\x18\x01 \x01(\x04*q\n\x06Status\x12\x16\n\x12STATUS_UNSPECIFIED\x10\x00\x12\x12\n\x0eSTATUS_PENDING\x10\x01\x12\x12\n\x0eSTATUS_RUNNING\x10\x02\x12\x14\n\x10STATUS_COMPLETED\x10\x03\x12\x11\n\rSTATUS_FAILED\x10\x04\x32\x9b\x03\n\x0bJobsService\x12R\n\tSubmitJob\x12!.orchestrator.v1.SubmitJobRequest\x1a\".orchestrator.v1.SubmitJobResponse\x12U\n\nSubmitJobs\x12\".orchestrator.v1.SubmitJobsRequest\x1a#.orchestrator.v1.SubmitJobsResponse\x12>\n\x06GetJob\x12\x1e.orchestrator.v1.GetJobRequest\x1a\x14.orchestrator.v1.Job\x12O\n\x08ListJobs\x12 .orchestrator.v1.ListJobsRequest\x1a!.orchestrator.v1.ListJobsResponse\x12P\n\x08RetryJob\x12 .orchestrator.v1.RetryJobRequest\x1a\".orchestrator.v1.SubmitJobResponse2\xc5\x01\n\x0fOperatorService\x12^\n\rGetJobHistory\x12%.orchestrator.v1.GetJobHistoryRequest\x1a&.orchestrator.v1.GetJobHistoryResponse\x12R\n\tPurgeJobs\x12!.orchestrator.v1.PurgeJobsRequest\x1a\".orchestrator.v1.PurgeJobsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'orchestrator_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_STATUS']._serialized_start=1404
-  _globals['_STATUS']._serialized_end=1517
+  _globals['_STATUS']._serialized_start=1425
+  _globals['_STATUS']._serialized_end=1538
   _globals['_JOB']._serialized_start=73
   _globals['_JOB']._serialized_end=249
   _globals['_SUBMITJOBREQUEST']._serialized_start=251
@@ -56,14 +56,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETJOBHISTORYREQUEST']._serialized_end=1021
   _globals['_GETJOBHISTORYRESPONSE']._serialized_start=1024
   _globals['_GETJOBHISTORYRESPONSE']._serialized_end=1193
-  _globals['_JOBTRANSITION']._serialized_start=1195
-  _globals['_JOBTRANSITION']._serialized_end=1320
-  _globals['_PURGEJOBSREQUEST']._serialized_start=1322
-  _globals['_PURGEJOBSREQUEST']._serialized_end=1365
-  _globals['_PURGEJOBSRESPONSE']._serialized_start=1367
-  _globals['_PURGEJOBSRESPONSE']._serialized_end=1402
-  _globals['_JOBSSERVICE']._serialized_start=1520
-  _globals['_JOBSSERVICE']._serialized_end=1931
-  _globals['_OPERATORSERVICE']._serialized_start=1934
-  _globals['_OPERATORSERVICE']._serialized_end=2131
+  _globals['_JOBTRANSITION']._serialized_start=1196
+  _globals['_JOBTRANSITION']._serialized_end=1341
+  _globals['_PURGEJOBSREQUEST']._serialized_start=1343
+  _globals['_PURGEJOBSREQUEST']._serialized_end=1386
+  _globals['_PURGEJOBSRESPONSE']._serialized_start=1388
+  _globals['_PURGEJOBSRESPONSE']._serialized_end=1423
+  _globals['_JOBSSERVICE']._serialized_start=1541
+  _globals['_JOBSSERVICE']._serialized_end=1952
+  _globals['_OPERATORSERVICE']._serialized_start=1955
+  _globals['_OPERATORSERVICE']._serialized_end=2152
 # @@protoc_insertion_point(module_scope)

@@ -24,15 +24,15 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x0cqueuey.proto\x12\tqueuey.v1\"\xb2\x02\n\x03Job\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x13\n\x0b\x62inary_addr\x18\x02 \x01(\t\x12\x17\n\ninput_addr\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x12\n\ncreated_at\x18\x04 \x01(\x04\x12\x12\n\nupdated_at\x18\x05 \x01(\x04\x12\x19\n\x0c\x63ompleted_at\x18\x06 \x01(\x04H\x01\x88\x01\x01\x12$\n\x06status\x18\x07 \x01(\x0e\x32\x14.queuey.v1.JobStatus\x12\x14\n\x0crun_attempts\x18\x08 \x01(\r\x12\x16\n\trunner_id\x18\t \x01(\tH\x02\x88\x01\x01\x12\x18\n\x0boutput_addr\x18\n \x01(\tH\x03\x88\x01\x01\x42\r\n\x0b_input_addrB\x0f\n\r_completed_atB\x0c\n\n_runner_idB\x0e\n\x0c_output_addr\"\x81\x01\n\x10\x43reateJobRequest\x12\x13\n\x0b\x62inary_addr\x18\x01 \x01(\t\x12\x17\n\ninput_addr\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x1c\n\x0fidempotency_key\x18\x03 \x01(\tH\x01\x88\x01\x01\x42\r\n\x0b_input_addrB\x12\n\x10_idempotency_key\"0\n\rGetJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x0f\n\x07wait_ms\x18\x02 \x01(\r\"q\n\x0fListJobsRequest\x12$\n\x06status\x18\x01 \x03(\x0e\x32\x14.queuey.v1.JobStatus\x12\x11\n\trunner_id\x18\x02 \x01(\t\x12\x11\n\tpage_size\x18\x03 \x01(\r\x12\x12\n\npage_token\x18\x04 \x01(\t\"I\n\x10ListJobsResponse\x12\x1c\n\x04jobs\x18\x01 \x03(\x0b\x32\x0e.queuey.v1.Job\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x12\n\x10\x43ountJobsRequest\"W\n\x11\x43ountJobsResponse\x12\x0f\n\x07pending\x18\x01 \x01(\x04\x12\x0e\n\x06\x61\x63tive\x18\x02 \x01(\x04\x12\x11\n\tcompleted\x18\x03 \x01(\x04\x12\x0e\n\x06\x66\x61iled\x18\x04 \x01(\x04\"5\n\x0f\x43laimJobRequest\x12\x11\n\trunner_id\x18\x01 \x01(\t\x12\x0f\n\x07wait_ms\x18\x02 \x01(\r\"t\n\x10TickleJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x16\n\trunner_id\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x19\n\x0crun_attempts\x18\x03 \x01(\rH\x01\x88\x01\x01\x42\x0c\n\n_runner_idB\x0f\n\r_run_attempts\"\xb6\x02\n\x12\x43ompleteJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12$\n\x06status\x18\x02 \x01(\x0e\x32\x14.queuey.v1.JobStatus\x12\x18\n\x0boutput_addr\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x16\n\trunner_id\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x19\n\x0crun_attempts\x18\x05 \x01(\rH\x02\x88\x01\x01\x12\x18\n\x0bstderr_addr\x18\x06 \x01(\tH\x03\x88\x01\x01\x12\x16\n\texit_code\x18\x07 \x01(\x05H\x04\x88\x01\x01\x12\x13\n\x06reason\x18\x08 \x01(\tH\x05\x88\x01\x01\x42\x0e\n\x0c_output_addrB\x0c\n\n_runner_idB\x0f\n\r_run_attemptsB\x0e\n\x0c_stderr_addrB\x0c\n\n_exit_codeB\t\n\x07_reason\"b\n\x11ReleaseJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x11\n\trunner_id\x18\x02 \x01(\t\x12\x19\n\x0crun_attempts\x18\x03 \x01(\rH\x00\x88\x01\x01\x42\x0f\n\r_run_attempts\"\"\n\x10\x43\x61ncelJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"!\n\x0fRetryJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\"\n\x10GetReportRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\xd5\x01\n\x06Report\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12$\n\x06status\x18\x02 \x01(\x0e\x32\x14.queuey.v1.JobStatus\x12\x16\n\texit_code\x18\x03 \x01(\x05H\x00\x88\x01\x01\x12\x18\n\x0bstderr_addr\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x13\n\x06reason\x18\x05 \x01(\tH\x02\x88\x01\x01\x12%\n\x07\x63hanges\x18\x06 \x03(\x0b\x32\x14.queuey.v1.JobChangeB\x0c\n\n_exit_codeB\x0e\n\x0c_stderr_addrB\t\n\x07_reason\"d\n\tJobChange\x12\x13\n\x0b\x66rom_status\x18\x01 \x01(\t\x12\x11\n\tto_status\x18\x02 \x01(\t\x12\r\n\x05\x61\x63tor\x18\x03 \x01(\t\x12\x14\n\x0crun_attempts\x18\x04 \x01(\r\x12\n\n\x02\x61t\x18\x05 \x01(\x04\"!\n\x0ePutBlobRequest\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c\"4\n\x10PutBlobAtRequest\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x02 \x01(\x0c\"?\n\x0fPutBlobResponse\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x0c\n\x04size\x18\x02 \x01(\x04\x12\r\n\x05known\x18\x03 \x01(\x08\"!\n\x0eGetBlobRequest\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\"\"\n\x0fGetBlobResponse\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c*[\n\tJobStatus\x12\x1a\n\x16JOB_STATUS_UNSPECIFIED\x10\x00\x12\x0b\n\x07PENDING\x10\x01\x12\n\n\x06\x41\x43TIVE\x10\x02\x12\r\n\tCOMPLETED\x10\x03\x12\n\n\x06\x46\x41ILED\x10\x04\x32\xa4\x05\n\x0cQueueService\x12\x38\n\tCreateJob\x12\x1b.queuey.v1.CreateJobRequest\x1a\x0e.queuey.v1.Job\x12\x32\n\x06GetJob\x12\x18.queuey.v1.GetJobRequest\x1a\x0e.queuey.v1.Job\x12\x43\n\x08ListJobs\x12\x1a.queuey.v1.ListJobsRequest\x1a\x1b.queuey.v1.ListJobsResponse\x12\x46\n\tCountJobs\x12\x1b.queuey.v1.CountJobsRequest\x1a\x1c.queuey.v1.CountJobsResponse\x12\x36\n\x08\x43laimJob\x12\x1a.queuey.v1.ClaimJobRequest\x1a\x0e.queuey.v1.Job\x12\x38\n\tTickleJob\x12\x1b.queuey.v1.TickleJobRequest\x1a\x0e.queuey.v1.Job\x12<\n\x0b\x43ompleteJob\x12\x1d.queuey.v1.CompleteJobRequest\x1a\x0e.queuey.v1.Job\x12:\n\nReleaseJob\x12\x1c.queuey.v1.ReleaseJobRequest\x1a\x0e.queuey.v1.Job\x12\x38\n\tCancelJob\x12\x1b.queuey.v1.CancelJobRequest\x1a\x0e.queuey.v1.Job\x12\x36\n\x08RetryJob\x12\x1a.queuey.v1.RetryJobRequest\x1a\x0e.queuey.v1.Job\x12;\n\tGetReport\x12\x1b.queuey.v1.GetReportRequest\x1a\x11.queuey.v1.Report2\xd8\x01\n\x0cStoreService\x12@\n\x07PutBlob\x12\x19.queuey.v1.PutBlobRequest\x1a\x1a.queuey.v1.PutBlobResponse\x12\x44\n\tPutBlobAt\x12\x1b.queuey.v1.PutBlobAtRequest\x1a\x1a.queuey.v1.PutBlobResponse\x12@\n\x07GetBlob\x12\x19.queuey.v1.GetBlobRequest\x1a\x1a.queuey.v1.GetBlobResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x0cqueuey.proto\x12\tqueuey.v1\"\xb2\x02\n\x03Job\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x13\n\x0b\x62inary_addr\x18\x02 \x01(\t\x12\x17\n\ninput_addr\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x12\n\ncreated_at\x18\x04 \x01(\x04\x12\x12\n\nupdated_at\x18\x05 \x01(\x04\x12\x19\n\x0c\x63ompleted_at\x18\x06 \x01(\x04H\x01\x88\x01\x01\x12$\n\x06status\x18\x07 \x01(\x0e\x32\x14.queuey.v1.JobStatus\x12\x14\n\x0crun_attempts\x18\x08 \x01(\r\x12\x16\n\trunner_id\x18\t \x01(\tH\x02\x88\x01\x01\x12\x18\n\x0boutput_addr\x18\n \x01(\tH\x03\x88\x01\x01\x42\r\n\x0b_input_addrB\x0f\n\r_completed_atB\x0c\n\n_runner_idB\x0e\n\x0c_output_addr\"\x81\x01\n\x10\x43reateJobRequest\x12\x13\n\x0b\x62inary_addr\x18\x01 \x01(\t\x12\x17\n\ninput_addr\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x1c\n\x0fidempotency_key\x18\x03 \x01(\tH\x01\x88\x01\x01\x42\r\n\x0b_input_addrB\x12\n\x10_idempotency_key\"0\n\rGetJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x0f\n\x07wait_ms\x18\x02 \x01(\r\"q\n\x0fListJobsRequest\x12$\n\x06status\x18\x01 \x03(\x0e\x32\x14.queuey.v1.JobStatus\x12\x11\n\trunner_id\x18\x02 \x01(\t\x12\x11\n\tpage_size\x18\x03 \x01(\r\x12\x12\n\npage_token\x18\x04 \x01(\t\"I\n\x10ListJobsResponse\x12\x1c\n\x04jobs\x18\x01 \x03(\x0b\x32\x0e.queuey.v1.Job\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x12\n\x10\x43ountJobsRequest\"W\n\x11\x43ountJobsResponse\x12\x0f\n\x07pending\x18\x01 \x01(\x04\x12\x0e\n\x06\x61\x63tive\x18\x02 \x01(\x04\x12\x11\n\tcompleted\x18\x03 \x01(\x04\x12\x0e\n\x06\x66\x61iled\x18\x04 \x01(\x04\"5\n\x0f\x43laimJobRequest\x12\x11\n\trunner_id\x18\x01 \x01(\t\x12\x0f\n\x07wait_ms\x18\x02 \x01(\r\"t\n\x10TickleJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x16\n\trunner_id\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x19\n\x0crun_attempts\x18\x03 \x01(\rH\x01\x88\x01\x01\x42\x0c\n\n_runner_idB\x0f\n\r_run_attempts\"\xb6\x02\n\x12\x43ompleteJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12$\n\x06status\x18\x02 \x01(\x0e\x32\x14.queuey.v1.JobStatus\x12\x18\n\x0boutput_addr\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x16\n\trunner_id\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x19\n\x0crun_attempts\x18\x05 \x01(\rH\x02\x88\x01\x01\x12\x18\n\x0bstderr_addr\x18\x06 \x01(\tH\x03\x88\x01\x01\x12\x16\n\texit_code\x18\x07 \x01(\x05H\x04\x88\x01\x01\x12\x13\n\x06reason\x18\x08 \x01(\tH\x05\x88\x01\x01\x42\x0e\n\x0c_output_addrB\x0c\n\n_runner_idB\x0f\n\r_run_attemptsB\x0e\n\x0c_stderr_addrB\x0c\n\n_exit_codeB\t\n\x07_reason\"u\n\x11ReleaseJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x11\n\trunner_id\x18\x02 \x01(\t\x12\x19\n\x0crun_attempts\x18\x03 \x01(\rH\x00\x88\x01\x01\x12\x11\n\tabandoned\x18\x04 \x01(\x08\x42\x0f\n\r_run_attempts\"\"\n\x10\x43\x61ncelJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"!\n\x0fRetryJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\"\n\x10GetReportRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\xd5\x01\n\x06Report\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12$\n\x06status\x18\x02 \x01(\x0e\x32\x14.queuey.v1.JobStatus\x12\x16\n\texit_code\x18\x03 \x01(\x05H\x00\x88\x01\x01\x12\x18\n\x0bstderr_addr\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x13\n\x06reason\x18\x05 \x01(\tH\x02\x88\x01\x01\x12%\n\x07\x63hanges\x18\x06 \x03(\x0b\x32\x14.queuey.v1.JobChangeB\x0c\n\n_exit_codeB\x0e\n\x0c_stderr_addrB\t\n\x07_reason\"x\n\tJobChange\x12\x13\n\x0b\x66rom_status\x18\x01 \x01(\t\x12\x11\n\tto_status\x18\x02 \x01(\t\x12\r\n\x05\x61\x63tor\x18\x03 \x01(\t\x12\x14\n\x0crun_attempts\x18\x04 \x01(\r\x12\n\n\x02\x61t\x18\x05 \x01(\x04\x12\x12\n\ntransition\x18\x06 \x01(\t\"!\n\x0ePutBlobRequest\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c\"4\n\x10PutBlobAtRequest\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x02 \x01(\x0c\"?\n\x0fPutBlobResponse\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x0c\n\x04size\x18\x02 \x01(\x04\x12\r\n\x05known\x18\x03 \x01(\x08\"!\n\x0eGetBlobRequest\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\"\"\n\x0fGetBlobResponse\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c*[\n\tJobStatus\x12\x1a\n\x16JOB_STATUS_UNSPECIFIED\x10\x00\x12\x0b\n\x07PENDING\x10\x01\x12\n\n\x06\x41\x43TIVE\x10\x02\x12\r\n\tCOMPLETED\x10\x03\x12\n\n\x06\x46\x41ILED\x10\x04\x32\xa4\x05\n\x0cQueueService\x12\x38\n\tCreateJob\x12\x1b.queuey.v1.CreateJobRequest\x1a\x0e.queuey.v1.Job\x12\x32\n\x06GetJob\x12\x18.queuey.v1.GetJobRequest\x1a\x0e.queuey.v1.Job\x12\x43\n\x08ListJobs\x12\x1a.queuey.v1.ListJobsRequest\x1a\x1b.queuey.v1.ListJobsResponse\x12\x46\n\tCountJobs\x12\x1b.queuey.v1.CountJobsRequest\x1a\x1c.queuey.v1.CountJobsResponse\x12\x36\n\x08\x43laimJob\x12\x1a.queuey.v1.ClaimJobRequest\x1a\x0e.queuey.v1.Job\x12\x38\n\tTickleJob\x12\x1b.queuey.v1.TickleJobRequest\x1a\x0e.queuey.v1.Job\x12<\n\x0b\x43ompleteJob\x12\x1d.queuey.v1.CompleteJobRequest\x1a\x0e.queuey.v1.Job\x12:\n\nReleaseJob\x12\x1c.queuey.v1.ReleaseJobRequest\x1a\x0e.queuey.v1.Job\x12\x38\n\tCancelJob\x12\x1b.queuey.v1.CancelJobRequest\x1a\x0e.queuey.v1.Job\x12\x36\n\x08RetryJob\x12\x1a.queuey.v1.RetryJobRequest\x1a\x0e.queuey.v1.Job\x12;\n\tGetReport\x12\x1b.queuey.v1.GetReportRequest\x1a\x11.queuey.v1.Report2\xd8\x01\n\x0cStoreService\x12@\n\x07PutBlob\x12\x19.queuey.v1.PutBlobRequest\x1a\x1a.queuey.v1.PutBlobResponse\x12\x44\n\tPutBlobAt\x12\x1b.queuey.v1.PutBlobAtRequest\x1a\x1a.queuey.v1.PutBlobResponse\x12@\n\x07GetBlob\x12\x19.queuey.v1.GetBlobRequest\x1a\x1a.queuey.v1.GetBlobResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'queuey_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_JOBSTATUS']._serialized_start=2053
-  _globals['_JOBSTATUS']._serialized_end=2144
+  _globals['_JOBSTATUS']._serialized_start=2092
+  _globals['_JOBSTATUS']._serialized_end=2183
   _globals['_JOB']._serialized_start=28
   _globals['_JOB']._serialized_end=334
   _globals['_CREATEJOBREQUEST']._serialized_start=337
@@ -54,29 +54,29 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_COMPLETEJOBREQUEST']._serialized_start=991
   _globals['_COMPLETEJOBREQUEST']._serialized_end=1301
   _globals['_RELEASEJOBREQUEST']._serialized_start=1303
-  _globals['_RELEASEJOBREQUEST']._serialized_end=1401
-  _globals['_CANCELJOBREQUEST']._serialized_start=1403
-  _globals['_CANCELJOBREQUEST']._serialized_end=1437
-  _globals['_RETRYJOBREQUEST']._serialized_start=1439
-  _globals['_RETRYJOBREQUEST']._serialized_end=1472
-  _globals['_GETREPORTREQUEST']._serialized_start=1474
-  _globals['_GETREPORTREQUEST']._serialized_end=1508
-  _globals['_REPORT']._serialized_start=1511
-  _globals['_REPORT']._serialized_end=1724
-  _globals['_JOBCHANGE']._serialized_start=1726
-  _globals['_JOBCHANGE']._serialized_end=1826
-  _globals['_PUTBLOBREQUEST']._serialized_start=1828
-  _globals['_PUTBLOBREQUEST']._serialized_end=1861
-  _globals['_PUTBLOBATREQUEST']._serialized_start=1863
-  _globals['_PUTBLOBATREQUEST']._serialized_end=1915
-  _globals['_PUTBLOBRESPONSE']._serialized_start=1917
-  _globals['_PUTBLOBRESPONSE']._serialized_end=1980
-  _globals['_GETBLOBREQUEST']._serialized_start=1982
-  _globals['_GETBLOBREQUEST']._serialized_end=2015
-  _globals['_GETBLOBRESPONSE']._serialized_start=2017
-  _globals['_GETBLOBRESPONSE']._serialized_end=2051
-  _globals['_QUEUESERVICE']._serialized_start=2147
-  _globals['_QUEUESERVICE']._serialized_end=2823
-  _globals['_STORESERVICE']._serialized_start=2826
-  _globals['_STORESERVICE']._serialized_end=3042
+  _globals['_RELEASEJOBREQUEST']._serialized_end=1420
+  _globals['_CANCELJOBREQUEST']._serialized_start=1422
+  _globals['_CANCELJOBREQUEST']._serialized_end=1456
+  _globals['_RETRYJOBREQUEST']._serialized_start=1458
+  _globals['_RETRYJOBREQUEST']._serialized_end=1491
+  _globals['_GETREPORTREQUEST']._serialized_start=1493
+  _globals['_GETREPORTREQUEST']._serialized_end=1527
+  _globals['_REPORT']._serialized_start=1530
+  _globals['_REPORT']._serialized_end=1743
+  _globals['_JOBCHANGE']._serialized_start=1745
+  _globals['_JOBCHANGE']._serialized_end=1865
+  _globals['_PUTBLOBREQUEST']._serialized_start=1867
+  _globals['_PUTBLOBREQUEST']._serialized_end=1900
+  _globals['_PUTBLOBATREQUEST']._serialized_start=1902
+  _globals['_PUTBLOBATREQUEST']._serialized_end=1954
+  _globals['_PUTBLOBRESPONSE']._serialized_start=1956
+  _globals['_PUTBLOBRESPONSE']._serialized_end=2019
+  _globals['_GETBLOBREQUEST']._serialized_start=2021
+  _globals['_GETBLOBREQUEST']._serialized_end=2054
+  _globals['_GETBLOBRESPONSE']._serialized_start=2056
+  _globals['_GETBLOBRESPONSE']._serialized_end=2090
+  _globals['_QUEUESERVICE']._serialized_start=2186
+  _globals['_QUEUESERVICE']._serialized_end=2862
+  _globals['_STORESERVICE']._serialized_start=2865
+  _globals['_STORESERVICE']._serialized_end=3081
 # @@protoc_insertion_point(module_scope)

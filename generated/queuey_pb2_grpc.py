@@ -146,7 +146,7 @@ class QueueServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ReleaseJob(self, request, context):
-        """Gives a job back that its runner cannot finish. It counts as abandoned.
+        """Gives a job back that its runner does not finish. Unless it is `abandoned` that counts as no attempt.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -25,15 +25,15 @@ _sym_db = _symbol_database.Default()
 from generated import taskqueue_public_pb2 as taskqueue__public__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18taskqueue_internal.proto\x12\x15taskqueue.internal.v1\x1a\x16taskqueue_public.proto\"R\n\x10\x43reateJobRequest\x12#\n\x04spec\x18\x01 \x01(\x0b\x32\x15.taskqueue.v1.JobSpec\x12\x19\n\x11\x63lient_request_id\x18\x02 \x01(\t\"y\n\x11\x43reateJobResponse\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\'\n\x06status\x18\x02 \x01(\x0e\x32\x17.taskqueue.v1.JobStatus\x12\x15\n\rcreated_at_ms\x18\x03 \x01(\x03\x12\x14\n\x0c\x64\x65\x64uplicated\x18\x04 \x01(\x08\"\\\n\x18\x44\x65leteJobIfStatusRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x30\n\x0f\x65xpected_status\x18\x02 \x01(\x0e\x32\x17.taskqueue.v1.JobStatus\"]\n\x19\x44\x65leteJobIfStatusResponse\x12\x0f\n\x07\x64\x65leted\x18\x01 \x01(\x08\x12/\n\x0e\x63urrent_status\x18\x02 \x01(\x0e\x32\x17.taskqueue.v1.JobStatus\"%\n\x13GetJobRecordRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\x95\x01\n\x14GetJobRecordResponse\x12)\n\x07summary\x18\x01 \x01(\x0b\x32\x18.taskqueue.v1.JobSummary\x12\x16\n\x0e\x66\x61ilure_reason\x18\x02 \x01(\t\x12#\n\x04spec\x18\x03 \x01(\x0b\x32\x15.taskqueue.v1.JobSpec\x12\x15\n\rcancel_reason\x18\x04 \x01(\t\"\x95\x01\n\x15ListJobRecordsRequest\x12.\n\rstatus_filter\x18\x01 \x03(\x0e\x32\x17.taskqueue.v1.JobStatus\x12\'\n\x04page\x18\x02 \x01(\x0b\x32\x19.taskqueue.v1.PageRequest\x12#\n\x04sort\x18\x03 \x01(\x0e\x32\x15.taskqueue.v1.JobSort\"j\n\x16ListJobRecordsResponse\x12&\n\x04jobs\x18\x01 \x03(\x0b\x32\x18.taskqueue.v1.JobSummary\x12(\n\x04page\x18\x02 \x01(\x0b\x32\x1a.taskqueue.v1.PageResponse\"\xae\x01\n\x1aTransitionJobStatusRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x35\n\x14\x65xpected_from_status\x18\x02 \x01(\x0e\x32\x17.taskqueue.v1.JobStatus\x12*\n\tto_status\x18\x03 \x01(\x0e\x32\x17.taskqueue.v1.JobStatus\x12\r\n\x05\x61\x63tor\x18\x04 \x01(\t\x12\x0e\n\x06reason\x18\x05 \x01(\t\"_\n\x1bTransitionJobStatusResponse\x12\x0f\n\x07\x61pplied\x18\x01 \x01(\x08\x12/\n\x0e\x63urrent_status\x18\x02 \x01(\x0e\x32\x17.taskqueue.v1.JobStatus\"U\n\x19SetCancelRequestedRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x18\n\x10\x63\x61ncel_requested\x18\x02 \x01(\x08\x12\x0e\n\x06reason\x18\x03 \x01(\t\"^\n\x1aSetCancelRequestedResponse\x12\x0f\n\x07\x61pplied\x18\x01 \x01(\x08\x12/\n\x0e\x63urrent_status\x18\x02 \x01(\x0e\x32\x17.taskqueue.v1.JobStatus\";\n\x11\x45nqueueJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x16\n\x0e\x65nqueued_at_ms\x18\x02 \x01(\x03\"&\n\x12\x45nqueueJobResponse\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x01 \x01(\x08\"&\n\x11\x44\x65queueJobRequest\x12\x11\n\tworker_id\x18\x01 \x01(\t\"3\n\x12\x44\x65queueJobResponse\x12\r\n\x05\x66ound\x18\x01 \x01(\x08\x12\x0e\n\x06job_id\x18\x02 \x01(\t\"+\n\x19RemoveJobIfPresentRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"-\n\x1aRemoveJobIfPresentResponse\x12\x0f\n\x07removed\x18\x01 \x01(\x08\"[\n\x16WorkerHeartbeatRequest\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x17\n\x0fheartbeat_at_ms\x18\x02 \x01(\x03\x12\x15\n\rcapacity_hint\x18\x03 \x01(\r\"I\n\x17WorkerHeartbeatResponse\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x01 \x01(\x08\x12\x1c\n\x14next_heartbeat_in_ms\x18\x02 \x01(\r\"%\n\x10\x46\x65tchWorkRequest\x12\x11\n\tworker_id\x18\x01 \x01(\t\"r\n\x11\x46\x65tchWorkResponse\x12\x10\n\x08\x61ssigned\x18\x01 \x01(\x08\x12\x0e\n\x06job_id\x18\x02 \x01(\t\x12#\n\x04spec\x18\x03 \x01(\x0b\x32\x15.taskqueue.v1.JobSpec\x12\x16\n\x0eretry_after_ms\x18\x04 \x01(\r\"\xdd\x01\n\x18ReportWorkOutcomeRequest\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x0e\n\x06job_id\x18\x02 \x01(\t\x12\x32\n\x07outcome\x18\x03 \x01(\x0e\x32!.taskqueue.internal.v1.JobOutcome\x12\x12\n\nruntime_ms\x18\x04 \x01(\r\x12\x16\n\x0e\x66\x61ilure_reason\x18\x05 \x01(\t\x12\x16\n\x0eoutput_summary\x18\x06 \x01(\t\x12\x14\n\x0coutput_bytes\x18\x07 \x01(\x0c\x12\x10\n\x08\x63hecksum\x18\x08 \x01(\t\"-\n\x19ReportWorkOutcomeResponse\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x01 \x01(\x08\"\xaa\x01\n\x12StoreResultRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x30\n\x0fterminal_status\x18\x02 \x01(\x0e\x32\x17.taskqueue.v1.JobStatus\x12\x12\n\nruntime_ms\x18\x03 \x01(\r\x12\x16\n\x0eoutput_summary\x18\x04 \x01(\t\x12\x14\n\x0coutput_bytes\x18\x05 \x01(\x0c\x12\x10\n\x08\x63hecksum\x18\x06 \x01(\t\"w\n\x13StoreResultResponse\x12\x0e\n\x06stored\x18\x01 \x01(\x08\x12\x16\n\x0e\x61lready_exists\x18\x02 \x01(\x08\x12\x38\n\x17\x63urrent_terminal_status\x18\x03 \x01(\x0e\x32\x17.taskqueue.v1.JobStatus\"\"\n\x10GetResultRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\xb8\x01\n\x11GetResultResponse\x12\r\n\x05\x66ound\x18\x01 \x01(\x08\x12\x0e\n\x06job_id\x18\x02 \x01(\t\x12\x30\n\x0fterminal_status\x18\x03 \x01(\x0e\x32\x17.taskqueue.v1.JobStatus\x12\x12\n\nruntime_ms\x18\x04 \x01(\r\x12\x16\n\x0eoutput_summary\x18\x05 \x01(\t\x12\x14\n\x0coutput_bytes\x18\x06 \x01(\x0c\x12\x10\n\x08\x63hecksum\x18\x07 \x01(\t*v\n\nJobOutcome\x12\x1b\n\x17JOB_OUTCOME_UNSPECIFIED\x10\x00\x12\x19\n\x15JOB_OUTCOME_SUCCEEDED\x10\x01\x12\x16\n\x12JOB_OUTCOME_FAILED\x10\x02\x12\x18\n\x14JOB_OUTCOME_CANCELED\x10\x03\x32\xbd\x05\n\x12JobInternalService\x12^\n\tCreateJob\x12\'.taskqueue.internal.v1.CreateJobRequest\x1a(.taskqueue.internal.v1.CreateJobResponse\x12v\n\x11\x44\x65leteJobIfStatus\x12/.taskqueue.internal.v1.DeleteJobIfStatusRequest\x1a\x30.taskqueue.internal.v1.DeleteJobIfStatusResponse\x12g\n\x0cGetJobRecord\x12*.taskqueue.internal.v1.GetJobRecordRequest\x1a+.taskqueue.internal.v1.GetJobRecordResponse\x12m\n\x0eListJobRecords\x12,.taskqueue.internal.v1.ListJobRecordsRequest\x1a-.taskqueue.internal.v1.ListJobRecordsResponse\x12|\n\x13TransitionJobStatus\x12\x31.taskqueue.internal.v1.TransitionJobStatusRequest\x1a\x32.taskqueue.internal.v1.TransitionJobStatusResponse\x12y\n\x12SetCancelRequested\x12\x30.taskqueue.internal.v1.SetCancelRequestedRequest\x1a\x31.taskqueue.internal.v1.SetCancelRequestedResponse2\xd7\x02\n\x14QueueInternalService\x12\x61\n\nEnqueueJob\x12(.taskqueue.internal.v1.EnqueueJobRequest\x1a).taskqueue.internal.v1.EnqueueJobResponse\x12\x61\n\nDequeueJob\x12(.taskqueue.internal.v1.DequeueJobRequest\x1a).taskqueue.internal.v1.DequeueJobResponse\x12y\n\x12RemoveJobIfPresent\x12\x30.taskqueue.internal.v1.RemoveJobIfPresentRequest\x1a\x31.taskqueue.internal.v1.RemoveJobIfPresentResponse2\xe6\x02\n\x1a\x43oordinatorInternalService\x12p\n\x0fWorkerHeartbeat\x12-.taskqueue.internal.v1.WorkerHeartbeatRequest\x1a..taskqueue.internal.v1.WorkerHeartbeatResponse\x12^\n\tFetchWork\x12\'.taskqueue.internal.v1.FetchWorkRequest\x1a(.taskqueue.internal.v1.FetchWorkResponse\x12v\n\x11ReportWorkOutcome\x12/.taskqueue.internal.v1.ReportWorkOutcomeRequest\x1a\x30.taskqueue.internal.v1.ReportWorkOutcomeResponse2\xdd\x01\n\x15ResultInternalService\x12\x64\n\x0bStoreResult\x12).taskqueue.internal.v1.StoreResultRequest\x1a*.taskqueue.internal.v1.StoreResultResponse\x12^\n\tGetResult\x12\'.taskqueue.internal.v1.GetResultRequest\x1a(.taskqueue.internal.v1.GetResultResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18taskqueue_internal.proto\x12\x15taskqueue.internal.v1\x1a\x16taskqueue_public.proto\"R\n\x10\x43reateJobRequest\x12#\n\x04spec\x18\x01 \x01(\x0b\x32\x15.taskqueue.v1.JobSpec\x12\x19\n\x11\x63lient_request_id\x18\x02 \x01(\t\"y\n\x11\x43reateJobResponse\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\'\n\x06status\x18\x02 \x01(\x0e\x32\x17.taskqueue.v1.JobStatus\x12\x15\n\rcreated_at_ms\x18\x03 \x01(\x03\x12\x14\n\x0c\x64\x65\x64uplicated\x18\x04 \x01(\x08\"\\\n\x18\x44\x65leteJobIfStatusRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x30\n\x0f\x65xpected_status\x18\x02 \x01(\x0e\x32\x17.taskqueue.v1.JobStatus\"]\n\x19\x44\x65leteJobIfStatusResponse\x12\x0f\n\x07\x64\x65leted\x18\x01 \x01(\x08\x12/\n\x0e\x63urrent_status\x18\x02 \x01(\x0e\x32\x17.taskqueue.v1.JobStatus\"%\n\x13GetJobRecordRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\x95\x01\n\x14GetJobRecordResponse\x12)\n\x07summary\x18\x01 \x01(\x0b\x32\x18.taskqueue.v1.JobSummary\x12\x16\n\x0e\x66\x61ilure_reason\x18\x02 \x01(\t\x12#\n\x04spec\x18\x03 \x01(\x0b\x32\x15.taskqueue.v1.JobSpec\x12\x15\n\rcancel_reason\x18\x04 \x01(\t\"\x95\x01\n\x15ListJobRecordsRequest\x12.\n\rstatus_filter\x18\x01 \x03(\x0e\x32\x17.taskqueue.v1.JobStatus\x12\'\n\x04page\x18\x02 \x01(\x0b\x32\x19.taskqueue.v1.PageRequest\x12#\n\x04sort\x18\x03 \x01(\x0e\x32\x15.taskqueue.v1.JobSort\"j\n\x16ListJobRecordsResponse\x12&\n\x04jobs\x18\x01 \x03(\x0b\x32\x18.taskqueue.v1.JobSummary\x12(\n\x04page\x18\x02 \x01(\x0b\x32\x1a.taskqueue.v1.PageResponse\"\xae\x01\n\x1aTransitionJobStatusRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x35\n\x14\x65xpected_from_status\x18\x02 \x01(\x0e\x32\x17.taskqueue.v1.JobStatus\x12*\n\tto_status\x18\x03 \x01(\x0e\x32\x17.taskqueue.v1.JobStatus\x12\r\n\x05\x61\x63tor\x18\x04 \x01(\t\x12\x0e\n\x06reason\x18\x05 \x01(\t\"_\n\x1bTransitionJobStatusResponse\x12\x0f\n\x07\x61pplied\x18\x01 \x01(\x08\x12/\n\x0e\x63urrent_status\x18\x02 \x01(\x0e\x32\x17.taskqueue.v1.JobStatus\"U\n\x19SetCancelRequestedRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x18\n\x10\x63\x61ncel_requested\x18\x02 \x01(\x08\x12\x0e\n\x06reason\x18\x03 \x01(\t\"^\n\x1aSetCancelRequestedResponse\x12\x0f\n\x07\x61pplied\x18\x01 \x01(\x08\x12/\n\x0e\x63urrent_status\x18\x02 \x01(\x0e\x32\x17.taskqueue.v1.JobStatus\";\n\x11\x45nqueueJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x16\n\x0e\x65nqueued_at_ms\x18\x02 \x01(\x03\"?\n\x12\x45nqueueJobResponse\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x01 \x01(\x08\x12\x17\n\x0f\x61lready_waiting\x18\x02 \x01(\x08\"&\n\x11\x44\x65queueJobRequest\x12\x11\n\tworker_id\x18\x01 \x01(\t\"3\n\x12\x44\x65queueJobResponse\x12\r\n\x05\x66ound\x18\x01 \x01(\x08\x12\x0e\n\x06job_id\x18\x02 \x01(\t\"+\n\x19RemoveJobIfPresentRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"-\n\x1aRemoveJobIfPresentResponse\x12\x0f\n\x07removed\x18\x01 \x01(\x08\"\x85\x01\n\x16WorkerHeartbeatRequest\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x17\n\x0fheartbeat_at_ms\x18\x02 \x01(\x03\x12\x15\n\rcapacity_hint\x18\x03 \x01(\r\x12\x0f\n\x07running\x18\x04 \x03(\t\x12\x17\n\x0freports_running\x18\x05 \x01(\x08\"I\n\x17WorkerHeartbeatResponse\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x01 \x01(\x08\x12\x1c\n\x14next_heartbeat_in_ms\x18\x02 \x01(\r\"%\n\x10\x46\x65tchWorkRequest\x12\x11\n\tworker_id\x18\x01 \x01(\t\"r\n\x11\x46\x65tchWorkResponse\x12\x10\n\x08\x61ssigned\x18\x01 \x01(\x08\x12\x0e\n\x06job_id\x18\x02 \x01(\t\x12#\n\x04spec\x18\x03 \x01(\x0b\x32\x15.taskqueue.v1.JobSpec\x12\x16\n\x0eretry_after_ms\x18\x04 \x01(\r\"\xdd\x01\n\x18ReportWorkOutcomeRequest\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x0e\n\x06job_id\x18\x02 \x01(\t\x12\x32\n\x07outcome\x18\x03 \x01(\x0e\x32!.taskqueue.internal.v1.JobOutcome\x12\x12\n\nruntime_ms\x18\x04 \x01(\r\x12\x16\n\x0e\x66\x61ilure_reason\x18\x05 \x01(\t\x12\x16\n\x0eoutput_summary\x18\x06 \x01(\t\x12\x14\n\x0coutput_bytes\x18\x07 \x01(\x0c\x12\x10\n\x08\x63hecksum\x18\x08 \x01(\t\"-\n\x19ReportWorkOutcomeResponse\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x01 \x01(\x08\"\xaa\x01\n\x12StoreResultRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x30\n\x0fterminal_status\x18\x02 \x01(\x0e\x32\x17.taskqueue.v1.JobStatus\x12\x12\n\nruntime_ms\x18\x03 \x01(\r\x12\x16\n\x0eoutput_summary\x18\x04 \x01(\t\x12\x14\n\x0coutput_bytes\x18\x05 \x01(\x0c\x12\x10\n\x08\x63hecksum\x18\x06 \x01(\t\"w\n\x13StoreResultResponse\x12\x0e\n\x06stored\x18\x01 \x01(\x08\x12\x16\n\x0e\x61lready_exists\x18\x02 \x01(\x08\x12\x38\n\x17\x63urrent_terminal_status\x18\x03 \x01(\x0e\x32\x17.taskqueue.v1.JobStatus\"\"\n\x10GetResultRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\xb8\x01\n\x11GetResultResponse\x12\r\n\x05\x66ound\x18\x01 \x01(\x08\x12\x0e\n\x06job_id\x18\x02 \x01(\t\x12\x30\n\x0fterminal_status\x18\x03 \x01(\x0e\x32\x17.taskqueue.v1.JobStatus\x12\x12\n\nruntime_ms\x18\x04 \x01(\r\x12\x16\n\x0eoutput_summary\x18\x05 \x01(\t\x12\x14\n\x0coutput_bytes\x18\x06 \x01(\x0c\x12\x10\n\x08\x63hecksum\x18\x07 \x01(\t*v\n\nJobOutcome\x12\x1b\n\x17JOB_OUTCOME_UNSPECIFIED\x10\x00\x12\x19\n\x15JOB_OUTCOME_SUCCEEDED\x10\x01\x12\x16\n\x12JOB_OUTCOME_FAILED\x10\x02\x12\x18\n\x14JOB_OUTCOME_CANCELED\x10\x03\x32\xbd\x05\n\x12JobInternalService\x12^\n\tCreateJob\x12\'.taskqueue.internal.v1.CreateJobRequest\x1a(.taskqueue.internal.v1.CreateJobResponse\x12v\n\x11\x44\x65leteJobIfStatus\x12/.taskqueue.internal.v1.DeleteJobIfStatusRequest\x1a\x30.taskqueue.internal.v1.DeleteJobIfStatusResponse\x12g\n\x0cGetJobRecord\x12*.taskqueue.internal.v1.GetJobRecordRequest\x1a+.taskqueue.internal.v1.GetJobRecordResponse\x12m\n\x0eListJobRecords\x12,.taskqueue.internal.v1.ListJobRecordsRequest\x1a-.taskqueue.internal.v1.ListJobRecordsResponse\x12|\n\x13TransitionJobStatus\x12\x31.taskqueue.internal.v1.TransitionJobStatusRequest\x1a\x32.taskqueue.internal.v1.TransitionJobStatusResponse\x12y\n\x12SetCancelRequested\x12\x30.taskqueue.internal.v1.SetCancelRequestedRequest\x1a\x31.taskqueue.internal.v1.SetCancelRequestedResponse2\xd7\x02\n\x14QueueInternalService\x12\x61\n\nEnqueueJob\x12(.taskqueue.internal.v1.EnqueueJobRequest\x1a).taskqueue.internal.v1.EnqueueJobResponse\x12\x61\n\nDequeueJob\x12(.taskqueue.internal.v1.DequeueJobRequest\x1a).taskqueue.internal.v1.DequeueJobResponse\x12y\n\x12RemoveJobIfPresent\x12\x30.taskqueue.internal.v1.RemoveJobIfPresentRequest\x1a\x31.taskqueue.internal.v1.RemoveJobIfPresentResponse2\xe6\x02\n\x1a\x43oordinatorInternalService\x12p\n\x0fWorkerHeartbeat\x12-.taskqueue.internal.v1.WorkerHeartbeatRequest\x1a..taskqueue.internal.v1.WorkerHeartbeatResponse\x12^\n\tFetchWork\x12\'.taskqueue.internal.v1.FetchWorkRequest\x1a(.taskqueue.internal.v1.FetchWorkResponse\x12v\n\x11ReportWorkOutcome\x12/.taskqueue.internal.v1.ReportWorkOutcomeRequest\x1a\x30.taskqueue.internal.v1.ReportWorkOutcomeResponse2\xdd\x01\n\x15ResultInternalService\x12\x64\n\x0bStoreResult\x12).taskqueue.internal.v1.StoreResultRequest\x1a*.taskqueue.internal.v1.StoreResultResponse\x12^\n\tGetResult\x12\'.taskqueue.internal.v1.GetResultRequest\x1a(.taskqueue.internal.v1.GetResultResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'taskqueue_internal_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_JOBOUTCOME']._serialized_start=2776
-  _globals['_JOBOUTCOME']._serialized_end=2894
+  _globals['_JOBOUTCOME']._serialized_start=2844
+  _globals['_JOBOUTCOME']._serialized_end=2962
   _globals['_CREATEJOBREQUEST']._serialized_start=75
   _globals['_CREATEJOBREQUEST']._serialized_end=157
   _globals['_CREATEJOBRESPONSE']._serialized_start=159
@@ -61,41 +61,41 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ENQUEUEJOBREQUEST']._serialized_start=1379
   _globals['_ENQUEUEJOBREQUEST']._serialized_end=1438
   _globals['_ENQUEUEJOBRESPONSE']._serialized_start=1440
-  _globals['_ENQUEUEJOBRESPONSE']._serialized_end=1478
-  _globals['_DEQUEUEJOBREQUEST']._serialized_start=1480
-  _globals['_DEQUEUEJOBREQUEST']._serialized_end=1518
-  _globals['_DEQUEUEJOBRESPONSE']._serialized_start=1520
-  _globals['_DEQUEUEJOBRESPONSE']._serialized_end=1571
-  _globals['_REMOVEJOBIFPRESENTREQUEST']._serialized_start=1573
-  _globals['_REMOVEJOBIFPRESENTREQUEST']._serialized_end=1616
-  _globals['_REMOVEJOBIFPRESENTRESPONSE']._serialized_start=1618
-  _globals['_REMOVEJOBIFPRESENTRESPONSE']._serialized_end=1663
-  _globals['_WORKERHEARTBEATREQUEST']._serialized_start=1665
-  _globals['_WORKERHEARTBEATREQUEST']._serialized_end=1756
-  _globals['_WORKERHEARTBEATRESPONSE']._serialized_start=1758
-  _globals['_WORKERHEARTBEATRESPONSE']._serialized_end=1831
-  _globals['_FETCHWORKREQUEST']._serialized_start=1833
-  _globals['_FETCHWORKREQUEST']._serialized_end=1870
-  _globals['_FETCHWORKRESPONSE']._serialized_start=1872
-  _globals['_FETCHWORKRESPONSE']._serialized_end=1986
-  _globals['_REPORTWORKOUTCOMEREQUEST']._serialized_start=1989
-  _globals['_REPORTWORKOUTCOMEREQUEST']._serialized_end=2210
-  _globals['_REPORTWORKOUTCOMERESPONSE']._serialized_start=2212
-  _globals['_REPORTWORKOUTCOMERESPONSE']._serialized_end=2257
-  _globals['_STORERESULTREQUEST']._serialized_start=2260
-  _globals['_STORERESULTREQUEST']._serialized_end=2430
-  _globals['_STORERESULTRESPONSE']._serialized_start=2432
-  _globals['_STORERESULTRESPONSE']._serialized_end=2551
-  _globals['_GETRESULTREQUEST']._serialized_start=2553
-  _globals['_GETRESULTREQUEST']._serialized_end=2587
-  _globals['_GETRESULTRESPONSE']._serialized_start=2590
-  _globals['_GETRESULTRESPONSE']._serialized_end=2774
-  _globals['_JOBINTERNALSERVICE']._serialized_start=2897
-  _globals['_JOBINTERNALSERVICE']._serialized_end=3598
-  _globals['_QUEUEINTERNALSERVICE']._serialized_start=3601
-  _globals['_QUEUEINTERNALSERVICE']._serialized_end=3944
-  _globals['_COORDINATORINTERNALSERVICE']._serialized_start=3947
-  _globals['_COORDINATORINTERNALSERVICE']._serialized_end=4305
-  _globals['_RESULTINTERNALSERVICE']._serialized_start=4308
-  _globals['_RESULTINTERNALSERVICE']._serialized_end=4529
+  _globals['_ENQUEUEJOBRESPONSE']._serialized_end=1503
+  _globals['_DEQUEUEJOBREQUEST']._serialized_start=1505
+  _globals['_DEQUEUEJOBREQUEST']._serialized_end=1543
+  _globals['_DEQUEUEJOBRESPONSE']._serialized_start=1545
+  _globals['_DEQUEUEJOBRESPONSE']._serialized_end=1596
+  _globals['_REMOVEJOBIFPRESENTREQUEST']._serialized_start=1598
+  _globals['_REMOVEJOBIFPRESENTREQUEST']._serialized_end=1641
+  _globals['_REMOVEJOBIFPRESENTRESPONSE']._serialized_start=1643
+  _globals['_REMOVEJOBIFPRESENTRESPONSE']._serialized_end=1688
+  _globals['_WORKERHEARTBEATREQUEST']._serialized_start=1691
+  _globals['_WORKERHEARTBEATREQUEST']._serialized_end=1824
+  _globals['_WORKERHEARTBEATRESPONSE']._serialized_start=1826
+  _globals['_WORKERHEARTBEATRESPONSE']._serialized_end=1899
+  _globals['_FETCHWORKREQUEST']._serialized_start=1901
+  _globals['_FETCHWORKREQUEST']._serialized_end=1938
+  _globals['_FETCHWORKRESPONSE']._serialized_start=1940
+  _globals['_FETCHWORKRESPONSE']._serialized_end=2054
+  _globals['_REPORTWORKOUTCOMEREQUEST']._serialized_start=2057
+  _globals['_REPORTWORKOUTCOMEREQUEST']._serialized_end=2278
+  _globals['_REPORTWORKOUTCOMERESPONSE']._serialized_start=2280
+  _globals['_REPORTWORKOUTCOMERESPONSE']._serialized_end=2325
+  _globals['_STORERESULTREQUEST']._serialized_start=2328
+  _globals['_STORERESULTREQUEST']._serialized_end=2498
+  _globals['_STORERESULTRESPONSE']._serialized_start=2500
+  _globals['_STORERESULTRESPONSE']._serialized_end=2619
+  _globals['_GETRESULTREQUEST']._serialized_start=2621
+  _globals['_GETRESULTREQUEST']._serialized_end=2655
+  _globals['_GETRESULTRESPONSE']._serialized_start=2658
+  _globals['_GETRESULTRESPONSE']._serialized_end=2842
+  _globals['_JOBINTERNALSERVICE']._serialized_start=2965
+  _globals['_JOBINTERNALSERVICE']._serialized_end=3666
+  _globals['_QUEUEINTERNALSERVICE']._serialized_start=3669
+  _globals['_QUEUEINTERNALSERVICE']._serialized_end=4012
+  _globals['_COORDINATORINTERNALSERVICE']._serialized_start=4015
+  _globals['_COORDINATORINTERNALSERVICE']._serialized_end=4373
+  _globals['_RESULTINTERNALSERVICE']._serialized_start=4376
+  _globals['_RESULTINTERNALSERVICE']._serialized_end=4597
 # @@protoc_insertion_point(module_scope)

@@ -61,7 +61,9 @@ class Assembly:
             for each, service in system.services.items()
             if service.component in self.handlers
         }
-        self.endpoints.update(endpoints(system, offered, self.world, self.log, self.metrics, tracer))
+        self.endpoints.update(
+            endpoints(system, offered, self.world, self.log, self.metrics, tracer, self.values)
+        )
 
     def role(self, role: str) -> Any:
         """The value of the variable that plays one of the engine's roles."""

@@ -19,6 +19,8 @@ Response = TypeVar("Response")
 Answering = Coroutine[Any, Any, Response]
 """What a call is until it is awaited."""
 Invoke = Callable[[Request, "Call"], Answering[Response]]
+Steps = dict[tuple[str, str], list[str]]
+"""The methods that were completed for an entity, by its kind and key, in the order of their answers."""
 _NOTHING: Mapping[str, object] = {}
 
 
@@ -34,6 +36,7 @@ class Call:
         "_noted",
         "_request",
         "_request_id",
+        "_steps",
         "caller",
         "component",
         "deadline",
@@ -61,6 +64,7 @@ class Call:
         *,
         fields: Mapping[str, Any] | None = None,
         mode: CallMode | None = None,
+        steps: Steps | None = None,
     ) -> None:
         """`named` are the fields of the request that its log lines show."""
         self.world = world
@@ -75,6 +79,7 @@ class Call:
         self._request = request
         self._named = named
         self._noted: Mapping[str, object] = _NOTHING
+        self._steps = steps
         self.trace = trace
         self.mode = mode
         self.stream: Stream | None = None
@@ -104,6 +109,13 @@ class Call:
         return made_up
 
     @property
+    def steps(self) -> Steps:
+        """The calls that were completed because of this one, where an order of steps needs them."""
+        if self._steps is None:
+            self._steps = {}
+        return self._steps
+
+    @property
     def trace_id(self) -> str | None:
         """The id of the trace that the caller named; None where it named none."""
         return trace_id(self.trace)
@@ -129,6 +141,7 @@ class Call:
             trace=self.trace,
             mode=mode,
             component=self.component,
+            steps=self.steps,
         )
 
     def itself(self) -> Call:
@@ -143,6 +156,7 @@ class Call:
             fields=self.fields,
             trace=self.trace,
             mode=self.mode,
+            steps=self.steps,
         )
 
     def incoming(self, given: bytes) -> AsyncIterator[bytes]:
@@ -165,7 +179,7 @@ class Call:
         else:
             self._fields = {**(self._fields or {}), **fields}
 
-    def tell(self, event: Event, message: str, **fields: object) -> None:
+    def tell(self, event: Event, message: str, /, **fields: object) -> None:
         """Writes an event to the log, together with what is known of the call; what is None is left out."""
         log = self.log
         if event.name in log.counts:

@@ -27,6 +27,8 @@ from runtime.tables import Deployment, System
 from runtime.tls import identity, server_name
 
 AUTHORITY_FILE = "ca.crt"
+FOLDER = Path("certs")
+"""Where each deployment has a folder of its own: an authority vouches for one deployment and no other."""
 DAYS = 7
 _SKEW = timedelta(minutes=5)
 """How far behind the clock of whoever checks a new certificate may be."""
@@ -156,13 +158,20 @@ def _write(path: Path, content: bytes, mode: int) -> None:
 
 @click.command(cls=DeploymentCommand)
 @deployment_argument
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="certs", show_default=True)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help=f"Folder for the certificates; {FOLDER}/SYSTEM.DEPLOYMENT if not given.",
+)
 @click.option(
     "--days", type=click.IntRange(1, 825), default=DAYS, show_default=True, help="They last so long."
 )
 @click.option("--force", is_flag=True, help="Replace an authority that is there already.")
-def command(chosen: Chosen, out: Path, days: int, force: bool) -> None:
+def command(chosen: Chosen, out: Path | None, days: int, force: bool) -> None:
     """Make a private authority, and a certificate for each node and each caller outside that has one."""
+    if out is None:
+        out = FOLDER / str(chosen)
+        _mention_shared_folder(out)
     if (out / AUTHORITY_FILE).exists() and not force:
         raise click.ClickException(
             f"{out / AUTHORITY_FILE} is there already. --force makes a new authority and new certificates; "
@@ -177,6 +186,16 @@ def command(chosen: Chosen, out: Path, days: int, force: bool) -> None:
     names = ", ".join(identities(*chosen))
     click.echo(f"{out}/{AUTHORITY_FILE} and, each with .crt and .key: {names}; good for {days} days.")
     click.echo(f"For compose: CERTS_DIR={out.absolute()} RUN_AS={os.getuid()}:{os.getgid()}")
+
+
+def _mention_shared_folder(out: Path) -> None:
+    """Say what became of certificates that stand where all deployments had theirs."""
+    if (FOLDER / AUTHORITY_FILE).exists():
+        click.echo(
+            f"{FOLDER / AUTHORITY_FILE} stays as it is. Compose files now look in a folder for each "
+            f"deployment, here {out}; with CERTS_DIR={FOLDER.absolute()} they go on with the old ones.",
+            err=True,
+        )
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ class Client:
         # Standard output belongs to whoever uses the client.
         self._log = Log("client", "ERROR", self._world, sys.stderr)
         self._channels: dict[tuple[str, str], GrpcChannel] = {}
-        self._router = Router(_routing(system))
+        self._router = Router(_routing(system), self._world)
 
     def http_proof(self) -> tuple[ssl.SSLContext | None, str | None]:
         """What it shows and trusts, and its token, for requests to those."""

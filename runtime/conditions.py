@@ -25,7 +25,7 @@ class Condition(Failure):
     retry: ClassVar[str]
     retry_after_s: ClassVar[int | None] = None
 
-    def __init__(self, message: str, **fields: object) -> None:
+    def __init__(self, message: str, /, **fields: object) -> None:
         super().__init__(message)
         self.message = message
         self.fields = fields
@@ -37,6 +37,15 @@ class Condition(Failure):
         Condition.__init__(condition, message)
         condition.origin = origin
         return condition
+
+
+class TransportRefusal(Failure):
+    """A call that its transport ended: no handler saw its message, or no client can be sent its answer."""
+
+    def __init__(self, grpc: str, message: str) -> None:
+        super().__init__(message)
+        self.grpc = grpc
+        self.message = message
 
 
 class CallFailed(Failure):

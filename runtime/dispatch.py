@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from types import CoroutineType
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from runtime import log as events
 from runtime.call import Call
 from runtime.conditions import Condition, Failure
-from runtime.eager import detached, resumed
 from runtime.guard import Guard
 from runtime.identity import Unproven
 from runtime.log import Log
@@ -66,23 +64,12 @@ class Endpoint:
         request_id: str | None = None,
         trace: str | None = None,
         stream: Stream | None = None,
+        write: Callable[[Any], Any] | None = None,
     ) -> Any:
-        """Answers a call, or raises the failure that its caller is told."""
-        answered = self.begin(caller, request, deadline, request_id, trace, stream)
-        return await answered if type(answered) is CoroutineType else answered
+        """Answer a call in the task of its caller, or raise the failure that the caller gets.
 
-    def begin(
-        self,
-        caller: str | Unproven,
-        request: Any,
-        deadline: float | None,
-        request_id: str | None = None,
-        trace: str | None = None,
-        stream: Stream | None = None,
-    ) -> Any:
-        """The answer if nothing has to be waited for, otherwise a coroutine that has it.
-
-        Raises the failure that the caller is told.
+        `write` makes of the answer what is sent. What cannot be sent is then counted as the failure that its
+        caller is told of, and not as an answer.
         """
         started = self._monotonic()
         proven = caller if isinstance(caller, str) else ""
@@ -109,18 +96,10 @@ class Endpoint:
             if isinstance(caller, Unproven):
                 raise self._role("unauthenticated", method=self._name, problem=str(caller))
             self._admit(proven, request)
-            work = self._handle(request, call)
-            if self._detached:
-                response = detached(work)
-                if isinstance(response, asyncio.Task):
-                    return self._later(self._carried(response, call), call, started, span)
-            else:
-                try:
-                    waits_for = work.send(None)
-                except StopIteration as done:
-                    response = done.value
-                else:
-                    return self._later(resumed(work, waits_for), call, started, span)
+            handling = self._handle(request, call)
+            response = await (self._carried(handling, call) if self._detached else handling)
+            if write is not None:
+                response = write(response)
         except (Exception, asyncio.CancelledError) as error:
             failure = self._failed(error, call, started, span)
             raise failure from (None if failure is error else error)
@@ -131,7 +110,7 @@ class Endpoint:
         return response
 
     def refuse(
-        self, caller: str | Unproven, condition: Condition, request_id: str | None, trace: str | None
+        self, caller: str | Unproven, failure: Failure, request_id: str | None, trace: str | None
     ) -> None:
         """Counts and reports a call whose request could not be read, so that there was nothing to answer."""
         started = self._monotonic()
@@ -143,26 +122,17 @@ class Endpoint:
             request_id=request_id,
             trace=trace,
         )
-        self._finish(call, condition.grpc, started, None)
-        self._report(call, condition)
+        self._finish(call, failure.grpc, started, None)
+        self._report(call, failure)
 
     async def drained(self) -> None:
         """Returns when every call that outlived its caller is through."""
         while self._carried_through:
             await asyncio.wait(self._carried_through)
 
-    async def _later(self, waiting: Awaitable[Any], call: Call, started: float, span: Span | None) -> Any:
-        """The answer of a handler that has to wait."""
-        try:
-            response = await waiting
-        except (Exception, asyncio.CancelledError) as error:
-            failure = self._failed(error, call, started, span)
-            raise failure from (None if failure is error else error)
-        self._finish(call, "OK", started, span)
-        return response
-
-    async def _carried(self, task: asyncio.Task[Any], call: Call) -> Any:
-        """Waits for a handler that goes on to its end even when its caller is gone."""
+    async def _carried(self, handling: Coroutine[Any, Any, Any], call: Call) -> Any:
+        """Run a handler in a task of its own, which goes on to its end even when its caller is gone."""
+        task = asyncio.get_running_loop().create_task(handling)
         # A future of its own, which a cancel of the caller may take along, and the task goes on.
         through = task.get_loop().create_future()
 
@@ -256,11 +226,21 @@ def endpoints(
     log: Log,
     metrics: Metrics,
     tracer: Tracer | None = None,
+    values: Mapping[str, Any] | None = None,
 ) -> dict[str, Endpoint]:
-    """The endpoints of some services, by path; `services` has the handler of each."""
+    """The endpoints of some services, by path; `services` has the handler of each.
+
+    `values` are those of the variables of their node, which may bound the requests of a method.
+    """
     return {
         method.path: Endpoint(
-            system, method, handler, world, log.of(system.services[name].component), metrics, tracer
+            system,
+            method if values is None else method.bounded(values),
+            handler,
+            world,
+            log.of(system.services[name].component),
+            metrics,
+            tracer,
         )
         for name, handler in services.items()
         for method in system.services[name].methods

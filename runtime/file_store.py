@@ -12,7 +12,7 @@ from runtime.store import Held, KeptStore, Moved, Record
 class FileStore(KeptStore[Record], Protocol[Record]):
     """Entities in a file that one process owns. What is not said of a lease is not compared."""
 
-    async def leave(self, key: str, target: int, held: Held, call: Call, **given: str | None) -> Moved:
+    async def leave(self, key: str, target: int, held: Held, call: Call, /, **given: str | None) -> Moved:
         """Leaves the leased state.
 
         Raises the condition of role lease_lost where the lease is another's, and lease_stale where it is from
@@ -20,7 +20,7 @@ class FileStore(KeptStore[Record], Protocol[Record]):
         """
         ...
 
-    async def follow(self, key: str, path: Sequence[int], call: Call, **given: str | None) -> Moved:
+    async def follow(self, key: str, path: Sequence[int], call: Call, /, **given: str | None) -> Moved:
         """Moves an entity along several edges in one step: all of them, or none."""
         ...
 

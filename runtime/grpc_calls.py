@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
+import contextvars
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Coroutine, Mapping
 from contextlib import aclosing
 from functools import partial
 from typing import Any
 
 from runtime.conditions import CONDITION_HEADER, Condition, Failure
-from runtime.eager import detached
 from runtime.grpc_messages import (
     BEGIN,
     OK,
+    OVERSIZED,
     Head,
     Refused,
     announced,
@@ -20,23 +21,36 @@ from runtime.grpc_messages import (
     ending_only,
     framed,
     message_in,
+    too_large,
 )
 from runtime.http2.connection import Connection
 from runtime.http2.frames import Code
 from runtime.http2.headers import Header
-from runtime.http2.streams import Stream
+from runtime.http2.streams import Held, Stream
 
 Answer = Callable[[Head, bytes, tuple[bytes, ...]], Coroutine[Any, Any, bytes]]
 """A message for a message, with the headers of the call and the names that the caller's certificate has."""
 Converse = Callable[[AsyncIterator[bytes]], AsyncGenerator[bytes, None]]
 """Messages for messages."""
+Report = Callable[[Head, tuple[bytes, ...], str, str], None]
+"""Takes the headers of a call that no method has answered, its caller's names, and the status and the words
+that it ended with."""
+Allow = Callable[[Head, tuple[bytes, ...]], int]
+"""How many bytes the message of a call may have, by its headers and its caller's names; 0 where its guard
+refuses it, whatever it says."""
 Peer = Connection[Head]
 
 _CONDITION = CONDITION_HEADER.encode()
+_COMPRESSED = b"\x01"
+_DECOMPRESSED_A_BYTE = 128
+"""Bytes of a message that are decompressed with as much work as one byte of a header block is read."""
+_STOPS = "the server stops"
 _MOST_UNREAD = 16
 """Messages of a conversation that may wait to be read."""
-_LONGEST_SAID = 4096
-"""Of those messages, which ask for a service or a name."""
+LONGEST_QUESTION = 4096
+"""Of a message that asks for a service or a name, as those of conversations do."""
+_MOST_TALKS = 64
+"""Conversations of a connection, which anyone may begin where health and reflection are open to anyone."""
 _MOST_UNSENT = 2**20
 """Bytes that a conversation may have answered and its client not have taken."""
 
@@ -44,12 +58,16 @@ _MOST_UNSENT = 2**20
 class Call:
     """A call that is being received or answered."""
 
-    __slots__ = ("answer", "body", "head", "messages", "task", "timer")
+    __slots__ = ("allowed", "answer", "body", "has_begun", "head", "messages", "task", "timer")
 
     def __init__(self, head: Head, answer: Answer | None) -> None:
         self.head = head
         self.answer = answer
         self.body = bytearray()
+        self.allowed: int | None = None
+        """How many bytes its message may have, as far as that was asked."""
+        self.has_begun = False
+        """Whether its method runs, which reports itself how it ended."""
         self.messages: asyncio.Queue[bytes | None] | None = None
         self.task: asyncio.Task[Any] | None = None
         self.timer: asyncio.TimerHandle | None = None
@@ -63,18 +81,31 @@ class Calls:
         answers: Mapping[bytes, Answer],
         conversations: Mapping[bytes, Converse],
         names: Callable[[asyncio.Transport], tuple[bytes, ...]],
+        report: Report,
         *,
         message_bytes: int,
         connections: int,
         most_held: int,
+        held: Held,
+        certified: Collection[bytes] = (),
+        allow: Allow | None = None,
     ) -> None:
-        """`names` has the names in the certificate of whoever is on the other end."""
+        """`names` has the names in the certificate of whoever is on the other end. `allow` is asked before
+        parts of a message are kept, or one is decompressed.
+        """
         self._answers = answers
         self._conversations = conversations
         self._names = names
+        self._report = report
+        self._certified = frozenset(certified)
+        """Paths that are answered only to clients that show a certificate."""
         self._message_bytes = message_bytes
+        self._allow = allow or (lambda _head, _names: message_bytes)
         self._most_connections = connections
         self._most_held = most_held
+        self.held = held
+        self._context = contextvars.copy_context()
+        """The context variables that every call begins with; what one call sets, no other call sees."""
         self.leaving = False
         """Whether the server is about to stop."""
         self.connections: dict[Peer, tuple[bytes, ...]] = {}
@@ -84,6 +115,11 @@ class Calls:
 
     def head(self, headers: list[Header]) -> Head:
         return Head(headers)
+
+    def oversized(self, headers: list[Header]) -> Head:
+        head = Head(headers)
+        head.refused = OVERSIZED
+        return head
 
     def connected(self, connection: Peer) -> bool:
         if self.leaving or len(self.connections) >= self._most_connections:
@@ -96,15 +132,30 @@ class Calls:
 
     def opened(self, connection: Peer, stream: Stream, head: Head) -> None:
         answer = self._answers.get(head.path)
-        if answer is not None and head.refused is None:
+        if head.path in self._certified and not self.connections[connection]:
+            # Refused when all is said: a client that is cut off before may take that for another failure.
+            stream.state = Call(head, _refuse_uncertified)
+        elif answer is not None and head.refused is None:
             stream.state = Call(head, answer)
         elif head.refused is not None:
-            connection.send(stream, None, b"", head.refused)
-        elif (converse := self._conversations.get(head.path)) is not None:
-            self._talk(connection, stream, head, converse)
+            connection.send(stream, None, b"", head.refused.headers)
+            self._report(head, self.connections[connection], head.refused.status, head.refused.message)
+        elif (converse := self._conversations.get(head.path)) is None:
+            self._turn_away(
+                connection, stream, head, "UNIMPLEMENTED", f"no method {head.path.decode(errors='replace')}"
+            )
+        elif connection.talks >= _MOST_TALKS:
+            message = f"more than {_MOST_TALKS} streams of many messages on this connection"
+            self._turn_away(connection, stream, head, "RESOURCE_EXHAUSTED", message)
+        elif self.leaving:
+            # It could go on for as long as the server does.
+            self._turn_away(connection, stream, head, "UNAVAILABLE", _STOPS)
         else:
-            path = head.path.decode(errors="replace")
-            connection.send(stream, None, b"", ending_only("UNIMPLEMENTED", f"no method {path}"))
+            self._talk(connection, stream, head, converse)
+
+    def _turn_away(self, connection: Peer, stream: Stream, head: Head, status: str, message: str) -> None:
+        connection.send(stream, None, b"", ending_only(status, message))
+        self._report(head, self.connections[connection], status, message)
 
     def received(self, connection: Peer, stream: Stream, data: bytes) -> None:
         call: Call = stream.state
@@ -115,38 +166,57 @@ class Calls:
                 self._gather(connection, stream, call, data)
             elif call.body:
                 whole = call.body + data
-                _let_go(connection, call)
+                self._let_go(connection, call)
                 self._begin(connection, stream, call, whole)
             else:
                 self._begin(connection, stream, call, data)
         except (Exception, asyncio.CancelledError) as refused:
             self._refuse(connection, stream, call, refused)
-            _cancel(connection, call)
+            self._cancel(connection, call)
 
     def lost(self, connection: Peer, stream: Stream) -> None:
         call: Call | None = stream.state
         if call is not None:
-            _cancel(connection, call)
+            self._cancel(connection, call)
 
     def _gather(self, connection: Peer, stream: Stream, call: Call, data: bytes) -> None:
-        """Keeps a part of a message."""
-        call.body += data
-        connection.unread += len(data)
-        length = announced(call.body, self._message_bytes)
-        if length and len(call.body) > length:
-            raise Refused("INVALID_ARGUMENT", "the call has to have one message, and all of it")
-        if connection.unread > self._most_held:
-            raise Refused("RESOURCE_EXHAUSTED", "too many messages have begun on this connection")
+        """Keeps a part of a message, unless the guard of its method refuses it anyway."""
+        if largest := self._largest(connection, call):
+            call.body += data
+            connection.unread += len(data)
+            self.held.size += len(data)
+            length = announced(call.body, largest)
+            if length and len(call.body) > length:
+                raise Refused("INVALID_ARGUMENT", "the call has to have one message, and all of it")
+            if connection.unread > self._most_held:
+                raise Refused("RESOURCE_EXHAUSTED", "too many messages have begun on this connection")
+            if self.held.size > self.held.most:
+                raise Refused("RESOURCE_EXHAUSTED", "too many messages have begun on this server")
         self._set_timer(connection, stream, call)
 
+    def _largest(self, connection: Peer, call: Call) -> int:
+        """How many bytes the message of a call may have."""
+        if call.allowed is None:
+            call.allowed = self._allow(call.head, self.connections[connection])
+        return call.allowed
+
     def _begin(self, connection: Peer, stream: Stream, call: Call, data: bytes | bytearray) -> None:
-        assert call.answer is not None
-        message = message_in(data, call.head.encoding, self._message_bytes)
-        answered = detached(call.answer(call.head, message, self.connections[connection]))
-        if isinstance(answered, asyncio.Task):
-            self._await(connection, stream, call, answered)
+        if call.allowed is None and data[:1] != _COMPRESSED:
+            message = message_in(data, call.head.encoding, self._message_bytes)
+        elif largest := self._largest(connection, call):
+            message = message_in(data, call.head.encoding, largest)
+            connection.spend(len(message) // _DECOMPRESSED_A_BYTE)
         else:
-            self._answer(connection, stream, answered)
+            # Its guard says why.
+            message = b""
+        running = self._run(call, message, self.connections[connection])
+        task = asyncio.get_running_loop().create_task(running, context=self._context.copy())
+        self._await(connection, stream, call, task)
+
+    async def _run(self, call: Call, message: bytes, names: tuple[bytes, ...]) -> bytes:
+        assert call.answer is not None
+        call.has_begun = True
+        return await call.answer(call.head, message, names)
 
     def _await(self, connection: Peer, stream: Stream, call: Call, task: asyncio.Task[Any]) -> None:
         call.task = task
@@ -161,12 +231,14 @@ class Calls:
 
     def _expire(self, connection: Peer, stream: Stream, call: Call) -> None:
         """Ends a call whose caller does not wait any longer."""
-        _cancel(connection, call)
-        self._end(connection, stream, call, ending("DEADLINE_EXCEEDED", "the time of the call is over"))
+        self._cancel(connection, call)
+        self._end(connection, stream, call, "DEADLINE_EXCEEDED", "the time of the call is over")
 
     def _ended(self, connection: Peer, stream: Stream, call: Call, task: asyncio.Task[Any]) -> None:
         self.tasks.discard(task)
-        self.talks.discard(task)
+        if call.messages is not None:
+            self.talks.discard(task)
+            connection.talks -= 1
         if call.timer is not None:
             call.timer.cancel()
         if task.cancelled():
@@ -174,35 +246,72 @@ class Calls:
         elif (error := task.exception()) is not None:
             self._refuse(connection, stream, call, error)
         elif call.messages is None:
-            self._answer(connection, stream, task.result())
+            self._answer(connection, stream, call, task.result())
         else:
-            self._end(connection, stream, call, OK)
+            connection.send(stream, None, b"", OK)
 
-    def _answer(self, connection: Peer, stream: Stream, message: bytes) -> None:
+    def _answer(self, connection: Peer, stream: Stream, call: Call, message: bytes) -> None:
         if len(message) > self._message_bytes:
-            why = f"the answer has {len(message)} bytes, and may have {self._message_bytes}"
-            connection.send(stream, None, b"", ending_only("RESOURCE_EXHAUSTED", why))
+            why = too_large(len(message), self._message_bytes)
+            self._refuse(connection, stream, call, Refused("RESOURCE_EXHAUSTED", why))
         else:
             connection.send(stream, BEGIN, framed(message), OK)
 
     def _refuse(self, connection: Peer, stream: Stream, call: Call, error: BaseException) -> None:
+        trailers: tuple[Header, ...] = ()
+        is_reported = False
         if isinstance(error, Refused):
-            trailers = ending(error.status, error.message)
+            status, message = error.status, error.message
         elif isinstance(error, Failure):
-            named = ((_CONDITION, error.code.encode()),) if isinstance(error, Condition) else ()
-            trailers = ending(error.grpc, error.message, named)
+            status, message, is_reported = error.grpc, error.message, True
+            if isinstance(error, Condition):
+                trailers = ((_CONDITION, error.code.encode()),)
         elif isinstance(error, asyncio.CancelledError):
-            ended = ("UNAVAILABLE", "the server stops") if self.leaving else ("CANCELLED", "it was given up")
-            trailers = ending(*ended)
+            is_reported = call.has_begun
+            status, message = "CANCELLED", "it was given up"
+            if self.leaving:
+                status, message = "UNAVAILABLE", _STOPS
         else:
             context = {"message": "a call has failed beyond its method", "exception": error}
             asyncio.get_running_loop().call_exception_handler(context)
-            trailers = ending("INTERNAL", "the server has a fault")
-        self._end(connection, stream, call, trailers)
+            status, message = "INTERNAL", "the server has a fault"
+        self._end(connection, stream, call, status, message, trailers, is_reported=is_reported)
 
-    def _end(self, connection: Peer, stream: Stream, call: Call, trailers: bytes) -> None:
-        begun = call.messages is not None
-        connection.send(stream, None, b"", trailers if begun else BEGIN + trailers)
+    def _end(
+        self,
+        connection: Peer,
+        stream: Stream,
+        call: Call,
+        status: str,
+        message: str,
+        trailers: tuple[Header, ...] = (),
+        *,
+        is_reported: bool | None = None,
+    ) -> None:
+        """End a call without an answer, and report that unless its method has done so."""
+        if not connection.is_unanswered(stream):
+            return
+        said = ending(status, message, trailers)
+        connection.send(stream, None, b"", said if call.messages is not None else BEGIN + said)
+        if not (call.has_begun if is_reported is None else is_reported):
+            self._report(call.head, self.connections.get(connection, ()), status, message)
+
+    def _let_go(self, connection: Peer, call: Call) -> None:
+        """Keeps nothing of what a client has sent for a call."""
+        if call.messages is None:
+            connection.unread -= len(call.body)
+            self.held.size -= len(call.body)
+        call.body = bytearray()
+
+    def _cancel(self, connection: Peer, call: Call) -> None:
+        """Nobody waits for a call; until it knows, it counts as one of its connection's."""
+        self._let_go(connection, call)
+        if call.task is not None and not call.task.done():
+            connection.unfinished += 1
+            call.task.add_done_callback(partial(_is_over, connection))
+            call.task.cancel()
+        elif call.timer is not None:
+            call.timer.cancel()
 
     # Conversations: many messages from either side.
 
@@ -212,6 +321,7 @@ class Calls:
         connection.send(stream, BEGIN, b"", None)
         task = asyncio.create_task(self._converse(connection, stream, call.messages, converse))
         self.talks.add(task)
+        connection.talks += 1
         self._await(connection, stream, call, task)
 
     async def _converse(
@@ -227,10 +337,10 @@ class Calls:
 
     def _hear(self, call: Call, messages: asyncio.Queue[bytes | None], data: bytes, ended: bool) -> None:
         call.body += data
-        while (length := announced(call.body, _LONGEST_SAID)) and length <= len(call.body):
+        while (length := announced(call.body, LONGEST_QUESTION)) and length <= len(call.body):
             if messages.qsize() >= _MOST_UNREAD:
                 raise Refused("RESOURCE_EXHAUSTED", f"more than {_MOST_UNREAD} messages wait to be read")
-            messages.put_nowait(message_in(bytes(call.body[:length]), call.head.encoding, _LONGEST_SAID))
+            messages.put_nowait(message_in(bytes(call.body[:length]), call.head.encoding, LONGEST_QUESTION))
             del call.body[:length]
         if ended:
             if call.body:
@@ -238,27 +348,13 @@ class Calls:
             messages.put_nowait(None)
 
 
+async def _refuse_uncertified(_head: Head, _message: bytes, _names: tuple[bytes, ...]) -> bytes:
+    raise Refused("UNAUTHENTICATED", "no certificate")
+
+
 async def _heard(messages: asyncio.Queue[bytes | None]) -> AsyncIterator[bytes]:
     while (message := await messages.get()) is not None:
         yield message
-
-
-def _let_go(connection: Peer, call: Call) -> None:
-    """Keeps nothing of what a client has sent for a call."""
-    if call.messages is None:
-        connection.unread -= len(call.body)
-    call.body = bytearray()
-
-
-def _cancel(connection: Peer, call: Call) -> None:
-    """Nobody waits for a call; until it knows, it counts as one of its connection's."""
-    _let_go(connection, call)
-    if call.task is not None and not call.task.done():
-        connection.unfinished += 1
-        call.task.add_done_callback(partial(_is_over, connection))
-        call.task.cancel()
-    elif call.timer is not None:
-        call.timer.cancel()
 
 
 def _is_over(connection: Peer, _task: asyncio.Task[Any]) -> None:

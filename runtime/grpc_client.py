@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 from runtime.call import REQUEST_ID_HEADER, Call, Invoke, Request, Response
 from runtime.conditions import CallFailed, Failure
 from runtime.grpc_line import Ended, Line
-from runtime.grpc_messages import CONTENT_TYPE, Refused, framed, timeout_of
+from runtime.grpc_messages import ACCEPT_ENCODING, CONTENT_TYPE, Refused, framed, timeout_of
 from runtime.http2.headers import Header, written
 from runtime.http2.streams import Limits
 from runtime.identity import token_metadata
@@ -44,6 +44,7 @@ class GrpcChannel:
             (b":authority", address.encode()),
             (b"te", b"trailers"),
             CONTENT_TYPE,
+            ACCEPT_ENCODING,
             *((name.encode(), value.encode()) for name, value in proof),
         )
         context = None if tls is None else tls.for_client()

@@ -9,8 +9,7 @@ import ssl
 import time
 
 from runtime.conditions import CONDITION_HEADER
-from runtime.eager import TimedOut, within
-from runtime.grpc_messages import Refused, announced, message_in, status_of, text_of
+from runtime.grpc_messages import Refused, announced, is_grpc, message_in, status_of, text_of
 from runtime.http2.calling import Calling, Cut, Exchange, Unserved
 from runtime.http2.frames import Code
 from runtime.http2.headers import Header
@@ -21,13 +20,21 @@ _CLOSE_S = 1.0
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 1.0
 """A node that comes back is found again soon."""
+_PROVEN_S = 1.0
+"""After which a connection has proven good, even if nothing was answered over it."""
 _MOST_TRIES = 10
 _RETRY_S = 0.001
 """A server that counts a call as long as it tidies up after it refuses the next one, and takes it soon after:
 the first retry is made at once, the others after this, and twice as much each time."""
 _BY_HTTP = {"400": "INTERNAL", "401": "UNAUTHENTICATED", "403": "PERMISSION_DENIED", "404": "UNIMPLEMENTED"}
 _BY_HTTP |= dict.fromkeys(("429", "502", "503", "504"), "UNAVAILABLE")
-_BY_CODE: dict[int, str] = {Code.CANCEL: "CANCELLED", Code.ENHANCE_YOUR_CALM: "RESOURCE_EXHAUSTED"}
+_BY_CODE: dict[int, str] = {
+    Code.REFUSED_STREAM: "UNAVAILABLE",
+    Code.CANCEL: "CANCELLED",
+    Code.ENHANCE_YOUR_CALM: "RESOURCE_EXHAUSTED",
+    Code.INADEQUATE_SECURITY: "PERMISSION_DENIED",
+}
+"""All other codes of RST_STREAM, also those that nobody knows, are INTERNAL."""
 _CONDITION = CONDITION_HEADER.encode()
 
 
@@ -40,11 +47,15 @@ class Ended(Refused):
 class Said:
     """What headers or trailers of an answer say."""
 
-    __slots__ = ("condition", "http", "message", "status")
+    __slots__ = ("condition", "encoding", "http", "is_grpc", "is_informational", "message", "status")
 
     def __init__(self, headers: list[Header]) -> None:
         found = dict(headers)
         self.http = found.get(b":status", b"200").decode(errors="replace")
+        self.is_informational = self.http.startswith("1")
+        self.is_grpc = self.http == "200" and is_grpc(found.get(b"content-type", b""))
+        """Whether a body that follows can be messages of gRPC; a proxy may answer with a page instead."""
+        self.encoding = found.get(b"grpc-encoding", b"identity")
         status = found.get(b"grpc-status")
         self.status = None if status is None else status_of(status)
         self.message = text_of(found.get(b"grpc-message", b""))
@@ -70,6 +81,9 @@ class Line:
         self._alive: dict[Calling[Said], asyncio.Future[None]] = {}
         self._pause_s = _FIRST_PAUSE_S
         self._not_before = 0.0
+        self._made_at = 0.0
+        self._unproven = 0
+        """Connections in a row that ended soon, without an answer."""
         self._problem = ""
         self._closed = False
 
@@ -131,8 +145,9 @@ class Line:
     async def _ready(self, until: float) -> Calling[Said]:
         """A connection that takes a call now."""
         try:
-            return await within(self._open(), until - time.monotonic())
-        except TimedOut:
+            async with asyncio.timeout(until - time.monotonic()):
+                return await self._open()
+        except TimeoutError:
             raise Refused("DEADLINE_EXCEEDED", f"no connection to {self._address} in time") from None
 
     async def _open(self) -> Calling[Said]:
@@ -143,6 +158,8 @@ class Line:
                     return connection
                 await connection.room()
                 continue
+            if connection is not None:
+                self.leaving(connection)
             if self._closed:
                 raise Refused("CANCELLED", "the channel is closed")
             if self._connecting is None:
@@ -163,9 +180,8 @@ class Line:
             raise Refused("CANCELLED", "the channel is closed") from None
         finally:
             self._connecting = None
-        self._pause_s = _FIRST_PAUSE_S
-        if connection.is_open:
-            self._connection = connection
+        self._made_at = time.monotonic()
+        self._connection = connection
 
     async def _reach(self) -> Calling[Said]:
         try:
@@ -177,20 +193,35 @@ class Line:
                     ssl=self._tls,
                     server_hostname=self._name if self._tls is not None else None,
                 )
+            # What listens may be no server, or one that is full: a connection counts when the server speaks.
+            await connection.introduced()
         except (OSError, TimeoutError, ValueError) as error:
-            self._problem = f"cannot connect to {self._address}: {_why(error)}"
-            # Those who wait for a node must not all come back at the same moment.
-            self._not_before = time.monotonic() + random.uniform(0.5, 1.0) * self._pause_s
-            self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
-            raise Refused("UNAVAILABLE", self._problem) from None
+            raise self._back_off(_why(error)) from None
         return connection
+
+    def _back_off(self, why: str) -> Refused:
+        """Make no connection for a while, which grows each time; returns how calls end meanwhile."""
+        self._problem = f"cannot connect to {self._address}: {why}"
+        # Those who wait for a node must not all come back at the same moment.
+        self._not_before = time.monotonic() + random.uniform(0.5, 1.0) * self._pause_s
+        self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+        return Refused("UNAVAILABLE", self._problem)
 
     def connected(self, connection: Calling[Said]) -> None:
         self._alive[connection] = asyncio.get_running_loop().create_future()
 
     def leaving(self, connection: Calling[Said]) -> None:
-        if self._connection is connection:
-            self._connection = None
+        if self._connection is not connection:
+            return
+        self._connection = None
+        if connection.has_answered or time.monotonic() - self._made_at >= _PROVEN_S:
+            self._unproven = 0
+            self._pause_s = _FIRST_PAUSE_S
+            return
+        self._unproven += 1
+        # One alone is a server that stops: what it has not begun is made again at once, at its successor.
+        if self._unproven > 1:
+            self._back_off("it ends each connection before it answers")
 
     def gone(self, connection: Calling[Said]) -> None:
         self._alive.pop(connection).set_result(None)
@@ -201,22 +232,42 @@ class Line:
         return Said(headers)
 
     def take(self, exchange: Exchange[Said], data: bytes) -> None:
+        head = exchange.head
+        if head is not None and not head.is_grpc:
+            raise self._failure(head, head)
         if isinstance(exchange.body, bytearray):
             exchange.body += data
         else:
             exchange.body = bytearray(exchange.body + data) if exchange.body else data
-        announced(exchange.body, self._limits.message_bytes)
+        length = announced(exchange.body, self._limits.message_bytes)
+        if length and len(exchange.body) > length:
+            raise Refused("UNIMPLEMENTED", f"{self._address} answered with more than one message")
 
     def answer(self, exchange: Exchange[Said], trailers: Said) -> bytes:
         if trailers.status == "OK":
-            return message_in(exchange.body, b"identity", self._limits.message_bytes)
-        status = trailers.status
-        if status is None:
-            http = (exchange.head or trailers).http
-            raise Refused(_BY_HTTP.get(http, "UNKNOWN"), f"{self._address} answers {http}, not in gRPC")
-        ended = Ended(status, trailers.message)
+            return self._message(exchange.body, (exchange.head or trailers).encoding)
+        raise self._failure(exchange.head or trailers, trailers)
+
+    def _message(self, body: bytes | bytearray, encoding: bytes) -> bytes:
+        if not body:
+            raise Refused("UNIMPLEMENTED", f"{self._address} answered without a message")
+        try:
+            return message_in(body, encoding, self._limits.message_bytes)
+        except Refused as refused:
+            if refused.status == "RESOURCE_EXHAUSTED":
+                raise
+            # What is wrong with a request is told otherwise: there the fault is the caller's.
+            why = f"the answer of {self._address} cannot be read: {refused.message}"
+            raise Refused("INTERNAL", why) from None
+
+    def _failure(self, head: Said, trailers: Said) -> Refused:
+        """Map the end of a call to a status: that of gRPC, or without one what its HTTP status stands for."""
+        if trailers.status is None or trailers.status == "OK":
+            why = f"{self._address} answered with HTTP status {head.http} and no grpc-status"
+            return Refused(_BY_HTTP.get(head.http, "UNKNOWN"), why)
+        ended = Ended(trailers.status, trailers.message)
         ended.condition = trailers.condition
-        raise ended
+        return ended
 
 
 def _seen(task: asyncio.Task[None]) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import struct
 import zlib
+from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from runtime.call import LONGEST_REQUEST_ID, REQUEST_ID_HEADER
-from runtime.http2.headers import Header, written
-from runtime.identity import TOKEN_HEADER
+from runtime.http2.headers import LARGEST_LIST, Header, written
+from runtime.identity import TOKEN_HEADER, TWO_TOKENS, Unproven
 from runtime.tracing import TRACE_HEADER, TRACE_ID_HEADER
 
 STATUSES = {
@@ -28,8 +29,8 @@ PREFIX_BYTES = 5
 _prefix = struct.Struct(">BL")
 _GRPC = b"application/grpc"
 CONTENT_TYPE = (b"content-type", _GRPC)
-_ENCODINGS = b"identity,deflate,gzip"
-BEGIN = written([(b":status", b"200"), CONTENT_TYPE, (b"grpc-accept-encoding", _ENCODINGS)])
+ACCEPT_ENCODING = (b"grpc-accept-encoding", b"identity,deflate,gzip")
+BEGIN = written([(b":status", b"200"), CONTENT_TYPE, ACCEPT_ENCODING])
 """The headers of every answer."""
 OK = written([(b"grpc-status", b"0")])
 """The trailers of an answer that is one."""
@@ -43,6 +44,11 @@ _PARAMETERS = (b"", b"+", b";")
 """How a content type may go on."""
 
 
+def is_grpc(content_type: bytes) -> bool:
+    """Whether a content type is one of gRPC."""
+    return content_type.startswith(_GRPC) and content_type[len(_GRPC) : len(_GRPC) + 1] in _PARAMETERS
+
+
 class Refused(Exception):
     """A call that ends without an answer."""
 
@@ -50,6 +56,14 @@ class Refused(Exception):
         super().__init__(message)
         self.status = status
         self.message = message
+
+
+class Unserved(NamedTuple):
+    """The headers that answer what is no call of gRPC, with the status and the words for the log."""
+
+    headers: bytes
+    status: str
+    message: str
 
 
 class Head:
@@ -60,14 +74,15 @@ class Head:
     def __init__(self, headers: list[Header]) -> None:
         self.path = b""
         self.timeout: float | None = None
-        self.authorization: str | None = None
+        self.authorization: str | Unproven | None = None
         self.request_id: str | None = None
         self.trace: str | None = None
         self.encoding = b"identity"
-        self.refused: bytes | None = None
-        """The headers that answer what is no call of gRPC at all."""
+        self.refused: Unserved | None = None
         method = content = b""
         for name, value in headers:
+            if name not in _READ:
+                continue
             if name == b":path":
                 self.path = value
             elif name == b":method":
@@ -81,7 +96,8 @@ class Head:
             elif name == b"grpc-encoding":
                 self.encoding = value
             elif name == _TOKEN:
-                self.authorization = value.decode(errors="replace")
+                twice = self.authorization is not None
+                self.authorization = TWO_TOKENS if twice else value.decode(errors="replace")
             elif name == _REQUEST_ID:
                 self.request_id = value.decode(errors="replace")[:LONGEST_REQUEST_ID]
             elif name == _TRACE:
@@ -89,13 +105,19 @@ class Head:
             elif name == _TRACE_ID:
                 self.trace = self.trace or value.decode(errors="replace")
         if method != b"POST":
-            self.refused = written([(b":status", b"405"), (b"allow", b"POST")])
-        elif not content.startswith(_GRPC) or content[len(_GRPC) : len(_GRPC) + 1] not in _PARAMETERS:
-            self.refused = written([(b":status", b"415"), (b"accept", _GRPC)])
+            self.refused = _NO_POST
+        elif content != _GRPC and not is_grpc(content):
+            self.refused = _NO_GRPC
 
 
 _TOKEN, _REQUEST_ID = TOKEN_HEADER.encode(), REQUEST_ID_HEADER.encode()
 _TRACE, _TRACE_ID = TRACE_HEADER.encode(), TRACE_ID_HEADER.encode()
+_READ = frozenset(
+    (
+        *(b":path", b":method", b"content-type", _TIMEOUT, b"grpc-encoding"),
+        *(_TOKEN, _REQUEST_ID, _TRACE, _TRACE_ID),
+    )
+)
 
 
 def _seconds(timeout: bytes) -> float | None:
@@ -111,6 +133,9 @@ def ending(status: str, message: str = "", trailers: tuple[Header, ...] = ()) ->
     said = [(b"grpc-status", b"%d" % STATUSES[status]), *trailers]
     if message:
         told = quote(message[:_LONGEST_TOLD], safe=_PLAIN, errors="replace")
+        if told != told.strip():
+            # No value of a header begins or ends with a blank.
+            told = quote(told, safe=_PLAIN.replace(" ", "%"))
         said.append((b"grpc-message", told.encode()))
     return written(said)
 
@@ -120,7 +145,16 @@ def ending_only(status: str, message: str, trailers: tuple[Header, ...] = ()) ->
     return BEGIN + ending(status, message, trailers)
 
 
-_LATE = ending_only("DEADLINE_EXCEEDED", "the time of the call was over before it began")
+_OVER = ("DEADLINE_EXCEEDED", "the time of the call was over before it began")
+_LATE = Unserved(ending_only(*_OVER), *_OVER)
+_TOO_MANY = ("RESOURCE_EXHAUSTED", f"the headers have more than {LARGEST_LIST} bytes")
+OVERSIZED = Unserved(ending_only(*_TOO_MANY), *_TOO_MANY)
+_NO_POST = Unserved(
+    written([(b":status", b"405"), (b"allow", b"POST")]), "UNKNOWN", "HTTP status 405: a call is a POST"
+)
+_NO_GRPC = Unserved(
+    written([(b":status", b"415"), (b"accept", _GRPC)]), "UNKNOWN", "HTTP status 415: the content is no gRPC"
+)
 
 
 def status_of(said: bytes) -> str:
@@ -144,6 +178,11 @@ def timeout_of(seconds: float) -> Header:
 def framed(message: bytes) -> bytes:
     """A message as it is sent."""
     return _prefix.pack(0, len(message)) + message
+
+
+def too_large(length: int, largest: int) -> str:
+    """What the caller of a method is told whose answer cannot be sent."""
+    return f"the answer has {length} bytes, and may have {largest}"
 
 
 def announced(data: bytes | bytearray, largest: int) -> int:

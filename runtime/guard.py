@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -29,6 +30,7 @@ class Guard:
         most = method.max_request_bytes
         drives = self._driving(method)
         deny, refuse = self._role("permission_denied"), self._role("invalid_request")
+        too_large = self._too_large(most)
         unproven, name = self._role("unauthenticated"), str(method)
         anonymous = {each.name for each in self._system.principals.values() if each.anonymous}
 
@@ -45,10 +47,8 @@ class Guard:
                 raise deny(caller=caller, method=name, problem=f"{names_caller} must name the caller itself")
             if drives is not None:
                 drives(caller, request)
-            if most is not None and request.ByteSize() > most:
-                raise refuse(
-                    field="request", problem=f"must have at most {most} bytes, not {request.ByteSize()}"
-                )
+            if most is not None and (size := request.ByteSize()) > most:
+                raise too_large(size)
             if check is not None and (found := check(request)):
                 raise refuse(
                     field=found[0].field, problem="; ".join([found[0].problem, *map(str, found[1:])])
@@ -57,6 +57,16 @@ class Guard:
                 settle(request)
 
         return admit
+
+    def _too_large(self, most: int | None) -> Callable[[int], Condition]:
+        """What a request of some size is refused with; the condition is that of a body over HTTP."""
+        found = self._system.roles.get("body_too_large")
+        if found is None:
+            refuse = self._role("invalid_request")
+            return lambda size: refuse(field="request", problem=f"must have at most {most} bytes, not {size}")
+        make: Callable[..., Condition] = found
+        given = {"limit": str(most)} if "limit" in inspect.signature(found).parameters else {}
+        return lambda _size: make(**given)
 
     def _driving(self, method: Method) -> Callable[[str, Any], None] | None:
         """Refuses edges that the lifecycle does not have, before anything is looked up."""
@@ -85,9 +95,20 @@ def require_edge(
     what: str,
     source: int,
     target: int,
+    name: str = "",
 ) -> Transition:
-    """The edge; raises unless the lifecycle has it and lets this actor drive it."""
+    """The edge between two states, or the one of a name; raises unless this actor may drive it.
+
+    An edge that is taken by its name is also the one of whoever may not take the other between its states.
+    """
     edge = lifecycle.edges.get((source, target))
+    for each in lifecycle.by_name:
+        if (each.source, each.target) != (source, target):
+            continue
+        is_other = not name and each.by_name and actor in each.actors
+        if each.name == name or (is_other and not (edge and actor in edge.actors)):
+            edge = each
+            break
     if edge is None:
         illegal: Callable[..., Condition] = roles["illegal_transition"]
         raise illegal(

@@ -10,23 +10,23 @@ from typing import Any, Generic
 
 from runtime.call import Call
 from runtime.conditions import Failure
-from runtime.store import Held, LeaseStore, Record, Settling
+from runtime.store import Claimed, Held, LeaseStore, Settling
 
 
 @dataclass(slots=True, eq=False)
-class Holding(Generic[Record]):
+class Holding(Generic[Claimed]):
     """One entity in the hands of a worker, from its taking until its outcome is written or dropped."""
 
     key: str
     held: Held
-    record: Record
+    record: Claimed
     lease_s: float
     ends: float
     """When the lease is over at the latest, on the monotonic clock."""
     due: float
     """When the lease is to be renewed, or the run to be stopped."""
     task: asyncio.Task[Any] | None = None
-    """Its run, if that has to wait for something."""
+    """Its run, once that has begun."""
     outcome: Any = None
     """How the run ended, once it has; an `Outcome`."""
     is_sent: bool = False
@@ -46,22 +46,22 @@ class Holding(Generic[Record]):
         return Settling(self.key, self.held, edge.target, self.outcome.given, self.outcome.final, edge.name)
 
 
-class Holdings(Generic[Record]):
+class Holdings(Generic[Claimed]):
     """All that one worker holds."""
 
-    def __init__(self, store: LeaseStore[Record], lease_s: float | None, renew_s: float | None) -> None:
+    def __init__(self, store: LeaseStore[Claimed], lease_s: float | None, renew_s: float | None) -> None:
         self._store = store
         self._has_one_length = lease_s is not None
         self._renew_s = renew_s
         self._tick = self._wakes = 0.0
         self._sooner = asyncio.Event()
         # A run that does not let itself be stopped may still be there when the same key is taken again.
-        self._all: dict[tuple[str, int], Holding[Record]] = {}
+        self._all: dict[tuple[str, int], Holding[Claimed]] = {}
 
     def __len__(self) -> int:
         return len(self._all)
 
-    def add(self, key: str, held: Held, record: Record, asked: float, lease_s: float) -> Holding[Record]:
+    def add(self, key: str, held: Held, record: Claimed, asked: float, lease_s: float) -> Holding[Claimed]:
         """Holds an entity; its lease is counted from before it was asked for."""
         made = Holding(key, held, record, lease_s, asked + lease_s, self._due(asked, lease_s))
         self._all[key, held.fence] = made
@@ -69,7 +69,7 @@ class Holdings(Generic[Record]):
             self._sooner.set()
         return made
 
-    def drop(self, holding: Holding[Record]) -> None:
+    def drop(self, holding: Holding[Claimed]) -> None:
         """Holds it no longer."""
         place = holding.key, holding.held.fence
         # A store that lost its last writes may hand out the same run a second time.
@@ -119,7 +119,7 @@ class Holdings(Generic[Record]):
             async with asyncio.timeout(seconds if seconds < float("inf") else None):
                 await self._sooner.wait()
 
-    async def _renew(self, held: Sequence[Holding[Record]], call: Call) -> None:
+    async def _renew(self, held: Sequence[Holding[Claimed]], call: Call) -> None:
         asked = call.world.monotonic()
         alive = [each for each in held if asked < each.ends]
         renewed: Sequence[bool | Exception] = ()

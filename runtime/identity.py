@@ -13,10 +13,15 @@ from runtime.tables import System
 TOKEN_HEADER = "authorization"
 URI_SCHEME = b"spiffe://"
 _BEARER = "Bearer "
+_SCHEME = "bearer"
 
 
 class Unproven(Exception):
     """Why a caller could not be told."""
+
+
+TWO_TOKENS = Unproven("the call has more than one authorization header")
+"""What stands for the header of a call that has several: none of them proves anything."""
 
 
 class Identity:
@@ -49,8 +54,10 @@ class Identity:
             None,
         )
 
-    def caller(self, certificate_uris: Iterable[bytes], authorization: str | None) -> str:
+    def caller(self, certificate_uris: Iterable[bytes], authorization: str | Unproven | None) -> str:
         """The proven caller. No proof at all is the anonymous principal, if the system has one."""
+        if isinstance(authorization, Unproven):
+            raise authorization
         if uris := tuple(certificate_uris):
             return self._by_certificate(uris)
         if authorization is not None:
@@ -63,7 +70,7 @@ class Identity:
         self,
         path: str,
         certificate_uris: Sequence[bytes],
-        authorization: str | None,
+        authorization: str | Unproven | None,
         names: Sequence[str] = (),
     ) -> str | Unproven:
         """The caller of a method, or why nobody can tell.
@@ -96,9 +103,10 @@ class Identity:
         return name
 
     def _by_token(self, authorization: str) -> str:
-        if not authorization.startswith(_BEARER):
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != _SCHEME:
             raise Unproven("the authorization is no bearer token")
-        given = hashlib.sha256(authorization[len(_BEARER) :].encode()).digest()
+        given = hashlib.sha256(token.encode()).digest()
         found = None
         for name, digest in self._tokens:
             # Every digest is compared, so that the time taken tells nothing about which one fits.

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
-from typing import Any
 
-from runtime.frozen import dataclass
+from msgspec import Struct, field
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """A record, or a message in one, as JSON has it: every field is there, and null where it is unset."""
 
-    made: type[Any]
-    """The dataclass of it."""
+    made: type[Struct]
+    """The class of it."""
     types: Mapping[str, str]
     """The type of each field as the spec has it, `enum` where it is one."""
     optional: frozenset[str] = frozenset()
@@ -22,24 +19,21 @@ class Shape:
     """What the values of each enum field are called."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
+class Shard(Struct, frozen=True):
     """The field that has the first hex digits of the key, by which entities are kept apart."""
 
     field: str
     digits: int
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(Struct, frozen=True):
     """The field that tells by which layout an object was written."""
 
     field: str
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class KeyIndex:
+class KeyIndex(Struct, frozen=True):
     """Small objects that hint at entities in some states; a time in the key stands for its minute."""
 
     key: str
@@ -48,8 +42,7 @@ class KeyIndex:
     """The time of the record that orders it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Polling:
+class Polling(Struct, frozen=True):
     """Where those who take leases look; all but the index are variables."""
 
     index: str
@@ -58,8 +51,7 @@ class Polling:
     scan_page: str
 
 
-@dataclass(frozen=True, slots=True)
-class Repairing:
+class Repairing(Struct, frozen=True):
     """Who puts indexes right; pace and page are variables. Every 0 seconds is never."""
 
     by: str
@@ -69,8 +61,7 @@ class Repairing:
     """The object that says when the last whole round began."""
 
 
-@dataclass(frozen=True, slots=True)
-class Large:
+class Large(Struct, frozen=True):
     """Fields that have an object of their own where their JSON has more bytes than `over`."""
 
     over: int
@@ -79,8 +70,7 @@ class Large:
     object: str
 
 
-@dataclass(frozen=True, slots=True)
-class Retiring:
+class Retiring(Struct, frozen=True):
     """The tag of entities in some states, by which the bucket removes them after so many days."""
 
     tag: str
@@ -89,8 +79,7 @@ class Retiring:
     days: str
 
 
-@dataclass(frozen=True, slots=True)
-class KeptInS3:
+class KeptInS3(Struct, frozen=True):
     """Entities as objects of a bucket. What is in upper case is the name of a variable."""
 
     endpoint: str

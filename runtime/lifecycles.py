@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any
 
-from runtime.frozen import dataclass
+from msgspec import Struct, field
+
 from runtime.kept_in_s3 import KeptInS3
 
 
-@dataclass(frozen=True, slots=True)
-class Take:
+class Take(Struct, frozen=True):
     """A record field that keeps what the driving request says."""
 
     source: str
@@ -19,8 +19,7 @@ class Take:
     keep_first: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Backoff:
+class Backoff(Struct, frozen=True):
     """How long an entity waits; seconds are in variables, milliseconds in the record, by a path."""
 
     until: str
@@ -33,17 +32,17 @@ class Backoff:
     """The path of the fraction by which a wait is shorter or longer."""
 
 
-@dataclass(frozen=True, slots=True)
-class GiveUp:
+class GiveUp(Struct, frozen=True):
     """A further edge taken in the same step when an entity has failed too often, or for good."""
 
     transition: str
     count: str
     limit: str
+    less: str | None = None
+    """The field with how many of those counted were no failures."""
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(Struct, frozen=True):
     """A change that the engine drives by the clock of the store; numbers are in variables."""
 
     at: str | None
@@ -59,16 +58,14 @@ class Due:
     """Whether whoever touches an entity for which it is due takes it first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
+class Growth(Struct, frozen=True):
     """A number that grows each time, rounded up, to what a variable says at most."""
 
     times: float
     most: str
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
+class Transition(Struct, frozen=True):
     """One edge of a lifecycle."""
 
     name: str
@@ -81,6 +78,8 @@ class Transition:
     where: Mapping[str, int] = field(default_factory=dict)
     by_name: bool = False
     """Whether it leads where another leads, and is taken only by its name."""
+    after: tuple[str, ...] = ()
+    """Methods that the actor completes first, in order; see `runtime.step_order`."""
     stamps: tuple[str, ...] = ()
     sets: Mapping[str, object] = field(default_factory=dict)
     takes: Mapping[str, Take] = field(default_factory=dict)
@@ -95,8 +94,7 @@ class Transition:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Shift:
+class Shift(Struct, frozen=True):
     """A change that leaves the state as it is."""
 
     name: str
@@ -111,8 +109,7 @@ class Shift:
     due: Due | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(Struct, frozen=True):
     """The entity that a lease is booked on, and what the two must have in common."""
 
     entity: str
@@ -127,8 +124,7 @@ class Holder:
     """The key of the hash of those that wait to be handed something."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(Struct, frozen=True):
     """Time-limited ownership of an entity while it is in one state."""
 
     state: int
@@ -152,8 +148,7 @@ class Lease:
     """The text of an entity that says whether somebody is able to take it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Struct, frozen=True):
     """An index that is also kept apart for each set of texts that occurs."""
 
     by: str
@@ -161,8 +156,7 @@ class Parts:
     known: str
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(Struct, frozen=True):
     """A set of the keys of entities, kept in step with them by every script."""
 
     key: str
@@ -173,16 +167,14 @@ class Index:
     parts: Parts | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Remembered:
+class Remembered(Struct, frozen=True):
     """A field of which no two entities share a value for some time."""
 
     key: str
     seconds: str
 
 
-@dataclass(frozen=True, slots=True)
-class Outbox:
+class Outbox(Struct, frozen=True):
     """A stream of all changes, and the tables that they are written to."""
 
     stream: str
@@ -194,8 +186,7 @@ class Outbox:
     """The variable with the seconds for which the history of what has ended is kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeptInRedis:
+class KeptInRedis(Struct, frozen=True):
     """Entities as hashes, and the names of all other keys."""
 
     url: str
@@ -218,8 +209,7 @@ class KeptInRedis:
     outbox: Outbox | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KeptInSqlite:
+class KeptInSqlite(Struct, frozen=True):
     """The file that keeps the entities, by the variable that names it, and the table in it."""
 
     path: str
@@ -229,24 +219,21 @@ class KeptInSqlite:
     """What each state is called there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fill:
+class Fill(Struct, frozen=True):
     """What stands in for a field that was not given: a variable for each value of an enum field."""
 
     by: str
     of: Mapping[int, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Ceiling:
+class Ceiling(Struct, frozen=True):
     """How many an index may hold before no more are created."""
 
     index: str
     most: str
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """The server that keeps the entities, and what they are called there."""
 
     store: str
@@ -256,8 +243,7 @@ class Kept:
     unique: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Lifecycle:
+class Lifecycle(Struct, frozen=True):
     """The states of an entity and the edges between them."""
 
     entity: str
@@ -276,8 +262,12 @@ class Lifecycle:
     edges: Mapping[tuple[int, int], Transition]
     by_name: tuple[Transition, ...] = ()
     """Edges that lead where another leads; they are taken by their names only."""
+    failed: frozenset[int] = frozenset()
+    """States in which it has not come to what was wanted."""
     holders: frozenset[str] = frozenset()
     """Every component that applies its transitions."""
+    key_form: str | None = None
+    """What every key matches, where keys become parts of other names; None where any text can be one."""
     record: type[Any] | None = None
     """What an entity is in Python, where a server keeps it."""
     kept: Kept | None = None
@@ -294,6 +284,10 @@ class Lifecycle:
     lease: Lease | None = None
     shown: Mapping[int, int] = field(default_factory=dict)
     """What outsiders are told of each state."""
+
+    def is_key(self, text: str) -> bool:
+        """Whether a text can be the key of an entity at all. Nothing is looked up under any other."""
+        return self.key_form is None or re.fullmatch(self.key_form, text) is not None
 
     def transition(self, name: str) -> Transition:
         """The edge of a name."""

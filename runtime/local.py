@@ -1,15 +1,18 @@
-"""The channel within a process: the same guard, deadlines and failures, and nothing serialised."""
+"""The channel within a process: the same guard, deadlines and failures, and nothing serialised.
+
+A call is awaited in the task of its caller, so the handler that is called shares the context variables of the
+one that calls it, as a function would. Calls that came over the network share none with each other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping
-from types import CoroutineType
+import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from runtime.call import Call, Invoke, Request, Response
 from runtime.conditions import CallFailed, Condition, Failure
 from runtime.dispatch import Endpoint
-from runtime.eager import TimedOut, within
 from runtime.outbound import governed
 from runtime.tables import Method, System
 
@@ -30,20 +33,15 @@ class LocalChannel:
         service = method.service.rpartition(".")[2]
         principal, path, endpoints = self._principal, method.path, self._endpoints
 
-        def attempt(message: Any, call: Call, patience: float) -> Any:
+        async def attempt(message: Any, call: Call, patience: float) -> Any:
             # Looked up at the call, because the components of a node may refer to each other.
-            begin, deadline = endpoints[path].begin, call.world.monotonic() + patience
+            answer, deadline = endpoints[path].answer, call.world.monotonic() + patience
             try:
-                answered = begin(principal, message, deadline, call.request_id, call.trace)
-            except Failure as failure:
-                raise received(failure, service) from failure
-            return waited(answered, patience) if type(answered) is CoroutineType else answered
-
-        async def waited(answering: Coroutine[Any, Any, Any], patience: float) -> Any:
-            # Only a call that waits needs a timer, and most within a process are answered at once.
-            try:
-                return await within(answering, patience)
-            except TimedOut:
+                async with asyncio.timeout(patience) as limit:
+                    return await answer(principal, message, deadline, call.request_id, call.trace)
+            except TimeoutError:
+                if not limit.expired():
+                    raise
                 raise CallFailed("DEADLINE_EXCEEDED", f"{method} took too long", service) from None
             except Failure as failure:
                 raise received(failure, service) from failure

@@ -23,6 +23,10 @@ _URGENT = frozenset(("WARNING", "ERROR"))
 _GATHERED_S = 0.005
 """How long an ordinary line may wait for others to be flushed with. A busy node writes several in that time,
 and each flush is a system call."""
+_LONGEST_VALUE = 1024
+"""Characters of a value of a line; a longer one is shortened in its middle, with a mark."""
+_LONGEST_DETAIL = 1 << 14
+"""The same for `detail`, which holds the traceback of a fault."""
 _MOST_GATHERED = 1 << 16
 """Bytes that wait to be flushed at most."""
 
@@ -36,6 +40,9 @@ RPC = Event("rpc", "DEBUG")
 RPC_ERROR = Event("rpc_error", "WARNING", always=True)
 RPC_FAULT = Event("rpc_fault", "ERROR", always=True)
 CALL_DENIED = Event("call_denied", "WARNING", always=True)
+ACCEPT_FAILED = Event("accept_failed", "ERROR", always=True)
+HANDSHAKE_FAILED = Event("handshake_failed", "WARNING", always=True)
+HANDSHAKE_LEFT = Event("handshake_left", "DEBUG")
 CALL_RETRIED = Event("call_retried", "INFO")
 TRANSITION = Event("transition", "INFO")
 INVALID_TRANSITION = Event("invalid_transition", "WARNING", always=True)
@@ -47,6 +54,7 @@ ACQUIRE_FAILED = Event("acquire_failed", "WARNING")
 HISTORY_WAITS = Event("history_waits", "WARNING")
 HISTORY_REFUSED = Event("history_refused", "ERROR", always=True)
 TERMINAL_WRITE_IGNORED = Event("terminal_write_ignored", "INFO")
+STORE_AWAY = Event("store_away", "WARNING", always=True)
 START_FAILED = Event("start_failed", "ERROR", always=True)
 BACKGROUND_FAULT = Event("background_fault", "ERROR", always=True)
 
@@ -63,7 +71,26 @@ _escaping = json.JSONEncoder(default=str, separators=(",", ":")).encode
 
 
 def _encode(line: Mapping[str, Any]) -> str:
-    """The line in ASCII, so that no reader takes a part of it for the end of a line."""
+    """The line in ASCII, so that no reader takes a part of it for the end of a line, and of bounded size."""
+    text = _encode_whole(line)
+    if len(text) <= _LONGEST_VALUE:
+        return text  # None of its values can be longer.
+    return _encode_whole({name: _bounded(name, value) for name, value in line.items()})
+
+
+def _bounded(name: str, value: object) -> object:
+    """A value, or what is left of it where it is too long."""
+    most = _LONGEST_DETAIL if name == "detail" else _LONGEST_VALUE
+    if isinstance(value, int | float | None):
+        return value
+    text = value if isinstance(value, str) else _escaping(value)
+    if len(text) <= most:
+        return value
+    kept = most // 2
+    return f"{text[:kept]}[... {len(text) - 2 * kept} characters left out ...]{text[-kept:]}"
+
+
+def _encode_whole(line: Mapping[str, Any]) -> str:
     try:
         text = orjson.dumps(line, str, orjson.OPT_APPEND_NEWLINE).decode()
     except TypeError:  # half a surrogate pair, or a number of more than 64 bits
@@ -79,7 +106,7 @@ def _encode_all(shared: Mapping[str, Any], each: Iterable[Mapping[str, Any]]) ->
             head = orjson.dumps(shared, str)[:-1] + b","
             texts = [orjson.dumps(fields, str, orjson.OPT_APPEND_NEWLINE)[1:] for fields in rest]
             text = (head + head.join(texts)).decode()
-            if text.isascii():
+            if text.isascii() and len(head) + max(map(len, texts)) <= _LONGEST_VALUE:
                 return text
     return "".join(_encode({**shared, **fields}) for fields in rest)
 

@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from runtime.frozen import dataclass
+from msgspec import Struct
 
 WINDOW_SLOTS = 128
 """How many seconds a window goes back at most; each has a slot that is used again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(Struct, frozen=True):
     """What scripts count in a hash; a field is the metric and the values of its labels, with `|` between."""
 
     hash: str
@@ -26,8 +25,7 @@ class Counts:
     """The variable with the length of a window."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
+class Sizes(Struct, frozen=True):
     """How many are in an index."""
 
     keys: Mapping[str, str]
@@ -37,8 +35,7 @@ class Sizes:
     """Whether the index is a sorted set."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ages:
+class Ages(Struct, frozen=True):
     """How long those in an index have been there, by rank: the part of them that is not older."""
 
     keys: Mapping[str, str]
@@ -47,8 +44,7 @@ class Ages:
     """Where there is more than one, a label `percentile` tells them apart."""
 
 
-@dataclass(frozen=True, slots=True)
-class States:
+class States(Struct, frozen=True):
     """How many entities are in each state."""
 
     keys: Mapping[str, str]
@@ -59,8 +55,7 @@ class States:
     """The variable with that time in seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
+class Used(Struct, frozen=True):
     """The part of the capacity of all holders that is in use."""
 
     leased: str
@@ -72,8 +67,7 @@ class Used:
     capacity: str
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """One metric. The entity says on which server it is."""
 
     name: str

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any, Generic
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from runtime import log as events
 from runtime.call import Call
@@ -20,7 +22,7 @@ from runtime.world import World
 
 
 class MemoryStore(Generic[Record]):
-    """The entities of one kind, as frozen dataclasses. Beyond the bound the oldest terminal ones go."""
+    """The entities of one kind, as frozen structs. Beyond the bound the oldest terminal ones go."""
 
     def __init__(
         self,
@@ -44,7 +46,6 @@ class MemoryStore(Generic[Record]):
         self._key = attrgetter(lifecycle.key)
         self._state = attrgetter(lifecycle.status)
         self._order = attrgetter(lifecycle.listed_by) if lifecycle.listed_by else _unordered
-        self._copied = _copier(record)
         stamps = sorted(self._guarded - {lifecycle.key, lifecycle.status})
         self._stamps = [attrgetter(stamp) for stamp in stamps]
         self._told = _told(lifecycle)
@@ -60,11 +61,9 @@ class MemoryStore(Generic[Record]):
                 call, f"only {', '.join(sorted(lifecycle.creators))} may create a {lifecycle.entity}"
             )
         now = self._world.now_ms()
-        # The record is the store's from now on and nobody has seen it yet: it is stamped, not copied.
-        _set(record, lifecycle.status, lifecycle.initial)
-        for stamp in lifecycle.creation_stamps:
-            _set(record, stamp, now)
-        self._records[key] = record
+        changes: dict[str, Any] = {lifecycle.status: lifecycle.initial}
+        changes.update(dict.fromkeys(lifecycle.creation_stamps, now))
+        record = self._records[key] = replace(record, **changes)
         self._listing.add(lifecycle.initial, self._order(record), key)
         self._changed("create", key, call)
         return record
@@ -72,7 +71,7 @@ class MemoryStore(Generic[Record]):
     async def get(self, key: str) -> Record | None:
         return self._records.get(key)
 
-    async def move(self, key: str, source: int, target: int, call: Call, **given: str) -> Moved:
+    async def move(self, key: str, source: int, target: int, call: Call, /, **given: str) -> Moved:
         lifecycle = self._lifecycle
         edge = require_edge(self._roles, lifecycle, call.caller, call.method, source, target)
         record = self._existing(key)
@@ -82,30 +81,29 @@ class MemoryStore(Generic[Record]):
                 call.tell(
                     events.TERMINAL_WRITE_IGNORED,
                     f"{lifecycle.entity} is {lifecycle.states[current]} already",
-                    **{lifecycle.key: key},
-                    expected_status=lifecycle.states[source],
-                    current_status=lifecycle.states[current],
+                    **{
+                        lifecycle.key: key,
+                        "expected_status": lifecycle.states[source],
+                        "current_status": lifecycle.states[current],
+                    },
                 )
             return Moved(False, current)
         # A clock that steps back must not make an entity move before it was created.
         now = max([self._world.now_ms(), *[stamp(record) for stamp in self._stamps]])
-        # Nobody has seen the copy yet, so it is changed here and by nobody later.
-        moved = self._records[key] = self._copied(record)
-        _set(moved, lifecycle.status, target)
-        for stamp in edge.stamps:
-            _set(moved, stamp, now)
-        for name, value in edge.sets.items():
-            _set(moved, name, value)
+        changes: dict[str, Any] = {lifecycle.status: target}
+        changes.update(dict.fromkeys(edge.stamps, now))
+        changes.update(edge.sets)
         for name, take in edge.takes.items():
             kept = take.keep_first and getattr(record, name)
-            _set(moved, name, kept or given.get(take.source) or take.default)
+            changes[name] = kept or given.get(take.source) or take.default
+        self._records[key] = replace(record, **changes)
         self._listing.move(source, target, self._order(record), key)
         self._changed(edge.name, key, call, given)
         if target in lifecycle.terminal:
             self._retain(key)
         return Moved(True, target)
 
-    async def update(self, key: str, **changes: Any) -> Record:
+    async def update(self, key: str, /, **changes: Any) -> Record:
         record = self._existing(key)
         self._refuse_guarded(changes)
         changed = self._records[key] = replace(record, **changes)
@@ -182,20 +180,8 @@ class MemoryStore(Generic[Record]):
             call.log.end(events.TRANSITION, line)
 
 
-_set = object.__setattr__
-
-
 def _unordered(_record: object) -> int:
     return 0
-
-
-def _copier(record: type[Any]) -> Callable[[Any], Any]:
-    """What copies a record. `replace` costs twice as much, and every transition makes a copy."""
-    parts = fields(record)
-    if not all(each.init and not each.kw_only for each in parts):
-        return replace
-    values = attrgetter(*[each.name for each in parts])
-    return lambda original: record(*values(original))
 
 
 def _told(lifecycle: Lifecycle) -> dict[str, tuple[str, dict[str, str]]]:
@@ -214,12 +200,14 @@ def _told(lifecycle: Lifecycle) -> dict[str, tuple[str, dict[str, str]]]:
 
 def _guarded_fields(lifecycle: Lifecycle, record: type[Any]) -> frozenset[str]:
     """The fields that only a transition changes; all that the lifecycle names must be in the record."""
+    if not (issubclass(record, Struct) and record.__struct_config__.frozen):
+        raise TypeError(f"{record.__name__} must be a msgspec.Struct with frozen=True to be kept in a store")
     stamps = {stamp for edge in lifecycle.edges.values() for stamp in edge.stamps}
     guarded = frozenset({lifecycle.key, lifecycle.status, *lifecycle.creation_stamps, *stamps})
     named = guarded | {
         name for edge in lifecycle.edges.values() for name in (*edge.sets, *edge.takes, *edge.when)
     }
-    if lacking := sorted(named - {each.name for each in fields(record)}):
+    if lacking := sorted(named - set(record.__struct_fields__)):
         raise TypeError(
             f"{record.__name__} lacks {', '.join(lacking)}, which the lifecycle of {lifecycle.entity} names"
         )

@@ -161,9 +161,11 @@ class Metrics:
         self._counted.events.append(counts)
         return counts
 
-    def watch(self, source: Census) -> None:
-        """Adds the states that a store holds; they are counted when somebody looks."""
+    def watch(self, source: Census, refresh: Refresh | None = None) -> None:
+        """Adds the states that a store holds, counted at each scrape; by `refresh` where it has to wait."""
         self._counted.stores.append(source)
+        if refresh is not None:
+            self._refreshes.append(refresh)
 
     def add(self, collector: Collector, refresh: Refresh) -> None:
         """Adds what is read from elsewhere whenever somebody looks."""

@@ -13,9 +13,11 @@ from runtime import log as events
 from runtime.assembly import Assembly
 from runtime.call import Channel
 from runtime.dispatch import Endpoint
+from runtime.finding import deployment_name
 from runtime.identity import Identity
-from runtime.settings import host_in
-from runtime.store import StoreUnusable
+from runtime.proof_check import Proofs, find_missing_proofs
+from runtime.settings import SettingsError, host_in
+from runtime.store import StoreAway, StoreUnusable
 from runtime.tables import Listener, System
 from runtime.tls import Credentials, http_context
 from runtime.tracing import tracer
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from runtime.grpc_client import GrpcChannel
     from runtime.grpc_server import GrpcServer
     from runtime.http.server import HttpServer
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 30.0
+"""How long a node waits before it asks again for a store that is away."""
 
 
 class Node:
@@ -48,9 +53,12 @@ class Node:
         self._parts = Assembly(
             system, design, self._table, environ, world, self._channel, stream=stream, tracer=self._tracer
         )
+        self._deployment_name = deployment_name(system, design, self._table.announced, self._parts.values)
         self.log = self._parts.log
+        self._check_proofs()
         self._tls = self._credentials(self._parts)
         self._stopping = asyncio.Event()
+        self._are_stores_open = False
         self.background: list[asyncio.Task[None]] = []
         self._server: GrpcServer | None = None
         self._http: HttpServer | None = None
@@ -59,9 +67,30 @@ class Node:
         self.port: int | None = None
         self.http_port: int | None = None
 
+    async def wait_for_stores(self, stop: asyncio.Event) -> bool:
+        """Opens the stores, again and again with backoff while one is away; False if `stop` comes first."""
+        pause_s, world = _FIRST_PAUSE_S, self._parts.world
+        while True:
+            opening = asyncio.create_task(self._parts.open())
+            if not await _is_first(opening, stop):
+                return False
+            try:
+                opening.result()
+            except StoreAway as error:
+                wait_s = world.uniform(pause_s / 2, pause_s)
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+                self.log.write(events.STORE_AWAY, f"{error} It is asked again in {wait_s:.1f} s.")
+                if not await _is_first(asyncio.create_task(asyncio.sleep(wait_s)), stop):
+                    return False
+            else:
+                self._are_stores_open = True
+                return True
+
     async def start(self, port: int | None = None, http_port: int | None = None) -> None:
         """Binds, starts what runs in the background, and only then calls itself ready."""
-        await self._parts.open()
+        if not self._are_stores_open:
+            await self._parts.open()
+            self._are_stores_open = True
         if self._table.port_variable is not None:
             await self._listen(port)
         listener = self._table.http
@@ -121,7 +150,13 @@ class Node:
         identity = self._identity(table.anonymous)
         open_to_anyone = table.anonymous is not None or any(self._is_open(path) for path in served)
         self._server = GrpcServer(
-            self._system, served, identity, self._parts.world, tls=self._tls, open_to_anyone=open_to_anyone
+            self._system,
+            served,
+            identity,
+            self._parts.world,
+            self.log,
+            tls=self._tls,
+            open_to_anyone=open_to_anyone,
         )
         wanted = self._parts.values[table.port_variable or ""] if port is None else port
         self.port = await self._server.start(self._host(table.bind_host or "0.0.0.0"), wanted)
@@ -142,12 +177,30 @@ class Node:
             parts.world,
             self.log,
             parts.metrics,
-            max_body_bytes=parts.role("max_body_bytes"),
             problem=parts.problem,
             tls=tls,
         )
         wanted = parts.values[listener.port_variable] if port is None else port
         self.http_port = await self._http.start(self._host(listener.host), wanted)
+
+    def _check_proofs(self) -> None:
+        """Refuse settings with which no call to this node, or none of its own, could succeed."""
+        parts, http = self._parts, self._table.http
+        principals = self._system.principals
+        proofs = Proofs(
+            certificate=parts.role("tls_certificate") is not None,
+            token=parts.role("caller_token") is not None,
+            accepted=frozenset(
+                name
+                for name in parts.role("accepted_tokens") or ()
+                if name in principals and "token" in principals[name].proofs
+            ),
+        )
+        has_http = http is not None and self._is_wanted(http)
+        if missing := find_missing_proofs(
+            self._system, parts.deployment, self._table, proofs, has_http=has_http
+        ):
+            raise SettingsError(missing)
 
     def _is_wanted(self, listener: Listener) -> bool:
         return not listener.optional or self._parts.values[listener.port_variable] is not None
@@ -169,7 +222,7 @@ class Node:
         http = self._table.http
         host = self._host((http.host if http is not None else self._table.bind_host) or "0.0.0.0")
         ports = {"http_port": self.http_port, "grpc_port": self.port}
-        offers = offers_of(announced.service, announced.alias, host, ports)
+        offers = offers_of(announced.service, announced.alias, host, ports, self._deployment_name)
         self._announcer = Announcer(offers, lambda problem: self.log.write(events.NOT_ANNOUNCED, problem))
         await self._announcer.start()
 
@@ -223,6 +276,18 @@ class Node:
         except Exception as error:
             self.log.of(component).write(events.BACKGROUND_FAULT, _named(error))
             raise
+
+
+async def _is_first(task: asyncio.Task[None], stop: asyncio.Event) -> bool:
+    """Whether a task ends before `stop` is set; if not it is cancelled."""
+    stopped = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        return task.done()
+    finally:
+        for each in (task, stopped):
+            each.cancel()
+        await asyncio.wait({task, stopped})
 
 
 def _named(error: BaseException) -> str:

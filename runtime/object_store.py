@@ -31,6 +31,23 @@ class VersionOf(NamedTuple, Generic[Record]):
     etag: str
 
 
+class FoundPage(NamedTuple, Generic[Record]):
+    """A page of a listing, and what was met on the way that cannot be read."""
+
+    records: list[Record]
+    unreadable: list[tuple[datetime, str]]
+    """When each of these objects was written, and the key of the entity in whose place it is."""
+
+
+class Sizes(NamedTuple):
+    """How many entities there are."""
+
+    by_state: dict[tuple[str, int], Size]
+    """By part and state, with how long ago the oldest of them changed."""
+    unreadable: dict[str, int]
+    """Objects that cannot be read, by part."""
+
+
 class ObjectStore(Store[Record], Protocol[Record]):
     """Entities as objects of a bucket, each with its key for life. A change is one guarded write."""
 
@@ -44,14 +61,30 @@ class ObjectStore(Store[Record], Protocol[Record]):
         """The same for many, each by itself and many at a time; or why it was not added."""
         ...
 
-    async def move_to(self, key: str, target: int, call: Call, **given: str) -> Moved:
+    async def move_to(self, key: str, target: int, call: Call, /, **given: str) -> Moved:
         """Moves an entity from whatever state it is in, if an edge leads from there to the target."""
         ...
 
     async def shift(
-        self, key: str, shift: Shift, call: Call, *, held: Held | None = None, **given: Any
+        self,
+        key: str,
+        shift: Shift,
+        call: Call,
+        held: Held | None = None,
+        having: Mapping[str, object] = MappingProxyType({}),
+        /,
+        **given: Any,
     ) -> bool:
-        """Makes a change that leaves the state as it is; False where it does not apply."""
+        """Makes a change that leaves the state as it is; False where it does not apply.
+
+        `having` are values that the entity must have when it is written.
+        """
+        ...
+
+    async def delete(
+        self, key: str, expected: int, call: Call, *, having: Mapping[str, object] = MappingProxyType({})
+    ) -> Moved:
+        """Removes an entity that is in the expected state and has these values."""
         ...
 
     def taking(
@@ -75,6 +108,21 @@ class ObjectStore(Store[Record], Protocol[Record]):
         """A page of the listing, what changed last first; no states means all of them."""
         ...
 
+    async def find_page(
+        self,
+        *,
+        states: Collection[int] = (),
+        equal: Mapping[str, object] = MappingProxyType({}),
+        after: tuple[datetime, str] | None = None,
+        size: int = 50,
+    ) -> FoundPage[Record]:
+        """The same with what cannot be read: all that was written since the last of the page, if not more."""
+        ...
+
+    async def oldest_waiting(self, size: int) -> list[Record]:
+        """Some of those that have waited longest for a lease, as far as the index says."""
+        ...
+
     async def versions(self, key: str) -> list[VersionOf[Record]]:
         """Everything that an entity has been, oldest first."""
         ...
@@ -83,8 +131,8 @@ class ObjectStore(Store[Record], Protocol[Record]):
         """Whether the bucket keeps what an entity has been."""
         ...
 
-    async def sizes(self) -> dict[tuple[str, int], Size]:
-        """How many there are by part and state, and how long ago the oldest of them changed."""
+    async def sizes(self) -> Sizes:
+        """Reads all of them and counts."""
         ...
 
     async def sweep(self, transition: Transition, call: Call) -> int:

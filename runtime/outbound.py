@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import CoroutineType
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from runtime import log as events
@@ -12,8 +11,8 @@ from runtime.conditions import CallFailed, Failure
 from runtime.tables import CallMode, Method, RetryProfile
 from runtime.world import World
 
-Attempt = Callable[[Any, Call, float], Any]
-"""One try, with so many seconds to spend: its answer, or a coroutine that waits for it."""
+Attempt = Callable[[Any, Call, float], Awaitable[Any]]
+"""One try, with so many seconds to spend."""
 
 
 def governed(
@@ -44,8 +43,7 @@ def governed(
                 raise CallFailed("DEADLINE_EXCEEDED", f"no time is left to call {name}", service)
             tried += 1
             try:
-                answered = attempt(request, call, patience)
-                return await answered if type(answered) is CoroutineType else answered
+                return await attempt(request, call, patience)
             except Failure as failure:
                 profile = policy.retry
                 if profile is None or failure.grpc not in profile.codes:
@@ -55,11 +53,14 @@ def governed(
                 delay = backoff(profile, tried, world)
                 if limit is not None and world.monotonic() + delay >= limit:
                     raise
+                # The line names the call that is repeated, also where background work makes it.
                 call.tell(
                     events.CALL_RETRIED,
                     f"{name} failed: {failure.message}",
+                    method=name,
                     attempt=tried,
                     grpc_code=failure.grpc,
+                    **{each: getattr(request, each) or None for each in method.log_fields},
                 )
             await world.sleep(delay)
             now = world.monotonic()

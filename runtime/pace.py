@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Protocol
 
-from runtime.frozen import dataclass
+from msgspec import Struct, field
+
 from runtime.lifecycles import Transition
 from runtime.tables import Event
 
@@ -15,8 +15,7 @@ _MANY = 20
 become so small that they cost more than the waiting does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """How a run ended: the edge to take, what it takes along, and whether it is the end for good."""
 
     transition: Transition
@@ -24,8 +23,7 @@ class Outcome:
     final: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(Struct, frozen=True):
     """How many run at a time, and all the times of a worker, in seconds."""
 
     slots: int
@@ -68,8 +66,7 @@ class Pace:
         return self.group if has_more else max(_MANY // 2, self.group // 2)
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Struct, frozen=True):
     """The events that a worker tells of."""
 
     started: Event

@@ -12,6 +12,8 @@ from runtime.world import World
 
 _first_8_bytes = Struct(">Q").unpack_from
 _ENDINGS = tuple(b"%02x" % each for each in range(256)) * 2
+_FIRST_TURNS = 2**32
+"""So many that each node is as likely to be the first, however many there are."""
 _AHEAD = 16
 """Ids that are drawn at a time: most of what one costs alone is fetching the code that draws it."""
 
@@ -23,11 +25,14 @@ def owner(key: str, nodes: int) -> int:
 
 
 class Router:
-    """Chooses the node for each call of one client. Nodes keep the order that their deployment gave them."""
+    """Chooses the node for each call of one client. Nodes keep the order that their deployment gave them.
 
-    def __init__(self, routing: Routing | None) -> None:
+    The turns begin at random: clients that make one call each would all have the first node do it.
+    """
+
+    def __init__(self, routing: Routing | None, world: World) -> None:
         self._routing = routing
-        self._turns = itertools.count()
+        self._turns = itertools.count(int(world.uniform(0, _FIRST_TURNS)))
 
     def choose(self, method: Method, request: object, addresses: Sequence[str]) -> str:
         """The owner of the request's key; without a key, the next in turn.

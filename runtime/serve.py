@@ -11,22 +11,26 @@ from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 from runtime import log as events
+from runtime.handler_check import HandlersMissing, require_handlers
+from runtime.handler_modules import HandlersRefused, add_handlers
 from runtime.log import Log, gathering_stdout
 from runtime.node import Node
 from runtime.settings import SettingsError
 from runtime.store import StoreUnusable
 from runtime.systems import load_system
 from runtime.tables import System
+from runtime.wiring import WiringError
 from runtime.world import RealWorld
 
 __all__ = ["load_system", "main"]
 
 _NEW_OBJECTS = 20_000
-USAGE = "usage: python -m runtime.serve <system>.<deployment>.<node>"
+USAGE = "usage: python -m runtime.serve <system>.<deployment>.<node> [--handlers MODULE]"
 
 
 def main(arguments: list[str]) -> int:
     """Runs a node; 0 after an orderly stop, 1 when it cannot run, 2 for wrong words or settings."""
+    arguments, handlers = _without_handlers(arguments)
     parts = arguments[0].split(".") if len(arguments) == 1 else []
     if len(parts) != 3:
         print(USAGE, file=sys.stderr)
@@ -34,11 +38,26 @@ def main(arguments: list[str]) -> int:
     name, deployment, node = parts
     try:
         system = load_system(name)
-        _ = system.deployments[deployment].nodes[node]
+        variables = system.deployments[deployment].nodes[node].variables
     except (ModuleNotFoundError, KeyError) as error:
         print(f"There is no node {arguments[0]} ({error}).\n{USAGE}", file=sys.stderr)
         return 2
+    try:
+        os.environ.update(add_handlers({}, variables, handlers, arguments[0]))
+    except HandlersRefused as error:
+        print(f"{error}\n{USAGE}", file=sys.stderr)
+        return 2
     return _run(system, deployment, node)
+
+
+def _without_handlers(arguments: list[str]) -> tuple[list[str], str | None]:
+    """The arguments without `--handlers MODULE` or `--handlers=MODULE`, and what that names."""
+    for place, word in enumerate(arguments):
+        option, equals, value = word.partition("=")
+        if option == "--handlers" and (equals or place + 1 < len(arguments)):
+            rest = arguments[place + 1 if equals else place + 2 :]
+            return [*arguments[:place], *rest], value if equals else arguments[place + 1]
+    return arguments, None
 
 
 def _run(system: System, deployment: str, name: str) -> int:
@@ -60,7 +79,11 @@ def _run(system: System, deployment: str, name: str) -> int:
                 fields={"problems": error.problems},
             )
             return 2
-        except (OSError, StoreUnusable) as error:
+        except HandlersMissing as error:
+            print(error, file=sys.stderr)
+            log.write(events.START_FAILED, str(error), fields={"problems": error.problems})
+            return 2
+        except (OSError, StoreUnusable, WiringError) as error:
             log.write(events.START_FAILED, str(error))
             return 1
 
@@ -81,10 +104,14 @@ async def _serve(system: System, deployment: str, name: str, lines: TextIO) -> i
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal)
+    require_handlers(system, system.deployments[deployment].nodes[name].hosts)
     environ = await _located(system, deployment, name, stop)
     if environ is None:
         return 0
     node = Node(system, deployment, name, environ, RealWorld(), lines)
+    if not await node.wait_for_stores(stop):
+        await node.stop()
+        return 0
     await node.start()
     spare_what_stays()
     failed = await _stopped_or_failed(node, stop)

@@ -117,7 +117,9 @@ def host_in(host: str, values: Mapping[str, Any]) -> str:
     return str(values[host[2:-1]]) if host.startswith("${") else host
 
 
-def _text(_variable: Variable, text: str) -> str:
+def _text(variable: Variable, text: str) -> str:
+    if variable.pattern is not None and re.fullmatch(variable.pattern, text) is None:
+        raise _Wrong(f"must match {variable.pattern}, not {text!r}")
     return text
 
 

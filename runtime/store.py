@@ -7,11 +7,15 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from msgspec import Struct
+
 from runtime.call import Call
 from runtime.conditions import Failure
 from runtime.lifecycles import Due, Shift, Transition
 
-Record = TypeVar("Record")
+Record = TypeVar("Record", bound=Struct)
+Claimed = TypeVar("Claimed")
+"""What a worker is given of a claim: the record, or a message that stands for it."""
 Compare = Callable[[Record, Record], None]
 """Takes a record as it was wanted and as it was found, and raises where the two cannot be one."""
 
@@ -45,10 +49,10 @@ class Settling(NamedTuple):
     """The name of the edge, where several lead to the target and one is taken only when it is named."""
 
 
-class Exchanged(NamedTuple, Generic[Record]):
+class Exchanged(NamedTuple, Generic[Claimed]):
     """What was taken, and for each that was to be settled the state it ended in, or why it did not."""
 
-    taken: Sequence[Record]
+    taken: Sequence[Claimed]
     outcomes: Sequence[int | Exception]
 
 
@@ -65,6 +69,8 @@ class Change(NamedTuple):
     """Who held the lease, or held it until then."""
     reason: str = ""
     trace: str = ""
+    edge: str = ""
+    """The name of the edge, where its states do not tell it from another."""
 
 
 class NoSuchEntity(Exception):
@@ -91,6 +97,10 @@ class StoreUnusable(Exception):
     """The store cannot be used until somebody does something about it; the message says what is wrong."""
 
 
+class StoreAway(StoreUnusable):
+    """It does not answer now. It may be starting, so whoever has the time asks again."""
+
+
 class StoreNotSetUp(StoreUnusable):
     """It is there and has not been made ready for what is to be kept in it."""
 
@@ -106,11 +116,11 @@ class Store(Protocol[Record]):
         """The record as it is now."""
         ...
 
-    async def move(self, key: str, source: int, target: int, call: Call, **given: str) -> Moved:
+    async def move(self, key: str, source: int, target: int, call: Call, /, **given: str) -> Moved:
         """Moves an entity if it is in `source`; of what is given, the transition takes what the spec says."""
         ...
 
-    async def update(self, key: str, **changes: Any) -> Record:
+    async def update(self, key: str, /, **changes: Any) -> Record:
         """Changes what is neither key nor state nor a stamp."""
         ...
 
@@ -125,12 +135,12 @@ class Store(Protocol[Record]):
         ...
 
 
-class LeaseStore(Protocol[Record]):
+class LeaseStore(Protocol[Claimed]):
     """What a worker needs of a store that leases entities out, whatever the store is made of."""
 
     async def exchange(
         self, owner: str, settling: Sequence[Settling], free: int, call: Call
-    ) -> Exchanged[Record]:
+    ) -> Exchanged[Claimed]:
         """Settles, then takes the leases of the oldest that are free: one for each settled and `free` more.
 
         All of it takes one step where the store can. An entity that was not settled has an exception instead
@@ -144,10 +154,19 @@ class LeaseStore(Protocol[Record]):
         ...
 
     async def settle(
-        self, key: str, target: int, held: Held, call: Call, *, final: bool = False, **given: str | None
+        self,
+        key: str,
+        target: int,
+        held: Held,
+        call: Call,
+        final: bool = False,
+        edge: str = "",
+        /,
+        **given: str | None,
     ) -> int:
         """Leaves the leased state and gives the lease back; the state it ended in.
 
+        What is given has the names of fields, any of which a spec may choose; so all else is told by place.
         Waits for whoever else has the entity. Raises the condition of role lease_lost when the lease has
         ended or is another's.
         """
@@ -257,6 +276,8 @@ class Settlement(NamedTuple):
     held: Held
     given: Mapping[str, str | None] = MappingProxyType({})
     final: bool = False
+    edge: str = ""
+    """The name of the edge, where several lead to the target and one is taken only when it is named."""
 
 
 class Size(NamedTuple):
@@ -273,12 +294,12 @@ class IndexedStore(Store[Record], Protocol[Record]):
         """Adds each, or finds the one that has the same unique fields; every one of them by itself."""
         ...
 
-    async def move_to(self, key: str, target: int, call: Call, **given: str) -> Moved:
+    async def move_to(self, key: str, target: int, call: Call, /, **given: str) -> Moved:
         """Moves an entity from whatever state it is in, if an edge leads from there to the target."""
         ...
 
     async def shift(
-        self, key: str, shift: Shift, call: Call, *, held: Held | None = None, **given: str
+        self, key: str, shift: Shift, call: Call, held: Held | None = None, /, **given: str
     ) -> bool:
         """Makes a change that leaves the state as it is; False where it does not apply."""
         ...
@@ -328,7 +349,7 @@ class IndexedStore(Store[Record], Protocol[Record]):
         ...
 
     async def disown(
-        self, holder: str, keys: Collection[str], before: datetime, target: int, call: Call, **given: str
+        self, holder: str, keys: Collection[str], before: datetime, target: int, call: Call, /, **given: str
     ) -> set[str]:
         """Leaves leases of which a holder knows nothing, each that it was given before a moment; which ones.
 

@@ -80,6 +80,18 @@ def outside_principals(system: System) -> list[str]:
     ]
 
 
+def token_variable(principal: str) -> str:
+    """The variable in which a client has the token of a principal, where there are several."""
+    return f"{principal.upper()}_TOKEN"
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """The name that was probably meant, or nothing."""
+    names = list(known)
+    same = [each for each in names if each.casefold() == name.casefold()]
+    return (same or difflib.get_close_matches(name, names, n=1, cutoff=0.5) or [""])[0]
+
+
 def meant(name: str, known: Iterable[str]) -> str:
     """The end of a complaint: the likeliest name, or all of them."""
     names = list(known)

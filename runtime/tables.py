@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
 from typing import Any
 
 from google.protobuf.message import Message
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from runtime.conditions import Condition
-from runtime.frozen import dataclass
 from runtime.lifecycles import Lifecycle
 from runtime.measuring import Measured
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(Struct, frozen=True):
     """A request field that breaks a rule."""
 
     field: str
@@ -25,8 +24,7 @@ class Violation:
         return f"{self.field}: {self.problem}"
 
 
-@dataclass(frozen=True, slots=True)
-class RetryProfile:
+class RetryProfile(Struct, frozen=True):
     """When and how often a caller tries again; attempts count the first call."""
 
     name: str
@@ -38,8 +36,7 @@ class RetryProfile:
     full_jitter: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CallMode:
+class CallMode(Struct, frozen=True):
     """How a handler makes a call that must not follow the ordinary rules."""
 
     name: str
@@ -47,8 +44,7 @@ class CallMode:
     attempts: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CallPolicy:
+class CallPolicy(Struct, frozen=True):
     """What a caller holds to: the deadline of one attempt, and whether it may try again."""
 
     deadline_ms: int
@@ -58,8 +54,7 @@ class CallPolicy:
     retry_when_set: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Drive:
+class Drive(Struct, frozen=True):
     """Says that a method moves an entity, and which request fields name the states."""
 
     entity: str
@@ -67,8 +62,7 @@ class Drive:
     target_field: str
 
 
-@dataclass(frozen=True, slots=True)
-class Instead:
+class Instead(Struct, frozen=True):
     """The status of answers in which a field is set, or in which it is not."""
 
     status: int
@@ -76,8 +70,7 @@ class Instead:
     is_set: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Struct, frozen=True):
     """Where a method is found over HTTP; each {name} of the path is a field of the request."""
 
     method: str
@@ -92,8 +85,7 @@ class Route:
     instead: tuple[Instead, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
+class Method(Struct, frozen=True):
     """One unary call."""
 
     service: str
@@ -105,12 +97,20 @@ class Method:
     check: Callable[[Any], Sequence[Violation]] | None = None
     settle: Callable[[Any], None] | None = None
     max_request_bytes: int | None = None
+    """Its largest request, whatever carries it."""
+    max_request_variable: str | None = None
+    """The variable that says so instead, where the node has it."""
     drive: Drive | None = None
     names_caller: str | None = None
     log_fields: tuple[str, ...] = ()
     detached: bool = False
     """Whether it has steps that must be carried through even if its caller goes away."""
     route: Route | None = None
+
+    def bounded(self, values: Mapping[str, Any]) -> Method:
+        """The method with the largest request that the variables of a node say."""
+        most = values.get(self.max_request_variable or "")
+        return self if most is None else replace(self, max_request_bytes=most)
 
     @property
     def path(self) -> str:
@@ -121,8 +121,7 @@ class Method:
         return f"{self.service.rpartition('.')[2]}.{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(Struct, frozen=True):
     """A set of methods that one component offers."""
 
     name: str
@@ -130,8 +129,7 @@ class Service:
     methods: tuple[Method, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Permission:
+class Permission(Struct, frozen=True):
     """That a principal may call a method, and the only values that request fields may have then."""
 
     only: Mapping[str, object] = field(default_factory=dict)
@@ -142,8 +140,7 @@ CallerMatrix = Mapping[str, Mapping[str, Permission]]
 """Path of a method -> principal -> permission. What is not in it is denied."""
 
 
-@dataclass(frozen=True, slots=True)
-class Principal:
+class Principal(Struct, frozen=True):
     """Someone who calls, and the ways in which it may prove itself."""
 
     name: str
@@ -156,8 +153,7 @@ class Principal:
         return "anonymous" in self.proofs
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """Something worth a log line."""
 
     name: str
@@ -166,8 +162,7 @@ class Event:
     first_always: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Struct, frozen=True):
     """One environment variable."""
 
     name: str
@@ -180,13 +175,14 @@ class Variable:
     maximum: float | None = None
     clamp: tuple[int, int] | None = None
     choices: tuple[str, ...] = ()
+    pattern: str | None = None
+    """What the whole of a text must match."""
     role: str | None = None
     also_named: tuple[str, ...] = ()
     """Other names of it, which count where it is unset."""
 
 
-@dataclass(frozen=True, slots=True)
-class VariableRule:
+class VariableRule(Struct, frozen=True):
     """Something that must hold between variables."""
 
     meaning: str
@@ -196,8 +192,7 @@ class VariableRule:
     together: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Healthcheck:
+class Healthcheck(Struct, frozen=True):
     """What is checked of a node, and how patiently."""
 
     mode: str
@@ -205,17 +200,17 @@ class Healthcheck:
     timeout_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Announced:
+class Announced(Struct, frozen=True):
     """How a node is found on its network, and the variable that says whether it is."""
 
     service: str
     alias: str | None
     variable: str
+    name_variable: str | None = None
+    """The variable with the name of the deployment, which tells several on one network apart."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(Struct, frozen=True):
     """Where a node takes HTTP requests, and who calls there without proof."""
 
     host: str
@@ -226,8 +221,7 @@ class Listener:
     """Whether nothing is opened where the variable has no value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """One kind of process of a deployment."""
 
     name: str
@@ -253,8 +247,7 @@ class Node:
     defaults: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Routing:
+class Routing(Struct, frozen=True):
     """How a client finds the node that owns a key."""
 
     order_variable: str
@@ -264,8 +257,7 @@ class Routing:
     per_node: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Deployment:
+class Deployment(Struct, frozen=True):
     """One design of a system."""
 
     name: str
@@ -279,8 +271,7 @@ class Deployment:
     """Servers that are started with it, unless the variable of each says where one is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Keepalive:
+class Keepalive(Struct, frozen=True):
     """Connection pings of both sides."""
 
     ping_every_ms: int
@@ -289,16 +280,14 @@ class Keepalive:
     idle_pings: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Upstream:
+class Upstream(Struct, frozen=True):
     """How a failed call to another component looks to our own caller."""
 
     pass_through: frozenset[str]
     unavailable: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class JsonStyle:
+class JsonStyle(Struct, frozen=True):
     """How messages look as JSON."""
 
     snake: bool = False
@@ -308,8 +297,7 @@ class JsonStyle:
     details: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class System:
+class System(Struct, frozen=True):
     """Everything the engine has to know of a system."""
 
     name: str

@@ -52,7 +52,9 @@ class Telling:
             call.tell(
                 events.TERMINAL_WRITE_IGNORED,
                 f"{lifecycle.entity} is {lifecycle.states[current]} already",
-                **{lifecycle.key: key},
-                expected_status=lifecycle.states[source],
-                current_status=lifecycle.states[current],
+                **{
+                    lifecycle.key: key,
+                    "expected_status": lifecycle.states[source],
+                    "current_status": lifecycle.states[current],
+                },
             )

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from runtime.frozen import dataclass
+from msgspec import Struct
+
 from runtime.tables import Node, System
 
 
@@ -23,8 +24,7 @@ def http_context(certificate_file: str, key_file: str, authority_file: str) -> s
     return context
 
 
-@dataclass(frozen=True, slots=True)
-class HttpTls:
+class HttpTls(Struct, frozen=True):
     """What a node shows and trusts where it calls another over HTTP itself; nothing where there is no TLS."""
 
     context: ssl.SSLContext | None = None
@@ -52,8 +52,7 @@ def identity(node: Node) -> str:
     return node.hosts[0] if len(node.hosts) == 1 else node.name
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Struct, frozen=True):
     """A node's certificate and key and the authority it trusts; a client may have the authority only."""
 
     authority: bytes
@@ -81,10 +80,10 @@ class Credentials:
         self._show(context)
         return context
 
-    def for_server(self, *, require_client: bool) -> ssl.SSLContext:
-        """What the serving side shows, and demands where every caller has to prove itself.
+    def for_server(self) -> ssl.SSLContext:
+        """What the serving side shows. A client may show a certificate, which must be good.
 
-        Elsewhere a client may show a certificate, and is who that says; one that it shows must be good.
+        One that shows none is let in, so that the guard can answer what it may not call.
         """
         if self.key is None or self.certificate is None:
             raise ValueError("a server needs a certificate and its key")
@@ -93,7 +92,7 @@ class Credentials:
         context.set_alpn_protocols(["h2"])
         self._show(context)
         context.load_verify_locations(cadata=self.authority.decode())
-        context.verify_mode = ssl.CERT_REQUIRED if require_client else ssl.CERT_OPTIONAL
+        context.verify_mode = ssl.CERT_OPTIONAL
         return context
 
     def _show(self, context: ssl.SSLContext) -> None:

@@ -14,6 +14,7 @@ from runtime.file_store import FileStore
 from runtime.lifecycles import Lifecycle
 from runtime.metrics import Metrics
 from runtime.object_store import ObjectStore
+from runtime.step_order import keep_step_order
 from runtime.store import IndexedStore, KeptStore, Store
 from runtime.tables import System
 from runtime.tls import HttpTls
@@ -75,7 +76,8 @@ class Wiring:
             raise WiringError(
                 f"{component} asks for {service}, which the caller matrix does not let it call."
             )
-        return self._system.clients[service](self._channel_for(component, service))
+        channel = keep_step_order(self._system, component, self._channel_for(component, service))
+        return self._system.clients[service](channel)
 
     def _store(self, component: str, kind: Any, record: type[Any]) -> Any:
         lifecycle = self._lifecycle(component, record)
@@ -106,9 +108,14 @@ class Wiring:
         return held[0]
 
 
+def class_name(component: str) -> str:
+    """What the class of a component is called."""
+    return "".join(part.capitalize() for part in component.split("_"))
+
+
 def handler_class(system: str, component: str) -> type[Any]:
     """The hand-written class of a component."""
-    name = "".join(part.capitalize() for part in component.split("_"))
+    name = class_name(component)
     module: ModuleType = importlib.import_module(f"handlers.{system}.{component}")
     try:
         found: type[Any] = getattr(module, name)

@@ -21,39 +21,36 @@ from typing import Any, Generic
 from runtime import log as events
 from runtime.call import Call
 from runtime.conditions import Failure
-from runtime.eager import detached
 from runtime.holdings import Holding, Holdings
 from runtime.lifecycles import Lease
 from runtime.pace import Outcome, Pace, Told, Watcher
-from runtime.store import Busy, Held, LeaseStore, Record, Unstorable
+from runtime.store import Busy, Claimed, Held, LeaseStore, Unstorable
 
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
-_SLICE_S = 0.005
-"""How long runs are begun one after the other before the rest of the process has its turn."""
 
 
-class LeaseWorker(Generic[Record]):
+class LeaseWorker(Generic[Claimed]):
     """One worker: as many slots as its pace says, each of which holds at most one entity.
 
     `perform` runs one and says how it ended; it raises nothing but a cancel. `given_back` is how it ends when
     the worker is stopped, `unstorable` when the store cannot hold what came of it, and `overrun` when its
-    lease, which nobody renews, ends before it does.
+    lease ends before it does, be it that nobody renews it or that nobody could.
     """
 
     def __init__(
         self,
-        store: LeaseStore[Record],
+        store: LeaseStore[Claimed],
         lease: Lease,
         key: str,
         owner: str,
         pace: Pace,
-        perform: Callable[[Record, Held], Coroutine[Any, Any, Outcome]],
+        perform: Callable[[Claimed, Held], Coroutine[Any, Any, Outcome]],
         given_back: Outcome,
         unstorable: Outcome,
         told: Told,
         *,
-        overrun: Callable[[Record], Outcome] | None = None,
+        overrun: Callable[[Claimed], Outcome] | None = None,
         watcher: Watcher | None = None,
     ) -> None:
         self._store = store
@@ -67,10 +64,10 @@ class LeaseWorker(Generic[Record]):
         self._told = told
         self._overrun = overrun
         self._watcher = watcher
-        self._holdings: Holdings[Record] = Holdings(store, pace.lease_s, pace.renew_s)
-        self._ready: deque[Holding[Record]] = deque()
-        self._waited: list[Holding[Record]] = []
-        self._ended: list[Holding[Record]] = []
+        self._holdings: Holdings[Claimed] = Holdings(store, pace.lease_s, pace.renew_s)
+        self._ready: deque[Holding[Claimed]] = deque()
+        self._waited: list[Holding[Claimed]] = []
+        self._ended: list[Holding[Claimed]] = []
         self._stirred = asyncio.Event()
         self._exchanging = self._asked_for = 0
         self._is_over = self._is_cut_off = False
@@ -99,7 +96,7 @@ class LeaseWorker(Generic[Record]):
                     if task is not None:
                         task.cancel()
 
-    def hand(self, records: Sequence[Record]) -> bool:
+    def hand(self, records: Sequence[Claimed]) -> bool:
         """Begins at once to run what the store gives of its own accord; False if it takes no more."""
         if self._at_work is None or self._at_work[1].is_set():
             return False
@@ -140,8 +137,8 @@ class LeaseWorker(Generic[Record]):
     # Running.
 
     def _begin(self, call: Call) -> None:
-        """Begins runs; those that wait for nothing have ended when it returns."""
-        began = now = call.world.monotonic()
+        """Begin a group of runs, each in a task and a context of its own."""
+        now, loop = call.world.monotonic(), asyncio.get_running_loop()
         for _ in range(min(len(self._ready), self._pace.group)):
             holding = self._ready.popleft()
             if holding.is_lost:
@@ -150,39 +147,34 @@ class LeaseWorker(Generic[Record]):
                 # The grace ended while it was on its way, or perhaps its lease did, which the store knows.
                 self._finish(holding, self._given_back)
             else:
-                begun = detached(self._perform(holding.record, holding.held))
-                if isinstance(begun, asyncio.Task):
-                    holding.task = begun
-                    begun.add_done_callback(partial(self._wake, holding))
-                else:
-                    self._finish(holding, begun)
-            now = call.world.monotonic()
-            if now - began > _SLICE_S:
-                break
+                holding.task = loop.create_task(self._perform(holding.record, holding.held))
+                holding.task.add_done_callback(partial(self._wake, holding))
 
-    def _wake(self, holding: Holding[Record], _task: object) -> None:
+    def _wake(self, holding: Holding[Claimed], _task: object) -> None:
         self._waited.append(holding)
         self._stirred.set()
 
     def _collect(self, call: Call) -> None:
-        """Sees how those runs ended that had to wait."""
+        """See how runs ended."""
         waited, self._waited = self._waited, []
         for holding in waited:
             assert holding.task is not None
             if not holding.task.cancelled():
                 self._finish(holding, holding.task.result())
-            elif holding.is_lost:
-                self._lose(holding, "its lease could not be kept; the run was stopped", call)
-            elif holding.is_over and self._overrun is not None:
+            elif holding.is_over and not holding.is_lost and self._overrun is not None:
                 self._finish(holding, self._overrun(holding.record))
+            elif holding.is_over:
+                # It is not given back, which would count as no failure: a run that keeps its worker from
+                # renewing would be tried without end.
+                self._lose(holding, "its lease could not be kept; the run was stopped", call)
             else:
                 self._finish(holding, self._given_back)
 
-    def _finish(self, holding: Holding[Record], outcome: Outcome) -> None:
+    def _finish(self, holding: Holding[Claimed], outcome: Outcome) -> None:
         holding.outcome = outcome
         self._ended.append(holding)
 
-    def _lose(self, holding: Holding[Record], why: str, call: Call) -> None:
+    def _lose(self, holding: Holding[Claimed], why: str, call: Call) -> None:
         self._holdings.drop(holding)
         known = {self._key: holding.key, self._lease.fence: holding.held.fence, "request_id": holding.key}
         call.tell(self._told.lease_lost, why, **known)
@@ -217,12 +209,12 @@ class LeaseWorker(Generic[Record]):
         self._stirred.set()
 
     async def _exchange(
-        self, sent: Sequence[Holding[Record]], free: int | None, tasks: asyncio.TaskGroup, call: Call
+        self, sent: Sequence[Holding[Claimed]], free: int | None, tasks: asyncio.TaskGroup, call: Call
     ) -> None:
         """Writes outcomes, and takes others unless `free` is None."""
         asked = call.world.monotonic()
         settling = [holding.sent() for holding in sent]
-        taken: Sequence[Record] = ()
+        taken: Sequence[Claimed] = ()
         outcomes: Sequence[int | Exception] = ()
         failure: Exception | None = None
         try:
@@ -252,20 +244,20 @@ class LeaseWorker(Generic[Record]):
             self._rest_after(failure, tasks, call)
         self._stirred.set()
 
-    def _take(self, record: Record, asked: float) -> None:
+    def _take(self, record: Claimed, asked: float) -> None:
         key, held = getattr(record, self._key), Held(self._owner, getattr(record, self._lease.fence))
         lease_s: float = self._pace.lease_s or getattr(record, self._lease.seconds)
         self._ready.append(self._holdings.add(key, held, record, asked, lease_s))
         if self._watcher is not None:
             self._watcher.taken(key)
 
-    def _settled(self, holding: Holding[Record]) -> None:
+    def _settled(self, holding: Holding[Claimed]) -> None:
         self._holdings.drop(holding)
         if self._watcher is not None:
             self._watcher.settled(holding.key, holding.outcome)
 
     def _unsettled(
-        self, holding: Holding[Record], why: Exception, tasks: asyncio.TaskGroup, call: Call
+        self, holding: Holding[Claimed], why: Exception, tasks: asyncio.TaskGroup, call: Call
     ) -> Exception | None:
         """What becomes of an outcome that was not written; the failure, if the store cannot be reached."""
         if isinstance(why, Busy) and not holding.is_put_off:
@@ -285,12 +277,12 @@ class LeaseWorker(Generic[Record]):
             return why if why.grpc == "UNAVAILABLE" else None
         return None
 
-    async def _write_alone(self, holding: Holding[Record], tasks: asyncio.TaskGroup, call: Call) -> None:
+    async def _write_alone(self, holding: Holding[Claimed], tasks: asyncio.TaskGroup, call: Call) -> None:
         """Waits for whoever else has the entity, and holds up nobody meanwhile."""
-        key, held, target, given, final, _edge = holding.sent()
+        key, held, target, given, final, edge = holding.sent()
         holding.is_sent = False
         try:
-            await self._store.settle(key, target, held, call, final=final, **given)
+            await self._store.settle(key, target, held, call, final, edge, **given)
         except (Failure, Unstorable) as error:
             self._unsettled(holding, error, tasks, call)
         else:

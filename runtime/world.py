@@ -9,6 +9,7 @@ import asyncio
 import os
 import random
 import time
+import uuid
 from typing import Protocol
 
 
@@ -44,13 +45,6 @@ class World(Protocol):
         ...
 
 
-_VARIANTS = {f"{digit:x}": "89ab"[digit & 3] for digit in range(16)}
-_AHEAD = 64
-"""How many ids are drawn at a time: to ask the system for each takes nearly as long as to write one."""
-_ids: list[str] = []
-os.register_at_fork(after_in_child=_ids.clear)  # Else a fork would give the same ones.
-
-
 class RealWorld:
     """The world as it is."""
 
@@ -68,24 +62,10 @@ class RealWorld:
             await asyncio.sleep(left)
 
     def new_id(self) -> str:
-        # `uuid.uuid4` takes four times as long, and every new entity pays for it.
-        try:
-            return _ids.pop()
-        except IndexError:
-            _ids.extend(random_uuids(os.urandom(16 * _AHEAD).hex()))
-            return _ids.pop()
+        return str(uuid.uuid4())
 
     def new_keys(self, count: int) -> list[str]:
         return ordered_uuids(time.time_ns(), os.urandom(6 * count).hex())
-
-
-def random_uuids(drawn: str) -> list[str]:
-    """Version 4 UUIDs, of 32 random digits each."""
-    return [
-        f"{drawn[at : at + 8]}-{drawn[at + 8 : at + 12]}-4{drawn[at + 13 : at + 16]}"
-        f"-{_VARIANTS[drawn[at + 16]]}{drawn[at + 17 : at + 20]}-{drawn[at + 20 : at + 32]}"
-        for at in range(0, len(drawn), 32)
-    ]
 
 
 def ordered_uuids(now_ns: int, drawn: str) -> list[str]:

@@ -195,7 +195,7 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="charter-certs-") as folder:
         certificates = Path(folder)
         make_certificates(system, deployment.name, certificates)
-        _readable_in_containers(certificates)
+        make_readable(certificates)
         stack = Stack(system, deployment, Console(), certificates, files)
         try:
             stack.up()
@@ -208,8 +208,8 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _readable_in_containers(folder: Path) -> None:
-    """Containers see the files with the owner and mode that they have here."""
+def make_readable(folder: Path) -> None:
+    """Let the user of the containers read certificates: they see the owner and mode that files have here."""
     if os.geteuid() == 0:
         for each in (folder, *folder.iterdir()):
             os.chown(each, IMAGE_USER, IMAGE_USER)

@@ -53,7 +53,7 @@ class Stack:
         self.certificates = certificates
         used = [SERVERS[each] for each in deployment.servers]
         self.made_up = {
-            name: secrets.token_hex(16) for each in used for name in (each.user, each.password) if name
+            name: secrets.token_hex(16) for each in used for name in (each.user, *each.passwords) if name
         }
         """Names and passwords of the servers that come along."""
         folder = Path("generated", system.name, "deploy", deployment.name)

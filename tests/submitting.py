@@ -32,6 +32,8 @@ class Submitter(threading.Thread):
         """By key, the id that was promised."""
         self.when: dict[str, float] = {}
         """By id, the moment of the promise."""
+        self.asked: dict[str, float] = {}
+        """By id, the moment at which the request was sent that was answered by the promise."""
         self.refused = 0
         self.over = threading.Event()
         self._chance = chance
@@ -59,13 +61,16 @@ class Submitter(threading.Thread):
                 key = f"{self.name}-{number}"
                 body = self.body(key, self._chance)
                 number += 1
+                asked = time.time()
                 while (found := self._submitted(body)) is None:
                     self.refused += 1
                     time.sleep(0.05)
                     if not self._stubborn:
                         break
+                    asked = time.time()
                 else:
                     self.acknowledged[key] = found
+                    self.asked[found] = asked
                     self.when[found] = time.time()
                 time.sleep(0.02)
 

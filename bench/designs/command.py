@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
+from pydantic import ValidationError
 from rich.console import Console
 
 from bench import workload as workloads
@@ -22,8 +23,9 @@ from bench.designs.manifest import Machine, Manifest, commit, describe_design, d
 from bench.designs.measure import Measured, measure
 from bench.designs.progress import Told, planned_seconds
 from bench.designs.results import DesignResult
+from bench.designs.sites import Containers, LocalProcesses, Place, Running, require_addresses
 from bench.generator.fleet import GeneratorFailed
-from bench.report import page, summary
+from bench.report import page, summary, tables
 from bench.workload import Mix, Workload
 from runtime.launch import LaunchError
 from runtime.systems import UnknownName, find_deployment, find_system
@@ -35,66 +37,148 @@ _CALIBRATION_S = 8.0
 
 def numbers(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[float, ...] | None:
     """`1,8,32` as numbers."""
-    return None if text is None else tuple(float(each) for each in text.split(","))
+    if text is None:
+        return None
+    try:
+        return tuple(float(each) for each in text.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a list of numbers, such as 1,8,32.") from None
+
+
+def pairs(_context: click.Context, _option: click.Parameter, given: Sequence[str]) -> dict[str, str]:
+    """`NAME=VALUE`, as often as it is given."""
+    for each in given:
+        if "=" not in each:
+            raise click.BadParameter(f"{each!r} is not NAME=VALUE.")
+    return dict(each.split("=", 1) for each in given)
+
+
+def mixed(_context: click.Context, _option: click.Parameter, text: str | None) -> Mix | None:
+    """`1:2:1` as a mix."""
+    try:
+        return None if text is None else Mix.parse(text)
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{text!r} is not a mix, such as 1:2:1 ({first_reason(error)}).".replace("..", ".")
+        ) from None
+
+
+def first_reason(error: ValueError) -> str:
+    """What is wrong, in the words of the model that refused it and none of its library's."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    found = error.errors()[0]
+    where = " ".join(str(each) for each in found["loc"])
+    reason = found["msg"].removeprefix("Value error, ")
+    return f"{where}: {reason}" if where else reason
 
 
 @click.command("bench")
-@click.argument("target", default="taskqueue")
+@click.argument("designs", default="taskqueue", metavar="[DESIGNS]")
 @click.option("--quick", is_flag=True, help="About three minutes instead of the whole workload.")
 @click.option("--workload", "path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--step", "steps", multiple=True, help="Only this step of the workload; may be repeated.")
 @click.option("--concurrency", callback=numbers, help="Users of every closed loop, such as 1,8,32.")
 @click.option("--rate", callback=numbers, help="Requests per second of every open loop.")
-@click.option("--mix", help="submit:status:result[:cancel[:list]] of every step, such as 1:2:1.")
-@click.option("--job-ms", type=int, help="How long jobs take.")
-@click.option("--warm-up", "warm_up_s", type=float)
-@click.option("--run", "run_s", type=float)
-@click.option("--repeats", type=int)
-@click.option("--clients", type=int, help="Processes that send.")
+@click.option(
+    "--mix", callback=mixed, help="submit:status:result[:cancel[:list]] of every step, such as 1:2:1."
+)
+@click.option("--job-ms", type=click.IntRange(min=0), help="How long jobs take.")
+@click.option("--warm-up", "warm_up_s", type=click.FloatRange(min=0))
+@click.option("--run", "run_s", type=click.FloatRange(min=0, min_open=True))
+@click.option("--repeats", type=click.IntRange(min=1))
+@click.option("--clients", type=click.IntRange(min=1), help="Processes that send.")
 @click.option("--seed", type=int)
 @click.option("--tls/--no-tls", default=None)
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A variable of the nodes.")
+@click.option(
+    "--set", "settings", multiple=True, callback=pairs, metavar="NAME=VALUE", help="A variable of the nodes."
+)
 @click.option("--parts/--no-parts", default=True, help="Traces of a submit and the capacity model.")
+@click.option("--containers", is_flag=True, help="Run the nodes in containers, by their compose files.")
+@click.option(
+    "--target",
+    metavar="ADDRESSES",
+    help="Measure a deployment that runs already; its nodes in order, separated by commas.",
+)
+@click.option(
+    "--ca-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The authority of the certificates of --target; without it, no TLS.",
+)
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Where to write the results.")
 def bench(
-    target: str,
+    designs: str,
     quick: bool,
     path: Path | None,
     steps: Sequence[str],
     concurrency: tuple[float, ...] | None,
     rate: tuple[float, ...] | None,
-    mix: str | None,
+    mix: Mix | None,
     job_ms: int | None,
-    settings: Sequence[str],
+    settings: dict[str, str],
     parts: bool,
+    containers: bool,
+    target: str | None,
+    ca_file: Path | None,
     out: Path | None,
     **options: float | None,
 ) -> None:
-    """Measures TARGET: a system with all its designs, or one of them as <system>.<deployment>."""
+    """Measures DESIGNS: a system with all its designs, or one of them as <system>.<deployment>."""
     console = Console()
     try:
-        deployments = deployments_of(target)
-        chosen = workloads.read(path or workloads.FOLDER / f"{target.partition('.')[0]}.yaml", quick=quick)
+        deployments = deployments_of(designs)
+        place = choose_place(console, deployments, settings, containers, target, ca_file)
+        if place.kind != "processes":
+            parts = False
+            secure = place.kind == "containers" or ca_file is not None
+            if options["tls"] not in (None, secure):
+                raise ValueError(f"TLS is {'on' if secure else 'off'} there, whatever is asked for.")
+            options["tls"] = secure
+        chosen = workloads.read(path or workloads.FOLDER / f"{designs.partition('.')[0]}.yaml", quick=quick)
         chosen = chosen.only(steps) if steps else chosen
-        chosen = chosen.with_steps(mix=Mix.parse(mix).model_dump() if mix else None, job_ms=job_ms)
+        chosen = chosen.with_steps(mix=mix.model_dump() if mix else None, job_ms=job_ms)
         chosen = chosen.with_steps(["closed"], levels=concurrency).with_steps(["open"], levels=rate)
         chosen = chosen.changed(**options)
-        given = dict(each.split("=", 1) for each in settings)
-        found = asyncio.run(Run(console, deployments, chosen, given, quick, parts).findings())
-    except (Unfair, UnknownName, ValueError, GeneratorFailed, LaunchError) as error:
+        found = asyncio.run(Run(console, deployments, chosen, settings, quick, parts, place).findings())
+    except ValueError as error:
+        raise click.ClickException(first_reason(error)) from error
+    except (Unfair, UnknownName, GeneratorFailed, LaunchError) as error:
         raise click.ClickException(str(error)) from error
     folder = out or RESULTS / found.manifest.stamp
     found.save(folder)
+    tables.write(found, folder)
     console.print(summary.table(found))
     console.print(f"Report: {page.write(found, folder)}", soft_wrap=True, highlight=False)
 
 
-def deployments_of(target: str) -> list[str]:
+def choose_place(
+    console: Console,
+    deployments: Sequence[str],
+    settings: Mapping[str, str],
+    containers: bool,
+    target: str | None,
+    ca_file: Path | None,
+) -> Place:
+    """Where the nodes are; raises ValueError where options contradict each other."""
+    if target is None:
+        if ca_file is not None:
+            raise ValueError("--ca-file goes with --target: the nodes that are launched have their own.")
+        return Containers(console, settings) if containers else LocalProcesses(settings)
+    if containers or settings:
+        raise ValueError("--target goes without --containers and --set: what runs there runs already.")
+    if len(deployments) > 1:
+        raise ValueError(f"--target is one deployment. Name it: {' or '.join(deployments)}.")
+    addresses = [each.strip() for each in target.split(",")]
+    require_addresses(deployments[0], find_deployment(deployments[0])[1], addresses)
+    return Running(addresses, ca_file)
+
+
+def deployments_of(designs: str) -> list[str]:
     """Every design of a system, or the one that is named."""
-    if "." in target:
-        find_deployment(target)
-        return [target]
-    return [f"{target}.{name}" for name in find_system(target).deployments]
+    if "." in designs:
+        find_deployment(designs)
+        return [designs]
+    return [f"{designs}.{name}" for name in find_system(designs).deployments]
 
 
 class Run:
@@ -108,6 +192,7 @@ class Run:
         settings: Mapping[str, str],
         quick: bool,
         parts: bool,
+        place: Place,
     ) -> None:
         self._console = console
         self._deployments = deployments
@@ -115,6 +200,7 @@ class Run:
         self._settings = settings
         self._quick = quick
         self._parts = parts
+        self._place = place
         self._order: list[str] = []
         self._stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
 
@@ -159,7 +245,7 @@ class Run:
                         name,
                         self._workload,
                         repeat,
-                        settings=self._settings,
+                        self._place,
                         watch=told.tick,
                         finished=told.step,
                     )
@@ -195,12 +281,13 @@ class Run:
             command=f"python -m bench {shlex.join(sys.argv[1:])}".strip(),
             commit=commit(),
             quick=self._quick,
+            place=self._place.kind,
             machine=machine,
             workload=self._workload,
             workload_digest=self._workload.digest,
             order=tuple(self._order),
             designs=designs,
-            notes=notes(designs),
+            notes=notes(designs, self._place.kind),
         )
 
     def _model(self, designs: Mapping[str, DesignResult], costs: Costs, machine: Machine) -> Model | None:

@@ -131,7 +131,7 @@ def _differ(
     return f"not the same {what}: " + ", ".join(f"{name} has {each}" for name, each in found.items()) + "."
 
 
-def _slots(name: str, found: int, budget: int) -> str:
+def _slots(name: str, found: int | None, budget: int) -> str:
     return f"{name} has {found} slots in all, and the spec's budget is {budget}."
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import psutil
 
-from bench.designs.measure import Launch
 from bench.designs.results import Record
+from bench.designs.sites import Kind, Launch
 from bench.workload import Workload
 from runtime.systems import find_deployment
 
@@ -54,7 +54,8 @@ class DesignManifest(Record):
 
     deployment: str
     spec_digest: str
-    slots: int
+    slots: int | None
+    """None where they cannot be seen from outside."""
     slots_in_spec: int
     tls: bool
     workload_digest: str
@@ -74,6 +75,8 @@ class Manifest(Record):
     command: str
     commit: str
     quick: bool
+    place: Kind
+    """Where the nodes ran."""
     machine: Machine
     workload: Workload
     workload_digest: str
@@ -126,7 +129,15 @@ def describe_design(
     )
 
 
-def notes(designs: Mapping[str, DesignManifest]) -> tuple[str, ...]:
+_PLACES: Mapping[Kind, str] = {
+    "processes": "Nodes and clients share one machine, so that what clients use is not there for the nodes.",
+    "containers": "Nodes run in containers of the generated compose files, each with one processor at most, "
+    "and clients come in by the published ports; all share one machine.",
+    "running": "The nodes were up already: what they use of their machines is not in the numbers.",
+}
+
+
+def notes(designs: Mapping[str, DesignManifest], place: Kind) -> tuple[str, ...]:
     """What a reader has to know of the comparison and the numbers alone do not say."""
     bounds = "; ".join(
         f"{name} remembers {design.dedup.in_all} submit keys in all "
@@ -135,7 +146,7 @@ def notes(designs: Mapping[str, DesignManifest]) -> tuple[str, ...]:
     )
     return (
         f"Deduplication: {bounds}.",
-        "Nodes and clients share one machine, so that what clients use is not there for the nodes.",
+        _PLACES[place],
         "End-to-end times come from the stamps of the records, which are whole milliseconds.",
     )
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import psutil
 
 from bench.designs.results import NodeUse
-from runtime.launch import Launched
 
 _CALLS = re.compile(r'^charter_calls_total\{.*?method="(?P<method>[^"]+)".*?\} (?P<count>\S+)$', re.MULTILINE)
 _PATIENCE = 5.0
@@ -28,15 +27,17 @@ class Reading:
 
 
 class Meter:
-    """Reads a deployment twice; what it did between is the difference."""
+    """Reads nodes twice; what they did between is the difference.
 
-    def __init__(self, running: Launched) -> None:
-        self._metrics = {name: process.planned.metrics_port for name, process in running.processes.items()}
-        self._processes = {
-            name: psutil.Process(process.pid)
-            for name, process in running.processes.items()
-            if process.pid is not None
-        }
+    `metrics` has the port on which a node serves its metrics, `processes` those that do its work; a node that
+    is in neither is not measured.
+    """
+
+    def __init__(
+        self, metrics: Mapping[str, int | None], processes: Mapping[str, Sequence[psutil.Process]]
+    ) -> None:
+        self._metrics = metrics
+        self._processes = processes
 
     async def before(self) -> Reading:
         """Asks for the calls first, because answering that is work, too."""
@@ -50,11 +51,10 @@ class Meter:
 
     def _reading(self, calls: Mapping[str, Mapping[str, int]]) -> Reading:
         cpu, memory = {}, {}
-        for name, process in self._processes.items():
-            with process.oneshot():
-                times = process.cpu_times()
-                cpu[name] = times.user + times.system
-                memory[name] = process.memory_info().rss / 1e6
+        for name, processes in self._processes.items():
+            times = [each.cpu_times() for each in processes]
+            cpu[name] = sum(each.user + each.system for each in times)
+            memory[name] = sum(each.memory_info().rss for each in processes) / 1e6
         machine = psutil.cpu_times()
         return Reading(cpu, memory, calls, sum(machine) - machine.idle - machine.iowait)
 
@@ -62,6 +62,12 @@ class Meter:
         ports = {name: port for name, port in self._metrics.items() if port is not None}
         found = await asyncio.gather(*(asyncio.to_thread(_scraped, port) for port in ports.values()))
         return dict(zip(ports, found, strict=True))
+
+
+def process_tree(pid: int) -> list[psutil.Process]:
+    """A process and all that it has started."""
+    first = psutil.Process(pid)
+    return [first, *first.children(recursive=True)]
 
 
 def used(before: Reading, after: Reading) -> tuple[NodeUse, ...]:

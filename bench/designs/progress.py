@@ -85,7 +85,8 @@ class Told:
             f"  {result.load.title}: {result.primary.per_s:,.0f} requests/s, "
             f"p50 {latency.p50_ms:.1f} p95 {latency.p95_ms:.1f} p99 {latency.p99_ms:.1f} ms; "
             f"{jobs.done_per_s:,.0f} jobs/s, end to end p50 {jobs.end_to_end.p50_ms:.0f} "
-            f"p99 {jobs.end_to_end.p99_ms:.0f} ms; clients {result.client_cpu_share:.0%} of the CPU"
+            f"p99 {jobs.end_to_end.p99_ms:.0f} ms"
+            + (f"; clients {result.client_cpu_share:.0%} of the CPU" if result.nodes else "")
             + (f"; {failed} failed" if failed else ""),
             highlight=False,
             soft_wrap=True,

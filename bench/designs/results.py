@@ -82,8 +82,10 @@ class StepResult(Record):
     nodes: tuple[NodeUse, ...]
     clients: int
     client_cpu_s: float
-    other_cpu_s: float
-    """What everything else on the machine used in the window: it should be next to nothing."""
+    other_cpu_s: float | None
+    """What everything else on the machine used in the window: it should be next to nothing.
+
+    None where the nodes were not measured."""
     lag: Summary
     """How much later than intended requests were sent."""
     keyed: int

@@ -17,10 +17,8 @@ import uvloop
 
 from bench.generator.arrivals import chance, deal, poisson
 from bench.generator.loops import Recorder, arriving, closed
-from bench.generator.traffic import Tally, User
+from bench.generator.traffic import Tally, User, touch_nodes
 from bench.workload import Load
-from generated.taskqueue.clients import TaskQueuePublicServiceClient
-from generated.taskqueue.messages import ListJobsRequest, PageRequest
 from runtime.client import Client, connect
 
 TICK = 0.5
@@ -34,7 +32,7 @@ def main() -> None:
 
 async def _obey(target: dict[str, Any]) -> None:
     async with connect(target["system"], target["addresses"], ca_file=target["ca_file"]) as client:
-        await _touch(client)
+        await touch_nodes(client)
         _say({"connected": True})
         while line := await asyncio.to_thread(sys.stdin.readline):
             order = json.loads(line)
@@ -73,13 +71,6 @@ async def _run(client: Client, load: Load, index: int, share: float, start: floa
 def _user(client: Client, load: Load, tally: Tally, index: int, number: int) -> tuple[User, Any]:
     source = chance(load, f"user {number}", index)
     return User(client, load, f"{index}.{number}", source, tally), deal(load.mix, source)
-
-
-async def _touch(client: Client) -> None:
-    """Has every connection open before the time runs."""
-    for node in client.nodes("gateway"):
-        request = ListJobsRequest(page=PageRequest(page_size=1))
-        await node.of(TaskQueuePublicServiceClient).list_jobs(request, node.call())
 
 
 async def _processor_seconds(begin: float, end: float, clock: Callable[[], float]) -> float:

@@ -27,6 +27,13 @@ _OPEN_JOBS = 256
 _PAGE = 50
 
 
+async def touch_nodes(client: Client) -> None:
+    """Open the connection to every node, before the time runs."""
+    for node in client.nodes("gateway"):
+        request = ListJobsRequest(page=PageRequest(page_size=1))
+        await node.of(TaskQueuePublicServiceClient).list_jobs(request, node.call())
+
+
 class Traffic(Protocol):
     """Somebody who can send requests of each kind."""
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from bench.designs.manifest import commit
 from bench.machine import describe
@@ -19,6 +18,7 @@ from bench.objectqueue import measures
 from bench.objectqueue.findings import KINDS_SHOWN, OF_BARE, Findings, Polls, Rates, dollars
 from bench.objectqueue.stage import Stage
 from bench.peers.outcome import RESULTS, invoked
+from bench.report.terminal import narrow_table
 
 MODES = ("index-only", "hybrid")
 FEW, MANY = 10, 100_000
@@ -136,7 +136,7 @@ def _requests(counted: dict[str, float], digits: int = 2) -> str:
 
 
 def _show(findings: Findings, console: Console) -> None:
-    table = Table("at a time", "tasks/s", "bare PUTs/s", f"of PUTs (>= {OF_BARE:g})", "of the same by hand")
+    table = narrow_table("at a time", "tasks/s", "bare PUTs/s", f"of PUTs (>= {OF_BARE:g})", "of it by hand")
     for each in findings.rates:
         table.add_row(
             str(each.at_once),

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from bench.designs.manifest import commit
 from bench.machine import describe
@@ -22,6 +21,7 @@ from bench.queuey.findings import Compared, Findings, Goal
 from bench.queuey.page import write
 from bench.queuey.past import finish
 from bench.queuey.serving import Rate, Served, bare, ours
+from bench.report.terminal import narrow_table
 
 CROWD = 64
 CLIENTS = (1, 8, CROWD)
@@ -140,8 +140,8 @@ def _compared(
 
 
 def _show(findings: Findings, console: Console) -> None:
-    columns = ("/s", "/s", "ratio", "goal", "CPU µs", "CPU µs", "p50 ms", "p50 ms")
-    table = Table("what, and against what", *columns)
+    columns = ("their/s", "our/s", "ratio", "goal", "CPU µs", "ours", "p50 ms", "ours")
+    table = narrow_table("what, and against what", *columns)
     for each in findings.comparisons.values():
         table.add_row(
             f"{each.title}: {each.second} against {each.first}",

@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 
 from bench.designs.findings import Findings
-from bench.report import page
+from bench.report import page, tables
 
 PEERS = tuple(f"{name}.json" for name in ("orchestrator", "priority"))
 QUEUE = "queuey.json"
+RESULTS_PAGE = Path(__file__).resolve().parents[1] / "RESULTS.md"
 
 
 def main(arguments: list[str]) -> int:
@@ -22,8 +23,19 @@ def main(arguments: list[str]) -> int:
         print(_queue(folder / QUEUE))
         return 0
     found = [folder / each for each in PEERS if (folder / each).exists()]
-    print(_peers(found[0]) if found else page.write(Findings.load(folder), folder))
+    print(_peers(found[0]) if found else _designs(folder))
     return 0
+
+
+def _designs(folder: Path) -> Path:
+    """The page, the CSV files, and the tables of `RESULTS.md` where the folder is one that it shows."""
+    findings = Findings.load(folder)
+    tables.write(findings, folder)
+    if folder.resolve().parent == RESULTS_PAGE.parent / "results":
+        RESULTS_PAGE.write_text(
+            tables.fill_page(RESULTS_PAGE.read_text(encoding="utf-8"), folder.parent), encoding="utf-8"
+        )
+    return page.write(findings, folder)
 
 
 def _peers(path: Path) -> Path:

@@ -20,7 +20,7 @@ _LEAST_LABELLED = 0.045
 def cpu_per_request(findings: Findings, palette: Palette) -> Figure | None:
     """Processor time of one primary request, node by node."""
     bars = {name: level.cpu_us() for name, level in busiest(findings).items()}
-    if not bars:
+    if not all(bars.values()) or not bars:
         return None
 
     def colour(design: int, _part: int, name: str) -> str:

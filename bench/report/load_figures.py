@@ -95,7 +95,7 @@ def over_time(findings: Findings, palette: Palette) -> Figure | None:
 
 
 def end_to_end(findings: Findings, palette: Palette) -> Figure | None:
-    """How many jobs were done within what time of their submission, in two kinds of load."""
+    """How many jobs were done within what time of their submission, by how long jobs take."""
     chosen = end_to_end_levels(findings)
     if not chosen:
         return None
@@ -119,7 +119,7 @@ def end_to_end(findings: Findings, palette: Palette) -> Figure | None:
 
 
 def end_to_end_levels(findings: Findings) -> dict[str, dict[str, Level]]:
-    """A load of jobs without duration, and one of jobs that keep the slots busy; by title, then design."""
+    """A load of jobs without duration, and each of jobs that keep the slots busy; by title, then design."""
     found: dict[str, dict[str, Level]] = {}
     for name, design in findings.designs.items():
         for level in (*_ladder(design)[1:2], *_with_duration(design)):
@@ -134,7 +134,7 @@ def _ladder(design: DesignResult) -> list[Level]:
 
 def _with_duration(design: DesignResult) -> list[Level]:
     found = [step for step in open_steps(design) if design.of(step)[0].load.job_ms]
-    return levels(design, found[0])[-1:] if found else []
+    return [levels(design, step)[-1] for step in found]
 
 
 def _of_kind(design: DesignResult, kind: Kind) -> Summary | None:

@@ -88,7 +88,7 @@ class Level:
     @property
     def others_share(self) -> float:
         """What others took of all processor time that was used in the window."""
-        others = sum(each.other_cpu_s for each in self.repeats)
+        others = sum(each.other_cpu_s or 0.0 for each in self.repeats)
         ours = sum(each.client_cpu_s + sum(node.cpu_s for node in each.nodes) for each in self.repeats)
         return others / (others + ours) if others + ours else 0.0
 
@@ -103,12 +103,17 @@ class Level:
         return Times(found).summary() if found else None
 
     def cpu_us(self) -> dict[str, float]:
-        """Processor time of each node, and of the clients, for one primary request."""
+        """Processor time of each node, and of the clients, for one primary request.
+
+        Empty where the nodes were not measured.
+        """
         answered = sum(each.primary.answered for each in self.repeats) or 1
         found = {
             name: sum(node.cpu_s for each in self.repeats for node in each.nodes if node.name == name)
             for name in (node.name for node in self.repeats[0].nodes)
         }
+        if not found:
+            return {}
         found["clients"] = sum(each.client_cpu_s for each in self.repeats)
         return {name: seconds / answered * 1e6 for name, seconds in found.items()}
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.table import Table
+from rich.text import Text
 
 from bench.peers.findings import Findings, Goal, Half
 from bench.peers.goals import PICKUP_TITLE, TITLES
+from bench.report.terminal import narrow_table
 
 HALVES = {
     "empty": "an empty table",
@@ -53,21 +55,22 @@ def guard_costs(findings: Findings) -> dict[str, float]:
 
 
 def _half(title: str, half: Half) -> Table:
-    found = Table("measurement", "contestant", "jobs/s", "spread", "CPU µs/job", title=f"With {title}")
+    found = narrow_table("", "jobs/s", "spread", "CPU µs", title=f"With {title}")
     for measure, rates in half.rates.items():
-        for number, (name, rate) in enumerate(rates.items()):
+        found.add_row(Text(TITLES[measure], style="bold"))
+        for name, rate in rates.items():
             spread = f"{rate.least:,.0f} to {rate.most:,.0f}"
-            cells = (name, f"{rate.per_s:,.0f}", spread, f"{rate.cpu_us:,.0f}")
-            found.add_row("" if number else TITLES[measure], *cells)
-        found.add_section()
-    for number, (name, each) in enumerate(half.pickups.items()):
+            found.add_row(f"  {name}", f"{rate.per_s:,.0f}", spread, f"{rate.cpu_us:,.0f}")
+    if half.pickups:
+        found.add_row(Text(PICKUP_TITLE, style="bold"))
+    for name, each in half.pickups.items():
         waited = f"p50 {each.waited.p50_ms:.1f} ms", f"p99 {each.waited.p99_ms:.1f} ms"
-        found.add_row("" if number else PICKUP_TITLE, name, *waited, "")
+        found.add_row(f"  {name}", *waited, "")
     return found
 
 
 def _guards(findings: Findings) -> Table:
-    found = Table("our drain, 100 at a time", "jobs/s", "spread", "CPU µs/job", "faster by")
+    found = narrow_table("our drain, 100 at a time", "jobs/s", "spread", "CPU µs", "faster by")
     costs = guard_costs(findings)
     for name, each in findings.guards.items():
         faster = f"{costs[name]:+.0%}" if name in costs else ""
@@ -77,10 +80,10 @@ def _guards(findings: Findings) -> Table:
 
 
 def _goals(findings: Findings) -> Table:
-    found = Table("goal", "with", "ours", "against", "found", "must be", "")
+    found = narrow_table("goal", "found", "must be", "")
     for goal in findings.goals:
         found.add_row(
-            *(goal.name, goal.table, goal.ours, goal.theirs, f"{goal.value:g}", goal.told),
-            "met" if goal.met else "MISSED",
+            f"{goal.name}, {goal.table}: {goal.ours} against {goal.theirs}",
+            *(f"{goal.value:g}", goal.told, "met" if goal.met else "MISSED"),
         )
     return found

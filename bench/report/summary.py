@@ -5,36 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.table import Table
+from rich.text import Text
 
 from bench.designs.findings import Findings
 from bench.report.cost_figures import busiest
 from bench.report.load_figures import end_to_end_levels
 from bench.report.numbers import every_level
+from bench.report.terminal import narrow_table
 
 _NOISY = 0.15
 
 
 def table(findings: Findings) -> Table:
-    """Every step of every design in a line."""
-    found = Table(
-        *("design", "load", "requests/s", "p50 / p95 / p99 ms", "jobs/s", "end to end p50 / p99 ms"),
-        *("CPU µs/request", "clients' CPU"),
-        title=f"{findings.manifest.stamp}: listings are not in it",
-        title_justify="left",
-        box=None,
+    """Every load of every design in a line that fits on a terminal; the report has the rest."""
+    found = narrow_table(
+        *("load", "req/s", "p50", "p95", "p99", "jobs/s", "done p50", "p99", "CPU µs"),
+        title=f"{findings.manifest.stamp}: times in ms, CPU of a request; listings are not in it",
     )
     for name, design in findings.designs.items():
+        found.add_row(Text(name, style="bold"))
         for level in every_level(design):
             latency, jobs = level.latency, level.end_to_end.summary()
+            cpu = level.cpu_us()
             found.add_row(
-                name,
-                level.title,
+                level.title.replace("requests/s", "/s"),
                 f"{level.requests_per_s.middle:,.0f}",
-                f"{latency.p50_ms:.1f} / {latency.p95_ms:.1f} / {latency.p99_ms:.1f}",
+                *(f"{each:.1f}" for each in (latency.p50_ms, latency.p95_ms, latency.p99_ms)),
                 f"{level.jobs_per_s.middle:,.0f}",
-                f"{jobs.p50_ms:.0f} / {jobs.p99_ms:.0f}",
-                f"{sum(level.cpu_us().values()):,.0f}",
-                f"{level.client_share:.0%}",
+                *(f"{each:,.0f}" for each in (jobs.p50_ms, jobs.p99_ms)),
+                f"{sum(cpu.values()):,.0f}" if cpu else "",
             )
     return found
 

@@ -26,6 +26,7 @@ from codegen.emit import (
     proto,
     readme,
     records,
+    redis_creation,
     reference,
     requests,
     schema,
@@ -58,6 +59,7 @@ CODE: Sequence[Emitter] = (
     sql.emit,
     sqlite.emit,
     lua.emit,
+    redis_creation.emit,
     system.emit,
 )
 PAGES_AND_MANIFESTS: Sequence[Emitter] = (

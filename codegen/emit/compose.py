@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from codegen.emit import env_example, servers, wiring
 from codegen.emit.artefact import Artefact, fill
-from codegen.emit.image import dockerfile_path, image_name
+from codegen.emit.image import RESULTS, dockerfile_path, image_name, load_dockerfile_path
 from codegen.emit.wiring import Peer, Port, Setting, dns
 from codegen.emit.yaml_text import scalar
 from codegen.language.deployments import Deployment, Node
@@ -18,7 +20,10 @@ CPUS = "1.0"
 PIDS = 256
 BUCKETS = "s3-buckets"
 """The container that makes the buckets ready which nodes need, and ends."""
+SCHEMA = "postgres-schema"
+"""The container that brings the tables up to date as their owner, and ends."""
 HEALTHY = "service_healthy"
+AUTHORITY = "ca.crt"
 DONE = "service_completed_successfully"
 
 
@@ -53,6 +58,21 @@ class ComposeNode:
         return len(self.replicas) > 1
 
 
+@dataclass(frozen=True)
+class LoadService:
+    """The load generator as the template needs it."""
+
+    image: str
+    dockerfile: str
+    entrypoint: str
+    """JSON, which is YAML."""
+    depends_on: list[str]
+    secrets: list[str]
+    results: str
+    cpus: str = "2.0"
+    memory_mib: int = 1024
+
+
 def emit(spec: Spec) -> Iterator[Artefact]:
     """A folder for each deployment that can run in containers, with `compose.yaml` and `.env.example`."""
     for name, deployment in spec.deployments.root.items():
@@ -60,7 +80,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
             continue
         folder = f"generated/{spec.name}/deploy/{name}"
         yield Artefact(f"{folder}/compose.yaml", _compose(spec, name, deployment))
-        yield Artefact(f"{folder}/.env.example", env_example.text(spec, deployment))
+        yield Artefact(f"{folder}/.env.example", env_example.text(spec, name, deployment))
 
 
 def _compose(spec: Spec, name: str, deployment: Deployment) -> str:
@@ -73,6 +93,7 @@ def _compose(spec: Spec, name: str, deployment: Deployment) -> str:
         image=image_name(spec),
         dockerfile=dockerfile_path(spec),
         user=wiring.USER_ID,
+        certificates=wiring.certificate_folder(spec, name),
         cpus=CPUS,
         pids=PIDS,
         stop_after_s=wiring.stop_after_s(spec),
@@ -80,14 +101,46 @@ def _compose(spec: Spec, name: str, deployment: Deployment) -> str:
         nodes=nodes,
         buckets=_buckets(spec, deployment) if "s3" in deployment.servers else None,
         buckets_name=BUCKETS,
+        schema=_schema(spec, deployment) if "postgres" in deployment.servers else None,
+        schema_name=SCHEMA,
         servers=[servers.SERVERS[each] for each in deployment.servers],
         data=wiring.DATA,
         volumes=[
             *(servers.SERVERS[each].host for each in deployment.servers),
             *(replica.volume for node in nodes for replica in node.replicas if replica.volume),
+            *(["results"] if deployment.load_generator else []),
         ],
         account=servers.account(spec),
         secrets=sorted({secret for node in nodes for secret in node.secrets}),
+        load=_load_service(spec, deployment),
+    )
+
+
+def _load_service(spec: Spec, deployment: Deployment) -> LoadService | None:
+    if deployment.load_generator is None:
+        return None
+    peers = [peer for name in deployment.ingress for peer in wiring.replicas(name, deployment.nodes[name])]
+    values = {
+        "{addresses}": ",".join(_address(spec, deployment, peer) for peer in peers),
+        "{ca_file}": f"/run/secrets/{AUTHORITY}",
+        "{results}": RESULTS,
+    }
+    command = deployment.load_generator.command
+    words = [
+        functools.reduce(lambda text, each: text.replace(*each), values.items(), _escaped(word))
+        for word in shlex.split(command)
+    ]
+    return LoadService(
+        image=f"{spec.name}-load:{spec.system.version}",
+        dockerfile=load_dockerfile_path(spec),
+        entrypoint=json.dumps(words),
+        depends_on=[
+            wiring.host(peer)
+            for name, node in deployment.processes.items()
+            for peer in wiring.replicas(name, node)
+        ],
+        secrets=[AUTHORITY] if "{ca_file}" in command else [],
+        results=RESULTS,
     )
 
 
@@ -104,6 +157,7 @@ def _node(spec: Spec, deployment: Deployment, name: str) -> ComposeNode:
         memory_mib=wiring.memory_mib(spec, deployment, name),
         depends_on={
             **{servers.SERVERS[each].host: HEALTHY for each in used},
+            **({SCHEMA: DONE} if "postgres" in used else {}),
             **({BUCKETS: DONE} if "s3" in used else {}),
             **dict.fromkeys(_depends_on(deployment, name), HEALTHY),
         },
@@ -130,6 +184,17 @@ def _buckets(spec: Spec, deployment: Deployment) -> dict[str, str]:
         for row in wiring.settings(spec, deployment, name)
         if row.name in names
     }
+
+
+def _schema(spec: Spec, deployment: Deployment) -> dict[str, str]:
+    """What the container is told that migrates: where nodes find each database, and where its owner does."""
+    found: dict[str, str] = {}
+    for name in deployment.processes:
+        for row in wiring.settings(spec, deployment, name):
+            if row.kind == "server" and row.value == "postgres":
+                found[row.name] = _value(spec, deployment, name, row)
+                found[f"OWNER_{row.name}"] = scalar(servers.owner_url(spec, row.value))
+    return found
 
 
 def _value(spec: Spec, deployment: Deployment, name: str, row: Setting) -> str:

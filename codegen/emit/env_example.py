@@ -24,7 +24,7 @@ class Entry(NamedTuple):
     default: str = ""
 
 
-def text(spec: Spec, deployment: Deployment) -> str:
+def text(spec: Spec, name: str, deployment: Deployment) -> str:
     """The file for one deployment."""
     return fill(
         "deploy/env.example.j2",
@@ -34,7 +34,7 @@ def text(spec: Spec, deployment: Deployment) -> str:
             *_servers(deployment),
             *_settings(spec, deployment),
             *_ports(spec, deployment),
-            *_compose(spec),
+            *_compose(spec, name),
         ],
         supplied=_supplied(spec, deployment),
         unused=_idle_tokens(spec, deployment),
@@ -44,9 +44,13 @@ def text(spec: Spec, deployment: Deployment) -> str:
 def _servers(deployment: Deployment) -> list[Entry]:
     """The names and passwords of the servers that come with it, and what else these can be told."""
     secrets = [
-        Entry(variable, f"{what} of the {name} server, which you make up (letters and digits, required).")
+        Entry(variable, f"{what} the {name} server, which you make up (letters and digits, required).")
         for name in deployment.servers
-        for what, variable in (("Key", SERVERS[name].user), ("Password", SERVERS[name].password))
+        for what, variable in (
+            ("Key of", SERVERS[name].user),
+            ("Password of", SERVERS[name].password),
+            ("Password of the nodes on", SERVERS[name].service_password),
+        )
         if variable
     ]
     options = [
@@ -77,7 +81,7 @@ def _ports(spec: Spec, deployment: Deployment) -> list[Entry]:
     ]
 
 
-def _compose(spec: Spec) -> list[Entry]:
+def _compose(spec: Spec, deployment: str) -> list[Entry]:
     user = f"{wiring.USER_ID}:{wiring.USER_ID}"
     found = [Entry("RUN_AS", "User and group of every process.", user)]
     if wiring.uses_certificates(spec):
@@ -86,7 +90,9 @@ def _compose(spec: Spec) -> list[Entry]:
         )
         found.append(
             Entry(
-                "CERTS_DIR", "Folder with ca.crt and the .crt and .key of each identity.", "../../../../certs"
+                "CERTS_DIR",
+                "Folder with ca.crt and the .crt and .key of each identity.",
+                wiring.certificate_folder(spec, deployment),
             )
         )
     return found

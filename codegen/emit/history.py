@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from codegen.emit.artefact import Artefact, fill
+from codegen.emit.sql_names import aside, postgres_column
 from codegen.language.keeping import KeptInRedis, Outbox
 from codegen.language.lifecycle import Entity
 from codegen.spec import Spec, type_ref
@@ -60,7 +61,8 @@ class History:
 
     @property
     def key(self) -> str:
-        return self.row.key
+        """The column of the key, as SQL says it."""
+        return postgres_column(self.row.key)
 
     @property
     def table(self) -> str:
@@ -72,19 +74,33 @@ class History:
 
     @property
     def sequence(self) -> str:
-        return self.kept.sequence
+        """The column of a record that counts its changes, as SQL says it."""
+        return postgres_column(self.kept.sequence)
+
+    @cached_property
+    def log(self) -> dict[str, str]:
+        """The columns of a change beside the key of its entity, by what they are."""
+        return {name: aside(name, self.row.key) for name in CHANGE}
 
     @cached_property
     def change(self) -> dict[str, str]:
         """The columns of a change and the type of each."""
-        return {self.key: "text", **CHANGE}
+        return {self.key: "text", **{self.log[name]: kind for name, kind in CHANGE.items()}}
 
     @cached_property
     def record(self) -> dict[str, str]:
         """The columns of a record and the type of each, in the order of their numbers."""
         rows = self.spec.messages[self.row.record].fields
-        fields = sorted(rows, key=lambda name: rows[name].number)
-        return {name: "text" if name == self.key else _type(rows[name].type) for name in fields}
+        return {
+            column: "text" if field == self.row.key else _type(rows[field].type)
+            for field, column in self.fields.items()
+        }
+
+    @cached_property
+    def fields(self) -> dict[str, str]:
+        """The fields of a record and the column of each, in the order of their numbers."""
+        rows = self.spec.messages[self.row.record].fields
+        return {name: postgres_column(name) for name in sorted(rows, key=lambda name: rows[name].number)}
 
     @cached_property
     def ended_columns(self) -> dict[str, str]:
@@ -116,8 +132,15 @@ def emit(spec: Spec) -> Iterator[Artefact]:
 
 
 def history_schema(spec: Spec, name: str) -> str:
-    """The two tables of one entity."""
-    return fill("sql/history_tables.sql.j2", spec, history=histories(spec)[name], moment=MOMENT)
+    """The two tables of one entity, and what guards them."""
+    history = histories(spec)[name]
+    tables = fill("sql/history_tables.sql.j2", spec, history=history, moment=MOMENT)
+    return f"{tables}\n{history_guards(history)}"
+
+
+def history_guards(history: History) -> str:
+    """The functions and triggers of both tables, which a migration replaces as a whole."""
+    return fill("sql/history_guards.sql.j2", history.spec, history=history, moment=MOMENT)
 
 
 def steps(was: History, will_be: History) -> tuple[list[str], list[str]]:
@@ -141,6 +164,8 @@ def steps(was: History, will_be: History) -> tuple[list[str], list[str]]:
             found.append(f"ALTER TABLE {will_be.ended} ADD COLUMN IF NOT EXISTS {column} {kind};")
         elif was.record[column] != kind:
             problems.append(f"{will_be.ended}.{column} was {was.record[column]} and becomes {kind}.")
+    if history_guards(was) != history_guards(will_be):
+        found.append(history_guards(will_be))
     return found, problems
 
 

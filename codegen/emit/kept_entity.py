@@ -6,34 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from codegen.emit.artefact import quoted_sql as quoted
+from codegen.emit.postgres_types import EMPTY, TYPES
+from codegen.emit.sql_names import GIVEN, postgres_column
 from codegen.emit.stored_entity import Column, StoredEntity
-from codegen.language.lifecycle import Take, Transition
+from codegen.language.lifecycle import GiveUp, Take, Transition
 from codegen.language.types import MessageField
 
-TYPES = {
-    "string": "text",
-    "bytes": "bytea",
-    "bool": "boolean",
-    "int32": "integer",
-    "sint32": "integer",
-    "uint32": "integer",
-    "int64": "bigint",
-    "sint64": "bigint",
-    "uint64": "bigint",
-    "double": "double precision",
-    "float": "real",
-    "json": "jsonb",
-    "timestamp": "timestamptz",
-}
-"""What each type of a record's field is in PostgreSQL."""
-EMPTY = {
-    "text": "''",
-    "bytea": "''",
-    "boolean": "false",
-    "jsonb": "'null'",
-    "timestamptz": "clock_timestamp()",
-}
-"""What stands in a column that needs a value and was given none; 0 elsewhere."""
 Parameter = Callable[[str, str], str]
 
 
@@ -50,11 +28,16 @@ class KeptEntity(StoredEntity):
 
     @property
     def unique(self) -> tuple[str, ...]:
+        """Fields that no two entities share."""
         return tuple(sorted(self.row.in_postgres.unique)) if self.row.in_postgres else ()
 
     @property
     def unique_text(self) -> str:
         return " and ".join(self.unique) or self.row.key
+
+    def column(self, field: str) -> str:
+        """The column of a field, as SQL says it."""
+        return postgres_column(field)
 
     @property
     def key_type(self) -> str:
@@ -67,17 +50,12 @@ class KeptEntity(StoredEntity):
     @cached_property
     def given_columns(self) -> list[Column]:
         """What whoever creates an entity says of it; the store writes the others."""
-        return [each for each in self.columns if each.name not in self.guarded]
-
-    @cached_property
-    def changeable(self) -> list[Column]:
-        """What may be changed apart from a transition."""
-        return [each for each in self.given_columns if each.name not in (self.key, *self.unique)]
+        return [each for each in self.columns if each.field not in self.guarded]
 
     @cached_property
     def guarded(self) -> set[str]:
-        """Columns that only creation and transitions write."""
-        found = {self.status, *self.row.create.stamps, *self.counters, *self.waiting}
+        """Fields that only creation and transitions write."""
+        found = {self.row.status, *self.row.create.stamps, *self.counters, *self.waiting}
         for edge in self.transitions.values():
             found |= {*edge.stamps, *edge.sets, *edge.takes}
         if lease := self.row.lease:
@@ -85,8 +63,21 @@ class KeptEntity(StoredEntity):
         return found
 
     @cached_property
+    def unchanging(self) -> list[Column]:
+        """What is set when an entity is created and that no edge ever writes, beside its key."""
+        stamps = {stamp for edge in self.transitions.values() for stamp in edge.stamps}
+        changing = self.guarded - ({*self.row.create.stamps} - stamps)
+        return [each for each in self.columns if each.field not in {*changing, self.row.key}]
+
+    @cached_property
+    def changing(self) -> list[Column]:
+        """What edges write."""
+        still = {self.row.key, *(each.field for each in self.unchanging)}
+        return [each for each in self.columns if each.field not in still]
+
+    @cached_property
     def waiting(self) -> dict[str, list[str]]:
-        """Columns that say until when an entity waits, and the states in which it does."""
+        """Fields that say until when an entity waits, and the states in which it does."""
         found: dict[str, list[str]] = {}
         for edge in self.transitions.values():
             if edge.waits:
@@ -95,10 +86,10 @@ class KeptEntity(StoredEntity):
 
     @cached_property
     def stamped_always(self) -> list[str]:
-        """Stamps that every edge sets, so that one without them was typed by hand."""
+        """Columns of stamps that every edge sets, so that one without them was typed by hand."""
         every = [set(edge.stamps) for edge in self.transitions.values()]
         common = set.intersection(*every) if every else set()
-        return [name for name in self.fields if name in common]
+        return [self.column(name) for name in self.fields if name in common]
 
     @cached_property
     def entering(self) -> Transition | None:
@@ -127,23 +118,23 @@ class KeptEntity(StoredEntity):
     @cached_property
     def filters(self) -> list[Column]:
         """Columns that a listing may ask to be equal to something."""
-        ruled_out = {self.key, self.status}
+        ruled_out = {self.row.key, self.row.status}
         return [
             each
             for each in self.columns
-            if each.type in ("text", "integer", "bigint", "boolean") and each.name not in ruled_out
+            if each.type in ("text", "integer", "bigint", "boolean") and each.field not in ruled_out
         ]
 
     @cached_property
     def constraints(self) -> dict[str, str]:
         """What must hold for every row, by name."""
-        table, status, lease = self.table, self.status, self.row.lease
+        table, status, lease = self.table, self.status, self.lease
         found = {f"{table}_pkey": f"PRIMARY KEY ({self.key})"}
         if self.unique:
-            found[f"{table}_unique"] = f"UNIQUE ({', '.join(self.unique)})"
+            found[f"{table}_unique"] = f"UNIQUE ({', '.join(self.columns_of(self.unique))})"
         for column in self.columns:
             if column.check:
-                found[f"{table}_{column.name}_check"] = f"CHECK ({column.check})"
+                found[f"{table}_{column.field}_check"] = f"CHECK ({column.check})"
         if lease:
             state, either = (
                 quoted(lease.state),
@@ -154,24 +145,25 @@ class KeptEntity(StoredEntity):
             found[f"{table}_lease_held"] = f"CHECK ({status} <> {state} OR ({held}))"
             found[f"{table}_lease_free"] = f"CHECK ({status} IN ({_list(either)}) OR ({free}))"
         for until, states in self.waiting.items():
-            found[f"{table}_{until}_check"] = f"CHECK ({status} IN ({_list(states)}) OR {until} IS NULL)"
-        found[f"{table}_{status}_check"] = f"CHECK ({status} IN ({_list(self.states)}))"
+            over = f"{self.column(until)} IS NULL"
+            found[f"{table}_{until}_check"] = f"CHECK ({status} IN ({_list(states)}) OR {over})"
+        found[f"{table}_{self.row.status}_check"] = f"CHECK ({status} IN ({_list(self.states)}))"
         return found
 
     @cached_property
     def indexes(self) -> dict[str, tuple[str, str]]:
         """What each index is for and what it is over, by name."""
         found: dict[str, tuple[str, str]] = {}
-        apart, listed = self.listed_apart, self.row.listed_by
-        if self.row.lease and self.acquirable:
-            order = self.row.lease.oldest_by + (f", {self.key}" if self.acquirable in apart else "")
+        apart, listed = self.listed_apart, self.listed_by
+        if self.lease and self.acquirable:
+            order = self.lease.oldest_by + (f", {self.key}" if self.acquirable in apart else "")
             what = "The next one to be taken" + ("; also their listing." if self.acquirable in apart else ".")
             over = f"({order}) WHERE {self.status} = {quoted(self.acquirable)}"
             found[f"{self.table}_acquirable"] = (what, over)
         for name, edge in self.due_edges.items():
             # The index of the listing has each state in the order of its time already.
-            if edge.due and edge.due.at != listed:
-                over = f"({edge.due.at}) WHERE {self.status} = {quoted(edge.from_)}"
+            if edge.due and edge.due.at and edge.due.at != self.row.listed_by:
+                over = f"({self.column(edge.due.at)}) WHERE {self.status} = {quoted(edge.from_)}"
                 found[f"{self.table}_due_{name}"] = (f"What is due to {name}.", over)
         if listed:
             what = "Listings, by state and newest first; also what is due by the same time."
@@ -186,7 +178,7 @@ class KeptEntity(StoredEntity):
         Those that wait to be taken are in the order of the listing already. Those that are held are few, as
         each occupies somebody. A row passes through both, and each time an index is spared an entry.
         """
-        lease, listed = self.row.lease, self.row.listed_by
+        lease, listed = self.lease, self.listed_by
         if not lease or not listed:
             return []
         waiting = self.acquirable if lease.oldest_by == listed else None
@@ -212,6 +204,25 @@ class KeptEntity(StoredEntity):
                 return name, edge
         return None
 
+    @property
+    def names_edges(self) -> bool:
+        """Whether the history has the names of edges, because their states do not tell them apart."""
+        return bool(self.row.paired_edges)
+
+    def named(self, edge_name: str) -> str:
+        """The name of an edge that is told apart by it; empty where its states do that."""
+        return edge_name if edge_name in self.row.paired_edges else ""
+
+    @cached_property
+    def edge_names(self) -> dict[tuple[str, str], tuple[str, list[str]]]:
+        """By their states: the edge that is taken unless another is named, and those that may be."""
+        found: dict[tuple[str, str], tuple[str, list[str]]] = {}
+        for name, edge in sorted(self.transitions.items(), key=lambda item: item[1].by_name):
+            found.setdefault((edge.from_, edge.to), (name, []))
+            if edge.by_name:
+                found[edge.from_, edge.to][1].append(name)
+        return found
+
     def creators_at_once(self, edge: Transition) -> list[str]:
         """Those who may create an entity and drive this edge."""
         return sorted({*self.row.create.by} & {*edge.by})
@@ -219,7 +230,11 @@ class KeptEntity(StoredEntity):
     @property
     def triggers(self) -> set[str]:
         """The triggers of its table."""
-        numbered = ["2_move", "5_delete", "6_record", "7_record_new"]
+        numbered = ["2_move", "5_delete", "6_record", "7_record_new", "9_truncate"]
+        if self.unchanging:
+            numbered.append("1_keep")
+        if self.row.delete:
+            numbered.append("8_forget")
         if self.row.lease:
             numbered.append("3_lease")
         if self.stamped_always or self.waiting:
@@ -256,25 +271,35 @@ class KeptEntity(StoredEntity):
         """The stamp that says since when an entity has been free to be taken, if every way there sets one."""
         into = [set(edge.stamps) for edge in self.transitions.values() if edge.to == self.acquirable]
         common = set.intersection(*into) if into else set()
-        return next((name for name in self.fields if name in common), None)
+        return next((self.column(name) for name in self.fields if name in common), None)
 
     def writes(self, edge: Transition, p: Parameter, source: str) -> Iterator[tuple[str, str]]:
         """(column, expression) for all that an edge writes; `source` has the moment and what is given."""
         yield self.status, quoted(edge.to)
         yield from self._lease_writes(edge, p, source)
         if edge.counts:
-            yield edge.counts, f"{self.table}.{edge.counts} + 1"
+            yield self.column(edge.counts), f"{self.table}.{self.column(edge.counts)} + 1"
         for until, states in self.waiting.items():
             if edge.to not in states:
-                yield until, "NULL"
+                yield self.column(until), "NULL"
+            elif not (edge.waits and edge.waits.until == until):
+                yield (
+                    self.column(until),
+                    f"{source}.moment",
+                )  # It waits for nothing, so the wait is over at once.
         if edge.waits:
-            yield edge.waits.until, self._wait(edge, p, source)
+            yield self.column(edge.waits.until), self._wait(edge, p, source)
         for stamp in edge.stamps:
-            yield stamp, f"{source}.moment"
+            yield self.column(stamp), f"{source}.moment"
         for field, value in edge.sets.items():
-            yield field, _literal(value)
+            yield self.column(field), _literal(value)
         for field, take in edge.takes.items():
-            yield field, self._taken(field, take, source)
+            yield self.column(field), self._taken(field, take, source)
+
+    def failures(self, end: GiveUp, table: str = "") -> str:
+        """How often an entity has failed, for the comparison with the most that it may."""
+        count = f"{table}{self.column(end.count)}"
+        return f"{count} - {table}{self.column(end.less)}" if end.less else count
 
     def exchanges(
         self, settling: Transition, entering: Transition, p: Parameter
@@ -287,19 +312,19 @@ class KeptEntity(StoredEntity):
             yield column, both
 
     def takes_of(self, edge: Transition) -> dict[str, str]:
-        """What an edge is given from outside, and the type of each."""
-        return {take.from_: self.type_of(field) for field, take in edge.takes.items()}
+        """What an edge is given from outside, as parameters and columns are called, and the type of each."""
+        return {f"{GIVEN}{take.from_}": self.type_of(field) for field, take in edge.takes.items()}
 
     def cuts_of(self, edge: Transition) -> dict[str, int]:
         """Texts that are cut to a number of bytes before they are kept."""
         found = {}
         for field, take in edge.takes.items():
             if (cut := self.fields[field].rules.cut) is not None:
-                found[take.from_] = self.spec.limit(cut)
+                found[f"{GIVEN}{take.from_}"] = self.spec.limit(cut)
         return found
 
     def _lease_writes(self, edge: Transition, p: Parameter, source: str) -> Iterator[tuple[str, str]]:
-        lease = self.row.lease
+        lease = self.lease
         if lease and edge.to == lease.state:
             seconds = p(lease.seconds, "double precision")
             yield lease.owner, f"{source}.owner"
@@ -313,7 +338,7 @@ class KeptEntity(StoredEntity):
         waits = edge.waits
         if waits is None:
             return "NULL"
-        column = f"{self.table}.{waits.count}"
+        column = f"{self.table}.{self.column(waits.count)}"
         failures = column if edge.counts == waits.count else f"greatest({column} - 1, 0)"
         most, base = (self.variable(p, each, "double precision") for each in (waits.max, waits.base))
         # Beyond 2^60 every wait is the longest one, and a greater power would not fit.
@@ -328,29 +353,34 @@ class KeptEntity(StoredEntity):
         if not special or overrides is None:
             return usual
         cases = " ".join(f"WHEN {quoted(text)} THEN {value}" for text, value in special.items())
-        return f"CASE {self.table}.{overrides.by} {cases} ELSE {usual} END"
+        return f"CASE {self.table}.{self.column(overrides.by)} {cases} ELSE {usual} END"
 
     def _taken(self, field: str, take: Take, source: str) -> str:
-        kind, given = self.type_of(field), f"{source}.{take.from_}"
+        kind, given = self.type_of(field), f"{source}.{GIVEN}{take.from_}"
         if kind == "text" and take.default:
             given = f"coalesce(nullif({given}, ''), {quoted(take.default)})"
         elif take.default:
             given = f"coalesce({given}, {quoted(take.default)}::{kind})"
         if not self.fields[field].optional:
             given = f"coalesce({given}, {EMPTY.get(kind, '0')})"
-        return f"coalesce({self.table}.{field}, {given})" if take.keep_first else given
+        return f"coalesce({self.table}.{self.column(field)}, {given})" if take.keep_first else given
 
     def _column(self, name: str, row: MessageField) -> Column:
         kind = self.type_of(name)
-        unsigned = row.type.startswith("uint")
+        column, unsigned = self.column(name), row.type.startswith("uint")
         return Column(
-            name, kind, row.optional, self._default(name, kind), f"{name} >= 0" if unsigned else None
+            column,
+            name,
+            kind,
+            row.optional,
+            self._default(name, kind),
+            f"{column} >= 0" if unsigned else None,
         )
 
     def _default(self, name: str, kind: str) -> str | None:
-        if name == self.key:
+        if name == self.row.key:
             return "gen_random_uuid()" if kind == "uuid" else None
-        if name == self.status:
+        if name == self.row.status:
             return quoted(self.row.initial)
         if self.fields[name].optional or name not in self.guarded:
             return None

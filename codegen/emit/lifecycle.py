@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from codegen.emit.artefact import Artefact, camel, fill
+from codegen.emit.openapi_schemas import UUID, UUID4
 from codegen.emit.records import held_messages, in_s3, kept_entities
 from codegen.language.lifecycle import Entity
 from codegen.language.types import MessageField
@@ -52,6 +53,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         "values_of": lambda entity, values: _literals(spec, entity, values),
         "fields_of": lambda entity: fields_of(spec, entity.record),
         "in_s3": lambda name, entity: _in_s3(spec, name, entity),
+        "key_form": lambda entity: _key_form(spec, entity),
     }
     # What the text turns out to use is imported on one line, as a person would.
     text = fill("python/lifecycle.py.j2", spec, tables="tables", **data)
@@ -60,6 +62,16 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         line = f"{imported} {used}\n" if used else ""
         text = text.replace(f"{imported} tables\n", line, 1)
     yield Artefact(f"generated/{spec.name}/lifecycle.py", text)
+
+
+def _key_form(spec: Spec, entity: Entity) -> str | None:
+    """What a key must match where it becomes a part of other keys; None where any text can be one."""
+    rules = spec.messages[entity.record].fields[entity.key].rules
+    if not entity.in_redis and not entity.in_s3:
+        return None
+    if rules.uuid or rules.uuid4:
+        return UUID4 if rules.uuid4 else UUID
+    return rules.pattern
 
 
 def _in_s3(spec: Spec, name: str, entity: Entity) -> str:

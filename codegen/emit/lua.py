@@ -140,7 +140,10 @@ def _change(entity: RedisEntity, script: str, where: str, name: str, edge: Trans
         bound = edge.gives_up.limit
         most = layout.argument(bound) if bound.isupper() else f"tonumber({was(bound)} or 0)"
         layout.each_argument("final")
-        limit = f"final == '1' or tonumber({was(edge.gives_up.count)} or 0) >= {most}"
+        failures = f"tonumber({was(edge.gives_up.count)} or 0)"
+        if edge.gives_up.less:
+            failures += f" - tonumber({was(edge.gives_up.less)} or 0)"
+        limit = f"final == '1' or {failures} >= {most}"
         instead = Change(entity, layout, was, edge.gives_up.with_, end, only_held=only_held)
         given_up = [*instead.lines(told)]
     data = {

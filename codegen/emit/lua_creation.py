@@ -69,7 +69,7 @@ class Creation(Change):
         if name in self.after:
             return self.after[name]
         if name == self.entity.signature_field:
-            return Value(self.layout.each_argument("believed.signature"))
+            return Value(self.layout.each_argument(f"believed.{name}"))
         return Value(self.layout.each_argument(f"new.{name}"))
 
     def _place(self, key: IndexKey, get: Get) -> str:

@@ -159,7 +159,7 @@ class RedisEntity:
         parts = self.kept.indexes[name].parts
         if parts is None:
             raise ValueError(f"{name} has no parts")
-        return IndexKey(self, f"part_{name}", parts.key)
+        return IndexKey(self, f"part_{name}", parts.key, is_part=True)
 
 
 @dataclass(frozen=True)
@@ -169,6 +169,7 @@ class IndexKey:
     entity: RedisEntity
     name: str
     pattern: str
+    is_part: bool = False
 
     @cached_property
     def enum(self) -> str | None:
@@ -192,7 +193,11 @@ class IndexKey:
 
     @cached_property
     def _fields(self) -> list[str]:
-        return placeholders(self.pattern)
+        """The fields of the hash in the key: in that of a part the signature is none of the record."""
+        found = placeholders(self.pattern)
+        if not self.is_part:
+            return found
+        return [self.entity.signature_field if each == SIGNATURE else each for each in found]
 
     def _is_enum(self, field: str) -> bool:
         return self.entity.is_enum(field)

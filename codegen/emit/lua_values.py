@@ -31,7 +31,8 @@ class Reading:
     names: dict[str, str] = field(default_factory=dict)
 
     def __call__(self, name: str) -> str:
-        return self.names.setdefault(name, "was_" + identifier(name.removeprefix(".")))
+        # The dot of a field that only scripts know becomes a second underscore, which no field's name has.
+        return self.names.setdefault(name, "was_" + identifier(name))
 
     @property
     def given(self) -> dict[str, str]:

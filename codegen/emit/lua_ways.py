@@ -77,8 +77,7 @@ def checks(
     for argument, local in layout.each_arguments.items():
         kind, _, field = argument.partition(".")
         if kind == "believed":
-            stored = entity.signature_field if field == "signature" else field
-            yield f"{local} ~= ({was(stored)} or '')", f"AGAIN, {status}"
+            yield f"{local} ~= ({was(field)} or '')", f"AGAIN, {status}"
     if held:
         yield f"redis.call('SCARD', {held}) > 0", f"HOLDS, {status}, redis.call('SCARD', {held})"
 

@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 from codegen.emit.openapi_samples import sample_of_pattern
-from codegen.language.types import EnumType, ItemRules, MessageField
+from codegen.emit.text_rules import is_storable, may_hold_nul
+from codegen.language.types import EnumType, FieldRules, ItemRules, MessageField
 from codegen.spec import Spec, type_ref
 
 Schema = dict[str, Any]
@@ -17,6 +18,7 @@ UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 UUID4 = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 _BASE64 = "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
 _NO_NUL = r"^[^\u0000]*$"
+_NOT_ZERO: Schema = {"not": {"enum": [0, "", None, []]}}
 _INTEGERS = {
     "int32": (-(2**31), 2**31 - 1),
     "sint32": (-(2**31), 2**31 - 1),
@@ -84,7 +86,21 @@ class Schemas:
             for field, each in fields.items()
             if (is_needed(self._spec, each) if side == "request" else self._is_there(each))
         ]
+        choices = [self._choice(fields, field) for field in fields if side == "request"]
+        if any(choices):
+            found["allOf"] = [each for each in choices if each]
         return found | ({"required": sorted(needed)} if needed else {})
+
+    def _choice(self, fields: Mapping[str, MessageField], name: str) -> Schema:
+        """That a field is given, or one of those that it may be left out by."""
+        if not (others := fields[name].rules.required_unless):
+            return {}
+        ways: list[Schema] = []
+        for each in (name, *others):
+            shown = self._spec.json_name(each)
+            given = {"const": True} if fields[each].type == "bool" else _NOT_ZERO
+            ways.append({"required": [shown], "properties": {shown: given}})
+        return {"anyOf": ways}
 
     def field(self, row: MessageField, side: Side) -> Schema:
         """The schema of a field."""
@@ -93,8 +109,11 @@ class Schemas:
         if kind == "single":
             found = self._value(row, name, rules, side)
         else:
-            each = self._value(row, name, rules.items if rules else None, side)
+            items = (rules.items or ItemRules(storable=rules.storable)) if rules else None
+            each = self._value(row, name, items, side)
             found = self._several(kind, each, row, side)
+            if rules is not None and kind == "map" and is_storable(self._spec, rules):
+                found["propertyNames"] = {"pattern": _NO_NUL}
         if rules is not None and rules.default is not None:
             found = found | {"default": self._default(row, name)}
         if rules is not None and rules.page_size:
@@ -154,19 +173,25 @@ class Schemas:
     def _json(self, rules: ItemRules | None) -> Schema:
         if rules is None:
             return {}
-        if rules.storable:
+        storable = is_storable(self._spec, rules)
+        if storable:
             self.components["StorableJson"] = STORABLE_JSON
-        anything: Schema = {"$ref": "#/components/schemas/StorableJson"} if rules.storable else {}
+        anything: Schema = {"$ref": "#/components/schemas/StorableJson"} if storable else {}
         if not rules.json_object:
             return anything
         found: Schema = {"type": "object", "additionalProperties": anything or True}
-        return found | ({"propertyNames": {"pattern": _NO_NUL}} if rules.storable else {})
+        return found | ({"propertyNames": {"pattern": _NO_NUL}} if storable else {})
 
     def _integer(self, name: str, rules: ItemRules | None) -> Schema:
         least, most = _INTEGERS[name]
         if rules is not None:
             least = max(least, rules.min if rules.min is not None else least)
             most = min(most, rules.max if rules.max is not None else most)
+        if has_default(rules) and not least <= 0 <= most:
+            # 0 stands for the default.
+            if least != 1:
+                return {"anyOf": [{"const": 0}, {"type": "integer", "minimum": least, "maximum": most}]}
+            least = 0
         return {"type": "integer", "minimum": least, "maximum": most}
 
     def _bytes(self, rules: ItemRules | None) -> Schema:
@@ -194,7 +219,7 @@ class Schemas:
         if rules.uuid or rules.uuid4:
             found["format"] = "uuid"
             patterns.append(f"^{UUID4 if rules.uuid4 else UUID}$")
-        if rules.storable:
+        if may_hold_nul(self._spec, rules):
             patterns.append(_NO_NUL)
         if side == "request" and row.rules.page_token:
             digits = self._spec.system.policies.pagination[row.rules.page_token].max_token_digits
@@ -203,7 +228,8 @@ class Schemas:
             found["pattern"] = patterns[0]
         elif patterns:
             found["allOf"] = [{"pattern": each} for each in patterns]
-        return found
+        # Empty text stands for the default.
+        return {"anyOf": [{"const": ""}, found]} if has_default(rules) and _refuses_empty(rules) else found
 
     def _default(self, row: MessageField, name: str) -> Any:
         default = row.rules.default
@@ -214,7 +240,7 @@ class Schemas:
 def is_needed(spec: Spec, row: MessageField) -> bool:
     """Whether a request must have a field: an absent one is empty or 0, which its rules may refuse."""
     rules, (kind, name, _) = row.rules, type_ref(row.type)
-    if row.optional:
+    if row.optional or has_default(rules):
         return False
     if kind != "single":
         return rules.non_empty
@@ -229,6 +255,15 @@ def is_needed(spec: Spec, row: MessageField) -> bool:
         return (rules.min or 0) > 0 or (rules.max or 0) < 0
     if name == "bool":
         return rules.must_be is True
+    return _refuses_empty(rules)
+
+
+def has_default(rules: ItemRules | None) -> bool:
+    """Whether something stands in for 0 or empty."""
+    return isinstance(rules, FieldRules) and (rules.default is not None or rules.page_size is not None)
+
+
+def _refuses_empty(rules: ItemRules) -> bool:
     text_refused = (rules.one_of is not None and "" not in rules.one_of) or rules.uuid or rules.uuid4
     unmatched = rules.pattern is not None and re.fullmatch(rules.pattern, "") is None
     return rules.non_empty or bool(rules.min_length) or text_refused or unmatched

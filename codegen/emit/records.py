@@ -1,4 +1,4 @@
-"""Entities that a server keeps, as frozen dataclasses: a field for each field of the record's message."""
+"""Entities that a server keeps, as frozen structs: a field for each field of the record's message."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def default_of(spec: Spec, row: MessageField) -> str:
     """What a field is where nothing is said."""
     kind, inner, _ = type_ref(row.type)
     if kind != "single":
-        return "()" if kind == "repeated" else "field(default_factory=dict)"
+        return "()" if kind == "repeated" else "_field(default_factory=dict)"
     if row.optional:
         return "None"
     return f"{inner}()" if inner in spec.messages else _DEFAULTS[python_type(spec, row)]

@@ -36,7 +36,12 @@ def state_names(spec: Spec, entity: Entity) -> list[str]:
 
 
 def _kind(entity: Entity, state: str) -> str:
-    return "initial" if state == entity.initial else "terminal" if state in entity.terminal else ""
+    kinds = {
+        "initial": state == entity.initial,
+        "terminal": state in entity.terminal,
+        "failed": state in entity.failed_states,
+    }
+    return ", ".join(kind for kind, holds in kinds.items() if holds)
 
 
 def transitions(entity: Entity) -> str:
@@ -59,6 +64,11 @@ def transitions(entity: Entity) -> str:
     ]
     headers = ("Transition", "Trigger", "From", "To", "Actors", "Needs", "After", "Stamps")
     return table((*headers, "Waits", "Gives up", "Due", "Via"), rows)
+
+
+def has_order(entity: Entity) -> bool:
+    """Whether a transition comes after calls."""
+    return any(row.after for row in entity.transitions.values())
 
 
 def _needs(row: Transition) -> list[str]:
@@ -108,9 +118,10 @@ def _wait(row: Backoff) -> str:
 
 
 def _give_up(entity: Entity, row: GiveUp) -> str:
+    count = f"{code(row.count)} less {code(row.less)}" if row.less else code(row.count)
     if entity.in_redis or entity.in_s3:
-        return f"{code(row.with_)} in its place once {code(row.count)} has reached {code(row.limit)}"
-    return f"{code(row.with_)} once {code(row.count)} is above {code(row.limit)}"
+        return f"{code(row.with_)} in its place once {count} has reached {code(row.limit)}"
+    return f"{code(row.with_)} once {count} is above {code(row.limit)}"
 
 
 def _dues(*rows: Due | None) -> str:

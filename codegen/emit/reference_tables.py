@@ -86,6 +86,11 @@ def matrix(spec: Spec) -> str:
     return table(["Method", *callers], rows)
 
 
+def has_call_modes(spec: Spec) -> bool:
+    """Whether a permission says how the call is made."""
+    return any(permission.call for permission in spec.permissions.values())
+
+
 def _permission(permission: Permission | None) -> str:
     if permission is None:
         return ""

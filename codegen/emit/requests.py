@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from codegen.emit.artefact import Artefact, fill, snake
+from codegen.emit.text_rules import is_storable, may_hold_nul
 from codegen.language.types import FieldRules, ItemRules, MessageField
 from codegen.spec import Spec, field_enum, type_ref
+
+_CHECKED_LISTS = ("repeated json", "repeated string")
+_NUL = "must not contain the character NUL"
 
 
 @dataclass(slots=True)
@@ -120,12 +124,14 @@ def _reachable(spec: Spec) -> set[str]:
 def _checks_of(spec: Spec, name: str) -> MessageChecks:
     rows = spec.messages[name].fields
     # Elements of several lists have a name each, so that a name has one type.
-    lists = [key for key, row in rows.items() if row.rules.items or row.type == "repeated json"]
+    lists = [key for key, row in rows.items() if row.rules.items or row.type in _CHECKED_LISTS]
     items = {key: "item" if len(lists) == 1 else f"{key}_item" for key in rows}
-    return MessageChecks(name, [_field_checks(spec, key, row, items[key]) for key, row in rows.items()])
+    return MessageChecks(name, [_field_checks(spec, rows, key, row, items[key]) for key, row in rows.items()])
 
 
-def _field_checks(spec: Spec, name: str, row: MessageField, item: str) -> FieldChecks:
+def _field_checks(
+    spec: Spec, message: Mapping[str, MessageField], name: str, row: MessageField, item: str
+) -> FieldChecks:
     found = FieldChecks(name, item=item)
     kind, inner, _ = type_ref(row.type)
     value = f"message.{name}"
@@ -149,12 +155,22 @@ def _field_checks(spec: Spec, name: str, row: MessageField, item: str) -> FieldC
         bound = spec.limit(row.rules.max_items)
         found.tests.append(Test(f"len({value}) > {bound}", f"must have at most {bound} elements"))
     found.tests += _value_tests(spec, row, row.rules, value)
-    if row.rules.items:
-        found.item_tests += _value_tests(spec, row, row.rules.items, item)
+    items = row.rules.items or ItemRules()
+    found.item_tests += _value_tests(spec, row, items, item) if row.rules.items else ()
+    if row.type == "string" and may_hold_nul(spec, row.rules):
+        found.tests.append(Test(f'"\\0" in {value}', _NUL))
+    elif row.type == "repeated string" and may_hold_nul(spec, items):
+        found.item_tests.append(Test(f'"\\0" in {item}', _NUL))
+    elif kind == "map" and is_storable(spec, row.rules):
+        found.tests += _map_tests(row, value)
     if inner == "json" and kind == "single":
-        found.tests.append(_json(row.rules, value))
+        found.tests.append(_json(spec, row.rules, value))
     elif inner == "json" and kind == "repeated":
-        found.item_tests.append(_json(row.rules.items or ItemRules(), item))
+        found.item_tests.append(_json(spec, items, item))
+    if (row.rules.default is not None or row.rules.page_size) and _refuses_zero(spec, row):
+        # What is 0 or empty is settled to the default, and breaks no rule.
+        for test in found.tests:
+            test.when = f"{value} and {test.when}"
     if row.optional:
         # What is absent is neither empty nor 0, and breaks no rule.
         for test in found.tests:
@@ -162,6 +178,8 @@ def _field_checks(spec: Spec, name: str, row: MessageField, item: str) -> FieldC
     for other, wanted in row.rules.required_when.items():
         when = f'message.{other} == {wanted} and not message.HasField("{name}")'
         found.tests.append(Test(when, f"must be given where {other} is {wanted}"))
+    if row.rules.required_unless:
+        found.tests.append(_required_unless(spec, message, name))
     settles = [*_settles(spec, row, value)]
     if row.optional and settles:
         lines = "\n".join(settles).replace("\n", "\n    ")
@@ -170,6 +188,20 @@ def _field_checks(spec: Spec, name: str, row: MessageField, item: str) -> FieldC
     if inner in spec.messages:
         found.nested, found.nested_kind = inner, kind
     return found
+
+
+def _required_unless(spec: Spec, rows: Mapping[str, MessageField], name: str) -> Test:
+    """A field that must be given where none of some others is."""
+    others = rows[name].rules.required_unless
+    given = " or ".join(_is_given(spec, each, rows[each]) for each in (name, *others))
+    wanted = "true" if rows[name].type == "bool" else "given"
+    return Test(f"not ({given})", f"must be {wanted} unless {' or '.join(others)} is given")
+
+
+def _is_given(spec: Spec, name: str, row: MessageField) -> str:
+    kind, inner, _ = type_ref(row.type)
+    is_message = kind == "single" and (inner in spec.messages or inner == "timestamp")
+    return f'message.HasField("{name}")' if row.optional or is_message else f"message.{name}"
 
 
 def _page_token(spec: Spec, value: str, policy: str) -> Test:
@@ -182,10 +214,10 @@ def _page_token(spec: Spec, value: str, policy: str) -> Test:
     )
 
 
-def _json(rules: ItemRules, value: str) -> Test:
+def _json(spec: Spec, rules: ItemRules, value: str) -> Test:
     """JSON is text over gRPC, so whether it is JSON at all is a rule of its own."""
-    words = [name for name in ("json_object", "storable") if getattr(rules, name)]
-    arguments = "".join(f", {'must_be_object' if name == 'json_object' else name}=True" for name in words)
+    words = {"must_be_object": rules.json_object, "storable": is_storable(spec, rules)}
+    arguments = "".join(f", {name}=True" for name, is_set in words.items() if is_set)
     return Test(f"(problem := json_problem({value}{arguments}))", "problem", computed=True)
 
 
@@ -211,9 +243,28 @@ def _value_tests(spec: Spec, row: MessageField, rules: ItemRules, value: str) ->
         yield Test(f"not is_uuid({value})", "must be the lowercase text of a UUID")
     if rules.uuid4:
         yield Test(f"not is_uuid4({value})", "must be the lowercase text of a version 4 UUID")
-    if rules.storable and type_ref(row.type).name == "string":
-        yield Test(f'"\\0" in {value}', "must not contain the character NUL")
     yield from _choice_tests(spec, row, rules, value)
+
+
+def _refuses_zero(spec: Spec, row: MessageField) -> bool:
+    """Whether the rules of a field leave no room for 0 or empty; every enum has its 0 unless they say so."""
+    rules, enum = row.rules, field_enum(spec, row)
+    if enum is None:
+        return True
+    zero = next(name for name, member in enum.values.items() if member.number == 0)
+    return rules.specified or (rules.one_of is not None and zero not in rules.one_of)
+
+
+def _map_tests(row: MessageField, value: str) -> Iterator[Test]:
+    """A map has no rules of its own for keys and values, but a store keeps them like any other text."""
+    _, inner, key = type_ref(row.type)
+    if key == "string":
+        yield Test(f'any("\\0" in name for name in {value})', _NUL)
+    if inner == "string":
+        yield Test(f'any("\\0" in text for text in {value}.values())', _NUL)
+    elif inner == "json":
+        problems = f"(json_problem(text, storable=True) for text in {value}.values())"
+        yield Test(f"(problem := next(filter(None, {problems}), ''))", "problem", computed=True)
 
 
 def _choice_tests(spec: Spec, row: MessageField, rules: ItemRules, value: str) -> Iterator[Test]:

@@ -30,6 +30,15 @@ class Server:
     """Whether it is used from outside as well."""
     has_usual_place: bool = False
     """Whether those who are not told where it is know where to look."""
+    owner_place: str = ""
+    """Where it is for the owner of what is in it, where nodes come with a role of their own."""
+    service_password: str = ""
+    """The variable with the password of that role."""
+
+    @property
+    def passwords(self) -> tuple[str, ...]:
+        """The variables with its passwords."""
+        return tuple(name for name in (self.password, self.service_password) if name)
 
 
 SERVERS = {
@@ -38,7 +47,9 @@ SERVERS = {
         image="postgres:18-alpine",
         port=5432,
         password="POSTGRES_PASSWORD",
-        place="postgresql://{account}:{password}@postgres:5432/{account}",
+        place="postgresql://{account}_service:{service_password}@postgres:5432/{account}",
+        owner_place="postgresql://{account}:{password}@postgres:5432/{account}",
+        service_password="POSTGRES_SERVICE_PASSWORD",
     ),
     "redis": Server(
         host="redis",
@@ -84,7 +95,17 @@ def account(spec: Spec) -> str:
 
 def url(spec: Spec, name: str) -> str:
     """Where nodes find it, as compose reads it."""
-    return SERVERS[name].place.format(account=account(spec), password=secret(name))
+    return _placed(spec, name, SERVERS[name].place)
+
+
+def owner_url(spec: Spec, name: str) -> str:
+    """Where the owner of what is in it finds it, as compose reads it."""
+    return _placed(spec, name, SERVERS[name].owner_place)
+
+
+def _placed(spec: Spec, name: str, place: str) -> str:
+    service = _required(SERVERS[name].service_password)
+    return place.format(account=account(spec), password=secret(name), service_password=service)
 
 
 def watched_url(spec: Spec) -> str:
@@ -114,4 +135,8 @@ def has_redis(deployment: Deployment) -> bool:
 
 def secret(name: str) -> str:
     """Its password, as compose reads it."""
-    return f"${{{SERVERS[name].password}:?must be set}}"
+    return _required(SERVERS[name].password)
+
+
+def _required(variable: str) -> str:
+    return f"${{{variable}:?must be set}}"

@@ -1,4 +1,4 @@
-"""Settings as frozen dataclasses, one for each component, and the variables they are read from."""
+"""Settings as frozen structs, one for each component, and the variables they are read from."""
 
 from __future__ import annotations
 

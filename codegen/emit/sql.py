@@ -26,6 +26,8 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         return
     folder = f"generated/{spec.name}/sql"
     yield Artefact(f"{folder}/schema.sql", schema(spec))
+    granted = fill("sql/grants.sql.j2", spec, kept=[*kept.values()], histories=[*histories(spec).values()])
+    yield Artefact(f"{folder}/grants.sql", granted)
     yield from emit_histories(spec)
     for name, entity in kept.items():
         text = "\n".join(statements(spec, entity))
@@ -110,7 +112,6 @@ def _wanted(entity: KeptEntity) -> Iterator[tuple[str, str, str, dict[str, Any]]
     if entity.row.lease:
         yield "renew", "Makes a lease longer that has not ended; its holder alone may.", "renew", {}
         yield "holds", "Who holds the lease of each, and whether it goes on.", "holds", {}
-    yield "change", f"Puts other fields of a {what} that no transition touches.", "change", {}
     yield "find", "A page of the listing, newest first.", "find", {}
     for direction in ("newest", "oldest"):
         data = {"direction": "DESC" if direction == "newest" else "ASC"}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 from codegen.emit.lifecycle import states_of
+from codegen.emit.sql_names import aside, quoted_name
+from codegen.language.keeping import Lease
 from codegen.language.lifecycle import Entity, Transition
 from codegen.language.types import MessageField
 from codegen.spec import Spec
@@ -13,13 +16,19 @@ from codegen.spec import Spec
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the table."""
+    """One column of the table: its name as SQL says it, and the field that it has."""
 
     name: str
+    field: str
     type: str
     optional: bool
     default: str | None
     check: str | None
+
+    @property
+    def is_renamed(self) -> bool:
+        """Whether it has another name than its field."""
+        return self.name.strip('"') != self.field
 
     def __str__(self) -> str:
         needed = "" if self.optional else " NOT NULL"
@@ -37,16 +46,47 @@ class StoredEntity:
 
     @property
     def key(self) -> str:
-        return self.row.key
+        """The column of the key, as SQL says it."""
+        return self.column(self.row.key)
 
     @property
     def status(self) -> str:
-        return self.row.status
+        """The column of the state, as SQL says it."""
+        return self.column(self.row.status)
+
+    @cached_property
+    def lease(self) -> Lease | None:
+        """The lease with the columns of its fields, as SQL says them."""
+        lease = self.row.lease
+        if lease is None:
+            return None
+        fields = ("owner", "expires", "fence", "oldest_by", "renewed")
+        columns = {name: self.column(value) for name in fields if (value := getattr(lease, name))}
+        return lease.model_copy(update=columns)
+
+    @property
+    def listed_by(self) -> str | None:
+        """The column that orders listings, as SQL says it."""
+        return self.column(self.row.listed_by) if self.row.listed_by else None
+
+    def column(self, field: str) -> str:
+        """The column of a field, as SQL says it."""
+        return quoted_name(field)
+
+    def columns_of(self, fields: Iterable[str]) -> list[str]:
+        """The columns of some fields, as SQL says them."""
+        return [self.column(field) for field in fields]
+
+    @cached_property
+    def log(self) -> dict[str, str]:
+        """The columns of the history beside the key of the entity, by what they are."""
+        names = ("number", "from_state", "to_state", "actor", "fence", "at", "edge", "txid")
+        return {name: aside(name, self.row.key) for name in names}
 
     @cached_property
     def states(self) -> list[str]:
         """In the order of their numbers."""
-        numbers = self.spec.enums[self.fields[self.status].type].values
+        numbers = self.spec.enums[self.fields[self.row.status].type].values
         return sorted(states_of(self.spec, self.row), key=lambda state: numbers[state].number)
 
     @cached_property
@@ -62,7 +102,7 @@ class StoredEntity:
 
     @cached_property
     def counters(self) -> list[str]:
-        """Columns that only ever grow."""
+        """Fields that only ever grow."""
         fence = [self.row.lease.fence] if self.row.lease else []
         counted = [edge.counts for edge in self.transitions.values() if edge.counts]
         return [*dict.fromkeys((*counted, *fence))]

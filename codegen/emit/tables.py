@@ -8,7 +8,7 @@ from codegen.emit import wiring
 from codegen.emit.deployments import serves
 from codegen.emit.markdown import code, codes, prose, table
 from codegen.emit.settings import text_of
-from codegen.language.deployments import Deployment, Listen
+from codegen.language.deployments import Deployment, Listen, Node
 from codegen.language.environment import Variable, VariableRule
 from codegen.spec import Spec
 
@@ -28,12 +28,25 @@ def _endpoint(spec: Spec, deployment: Deployment, name: str) -> tuple[str, ...]:
     }
     http = f"{code(node.http.host)} {ports.get('http') or _unset(node.http)}" if node.http else ""
     published = [row for row in wiring.published(spec, deployment) if row.peer.node == name]
-    # A port that is any that is free is nothing to be told beforehand.
-    outside = [f"127.0.0.1:{row.port}" for row in published if row.inside.number]
+    # A port that is any that is free is nothing to be told beforehand. Each port has a range of its own.
+    by_port: dict[str, list[str]] = {}
+    for row in published:
+        if row.inside.number:
+            by_port.setdefault(row.inside.variable, []).append(f"127.0.0.1:{row.port}")
+    outside = ", ".join(map(_span, by_port.values()))
+    services = codes([full_name(spec, each) for each in _served(spec, deployment, node)]) or "none"
     if node.listen is None:
-        return hosts, "none", "none", "none", "no", http, _span(outside)
-    services = [full_name(spec, service) for service in serves(spec, deployment, node)]
-    return hosts, codes(services) or "none", code(node.listen.host), ports["api"], "yes", http, _span(outside)
+        return hosts, services, "none", "none", "no", http, outside
+    return hosts, services, code(node.listen.host), ports["api"], "yes", http, outside
+
+
+def _served(spec: Spec, deployment: Deployment, node: Node) -> list[str]:
+    """The services that are reached at a node: all over gRPC, those with routes over HTTP."""
+    if node.listen is not None:
+        return serves(spec, deployment, node)
+    routed = {row.service_name for row in spec.methods.values() if row.method.route is not None}
+    offered = spec.services_of(deployment, node) if node.http is not None else []
+    return [service for service in offered if service in routed]
 
 
 def _unset(listener: Listen) -> str:
@@ -87,6 +100,8 @@ def _bounds(row: Variable) -> Iterator[str]:
         yield f"at least {row.min}"
     elif row.max is not None:
         yield f"at most {row.max}"
+    if row.pattern:
+        yield f"matches {code(row.pattern)}"
     if row.clamp:
         yield f"used as {row.clamp.min} to {row.clamp.max}"
 

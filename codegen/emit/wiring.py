@@ -147,6 +147,11 @@ def keeps_data(spec: Spec, deployment: Deployment, node_name: str) -> bool:
     return any(row.type == "data_path" for row in spec.variables_of(deployment, node_name).values())
 
 
+def certificate_folder(spec: Spec, deployment: str) -> str:
+    """Where `nox -s certs` puts the certificates of a deployment, from the folder of its compose file."""
+    return f"../../../../certs/{spec.name}.{deployment}"
+
+
 def uses_certificates(spec: Spec) -> bool:
     return any(row.role in FILES for row in spec.environment.variables.values())
 
@@ -220,9 +225,7 @@ def published(spec: Spec, deployment: Deployment) -> list[Published]:
 
 def in_containers(deployment: Deployment) -> bool:
     """Whether its nodes can be reached from outside of where they run, as those in containers must be."""
-    return not any(
-        each.is_local for node in deployment.processes.values() for each in node.listeners.values()
-    )
+    return deployment.in_containers
 
 
 def healthcheck(deployment: Deployment, node_name: str) -> str:

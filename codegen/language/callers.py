@@ -29,7 +29,11 @@ class Permission(Part):
     only: dict[LowerName, str | int | bool] = Field(
         default={}, description="Request fields and the only value each may have."
     )
-    call: LowerName | None = Field(default=None, description="The call mode this caller uses.")
+    call: LowerName | None = Field(
+        default=None,
+        description="The call mode in which the engine of this caller makes the call; the callee does not "
+        "see it.",
+    )
     doc: Doc | None = None
 
 

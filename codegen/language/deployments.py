@@ -45,6 +45,11 @@ class Announced(Part):
         default=None, description="A second name, for tools that refuse the first."
     )
     if_: UpperName = Field(alias="if", description="The variable that says whether it is announced.")
+    name: UpperName | None = Field(
+        default=None,
+        description="The variable with the name of the deployment, which tells several on one network apart; "
+        "`<system>.<deployment>` where it is unset.",
+    )
 
 
 class Listen(Part):
@@ -70,6 +75,15 @@ class Slots(Part):
 
     variable: UpperName
     total: Positive
+
+
+class LoadGenerator(Part):
+    """A client that puts load on the deployment and measures the answers; it runs only when asked for."""
+
+    command: str = Field(
+        description="Its command. {addresses} are those of the ingress nodes in their order, {ca_file} is "
+        "the authority of their certificates, {results} a folder for what it writes."
+    )
 
 
 class Node(Part):
@@ -144,6 +158,14 @@ class Deployment(Part):
     )
     nodes: Annotated[dict[LowerName, Node], Field(min_length=1)]
     routing: Routing | None = None
+    load_generator: LoadGenerator | None = Field(
+        default=None, description="A service of the compose file that is started by its name alone."
+    )
+
+    @property
+    def in_containers(self) -> bool:
+        """Whether its nodes can be reached from outside of where they run, as those in containers must be."""
+        return not any(each.is_local for node in self.processes.values() for each in node.listeners.values())
 
     @property
     def processes(self) -> dict[str, Node]:

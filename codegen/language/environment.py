@@ -70,6 +70,9 @@ class Variable(Part):
     max: int | float | None = None
     clamp: Clamp | None = None
     choices: tuple[str, ...] = ()
+    pattern: str | None = Field(
+        default=None, description="A regular expression that the whole of a text must match."
+    )
     role: EngineRole | None = None
     also_named: tuple[UpperName, ...] = Field(
         default=(), description="Other names of it, which count in this order where it is unset."

@@ -130,6 +130,10 @@ class GiveUp(Part):
 
     with_: LowerName = Field(alias="with", description="The transition that ends it.")
     count: LowerName = Field(description="Record field that counts the failures.")
+    less: LowerName | None = Field(
+        default=None,
+        description="Record field with how many of those counted were no failures; it is subtracted.",
+    )
     limit: UpperName | LowerName = Field(
         description="The variable, or the record field, with the most failures that are not the last."
     )
@@ -150,7 +154,11 @@ class Transition(Part):
         description="Whether it leads where another leads; it is taken where a handler names it, and by "
         "those who may not take the other.",
     )
-    after: tuple[MethodRef, ...] = Field(default=(), description="Calls the actor completes first, in order.")
+    after: tuple[MethodRef, ...] = Field(
+        default=(),
+        description="Calls that the actor completes first, in order and within the same call; kept by the "
+        "engine of the actor, as the holder of the entity cannot know of them.",
+    )
     stamps: tuple[LowerName, ...] = Field(default=(), description="Record times set when it applies.")
     sets: dict[LowerName, bool | int | str] = Field(default={}, description="Record fields set with it.")
     takes: dict[LowerName, Take] = Field(default={}, description="Record fields taken from the request.")
@@ -224,6 +232,11 @@ class Entity(Part):
     )
     initial: UpperName
     terminal: tuple[UpperName, ...]
+    failed: tuple[UpperName, ...] = Field(
+        default=(),
+        description="States in which it has not come to what was wanted. Where a transition that gives up "
+        "leads to is such a state without being named. `charter … --watch` ends there with exit code 4.",
+    )
     terminal_race: Literal["first_wins"] = Field(
         default="first_wins", description="Which of two racing terminal writes stands."
     )
@@ -235,6 +248,12 @@ class Entity(Part):
     )
 
     @property
+    def paired_edges(self) -> set[str]:
+        """Edges between states that an edge by name connects too, those by name among them."""
+        shared = {self._pair(name) for name, edge in self.transitions.items() if edge.by_name}
+        return {name for name in self.transitions if self._pair(name) in shared}
+
+    @property
     def named_edges(self) -> list[str]:
         """Edges that lead where another leads; they are taken by their names only."""
         ends = {edge.gives_up.with_ for edge in self.transitions.values() if edge.gives_up}
@@ -243,6 +262,13 @@ class Entity(Part):
         return [
             name for name in self.transitions if name in named or (name in ends and self._pair(name) in pairs)
         ]
+
+    @property
+    def failed_states(self) -> list[str]:
+        """The states in which it has failed: those that are named, and where it ends when it gives up."""
+        ends = [edge.gives_up.with_ for edge in self.transitions.values() if edge.gives_up]
+        given_up = (self.transitions[name].to for name in ends if name in self.transitions)
+        return list(dict.fromkeys((*self.failed, *given_up)))
 
     def _pair(self, name: str) -> tuple[str, str]:
         return self.transitions[name].from_, self.transitions[name].to

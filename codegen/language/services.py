@@ -89,7 +89,11 @@ class Method(Part):
     deadline_ms: Positive | None = None
     idempotency: Idempotency
     retry: RetryRef | None = Field(default=None, description="A retry profile, or never.")
-    max_request: LowerName | None = Field(default=None, description="The limit on the size of its request.")
+    max_request: LowerName | None = Field(
+        default=None,
+        description="The limit on the size of its request, whatever carries it. A method without one goes "
+        "by the variable of role `max_body_bytes` that its component reads, and else by the default.",
+    )
     pagination: LowerName | None = None
     calls: tuple[MethodRef, ...] = Field(default=(), description="What its handler may call to answer.")
     raises: tuple[LowerName, ...] = Field(

@@ -81,8 +81,12 @@ class ItemRules(Part):
     defined: bool = Field(default=False, description="The number must be a value of the enum.")
     specified: bool = Field(default=False, description="The enum must not be its unspecified value.")
     one_of: tuple[str, ...] | None = Field(default=None, description="Enum values or texts that are allowed.")
-    storable: bool = Field(
-        default=False, description="Text or JSON without NUL and half surrogates, which databases refuse."
+    storable: bool | None = Field(
+        default=None,
+        description=(
+            "Text or JSON without NUL and half surrogates, which databases refuse. Unless said it is so "
+            "wherever an entity of the system is kept outside of memory."
+        ),
     )
     json_object: bool = Field(default=False, description="JSON must be an object.")
 
@@ -93,6 +97,10 @@ class FieldRules(ItemRules):
     required: bool = Field(default=False, description="A message field must be present.")
     required_when: dict[LowerName, UpperName] = Field(
         default={}, description="An optional field must be present where enum fields beside it have a value."
+    )
+    required_unless: tuple[LowerName, ...] = Field(
+        default=(),
+        description="The field must be given, or one of these beside it. 0, false and empty are not given.",
     )
     must_be: bool | None = Field(default=None, description="The only value a bool may have.")
     max_items: int | LowerName | None = Field(

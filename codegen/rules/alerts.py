@@ -15,11 +15,12 @@ from codegen.spec import Spec, field_enum
 _OF_ANY_PROCESS = ("charter_", "process_", "python_", "up")
 _OF_HISTOGRAMS = ("_bucket", "_sum", "_count")
 _OF_SCRAPERS = ("instance", "job")
+_EXAMPLE = "Write it in PromQL, such as 'sum by (label) (rate(metric_total[5m])) > 1'."
 
 
 @rule(
     "E857",
-    "An alert cannot be read, or looks at a metric that nobody declares or exports.",
+    "Prometheus refuses the expression of an alert, or it looks at a metric that nobody declares or exports.",
     wrong="YardFull: {expr: yard_bike > 100, …}",
     right="YardFull: {expr: yard_bikes > 100, …}",
     needs=("metrics",),
@@ -28,19 +29,20 @@ _OF_SCRAPERS = ("instance", "job")
 def unknown_metric(spec: Spec) -> Iterator[Finding]:
     exported = _exported(spec)
     for name, alert in spec.metrics.alerts.items():
-        place, found = spec.place("metrics", "alerts", name, "expr"), list[Selector]()
+        place = spec.place("metrics", "alerts", name, "expr")
         try:
-            found = list(selectors(alert.expr))
+            found = selectors(alert.expr)
         except NotPromQL as problem:
-            yield Finding(
-                place, f"The expression of '{name}' is no PromQL: {problem}.", "Write it in PromQL."
-            )
+            yield Finding(place, f"Prometheus refuses the expression of '{name}': {problem}.", _EXAMPLE)
             continue
         for selector in found:
             if selector.metric.startswith(_OF_ANY_PROCESS):
                 continue
             metric = spec.metrics.metrics.get(selector.metric)
-            if metric and metric.type == "window":
+            if not selector.metric:
+                message = f"'{name}' selects by labels or by a pattern, and names no metric."
+                yield Finding(place, message, "Write the name of a metric before the labels.")
+            elif metric and metric.type == "window":
                 message = f"'{name}' looks at '{selector.metric}', which is a window and not exported."
                 yield Finding(place, message, "Count the same in a counter, and look at that.")
             elif metric and metric.type == "histogram":
@@ -66,7 +68,7 @@ def unknown_label(spec: Spec) -> Iterator[Finding]:
     for name, alert in spec.metrics.alerts.items():
         place = spec.place("metrics", "alerts", name, "expr")
         try:
-            found = list(selectors(alert.expr))
+            found = selectors(alert.expr)
         except NotPromQL:
             continue
         for selector in found:

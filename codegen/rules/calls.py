@@ -73,6 +73,59 @@ def after_without_permission(spec: Spec) -> Iterator[Finding]:
 
 
 @rule(
+    "E268",
+    "No engine can keep the order of the calls before a transition.",
+    wrong=(
+        "# types.yaml\n"
+        "PingRequest: {fields: {}}\n"
+        "# lifecycle.yaml\n"
+        "complete: {by: [vault], after: [ResultInternalService.Ping]}"
+    ),
+    right=(
+        "# types.yaml\n"
+        "StoreResultRequest: {fields: {job_id: {number: 1, type: string}}}\n"
+        "# lifecycle.yaml\n"
+        "complete: {by: [vault], after: [ResultInternalService.StoreResult]}"
+    ),
+    needs=(*_FILES, "types"),
+)
+def order_not_kept(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        for edge_name, edge in entity.transitions.items():
+            if edge.after:
+                path: Path = ("entities", name, "transitions", edge_name)
+                for steps, message, hint in _order_problems(spec, name, edge_name):
+                    yield Finding(spec.place("lifecycle", *path, *steps), message, hint)
+
+
+def _order_problems(spec: Spec, name: str, edge_name: str) -> Iterator[tuple[Path, str, str]]:
+    """Why the calls before a transition cannot be told: where it says so, and what to do."""
+    entity = spec.lifecycle.entities[name]
+    edge, key = entity.transitions[edge_name], entity.key
+    driver = edge.via or entity.driven_by
+    if driver is None:
+        message = f"'{edge_name}' comes after calls, and no method drives it; its actors have the store."
+        yield ("after",), message, "Remove 'after', or name the method that drives it."
+        return
+    if driver in spec.methods and not _names(spec, key, spec.methods[driver].request):
+        message = f"'{edge_name}' comes after calls, and the request of {driver} has no {key}."
+        yield ("after",), message, f"Add {key} to the request, or remove 'after'."
+    for index, actor in enumerate(edge.by):
+        if actor in spec.callers.principals and actor not in spec.services.components:
+            message = f"'{edge_name}' comes after calls of {actor}, which is no component."
+            yield ("by", index), message, "Remove 'after', or leave the transition to components."
+    for index, ref in enumerate(edge.after):
+        row = spec.methods.get(ref)
+        if row is not None and not _names(spec, key, row.request, row.response):
+            message = f"'{edge_name}' comes after {ref}, which has no {key} in its request or answer."
+            yield ("after", index), message, f"Name a method that is about one {name}."
+
+
+def _names(spec: Spec, key: str, *messages: str) -> bool:
+    return any(each not in spec.messages or key in spec.messages[each].fields for each in messages)
+
+
+@rule(
     "E214",
     "The condition of a permission excludes a transition of the actor.",
     wrong=(
@@ -232,7 +285,7 @@ def _moves(spec: Spec) -> Iterator[Need]:
 def _preparations(spec: Spec) -> Iterator[Need]:
     for name, entity in spec.lifecycle.entities.items():
         for edge_name, edge in entity.transitions.items():
-            for index, ref in enumerate(edge.after):
+            for index, ref in enumerate(edge.after if edge.via or entity.driven_by else ()):
                 where = ("entities", name, "transitions", edge_name, "after", index)
                 yield from (Need(actor, ref, "lifecycle", where, edge_name) for actor in edge.by)
 

@@ -1,4 +1,4 @@
-"""Rules of lifecycle.yaml about what only a bucket has: waits in records, edges by name, texts that tell."""
+"""Rules of lifecycle.yaml about edges by name, and about what only a bucket has: waits in records, texts."""
 
 from __future__ import annotations
 
@@ -68,11 +68,13 @@ def _no_number(
 )
 def bad_choice(spec: Spec) -> Iterator[Finding]:
     for name, entity, record, _ in in_buckets(spec):
-        plain = [(row.from_, row.to) for row in entity.transitions.values() if not row.by_name]
         for edge, row in entity.transitions.items():
             for field, value in row.where.items():
                 yield from bad_where(spec, (name, "transitions", edge, "where", field), entity, record, value)
-            if row.by_name and (row.from_, row.to) not in plain:
+    for name, entity in spec.lifecycle.entities.items():
+        plain = [(row.from_, row.to) for row in entity.transitions.values() if not row.by_name]
+        for edge, row in entity.transitions.items():
+            if entity.kept_in and row.by_name and (row.from_, row.to) not in plain:
                 place = spec.place("lifecycle", "entities", name, "transitions", edge, "by_name", key=True)
                 message = f"'{edge}' is taken by its name, and no other leads from {row.from_} to {row.to}."
                 yield Finding(place, message, "Remove 'by_name'.")

@@ -11,6 +11,7 @@ from codegen.rules.lookup import listed, public_methods
 from codegen.rules.rule import Finding, rule, unknown
 from codegen.spec import Spec
 
+LOAD_PLACEHOLDERS = ("addresses", "ca_file", "results")
 _MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000}
 
 
@@ -233,6 +234,33 @@ def bad_command(spec: Spec) -> Iterator[Finding]:
         if len(deployment.nodes) > 1 and "node" not in placeholders:
             message = f"All {len(deployment.nodes)} nodes of '{name}' have the same command."
             yield Finding(place, message, "Put {node} where the name of the node goes.")
+
+
+@rule(
+    "E729",
+    "A load generator is not told whom to call, has a placeholder that means nothing, or has nobody to call.",
+    wrong="load_generator: {command: python -m load}",
+    right='load_generator: {command: "python -m load --target {addresses}"}',
+)
+def bad_load_generator(spec: Spec) -> Iterator[Finding]:
+    for name, deployment in spec.deployments.root.items():
+        if deployment.load_generator is None:
+            continue
+        place = spec.place("deployments", name, "load_generator", "command")
+        placeholders = re.findall(r"\{([^{}]*)\}", deployment.load_generator.command)
+        unknown_ones = [each for each in placeholders if each not in LOAD_PLACEHOLDERS]
+        for placeholder in unknown_ones:
+            message = f"The load generator has the placeholder '{{{placeholder}}}', which means nothing."
+            known = listed([f"{{{each}}}" for each in LOAD_PLACEHOLDERS])
+            yield Finding(place, message, f"There are {known}.")
+        if "addresses" not in placeholders and not unknown_ones:
+            message = f"The load generator of '{name}' is not told whom to call."
+            yield Finding(place, message, "Put {addresses} where the addresses of the ingress nodes go.")
+        if not any(each in deployment.nodes and deployment.nodes[each].listen for each in deployment.ingress):
+            message = f"The load generator of '{name}' has no node to call."
+            yield Finding(
+                place, message, "Let 'ingress' have a node with 'listen', or remove the load generator."
+            )
 
 
 @rule(

@@ -90,6 +90,8 @@ def problem_of(row: Variable, value: bool | float | str) -> tuple[str, str] | No
         return "which is no text", f'Write it as "{value}".'
     if row.type == "choice" and row.choices and value not in row.choices:
         return "which is none of its choices", f"Known: {', '.join(row.choices)}."
+    if row.pattern and not _problem_of_pattern(row.pattern) and not re.fullmatch(row.pattern, value):
+        return "which does not match its pattern", f"The pattern is {row.pattern}."
     form = _FORMS.get(row.type)
     if form and not re.fullmatch(form[0], value):
         return "which is not written like one of its type", f"Write it as {form[1]}."
@@ -159,6 +161,7 @@ _KEY_TYPES: dict[str, tuple[str, ...]] = {
     "max": ("int", "number"),
     "clamp": ("int",),
     "choices": ("choice",),
+    "pattern": ("string",),
     "default_from": ("string",),
 }
 
@@ -180,6 +183,27 @@ def empty_bounds(spec: Spec) -> Iterator[Finding]:
                 yield Finding(
                     place, f"The least value of {name} is {low}, above its greatest, {high}.", "Swap them."
                 )
+
+
+@rule(
+    "E618",
+    "The pattern of a variable is no regular expression.",
+    wrong='BUCKET: {type: string, pattern: "[a-z"}',
+    right='BUCKET: {type: string, pattern: "[a-z]+"}',
+)
+def bad_pattern(spec: Spec) -> Iterator[Finding]:
+    for name, row in spec.environment.variables.items():
+        if row.pattern is not None and (problem := _problem_of_pattern(row.pattern)) is not None:
+            place = spec.place("environment", "variables", name, "pattern")
+            yield Finding(place, f"The pattern of {name} is no regular expression: {problem}.")
+
+
+def _problem_of_pattern(text: str) -> str | None:
+    try:
+        re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        return str(error)
+    return None
 
 
 @rule(

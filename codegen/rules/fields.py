@@ -15,6 +15,7 @@ from codegen.spec import SCALARS, Spec, type_ref
 _TEXT = ("string",)
 _INTEGERS = tuple(RANGES)
 _NUMBERS = (*_INTEGERS, "double", "float")
+_GIVEN = ("string", "bytes", "json", "bool", "enum", "message", "timestamp", "list", "map", *_NUMBERS)
 _FITS: dict[str, tuple[str, ...]] = {
     "non_empty": ("string", "bytes", "json", "list", "map"),
     "min_length": _TEXT,
@@ -28,10 +29,11 @@ _FITS: dict[str, tuple[str, ...]] = {
     "defined": ("enum",),
     "specified": ("enum",),
     "one_of": ("enum", "string"),
-    "storable": ("string", "json"),
+    "storable": ("string", "json", "map"),
     "json_object": ("json",),
     "required": ("message", "timestamp"),
     "required_when": ("string", "bytes", "json", "bool", "enum", "message", "timestamp", *_NUMBERS),
+    "required_unless": _GIVEN,
     "must_be": ("bool",),
     "max_items": ("list", "map"),
     "items": ("list",),

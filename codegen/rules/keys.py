@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from itertools import product
+from itertools import chain, product
 from typing import NamedTuple
 
 from codegen.language.lifecycle import Entity
 from codegen.language.types import MessageField
+from codegen.rules.key_names import ANY_TEXT, UUID, Name, literal, may_be_equal
 from codegen.rules.lookup import listed
 from codegen.rules.records import records_of, unknown_field
 from codegen.rules.rule import Finding, rule
@@ -17,7 +18,6 @@ from codegen.spec import Spec, field_enum
 
 SIGNATURE = "signature"
 """Stands in the key of a part for a set of texts."""
-_ANY_ID, _ANY_TEXT = "{id}", "{text}"
 
 
 class Key(NamedTuple):
@@ -118,49 +118,48 @@ def _finite(spec: Spec, entity: Entity, record: Mapping[str, MessageField]) -> l
     needs=("lifecycle", "types"),
 )
 def key_twice(spec: Spec) -> Iterator[Finding]:
-    seen: dict[tuple[str, str | None], list[tuple[str, Key, list[str]]]] = {}
+    seen: dict[tuple[str, str | None], list[tuple[str, Key, Name]]] = {}
     for name, entity, record in records_of(spec):
         if (kept := entity.in_redis) is None:
             continue
         # Creation moments of one kind of entity never repeat; the engine has the last one there.
         clock = Key((), "the engine's clock", f"clock:{name}")
+        # Of all processes one at a time forgets what has expired.
+        lock = Key((), "the engine's lock", f"trim:{name}")
         others = seen.setdefault((kept.url, kept.prefix), [])
-        for key in (clock, *keys_of(spec, entity)):
-            for segments in _names(spec, record, key.pattern):
-                clash = next((each for each in others if _clash(key, segments, each)), None)
+        for key in (clock, lock, *keys_of(spec, entity)):
+            for made in _names(spec, entity, record, key.pattern):
+                clash = next((each for each in others if _clash(key, made, each)), None)
                 if clash and key.path:
                     place = spec.place("lifecycle", "entities", name, *key.path)
                     other = f"{clash[1].what} of a {clash[0]}"
                     message = f"'{key.pattern}' is {key.what} of a {name}, and could be {other}."
                     yield Finding(place, message, "Choose another name.")
                     break
-                others.append((name, key, segments))
+                others.append((name, key, made))
 
 
-def _clash(key: Key, segments: list[str], other: tuple[str, Key, list[str]]) -> bool:
+def _clash(key: Key, made: Name, other: tuple[str, Key, Name]) -> bool:
     _, known, taken = other
     if known == key or (known.is_shared and key.is_shared and known.pattern == key.pattern):
         return False
-    same_length = len(segments) == len(taken)
-    return same_length and all(_may_be_equal(*pair) for pair in zip(segments, taken, strict=True))
+    return may_be_equal(made, taken)
 
 
-def _may_be_equal(one: str, other: str) -> bool:
-    if _ANY_TEXT in (one, other):
-        return True
-    return one == other
+def _names(spec: Spec, entity: Entity, record: Mapping[str, MessageField], pattern: str) -> Iterator[Name]:
+    """Every name that a key can have; an enum has one for each value, other fields any text.
 
-
-def _names(spec: Spec, record: Mapping[str, MessageField], pattern: str) -> Iterator[list[str]]:
-    """Every name that a key can have, in parts; what has no fixed set of values stands for itself."""
-    choices: list[list[str]] = []
-    for part in pattern.split(":"):
-        field = record.get(part.strip("{}")) if part.startswith("{") else None
-        if field is None:
-            # A signature is hexadecimal or `any`, and is never a part that somebody could choose.
-            choices.append([part if not part.startswith("{") else _ANY_ID])
-        elif enum := field_enum(spec, field):
-            choices.append([enum.word(value) for value in enum.values])
+    A store finds nothing under what is no key of the entity, so a key that is a UUID is never another text.
+    """
+    choices: list[list[Name]] = []
+    for place, part in enumerate(re.split(r"\{([a-z][a-z0-9_]*)\}", pattern)):
+        field = record.get(part) if place % 2 else None
+        if place % 2 == 0:
+            choices.append([literal(part)])
+        elif field is not None and (enum := field_enum(spec, field)):
+            choices.append([literal(enum.word(value)) for value in enum.values])
+        elif field is not None and part == entity.key and (field.rules.uuid or field.rules.uuid4):
+            choices.append([UUID])
         else:
-            choices.append([_ANY_ID if field.rules.uuid4 else _ANY_TEXT])
-    return (list(names) for names in product(*choices))
+            choices.append([ANY_TEXT])
+    return (tuple(chain.from_iterable(names)) for names in product(*choices))

@@ -17,7 +17,7 @@ from codegen.spec import Spec
 COUNTERS = ("uint32", "uint64")
 _COUNTER = "the counter"
 _WAIT = "the end of the wait"
-_READ_ONLY = ("count", "oldest_by", "renewed", "trace", "seconds", "limit", "only", "keyed_by")
+_READ_ONLY = ("count", "less", "oldest_by", "renewed", "trace", "seconds", "limit", "only", "keyed_by")
 
 
 @rule(
@@ -115,6 +115,9 @@ def _wanted(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], b
             yield (*path, "waits", "count"), "The count of failures", row.waits.count, COUNTERS, False
         if row.gives_up:
             yield (*path, "gives_up", "count"), "The count of failures", row.gives_up.count, COUNTERS, False
+            if row.gives_up.less:
+                less = row.gives_up.less
+                yield (*path, "gives_up", "less"), "The count of what was no failure", less, COUNTERS, False
 
 
 def _in_bucket(kept: KeptInS3) -> Iterator[tuple[Path, str, str, tuple[str, ...], bool | None]]:

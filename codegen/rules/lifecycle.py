@@ -174,6 +174,7 @@ def status_type(spec: Spec, entity: Entity) -> str:
 def _states_named(entity: Entity) -> Iterator[tuple[Path, str]]:
     yield ("initial",), entity.initial
     yield from ((("terminal", index), state) for index, state in enumerate(entity.terminal))
+    yield from ((("failed", index), state) for index, state in enumerate(entity.failed))
     for index, state in enumerate(entity.delete.from_ if entity.delete else ()):
         yield ("delete", "from", index), state
     if entity.lease:

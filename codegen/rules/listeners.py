@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from codegen.language.callers import Principal
+from codegen.language.deployments import Deployment, Node
+from codegen.rules.lookup import outsiders
 from codegen.rules.rule import Finding, rule, unknown
 from codegen.spec import Spec
 
@@ -29,6 +32,61 @@ def bad_anonymous(spec: Spec) -> Iterator[Finding]:
             elif who in spec.services.components:
                 message = f"{subject} {who}, which is a component, so anyone could pass for it."
                 yield Finding(place, message, "Name a principal that is no component.")
+
+
+@rule(
+    "E739",
+    "Whoever outside may call a node comes without proof, which is refused where there are certificates.",
+    wrong="guest: {proof: [anonymous], without_tokens: true}  # and nobody else may call the shop",
+    right="guest: {proof: [token]}",
+    needs=("callers", "services", "environment", "deployments"),
+)
+def uncallable(spec: Spec) -> Iterator[Finding]:
+    found: set[str] = set()
+    for name, deployment in spec.deployments.root.items():
+        for node_name in deployment.ingress:
+            node = deployment.nodes.get(node_name)
+            if node is None or not _always_has_certificate(spec, deployment, node_name):
+                continue
+            callers = _callers_outside(spec, deployment, node)
+            at_listeners = {each.anonymous for each in node.listeners.values()}
+            if at_listeners & set(callers) or not all(map(_is_refused, callers.values())):
+                continue
+            # Only one principal can be anonymous.
+            for who in callers.keys() - found:
+                found.add(who)
+                place = spec.place("callers", "principals", who, "without_tokens", key=True)
+                message = (
+                    f"Nobody can call '{node_name}' of '{name}': only {who} may, without proof where there "
+                    "is no certificate, and there is always one."
+                )
+                hint = "Remove 'without_tokens', or let someone call who has a token or a certificate."
+                yield Finding(place, message, hint)
+
+
+def _callers_outside(spec: Spec, deployment: Deployment, node: Node) -> dict[str, Principal]:
+    """Who outside of a deployment may call something at a node."""
+    offered = spec.services_of(deployment, node)
+    allowed = {
+        principal
+        for principal, ref in spec.permissions
+        if ref in spec.methods and spec.methods[ref].service_name in offered
+    }
+    return {each: spec.callers.principals[each] for each in outsiders(spec) if each in allowed}
+
+
+def _is_refused(principal: Principal) -> bool:
+    """Whether a principal is never let in where callers could have certificates."""
+    return principal.proof == ("anonymous",) and principal.without_tokens
+
+
+def _always_has_certificate(spec: Spec, deployment: Deployment, node_name: str) -> bool:
+    """Whether a node has a certificate by itself, or by the files that are generated for containers."""
+    for name, row in spec.variables_of(deployment, node_name).items():
+        if row.role == "tls_certificate":
+            preset = row.default is not None or name in deployment.nodes[node_name].defaults
+            return row.required or preset or deployment.in_containers
+    return False
 
 
 @rule(

@@ -41,7 +41,7 @@ def bad_host(spec: Spec) -> Iterator[Finding]:
 
 @rule(
     "E734",
-    "A node is announced without a port for HTTP, under a name that is taken, or by what is no switch.",
+    "A node is announced without a port for HTTP, under a taken name, or by what is no switch or no name.",
     wrong='shop: {announced: {service: "_shop._tcp.local.", if: SHOP_PORT}}',
     right='shop: {announced: {service: "_shop._tcp.local.", if: SHOP_SIGN}}',
     needs=("environment", "deployments"),
@@ -59,6 +59,8 @@ def bad_announcement(spec: Spec) -> Iterator[Finding]:
         if row and row.type == "bool" and not row.required and row.default is None:
             message = f"{subject} {announced.if_}, which may be left unset."
             yield Finding(place, message, f"Give a default to {announced.if_} in environment.yaml.")
+        if announced.name is not None:
+            yield from _bad_name(spec, here, announced.name, deployment, node_name)
         if node.http is None:
             message = (
                 f"'{node_name}' is announced, but takes no HTTP requests that whoever finds it could make."
@@ -72,7 +74,7 @@ def bad_announcement(spec: Spec) -> Iterator[Finding]:
 
 @rule(
     "E735",
-    "A node looks on the network for one that is not announced, or for a variable that is always set.",
+    "A node looks on the network for one that is not announced, or for what is always set, or by no name.",
     wrong="press: {finds: {SHOP_URL: shop}}  # and the shop is not announced",
     right='press: {finds: {SHOP_URL: shop}}\nshop: {announced: {service: "_shop._tcp.local.", if: SIGN}}',
     needs=("environment", "deployments"),
@@ -92,6 +94,7 @@ def bad_search(spec: Spec) -> Iterator[Finding]:
             if row and row.type == "url" and (row.required or row.default is not None):
                 message = f"{subject} {variable}, which is always set, so nobody would look."
                 yield Finding(key, message, f"Remove 'required' and 'default' from {variable}.")
+        yield from _unread_name(spec, path, deployment, node_name, node)
 
 
 @rule(
@@ -110,6 +113,31 @@ def shared_file(spec: Spec) -> Iterator[Finding]:
                 message = f"{many}, but one process owns the file of every {owners[component]}."
                 place = spec.place("deployments", *path, "replicas")
                 yield Finding(place, message, "Remove 'replicas', or keep the entity in a server.")
+
+
+def _bad_name(spec: Spec, here: Path, name: str, deployment: Deployment, node_name: str) -> Iterator[Finding]:
+    """Findings for the variable with the name of a deployment: it is a text that a node reads."""
+    place = spec.place("deployments", *here, "name")
+    subject = f"The deployment of '{node_name}' has its name in"
+    yield from bad_variable(spec, place, subject, name, "string", deployment, node_name)
+
+
+def _unread_name(
+    spec: Spec, path: Path, deployment: Deployment, node_name: str, node: Node
+) -> Iterator[Finding]:
+    """A finding where a node looks for others and does not read the variable with their deployment's name."""
+    seen: set[str] = set()
+    for word, targets in (("finds", node.finds), ("upstreams", node.upstreams)):
+        for variable, target in targets.items():
+            other = deployment.nodes.get(target)
+            name = other.announced.name if other is not None and other.announced is not None else None
+            row = spec.environment.variables.get(name or "")
+            if name is None or name in seen or row is None or row.type != "string":
+                continue
+            seen.add(name)
+            key = spec.place("deployments", *path, word, variable, key=True)
+            subject = f"The node '{node_name}' looks for '{target}' by the name in"
+            yield from bad_variable(spec, key, subject, name, "string", deployment, node_name)
 
 
 def _also(deployment: Deployment, node_name: str, word: str, name: str) -> str | None:

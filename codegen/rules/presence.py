@@ -29,6 +29,11 @@ def bad_requirement(spec: Spec) -> Iterator[Finding]:
                     yield Finding(place, text, "Say 'optional: true' of it.")
                 for other, value in row.rules.required_when.items():
                     yield from _unmeetable(spec, (*path, other), message_name, message.fields, name, value)
+                beside = [each for each in message.fields if each != name]
+                for at, other in enumerate(row.rules.required_unless):
+                    place = spec.place("types", *path[:-1], "required_unless", at)
+                    lack = f"which {message_name} does not have beside it"
+                    yield from unknown(spec, place, f"'{name}' may be left out by", other, beside, lack)
 
 
 @rule(

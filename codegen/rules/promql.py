@@ -1,101 +1,87 @@
-"""The names in an expression of PromQL: which metrics it reads, and which labels it compares with what."""
+"""Parse PromQL: which metrics an expression reads, and which labels it compares with what."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-_TOKEN = re.compile(
-    r"""(?P<text>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`)
-    |(?P<number>0x[0-9a-fA-F]+|(?:\d+(?:ms|[smhdwy]))+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
-    |(?P<name>[a-zA-Z_][a-zA-Z0-9_:]*)
-    |(?P<mark>=~|!~|!=|==|<=|>=|[-+*/%^<>=(){}\[\],@:])
-    |(?P<space>\s+|\#[^\n]*)""",
-    re.VERBOSE,
-)
-_GROUPING = frozenset({"by", "without", "on", "ignoring", "group_left", "group_right"})
-_WORDS = frozenset({"and", "or", "unless", "bool", "offset", "atan2", "inf", "nan", "start", "end"})
+import promql_parser as promql
+
+_OPERATORS = {"Equal": "=", "NotEqual": "!=", "Re": "=~", "NotRe": "!~"}
+_WITHOUT_REASON = "invalid promql query"
+"""What the parser says where its grammar does not match; all other messages of it give a reason."""
+_OUT_OF_PLACE = "an operand, an operator or a bracket is missing or out of place"
 
 
 class Selector(NamedTuple):
     """A metric that is read, and the texts that its labels are compared with."""
 
     metric: str
+    """Empty where the expression selects by labels alone, or by a pattern of names."""
     labels: tuple[tuple[str, str, str], ...]
     """Name, operator and text."""
 
 
-class Token(NamedTuple):
-    """A piece of an expression."""
-
-    kind: str
-    text: str
-
-
 class NotPromQL(ValueError):
-    """The text is no expression; says why."""
+    """The text is no expression that Prometheus evaluates for a rule; says why."""
 
 
-def selectors(expression: str) -> Iterator[Selector]:
-    """Every metric that an expression reads."""
-    tokens = _tokens(expression)
-    _balanced(tokens)
-    position = 0
-    while position < len(tokens):
-        kind, text = tokens[position]
-        following = tokens[position + 1].text if position + 1 < len(tokens) else ""
-        position += 1
-        if kind != "name" or text.lower() in _WORDS:
-            continue
-        if text.lower() in _GROUPING:
-            if following == "(":
-                position = _closing(tokens, position, "(", ")") + 1
-        elif following == "{":
-            end = _closing(tokens, position, "{", "}")
-            yield Selector(text, tuple(_labels(tokens[position + 1 : end])))
-            position = end + 1
-        elif following not in ("(", "by", "without"):
-            yield Selector(text, ())
+def selectors(expression: str) -> list[Selector]:
+    """List the selectors of an expression from left to right. Raises NotPromQL."""
+    try:
+        parsed = promql.parse(expression)
+    except ValueError as error:
+        reason = str(error)
+        raise NotPromQL(_OUT_OF_PLACE if reason == _WITHOUT_REASON else reason) from error
+    _check_result(parsed)
+    return [_selector(each) for each in _vector_selectors(parsed)]
 
 
-def _tokens(expression: str) -> list[Token]:
-    found: list[Token] = []
-    position = 0
-    while position < len(expression):
-        match = _TOKEN.match(expression, position)
-        if match is None:
-            raise NotPromQL(f"nothing begins with {expression[position : position + 12]!r}")
-        if match.lastgroup != "space":
-            found.append(Token(str(match.lastgroup), match[0]))
-        position = match.end()
-    return found
+def _check_result(parsed: promql.Expr) -> None:
+    """Raise unless the value is an instant vector or a scalar, which is all that a rule may have."""
+    while isinstance(parsed, promql.ParenExpr):
+        parsed = parsed.expr
+    if isinstance(parsed, promql.MatrixSelector | promql.SubqueryExpr):
+        raise NotPromQL("its value is a range vector, where a rule needs an instant vector")
+    if isinstance(parsed, promql.StringLiteral):
+        raise NotPromQL("its value is a string, where a rule needs an instant vector")
 
 
-def _balanced(tokens: list[Token]) -> None:
-    """Raises if a bracket is open at the end, or closes none."""
-    pairs, waiting = {")": "(", "]": "[", "}": "{"}, list[str]()
-    for kind, text in tokens:
-        if kind == "mark" and text in pairs.values():
-            waiting.append(text)
-        elif kind == "mark" and text in pairs and (not waiting or waiting.pop() != pairs[text]):
-            raise NotPromQL(f"'{text}' closes nothing")
-    if waiting:
-        raise NotPromQL(f"'{waiting[-1]}' is never closed")
-    if not tokens:
-        raise NotPromQL("it is empty")
+def _vector_selectors(parsed: promql.Expr) -> Iterator[promql.VectorSelector]:
+    # The library's own walk() copies the rest of the tree for every node that it visits.
+    waiting = [parsed]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, promql.VectorSelector):
+            yield node
+        else:
+            waiting.extend(reversed(_children(node)))
 
 
-def _closing(tokens: list[Token], start: int, opening: str, closing: str) -> int:
-    depth = 0
-    for position in range(start, len(tokens)):
-        depth += (tokens[position].text == opening) - (tokens[position].text == closing)
-        if depth == 0:
-            return position
-    return len(tokens)
+def _children(node: promql.Expr) -> list[Any]:
+    match node:
+        case promql.BinaryExpr():
+            return [node.lhs, node.rhs]
+        case promql.AggregateExpr():
+            return [node.expr] if node.param is None else [node.param, node.expr]
+        case promql.Call():
+            return node.args
+        case promql.MatrixSelector():
+            return [node.vector_selector]
+        case promql.ParenExpr() | promql.UnaryExpr() | promql.SubqueryExpr():
+            return [node.expr]
+    return []
 
 
-def _labels(tokens: list[Token]) -> Iterator[tuple[str, str, str]]:
-    for name, operator, text in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        if (name.kind, operator.kind, text.kind) == ("name", "mark", "text"):
-            yield name.text, operator.text, text.text[1:-1]
+def _selector(node: promql.VectorSelector) -> Selector:
+    if node.matchers.or_matchers:
+        raise NotPromQL("'or' between the matchers of a selector is no part of Prometheus' language")
+    metric = node.name or ""
+    labels = []
+    for each in node.matchers.matchers:
+        operator = _OPERATORS[str(each.op).rpartition(".")[2]]
+        if each.name == "__name__" and operator == "=":
+            metric = each.value
+        elif each.name != "__name__":
+            labels.append((each.name, operator, each.value))
+    return Selector(metric, tuple(labels))

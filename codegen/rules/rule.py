@@ -45,7 +45,8 @@ class Rule:
 
     def _complaint(self, findings: list[Finding]) -> Diagnostic:
         first, *others = findings
-        places = [f"{PurePosixPath(each.place.file).name}:{each.place.line}" for each in others]
+        elsewhere = [each.place for each in others if each.place != first.place]
+        places = [f"{PurePosixPath(each.file).name}:{each.line}" for each in elsewhere]
         also = f" The same name is at {', '.join(dict.fromkeys(places))}." if places else ""
         return Diagnostic(first.place, self.code, first.message, (first.hint + also).strip(), self.severity)
 

@@ -39,11 +39,11 @@ _OF_CLOCKS = {
     **dict.fromkeys(("grace", "on_access"), _SQLITE),
 }
 _OF_EDGES = {
-    **dict.fromkeys(("counts", "waits", "gives_up", "due"), _KEPT),
+    **dict.fromkeys(("counts", "waits", "gives_up", "due", "by_name"), _KEPT),
     **dict.fromkeys(("copies", "clears"), _NEWER),
     "grows": _TEXT,
     **dict.fromkeys(("also_due", "reason"), _REDIS),
-    **dict.fromkeys(("where", "by_name"), _S3),
+    "where": _S3,
 }
 _OF_WAITS = {"times": _S3, "jitter": _S3}
 _CALLED = {"postgres": "PostgreSQL", "redis": "Redis", "sqlite": "SQLite", "s3": "S3"}
@@ -71,11 +71,17 @@ def word_of_another_store(spec: Spec) -> Iterator[Finding]:
                 message = (
                     f"A {name} lives in the memory of {entity.held_by}, where '{path[-1]}' means nothing."
                 )
-                hint = "Say by 'kept_in' which server keeps it, or remove the word."
+                hint = f"Keep it in {_named(stores)}, or remove the word."
             else:
                 message = f"{_CALLED[store]} keeps every {name}, where '{path[-1]}' means nothing."
-                hint = f"Remove it; only entities in {_CALLED[stores[0]]} have it."
+                hint = f"Remove it; only entities in {_named(stores)} have it."
             yield Finding(place, message, hint)
+
+
+def _named(stores: Stores) -> str:
+    """`PostgreSQL, Redis or S3`."""
+    *others, last = [_CALLED[each] for each in stores]
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _words(entity: Entity) -> Iterator[tuple[Path, Stores]]:

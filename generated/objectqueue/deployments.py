@@ -1,6 +1,6 @@
 """The deployments of objectqueue: which node hosts what, and how it is started, found and checked.
 
-Generated from spec/objectqueue (sha256:bcf217fe09fccb39). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The conditions of objectqueue: what handlers raise, and what the engine makes of it.
 
-Generated from spec/objectqueue (sha256:bcf217fe09fccb39). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The log events that handlers of objectqueue tell of.
 
-Generated from spec/objectqueue (sha256:bcf217fe09fccb39). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,15 @@ TASK_FAILED: Final = Event("task_failed", "WARNING")
 HEARTBEAT_FAILED: Final = Event("heartbeat_failed", "WARNING")
 """A worker could not say that it lives; it goes on."""
 
+WORKER_NAME_IN_USE: Final = Event("worker_name_in_use", "WARNING", always=True)
+"""A worker waits to see whether another one of its name, on another machine, still lives."""
+
+WORKER_NAME_TAKEN_OVER: Final = Event("worker_name_taken_over", "INFO", always=True)
+"""A worker has the name of one that is dead."""
+
+WORKER_SUPERSEDED: Final = Event("worker_superseded", "ERROR", always=True)
+"""Another worker has taken over the name of this one, which was silent for too long. It stops."""
+
 WORKER_DEAD: Final = Event("worker_dead", "WARNING", always=True)
 """A worker was not heard of for too long."""
 
@@ -37,6 +46,9 @@ EVENTS: Final[Mapping[str, Event]] = {
     "lease_lost": LEASE_LOST,
     "task_failed": TASK_FAILED,
     "heartbeat_failed": HEARTBEAT_FAILED,
+    "worker_name_in_use": WORKER_NAME_IN_USE,
+    "worker_name_taken_over": WORKER_NAME_TAKEN_OVER,
+    "worker_superseded": WORKER_SUPERSEDED,
     "worker_dead": WORKER_DEAD,
     "shards_uncovered": SHARDS_UNCOVERED,
 }

@@ -1,6 +1,6 @@
 """The lifecycle of objectqueue: which edges there are and who may drive each.
 
-Generated from spec/objectqueue (sha256:bcf217fe09fccb39). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -217,6 +217,7 @@ TASK: Final = Lifecycle(
     ),
     initial=PENDING,
     terminal=frozenset({}),
+    failed=frozenset({FAILED}),
     creators=frozenset(("client",)),
     creation_stamps=("available_at", "created_at", "updated_at"),
     listed_by="updated_at",
@@ -243,6 +244,7 @@ TASK: Final = Lifecycle(
         TASK_CANCEL_RUNNING,
     ),
     holders=frozenset(("queue", "worker", "monitor")),
+    key_form="[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}",
     record=TaskRecord,
     in_s3=KeptInS3(
         endpoint="S3_ENDPOINT",
@@ -453,9 +455,11 @@ WORKER: Final = Lifecycle(
                     "tasks_completed": "uint64",
                     "tasks_failed": "uint64",
                     "leases_lost": "uint64",
+                    "instance": "string",
+                    "process": "string",
                 }
             ),
-            optional=frozenset(("current_task",)),
+            optional=frozenset(("current_task", "instance", "process")),
             words=Frozen(
                 {
                     "status": Frozen(

@@ -1,6 +1,6 @@
 """Messages and enums of objectqueue, whichever proto file defines them.
 
-Generated from spec/objectqueue (sha256:bcf217fe09fccb39). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
 """
 
 from generated.objectqueue_pb2 import (

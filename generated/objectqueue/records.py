@@ -1,19 +1,18 @@
 """The entities of objectqueue that a server keeps, as they are in Python.
 
-Generated from spec/objectqueue (sha256:bcf217fe09fccb39). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from runtime.frozen import dataclass
+from msgspec import Struct as _Struct
 
 _NEVER = datetime(1, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataRef:
+class DataRef(_Struct, frozen=True, kw_only=True):
     """Where a value is that is too long for the object of its task."""
 
     key: str = ""
@@ -21,8 +20,7 @@ class DataRef:
     """The version of that object, where the bucket has versions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryPolicy:
+class RetryPolicy(_Struct, frozen=True, kw_only=True):
     """How long a task waits after each failure."""
 
     initial_interval_ms: int = 0
@@ -35,8 +33,7 @@ class RetryPolicy:
     """The fraction by which a wait is shorter or longer at random, from 0 to 1."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRecord:
+class TaskRecord(_Struct, frozen=True, kw_only=True):
     """A task, as its object has it."""
 
     id: str
@@ -84,8 +81,7 @@ class TaskRecord:
     idempotency_key: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerRecord:
+class WorkerRecord(_Struct, frozen=True, kw_only=True):
     """A worker, as its object has it. It is for those who watch; no task depends on it."""
 
     worker_id: str
@@ -107,3 +103,7 @@ class WorkerRecord:
     """Attempts that failed since it started, also those that are tried again."""
     leases_lost: int = 0
     """Attempts whose outcome counted for nothing."""
+    instance: str | None = None
+    """Tells one start of a worker from every other of the same name; whoever has the name writes its own."""
+    process: str | None = None
+    """Machine, process namespace, number and start time of its process, where they are known."""

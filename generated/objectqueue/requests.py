@@ -1,6 +1,6 @@
 """What requests are refused, and how the others are put in order before a handler sees them.
 
-Generated from spec/objectqueue (sha256:bcf217fe09fccb39). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -70,8 +70,6 @@ def check_submit_task_request(message: SubmitTaskRequest, at: str = "") -> list[
         found.append(Violation(f"{at}task_type", "must have at most 255 characters"))
     if not PATTERNS["[^\\x00-\\x1f\\x7f]+"].fullmatch(message.task_type):
         found.append(Violation(f"{at}task_type", "must match [^\\x00-\\x1f\\x7f]+"))
-    if "\0" in message.task_type:
-        found.append(Violation(f"{at}task_type", "must not contain the character NUL"))
     if message.HasField("input") and len(message.input.encode()) > 33554432:
         found.append(Violation(f"{at}input", "must have at most 33554432 bytes"))
     if message.HasField("input") and (problem := json_problem(message.input, storable=True)):
@@ -142,8 +140,12 @@ def check_list_tasks_request(message: ListTasksRequest, at: str = "") -> list[Vi
         found.append(Violation(f"{at}task_type", "must not be empty"))
     if message.HasField("task_type") and len(message.task_type) > 255:
         found.append(Violation(f"{at}task_type", "must have at most 255 characters"))
+    if message.HasField("task_type") and "\0" in message.task_type:
+        found.append(Violation(f"{at}task_type", "must not contain the character NUL"))
     if len(message.page_token) > 1024:
         found.append(Violation(f"{at}page_token", "must have at most 1024 characters"))
+    if "\0" in message.page_token:
+        found.append(Violation(f"{at}page_token", "must not contain the character NUL"))
     return found
 
 

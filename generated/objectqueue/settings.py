@@ -1,6 +1,6 @@
 """The environment of objectqueue: its variables, and the settings that each component takes from them.
 
-Generated from spec/objectqueue (sha256:bcf217fe09fccb39). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from runtime.frozen import dataclass
+from msgspec import Struct
+
 from runtime.settings import read
 from runtime.tables import Variable
 
@@ -21,14 +22,16 @@ VARIABLES: Final[Mapping[str, Variable]] = {
     "S3_BUCKET": Variable(
         name="S3_BUCKET",
         type="string",
-        meaning="The bucket that is the queue.",
+        meaning="The bucket that is the queue: 3 to 63 lower-case letters, digits, dots and hyphens.",
         default="task-queue",
+        pattern="(?!.*\\.\\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]",
     ),
     "S3_REGION": Variable(
         name="S3_REGION",
         type="string",
         meaning="The region of the bucket.",
         default="us-east-1",
+        pattern="[A-Za-z0-9_][A-Za-z0-9._-]*",
     ),
     "AWS_ACCESS_KEY_ID": Variable(
         name="AWS_ACCESS_KEY_ID",
@@ -48,7 +51,8 @@ VARIABLES: Final[Mapping[str, Variable]] = {
     "QO_QUEUE": Variable(
         name="QO_QUEUE",
         type="string",
-        meaning="Name of the queue, where a bucket has several; every key begins with it.",
+        meaning="Name of the queue where a bucket has several, or names with / between; keys begin with it.",
+        pattern="(?!\\.{1,2}(/|$))[^/\\x00-\\x1f\\x7f]+(/(?!\\.{1,2}(/|$))[^/\\x00-\\x1f\\x7f]+)*",
     ),
     "QO_LOG": Variable(
         name="QO_LOG",
@@ -149,8 +153,9 @@ VARIABLES: Final[Mapping[str, Variable]] = {
     "QO_WORKER_ID": Variable(
         name="QO_WORKER_ID",
         type="string",
-        meaning="Name of the worker; no two that live have the same.",
+        meaning="Name of the worker, up to 200 letters, digits and ._@:+-; no two that live have the same.",
         default_from="process",
+        pattern="[A-Za-z0-9_][A-Za-z0-9._@:+-]{0,199}",
     ),
     "QO_HANDLERS": Variable(
         name="QO_HANDLERS",
@@ -209,8 +214,7 @@ VARIABLES: Final[Mapping[str, Variable]] = {
 RULES: Final = ()
 
 
-@dataclass(frozen=True, slots=True)
-class QueueSettings:
+class QueueSettings(Struct, frozen=True):
     """What queue takes from its environment."""
 
     qo_index_mode: str
@@ -252,8 +256,7 @@ class QueueSettings:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerSettings:
+class WorkerSettings(Struct, frozen=True):
     """What worker takes from its environment."""
 
     qo_index_mode: str
@@ -275,7 +278,7 @@ class WorkerSettings:
     """Time between two repairs of the indexes; 0 is never."""
 
     qo_worker_id: str
-    """Name of the worker; no two that live have the same."""
+    """Name of the worker, up to 200 letters, digits and ._@:+-; no two that live have the same."""
 
     qo_handlers: str | None
     """Where the handlers are: a module, or module:registry; without it, those that come along."""
@@ -345,8 +348,7 @@ class WorkerSettings:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class MonitorSettings:
+class MonitorSettings(Struct, frozen=True):
     """What monitor takes from its environment."""
 
     qo_monitor_check_interval: float

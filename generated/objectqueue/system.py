@@ -1,6 +1,6 @@
 """Everything the engine has to know of objectqueue.
 
-Generated from spec/objectqueue (sha256:bcf217fe09fccb39). Do not edit; run `nox -s generate`.
+Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tables import JsonStyle, System
 
 SYSTEM: Final = System(
     name="objectqueue",
-    digest="bcf217fe09fccb393d70a0bebc28d6d6f7e1c4b8d6c407f1251c5adbe4a595ee",
+    digest="b8993dd62b52838484244f0382a47aae903bfbfca07937e24981e6c29d47eb32",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

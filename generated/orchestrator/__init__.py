@@ -1,4 +1,4 @@
 """Durable job orchestrator: everything that is generated from spec/orchestrator.
 
-Generated from spec/orchestrator (sha256:afff08b015cf7050). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
 """

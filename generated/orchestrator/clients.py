@@ -1,6 +1,6 @@
 """Typed clients of the services of orchestrator. A client and a handler have the same protocol.
 
-Generated from spec/orchestrator (sha256:afff08b015cf7050). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

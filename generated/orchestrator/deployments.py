@@ -1,6 +1,6 @@
 """The deployments of orchestrator: which node hosts what, and how it is started, found and checked.
 
-Generated from spec/orchestrator (sha256:afff08b015cf7050). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ LOCAL: Final = Deployment(
                 "WORKER_PORT",
                 "WORKER_ID",
                 "WORKER_CONCURRENCY",
+                "JOB_HANDLERS",
                 "POLL_INTERVAL_MS",
                 "LEASE_SECONDS",
                 "LEASE_RENEW_SECONDS",
@@ -114,6 +115,7 @@ COMPOSE: Final = Deployment(
                 "WORKER_PORT",
                 "WORKER_ID",
                 "WORKER_CONCURRENCY",
+                "JOB_HANDLERS",
                 "POLL_INTERVAL_MS",
                 "LEASE_SECONDS",
                 "LEASE_RENEW_SECONDS",

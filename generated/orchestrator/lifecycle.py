@@ -1,6 +1,6 @@
 """The lifecycle of orchestrator: which edges there are and who may drive each.
 
-Generated from spec/orchestrator (sha256:afff08b015cf7050). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -73,6 +73,19 @@ JOB_FAIL: Final = Transition(
 )
 """The run failed, or its worker was not heard of until its lease ended."""
 
+JOB_RELEASE: Final = Transition(
+    name="release",
+    source=RUNNING,
+    target=RETRY,
+    actors=frozenset(("worker",)),
+    via=None,
+    by_name=True,
+    stamps=("updated_at",),
+    takes=Frozen({"last_error": Take("error", default="GIVEN_BACK")}),
+)
+"""The worker is stopped and gives back what it has not done. That is no failure, and the wait is over at
+once."""
+
 JOB_REQUEUE: Final = Transition(
     name="requeue",
     source=RETRY,
@@ -112,6 +125,7 @@ JOB: Final = Lifecycle(
     ),
     initial=CREATED,
     terminal=frozenset({SUCCESS, DEAD}),
+    failed=frozenset({DEAD}),
     creators=frozenset(("api",)),
     creation_stamps=("created_at", "updated_at"),
     listed_by="created_at",
@@ -128,6 +142,7 @@ JOB: Final = Lifecycle(
             (RETRY, DEAD): JOB_BURY,
         }
     ),
+    by_name=(JOB_RELEASE,),
     holders=frozenset(("api", "worker", "reaper", "scheduler")),
     record=JobRecord,
     kept=Kept(

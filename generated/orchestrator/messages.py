@@ -1,6 +1,6 @@
 """Messages and enums of orchestrator, whichever proto file defines them.
 
-Generated from spec/orchestrator (sha256:afff08b015cf7050). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
 """
 
 from generated.orchestrator_internal_pb2 import (

@@ -1,6 +1,6 @@
 """The method tables of orchestrator, from which the engine serves and calls.
 
-Generated from spec/orchestrator (sha256:afff08b015cf7050). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ JOBS_SERVICE_SUBMIT_JOB: Final = Method(
     policy=CALLS["JobsService.SubmitJob"],
     check=check_submit_job_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_PAYLOAD_BYTES",
     route=Route("POST", "/jobs", 202),
 )
 JOBS_SERVICE_SUBMIT_JOBS: Final = Method(
@@ -42,6 +43,7 @@ JOBS_SERVICE_SUBMIT_JOBS: Final = Method(
     policy=CALLS["JobsService.SubmitJobs"],
     check=check_submit_jobs_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_PAYLOAD_BYTES",
     route=Route("POST", "/jobs/batch", 202),
 )
 JOBS_SERVICE_GET_JOB: Final = Method(
@@ -53,6 +55,7 @@ JOBS_SERVICE_GET_JOB: Final = Method(
     policy=CALLS["JobsService.GetJob"],
     check=check_get_job_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_PAYLOAD_BYTES",
     log_fields=("job_id",),
     route=Route("GET", "/jobs/{job_id}", 200),
 )
@@ -66,6 +69,7 @@ JOBS_SERVICE_LIST_JOBS: Final = Method(
     check=check_list_jobs_request,
     settle=settle_list_jobs_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_PAYLOAD_BYTES",
     route=Route("GET", "/jobs", 200),
 )
 JOBS_SERVICE_RETRY_JOB: Final = Method(
@@ -77,6 +81,7 @@ JOBS_SERVICE_RETRY_JOB: Final = Method(
     policy=CALLS["JobsService.RetryJob"],
     check=check_retry_job_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_PAYLOAD_BYTES",
     log_fields=("job_id",),
     route=Route("POST", "/jobs/{job_id}/retry", 202),
 )
@@ -90,6 +95,7 @@ OPERATOR_SERVICE_GET_JOB_HISTORY: Final = Method(
     policy=CALLS["OperatorService.GetJobHistory"],
     check=check_get_job_history_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_PAYLOAD_BYTES",
     log_fields=("job_id",),
     route=Route("GET", "/operator/jobs/{job_id}/history", 200),
 )
@@ -102,6 +108,7 @@ OPERATOR_SERVICE_PURGE_JOBS: Final = Method(
     policy=CALLS["OperatorService.PurgeJobs"],
     check=check_purge_jobs_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_PAYLOAD_BYTES",
     route=Route("POST", "/operator/purge", 200),
 )
 

@@ -1,19 +1,18 @@
 """The entities of orchestrator that a server keeps, as they are in Python.
 
-Generated from spec/orchestrator (sha256:afff08b015cf7050). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from runtime.frozen import dataclass
+from msgspec import Struct as _Struct
 
 _NEVER = datetime(1, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobRecord:
+class JobRecord(_Struct, frozen=True, kw_only=True):
     """One job intent and all that became of it."""
 
     job_id: str

@@ -1,6 +1,6 @@
 """What requests are refused, and how the others are put in order before a handler sees them.
 
-Generated from spec/orchestrator (sha256:afff08b015cf7050). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -85,6 +85,8 @@ def check_list_jobs_request(message: ListJobsRequest, at: str = "") -> list[Viol
             )
     if len(message.job_type) > 100:
         found.append(Violation(f"{at}job_type", "must have at most 100 characters"))
+    if "\0" in message.job_type:
+        found.append(Violation(f"{at}job_type", "must not contain the character NUL"))
     if not PATTERNS["([0-9]{1,11}[.][0-9]{6}~[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})?"].fullmatch(
         message.page_token
     ):

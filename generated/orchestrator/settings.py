@@ -1,6 +1,6 @@
 """The environment of orchestrator: its variables, and the settings that each component takes from them.
 
-Generated from spec/orchestrator (sha256:afff08b015cf7050). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from runtime.frozen import dataclass
+from msgspec import Struct
+
 from runtime.settings import read
 from runtime.tables import Variable, VariableRule
 
@@ -54,7 +55,7 @@ VARIABLES: Final[Mapping[str, Variable]] = {
     "MAX_PAYLOAD_BYTES": Variable(
         name="MAX_PAYLOAD_BYTES",
         type="int",
-        meaning="Largest body of a request.",
+        meaning="Largest request of a method that names no other limit, over HTTP and gRPC alike.",
         default="1048576",
         minimum=1,
         maximum=4128768,
@@ -93,6 +94,11 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         default="1",
         minimum=1,
         maximum=1000,
+    ),
+    "JOB_HANDLERS": Variable(
+        name="JOB_HANDLERS",
+        type="string",
+        meaning="Where the functions are: a module, or module:registry; without it, those that come along.",
     ),
     "POLL_INTERVAL_MS": Variable(
         name="POLL_INTERVAL_MS",
@@ -204,12 +210,11 @@ RULES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ApiSettings:
+class ApiSettings(Struct, frozen=True):
     """What api takes from its environment."""
 
     max_payload_bytes: int
-    """Largest body of a request."""
+    """Largest request of a method that names no other limit, over HTTP and gRPC alike."""
 
     idempotency_strict: bool
     """Whether a known key with another job type or payload is refused."""
@@ -247,8 +252,7 @@ class ApiSettings:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerSettings:
+class WorkerSettings(Struct, frozen=True):
     """What worker takes from its environment."""
 
     worker_id: str
@@ -256,6 +260,9 @@ class WorkerSettings:
 
     worker_concurrency: int
     """Jobs a worker runs at a time."""
+
+    job_handlers: str | None
+    """Where the functions are: a module, or module:registry; without it, those that come along."""
 
     poll_interval_ms: int
     """How long an idle worker waits before it looks again; a notification wakes it sooner."""
@@ -289,6 +296,7 @@ class WorkerSettings:
                 [
                     VARIABLES["WORKER_ID"],
                     VARIABLES["WORKER_CONCURRENCY"],
+                    VARIABLES["JOB_HANDLERS"],
                     VARIABLES["POLL_INTERVAL_MS"],
                     VARIABLES["LEASE_SECONDS"],
                     VARIABLES["LEASE_RENEW_SECONDS"],
@@ -309,6 +317,7 @@ class WorkerSettings:
         return cls(
             worker_id=values["WORKER_ID"],
             worker_concurrency=values["WORKER_CONCURRENCY"],
+            job_handlers=values["JOB_HANDLERS"],
             poll_interval_ms=values["POLL_INTERVAL_MS"],
             lease_seconds=values["LEASE_SECONDS"],
             lease_renew_seconds=values["LEASE_RENEW_SECONDS"],
@@ -320,8 +329,7 @@ class WorkerSettings:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ReaperSettings:
+class ReaperSettings(Struct, frozen=True):
     """What reaper takes from its environment."""
 
     max_retries: int
@@ -363,8 +371,7 @@ class ReaperSettings:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerSettings:
+class SchedulerSettings(Struct, frozen=True):
     """What scheduler takes from its environment."""
 
     max_retries: int

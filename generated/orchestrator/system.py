@@ -1,6 +1,6 @@
 """Everything the engine has to know of orchestrator.
 
-Generated from spec/orchestrator (sha256:afff08b015cf7050). Do not edit; run `nox -s generate`.
+Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tables import System
 
 SYSTEM: Final = System(
     name="orchestrator",
-    digest="afff08b015cf7050378aaf5a066a3000fe569d2acbc61a056031424abf391b86",
+    digest="159d75815b2c6e542e960c6b229c7d2aa2a376f8630641ed6aadcf2fa6ca62ce",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

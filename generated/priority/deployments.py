@@ -1,6 +1,6 @@
 """The deployments of priority: which node hosts what, and how it is started, found and checked.
 
-Generated from spec/priority (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -98,6 +98,7 @@ LOCAL: Final = Deployment(
                 "WORKER_CAPACITY",
                 "WORKER_CAPABILITIES",
                 "WORKER_VERSION",
+                "JOB_HANDLERS",
                 "POLL_WAIT_MS",
                 "SHUTDOWN_GRACE_SECONDS",
                 "TLS_CERT_FILE",
@@ -209,6 +210,7 @@ COMPOSE: Final = Deployment(
                 "WORKER_CAPACITY",
                 "WORKER_CAPABILITIES",
                 "WORKER_VERSION",
+                "JOB_HANDLERS",
                 "POLL_WAIT_MS",
                 "SHUTDOWN_GRACE_SECONDS",
                 "TLS_CERT_FILE",

@@ -1,6 +1,6 @@
 """The conditions of priority: what handlers raise, and what the engine makes of it.
 
-Generated from spec/priority (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -347,9 +347,6 @@ UNKNOWN_TASK_TYPE: Final = "UNKNOWN_TASK_TYPE"
 
 TIMED_OUT: Final = "TIMED_OUT"
 """The function took longer than its time limit."""
-
-GIVEN_BACK: Final = "GIVEN_BACK"
-"""The worker was stopped before the task was done."""
 
 RESULT_NOT_JSON: Final = "RESULT_NOT_JSON"
 """The function returned something that JSON cannot hold."""

@@ -1,6 +1,6 @@
 """The lifecycle of priority: which edges there are and who may drive each.
 
-Generated from spec/priority (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -122,6 +122,19 @@ TASK_RETRY: Final = Transition(
     reason="reason",
 )
 """The run failed, ran out of time, or its worker died; it has another try."""
+
+TASK_GIVE_BACK: Final = Transition(
+    name="give_back",
+    source=EXECUTING,
+    target=QUEUED,
+    actors=frozenset(("worker",)),
+    via=None,
+    by_name=True,
+    stamps=("updated_at",),
+    clears=("started_at",),
+    reason="reason",
+)
+"""The worker is stopped and gives back what it has not done. That is no failure."""
 
 TASK_BURY: Final = Transition(
     name="bury",
@@ -245,6 +258,7 @@ TASK: Final = Lifecycle(
     ),
     initial=QUEUED,
     terminal=frozenset({COMPLETED, FAILED, CANCELLED}),
+    failed=frozenset({FAILED, CANCELLED, DEAD_LETTER}),
     creators=frozenset(("client", "worker", "admin")),
     creation_stamps=("created_at", "queued_at", "updated_at"),
     listed_by="updated_at",
@@ -263,7 +277,9 @@ TASK: Final = Lifecycle(
             (DEAD_LETTER, QUEUED): TASK_REPLAY,
         }
     ),
+    by_name=(TASK_GIVE_BACK,),
     holders=frozenset(("manager", "promoter", "detector", "sweeper", "historian")),
+    key_form="[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}",
     record=TaskRecord,
     in_redis=KeptInRedis(
         url="REDIS_URL",
@@ -554,6 +570,7 @@ WORKER: Final = Lifecycle(
         }
     ),
     holders=frozenset(("manager", "detector")),
+    key_form="[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}",
     record=WorkerRecord,
     in_redis=KeptInRedis(
         url="REDIS_URL",

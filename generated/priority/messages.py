@@ -1,6 +1,6 @@
 """Messages and enums of priority, whichever proto file defines them.
 
-Generated from spec/priority (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 """
 
 from generated.priority_internal_pb2 import (

@@ -1,6 +1,6 @@
 """The method tables of priority, from which the engine serves and calls.
 
-Generated from spec/priority (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from generated.priority.requests import (
     check_pause_queue_request,
     check_poll_tasks_request,
     check_purge_dead_letter_request,
+    check_purge_dead_letters_request,
     check_register_worker_request,
     check_replay_dead_letter_request,
     check_replay_dead_letters_request,
@@ -53,6 +54,7 @@ TASKS_SERVICE_SUBMIT_TASK: Final = Method(
     check=check_submit_task_request,
     settle=settle_submit_task_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     route=Route("POST", "/api/v1/tasks", 201, instead=(Instead(200, "repeated", is_set=True),)),
 )
 TASKS_SERVICE_SUBMIT_TASKS: Final = Method(
@@ -65,6 +67,7 @@ TASKS_SERVICE_SUBMIT_TASKS: Final = Method(
     check=check_submit_tasks_request,
     settle=settle_submit_tasks_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     route=Route("POST", "/api/v1/tasks/batch", 200),
 )
 TASKS_SERVICE_GET_TASK: Final = Method(
@@ -76,6 +79,7 @@ TASKS_SERVICE_GET_TASK: Final = Method(
     policy=CALLS["TasksService.GetTask"],
     check=check_get_task_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     log_fields=("task_id",),
     route=Route("GET", "/api/v1/tasks/{task_id}", 200),
 )
@@ -89,6 +93,7 @@ TASKS_SERVICE_LIST_TASKS: Final = Method(
     check=check_list_tasks_request,
     settle=settle_list_tasks_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     route=Route("GET", "/api/v1/tasks", 200),
 )
 TASKS_SERVICE_CANCEL_TASK: Final = Method(
@@ -100,6 +105,7 @@ TASKS_SERVICE_CANCEL_TASK: Final = Method(
     policy=CALLS["TasksService.CancelTask"],
     check=check_cancel_task_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     log_fields=("task_id",),
     route=Route("DELETE", "/api/v1/tasks/{task_id}", 200),
 )
@@ -111,6 +117,7 @@ TASKS_SERVICE_GET_QUEUE_STATS: Final = Method(
     response=messages.GetQueueStatsResponse,
     policy=CALLS["TasksService.GetQueueStats"],
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     route=Route("GET", "/api/v1/queue/stats", 200),
 )
 
@@ -123,6 +130,7 @@ WORKERS_SERVICE_REGISTER_WORKER: Final = Method(
     policy=CALLS["WorkersService.RegisterWorker"],
     check=check_register_worker_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     route=Route("POST", "/internal/workers/register", 200),
 )
 WORKERS_SERVICE_POLL_TASKS: Final = Method(
@@ -134,6 +142,7 @@ WORKERS_SERVICE_POLL_TASKS: Final = Method(
     policy=CALLS["WorkersService.PollTasks"],
     check=check_poll_tasks_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     log_fields=("worker_id",),
     route=Route("POST", "/internal/workers/{worker_id}/poll", 200),
 )
@@ -160,6 +169,7 @@ WORKERS_SERVICE_HEARTBEAT: Final = Method(
     check=check_heartbeat_request,
     settle=settle_heartbeat_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     log_fields=("worker_id",),
     route=Route("POST", "/internal/workers/{worker_id}/heartbeat", 200),
 )
@@ -172,6 +182,7 @@ WORKERS_SERVICE_EXTEND_TASK: Final = Method(
     policy=CALLS["WorkersService.ExtendTask"],
     check=check_extend_task_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     log_fields=("task_id", "worker_id"),
     route=Route("POST", "/internal/workers/{worker_id}/extend", 200),
 )
@@ -184,6 +195,7 @@ WORKERS_SERVICE_REPORT_PROGRESS: Final = Method(
     policy=CALLS["WorkersService.ReportProgress"],
     check=check_report_progress_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     log_fields=("task_id", "worker_id"),
     route=Route("POST", "/internal/workers/{worker_id}/progress", 200),
 )
@@ -209,6 +221,7 @@ WORKERS_SERVICE_DEREGISTER_WORKER: Final = Method(
     policy=CALLS["WorkersService.DeregisterWorker"],
     check=check_deregister_worker_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     log_fields=("worker_id",),
     route=Route("DELETE", "/internal/workers/{worker_id}", 200),
 )
@@ -223,6 +236,7 @@ ADMIN_SERVICE_LIST_DEAD_LETTERS: Final = Method(
     check=check_list_dead_letters_request,
     settle=settle_list_dead_letters_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     route=Route("GET", "/api/v1/admin/dlq", 200),
 )
 ADMIN_SERVICE_REPLAY_DEAD_LETTER: Final = Method(
@@ -234,6 +248,7 @@ ADMIN_SERVICE_REPLAY_DEAD_LETTER: Final = Method(
     policy=CALLS["AdminService.ReplayDeadLetter"],
     check=check_replay_dead_letter_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     log_fields=("task_id",),
     route=Route("POST", "/api/v1/admin/dlq/{task_id}/replay", 200),
 )
@@ -247,6 +262,7 @@ ADMIN_SERVICE_REPLAY_DEAD_LETTERS: Final = Method(
     check=check_replay_dead_letters_request,
     settle=settle_replay_dead_letters_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     route=Route("POST", "/api/v1/admin/dlq/replay", 200),
 )
 ADMIN_SERVICE_PURGE_DEAD_LETTER: Final = Method(
@@ -258,6 +274,7 @@ ADMIN_SERVICE_PURGE_DEAD_LETTER: Final = Method(
     policy=CALLS["AdminService.PurgeDeadLetter"],
     check=check_purge_dead_letter_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     log_fields=("task_id",),
     route=Route("DELETE", "/api/v1/admin/dlq/{task_id}", 200),
 )
@@ -268,7 +285,9 @@ ADMIN_SERVICE_PURGE_DEAD_LETTERS: Final = Method(
     request=messages.PurgeDeadLettersRequest,
     response=messages.PurgeDeadLettersResponse,
     policy=CALLS["AdminService.PurgeDeadLetters"],
+    check=check_purge_dead_letters_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     route=Route("POST", "/api/v1/admin/dlq/purge", 200),
 )
 ADMIN_SERVICE_PAUSE_QUEUE: Final = Method(
@@ -280,6 +299,7 @@ ADMIN_SERVICE_PAUSE_QUEUE: Final = Method(
     policy=CALLS["AdminService.PauseQueue"],
     check=check_pause_queue_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     route=Route("POST", "/api/v1/admin/queues/{priority}/pause", 200),
 )
 ADMIN_SERVICE_RESUME_QUEUE: Final = Method(
@@ -291,6 +311,7 @@ ADMIN_SERVICE_RESUME_QUEUE: Final = Method(
     policy=CALLS["AdminService.ResumeQueue"],
     check=check_resume_queue_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     route=Route("POST", "/api/v1/admin/queues/{priority}/resume", 200),
 )
 ADMIN_SERVICE_LIST_WORKERS: Final = Method(
@@ -302,6 +323,7 @@ ADMIN_SERVICE_LIST_WORKERS: Final = Method(
     policy=CALLS["AdminService.ListWorkers"],
     check=check_list_workers_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     route=Route("GET", "/api/v1/admin/workers", 200),
 )
 ADMIN_SERVICE_GET_TASK_HISTORY: Final = Method(
@@ -313,6 +335,7 @@ ADMIN_SERVICE_GET_TASK_HISTORY: Final = Method(
     policy=CALLS["AdminService.GetTaskHistory"],
     check=check_get_task_history_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     log_fields=("task_id",),
     route=Route("GET", "/api/v1/admin/tasks/{task_id}/history", 200),
 )

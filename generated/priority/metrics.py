@@ -1,6 +1,6 @@
 """What is measured over all processes of priority.
 
-Generated from spec/priority (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

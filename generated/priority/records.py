@@ -1,19 +1,18 @@
 """The entities of priority that a server keeps, as they are in Python.
 
-Generated from spec/priority (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from runtime.frozen import dataclass
+from msgspec import Struct as _Struct
 
 _NEVER = datetime(1, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRecord:
+class TaskRecord(_Struct, frozen=True, kw_only=True):
     """One task and all that became of it."""
 
     task_id: str
@@ -52,8 +51,7 @@ class TaskRecord:
     changes: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerRecord:
+class WorkerRecord(_Struct, frozen=True, kw_only=True):
     """One worker for as long as it is heard of."""
 
     worker_id: str

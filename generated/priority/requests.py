@@ -1,6 +1,6 @@
 """What requests are refused, and how the others are put in order before a handler sees them.
 
-Generated from spec/priority (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from generated.priority.messages import (
     PauseQueueRequest,
     PollTasksRequest,
     PurgeDeadLetterRequest,
+    PurgeDeadLettersRequest,
     RegisterWorkerRequest,
     ReplayDeadLetterRequest,
     ReplayDeadLettersRequest,
@@ -163,6 +164,8 @@ def check_list_tasks_request(message: ListTasksRequest, at: str = "") -> list[Vi
             )
     if len(message.task_type) > 200:
         found.append(Violation(f"{at}task_type", "must have at most 200 characters"))
+    if "\0" in message.task_type:
+        found.append(Violation(f"{at}task_type", "must not contain the character NUL"))
     if message.priority not in (PRIORITY_UNSPECIFIED, HIGH, MEDIUM, LOW):
         found.append(Violation(f"{at}priority", "must be one of PRIORITY_UNSPECIFIED, HIGH, MEDIUM, LOW"))
     if not PATTERNS["([0-9]{1,16}~[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})?"].fullmatch(message.page_token):
@@ -240,10 +243,10 @@ def check_report_result_request(message: ReportResultRequest, at: str = "") -> l
         found.append(Violation(f"{at}worker_id", "must be the lowercase text of a version 4 UUID"))
     if not is_uuid4(message.task_id):
         found.append(Violation(f"{at}task_id", "must be the lowercase text of a version 4 UUID"))
-    if message.attempt < 1:
+    if message.HasField("attempt") and message.attempt < 1:
         found.append(Violation(f"{at}attempt", "must be at least 1"))
-    if message.status not in (COMPLETED, FAILED):
-        found.append(Violation(f"{at}status", "must be one of COMPLETED, FAILED"))
+    if message.status not in (QUEUED, COMPLETED, FAILED):
+        found.append(Violation(f"{at}status", "must be one of QUEUED, COMPLETED, FAILED"))
     if message.HasField("result") and len(message.result.encode()) > 1048576:
         found.append(Violation(f"{at}result", "must have at most 1048576 bytes"))
     if message.HasField("result") and (problem := json_problem(message.result, storable=True)):
@@ -316,8 +319,8 @@ def check_task_result(message: TaskResult, at: str = "") -> list[Violation]:
         found.append(Violation(f"{at}task_id", "must be the lowercase text of a version 4 UUID"))
     if message.attempt < 1:
         found.append(Violation(f"{at}attempt", "must be at least 1"))
-    if message.status not in (COMPLETED, FAILED):
-        found.append(Violation(f"{at}status", "must be one of COMPLETED, FAILED"))
+    if message.status not in (QUEUED, COMPLETED, FAILED):
+        found.append(Violation(f"{at}status", "must be one of QUEUED, COMPLETED, FAILED"))
     if message.HasField("result") and len(message.result.encode()) > 1048576:
         found.append(Violation(f"{at}result", "must have at most 1048576 bytes"))
     if message.HasField("result") and (problem := json_problem(message.result, storable=True)):
@@ -378,6 +381,8 @@ def check_list_dead_letters_request(message: ListDeadLettersRequest, at: str = "
     found: list[Violation] = []
     if len(message.task_type) > 200:
         found.append(Violation(f"{at}task_type", "must have at most 200 characters"))
+    if "\0" in message.task_type:
+        found.append(Violation(f"{at}task_type", "must not contain the character NUL"))
     if not PATTERNS["([0-9]{1,16}~[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})?"].fullmatch(message.page_token):
         found.append(
             Violation(
@@ -405,9 +410,11 @@ def check_replay_dead_letters_request(message: ReplayDeadLettersRequest, at: str
     found: list[Violation] = []
     if len(message.task_type) > 200:
         found.append(Violation(f"{at}task_type", "must have at most 200 characters"))
-    if message.most < 1:
+    if "\0" in message.task_type:
+        found.append(Violation(f"{at}task_type", "must not contain the character NUL"))
+    if message.most and message.most < 1:
         found.append(Violation(f"{at}most", "must be at least 1"))
-    if message.most > 10000:
+    if message.most and message.most > 10000:
         found.append(Violation(f"{at}most", "must be at most 10000"))
     return found
 
@@ -427,6 +434,14 @@ def check_purge_dead_letter_request(message: PurgeDeadLetterRequest, at: str = "
         found.append(Violation(f"{at}task_id", "must have at most 100 characters"))
     if "\0" in message.task_id:
         found.append(Violation(f"{at}task_id", "must not contain the character NUL"))
+    return found
+
+
+def check_purge_dead_letters_request(message: PurgeDeadLettersRequest, at: str = "") -> list[Violation]:
+    """Rules of PurgeDeadLettersRequest in types.yaml."""
+    found: list[Violation] = []
+    if not (message.all or message.older_than_seconds):
+        found.append(Violation(f"{at}all", "must be true unless older_than_seconds is given"))
     return found
 
 

@@ -1,6 +1,6 @@
 """The environment of priority: its variables, and the settings that each component takes from them.
 
-Generated from spec/priority (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from runtime.frozen import dataclass
+from msgspec import Struct
+
 from runtime.settings import read
 from runtime.tables import Variable, VariableRule
 
@@ -80,7 +81,7 @@ VARIABLES: Final[Mapping[str, Variable]] = {
     "MAX_BODY_BYTES": Variable(
         name="MAX_BODY_BYTES",
         type="int",
-        meaning="Largest body of a request.",
+        meaning="Largest request of a method that names no other limit, over HTTP and gRPC alike.",
         default="262144",
         minimum=1,
         maximum=4128768,
@@ -302,6 +303,11 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         type="string",
         meaning="Shown to administrators.",
     ),
+    "JOB_HANDLERS": Variable(
+        name="JOB_HANDLERS",
+        type="string",
+        meaning="Where the functions are: a module, or module:registry; without it, those that come along.",
+    ),
     "POLL_WAIT_MS": Variable(
         name="POLL_WAIT_MS",
         type="int",
@@ -358,8 +364,7 @@ RULES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ManagerSettings:
+class ManagerSettings(Struct, frozen=True):
     """What manager takes from its environment."""
 
     redis_url: str
@@ -375,7 +380,7 @@ class ManagerSettings:
     """The PostgreSQL database of the history, as postgresql://user:password@host:port/name."""
 
     max_body_bytes: int
-    """Largest body of a request."""
+    """Largest request of a method that names no other limit, over HTTP and gRPC alike."""
 
     max_queue_depth: int
     """Most tasks that may wait before no more are accepted; 0 is no limit."""
@@ -486,8 +491,7 @@ class ManagerSettings:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerSettings:
+class WorkerSettings(Struct, frozen=True):
     """What worker takes from its environment."""
 
     worker_capacity: int
@@ -498,6 +502,9 @@ class WorkerSettings:
 
     worker_version: str | None
     """Shown to administrators."""
+
+    job_handlers: str | None
+    """Where the functions are: a module, or module:registry; without it, those that come along."""
 
     poll_wait_ms: int
     """How long a poll of an idle worker waits for a task."""
@@ -514,6 +521,7 @@ class WorkerSettings:
                     VARIABLES["WORKER_CAPACITY"],
                     VARIABLES["WORKER_CAPABILITIES"],
                     VARIABLES["WORKER_VERSION"],
+                    VARIABLES["JOB_HANDLERS"],
                     VARIABLES["POLL_WAIT_MS"],
                     VARIABLES["SHUTDOWN_GRACE_SECONDS"],
                 ],
@@ -529,13 +537,13 @@ class WorkerSettings:
             worker_capacity=values["WORKER_CAPACITY"],
             worker_capabilities=values["WORKER_CAPABILITIES"],
             worker_version=values["WORKER_VERSION"],
+            job_handlers=values["JOB_HANDLERS"],
             poll_wait_ms=values["POLL_WAIT_MS"],
             shutdown_grace_seconds=values["SHUTDOWN_GRACE_SECONDS"],
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PromoterSettings:
+class PromoterSettings(Struct, frozen=True):
     """What promoter takes from its environment."""
 
     redis_url: str
@@ -597,8 +605,7 @@ class PromoterSettings:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class DetectorSettings:
+class DetectorSettings(Struct, frozen=True):
     """What detector takes from its environment."""
 
     redis_url: str
@@ -670,8 +677,7 @@ class DetectorSettings:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SweeperSettings:
+class SweeperSettings(Struct, frozen=True):
     """What sweeper takes from its environment."""
 
     redis_url: str
@@ -728,8 +734,7 @@ class SweeperSettings:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class HistorianSettings:
+class HistorianSettings(Struct, frozen=True):
     """What historian takes from its environment."""
 
     redis_url: str

@@ -1,6 +1,6 @@
 """Everything the engine has to know of priority.
 
-Generated from spec/priority (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.tables import JsonStyle, System
 
 SYSTEM: Final = System(
     name="priority",
-    digest="461d063c7f6f0b752024f1ca04a6786d246faa024c2e11fc95f53affe4c7db76",
+    digest="7e7cda949e7fa8e0a24ee3e64babfdb00671014fac29bf206902e98ff764853d",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

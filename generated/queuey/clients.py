@@ -1,6 +1,6 @@
 """Typed clients of the services of queuey. A client and a handler have the same protocol.
 
-Generated from spec/queuey (sha256:a3f168a8a1c4ff9a). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ class QueueServiceClient:
         return self._complete_job(request, call)
 
     def release_job(self, request: ReleaseJobRequest, call: Call) -> Answering[Job]:
-        """Gives a job back that its runner cannot finish. It counts as abandoned."""
+        """Gives a job back that its runner does not finish. Unless it is `abandoned` that counts as no
+        attempt."""
         return self._release_job(request, call)
 
     def cancel_job(self, request: CancelJobRequest, call: Call) -> Answering[Job]:

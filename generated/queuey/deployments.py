@@ -1,6 +1,6 @@
 """The deployments of queuey: which node hosts what, and how it is started, found and checked.
 
-Generated from spec/queuey (sha256:a3f168a8a1c4ff9a). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ LOCAL: Final = Deployment(
                 "MAX_BODY_BYTES",
                 "REQUIRE_RUNNER_ID",
                 "MDNS_ENABLED",
+                "DEPLOYMENT_NAME",
                 "TLS_CERT_FILE",
                 "TLS_KEY_FILE",
                 "TLS_CA_FILE",
@@ -42,7 +43,9 @@ LOCAL: Final = Deployment(
             bind_host="${HOST}",
             port_variable="GRPC_PORT",
             http=Listener("${HOST}", "PORT"),
-            announced=Announced("_serval:queue._tcp.local.", "_serval-queue._tcp.local.", "MDNS_ENABLED"),
+            announced=Announced(
+                "_serval:queue._tcp.local.", "_serval-queue._tcp.local.", "MDNS_ENABLED", "DEPLOYMENT_NAME"
+            ),
         ),
         "store": Node(
             name="store",
@@ -52,6 +55,7 @@ LOCAL: Final = Deployment(
                 "LOG_LEVEL",
                 "HOST",
                 "MDNS_ENABLED",
+                "DEPLOYMENT_NAME",
                 "STORE_PORT",
                 "STORE_PATH",
                 "MAX_BLOB_BYTES",
@@ -63,7 +67,12 @@ LOCAL: Final = Deployment(
             command="python -m runtime.serve queuey.local.store",
             healthcheck=Healthcheck("http", "127.0.0.1:${STORE_PORT}/readyz", 1000),
             http=Listener("${HOST}", "STORE_PORT"),
-            announced=Announced("_serval:storage._tcp.local.", "_serval-storage._tcp.local.", "MDNS_ENABLED"),
+            announced=Announced(
+                "_serval:storage._tcp.local.",
+                "_serval-storage._tcp.local.",
+                "MDNS_ENABLED",
+                "DEPLOYMENT_NAME",
+            ),
         ),
         "runner": Node(
             name="runner",
@@ -73,6 +82,7 @@ LOCAL: Final = Deployment(
                 "LOG_LEVEL",
                 "ABANDONED_AGE",
                 "MDNS_ENABLED",
+                "DEPLOYMENT_NAME",
                 "QUEUE_ADDR",
                 "STORE_URL",
                 "RUNNER_PORT",
@@ -124,6 +134,7 @@ COMPOSE: Final = Deployment(
                 "MAX_BODY_BYTES",
                 "REQUIRE_RUNNER_ID",
                 "MDNS_ENABLED",
+                "DEPLOYMENT_NAME",
                 "TLS_CERT_FILE",
                 "TLS_KEY_FILE",
                 "TLS_CA_FILE",
@@ -134,7 +145,9 @@ COMPOSE: Final = Deployment(
             bind_host="0.0.0.0",
             port_variable="GRPC_PORT",
             http=Listener("0.0.0.0", "PORT"),
-            announced=Announced("_serval:queue._tcp.local.", "_serval-queue._tcp.local.", "MDNS_ENABLED"),
+            announced=Announced(
+                "_serval:queue._tcp.local.", "_serval-queue._tcp.local.", "MDNS_ENABLED", "DEPLOYMENT_NAME"
+            ),
             defaults={"HOST": "0.0.0.0", "PORT": "8100", "GRPC_PORT": "50091", "MDNS_ENABLED": "false"},
         ),
         "store": Node(
@@ -145,6 +158,7 @@ COMPOSE: Final = Deployment(
                 "LOG_LEVEL",
                 "HOST",
                 "MDNS_ENABLED",
+                "DEPLOYMENT_NAME",
                 "STORE_PORT",
                 "STORE_PATH",
                 "MAX_BLOB_BYTES",
@@ -156,7 +170,12 @@ COMPOSE: Final = Deployment(
             command="python -m runtime.serve queuey.compose.store",
             healthcheck=Healthcheck("http", "127.0.0.1:${STORE_PORT}/readyz", 1000),
             http=Listener("0.0.0.0", "STORE_PORT"),
-            announced=Announced("_serval:storage._tcp.local.", "_serval-storage._tcp.local.", "MDNS_ENABLED"),
+            announced=Announced(
+                "_serval:storage._tcp.local.",
+                "_serval-storage._tcp.local.",
+                "MDNS_ENABLED",
+                "DEPLOYMENT_NAME",
+            ),
             defaults={"HOST": "0.0.0.0", "STORE_PORT": "8101", "MDNS_ENABLED": "false"},
         ),
         "runner": Node(
@@ -167,6 +186,7 @@ COMPOSE: Final = Deployment(
                 "LOG_LEVEL",
                 "ABANDONED_AGE",
                 "MDNS_ENABLED",
+                "DEPLOYMENT_NAME",
                 "QUEUE_ADDR",
                 "STORE_URL",
                 "RUNNER_PORT",

@@ -1,6 +1,6 @@
 """The conditions of queuey: what handlers raise, and what the engine makes of it.
 
-Generated from spec/queuey (sha256:a3f168a8a1c4ff9a). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -141,6 +141,20 @@ class BlobNotFound(Condition):
 
     def __init__(self, *, address: str) -> None:
         super().__init__(f"nothing is stored under {address}", address=address)
+
+
+class BlobCorrupt(Condition):
+    """The disk has changed or lost the content. Uploading it again repairs it."""
+
+    code = "blob_corrupt"
+    grpc = "DATA_LOSS"
+    http = 404
+    retry = "never"
+
+    def __init__(self, *, address: str) -> None:
+        super().__init__(
+            f"what is stored under {address} is not its content any more; upload it again", address=address
+        )
 
 
 class RouteNotFound(Condition):
@@ -305,6 +319,7 @@ CONDITIONS: Final[Mapping[str, type[Condition]]] = {
     "job_not_found": JobNotFound,
     "wrong_address": WrongAddress,
     "blob_not_found": BlobNotFound,
+    "blob_corrupt": BlobCorrupt,
     "route_not_found": RouteNotFound,
     "method_not_allowed": MethodNotAllowed,
     "not_owner": NotOwner,
@@ -350,6 +365,9 @@ CANCELED: Final = "CANCELED"
 
 NOT_FOUND: Final = "NOT_FOUND"
 """The binary or its input is not in the store."""
+
+CORRUPT: Final = "CORRUPT"
+"""The binary or its input is not what was stored any more."""
 
 NOT_WASI: Final = "NOT_WASI"
 """The binary is no module that can be run."""

@@ -1,6 +1,6 @@
 """The log events that handlers of queuey tell of.
 
-Generated from spec/queuey (sha256:a3f168a8a1c4ff9a). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ RUNNER_STARTED: Final = Event("runner_started", "INFO", always=True)
 STORE_AWAY: Final = Event("store_away", "WARNING", always=True)
 """The store does not do what a runner wants of it; the runner goes on trying, and keeps its job."""
 
+CORRUPT_CONTENT: Final = Event("corrupt_content", "ERROR", always=True)
+"""What the store has under an address is not its content any more; it is not served, and uploading it
+again repairs it."""
+
 RUNNER_TROUBLE: Final = Event("runner_trouble", "WARNING", always=True)
 """A runner could not run a job for a reason that is not the job's, and gave it back."""
 
@@ -25,6 +29,7 @@ JOB_LOST: Final = Event("job_lost", "WARNING", always=True)
 EVENTS: Final[Mapping[str, Event]] = {
     "runner_started": RUNNER_STARTED,
     "store_away": STORE_AWAY,
+    "corrupt_content": CORRUPT_CONTENT,
     "runner_trouble": RUNNER_TROUBLE,
     "job_lost": JOB_LOST,
 }

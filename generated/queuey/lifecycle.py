@@ -1,6 +1,6 @@
 """The lifecycle of queuey: which edges there are and who may drive each.
 
-Generated from spec/queuey (sha256:a3f168a8a1c4ff9a). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ JOB_ABANDON: Final = Transition(
     via=None,
     stamps=("updated_at",),
     counts="run_attempts",
-    gives_up=GiveUp("write_off", count="run_attempts", limit="MAX_ATTEMPTS"),
+    gives_up=GiveUp("write_off", count="run_attempts", limit="MAX_ATTEMPTS", less="releases"),
     due=Due(
         at="updated_at",
         by="queue",
@@ -77,7 +77,20 @@ JOB_ABANDON: Final = Transition(
         on_access=True,
     ),
 )
-"""The runner was not heard of for too long, or gives the job back."""
+"""The runner was not heard of for too long, or cannot run the job where it is."""
+
+JOB_RELEASE: Final = Transition(
+    name="release",
+    source=ACTIVE,
+    target=PENDING,
+    actors=frozenset(("runner", "anyone")),
+    via=None,
+    by_name=True,
+    stamps=("updated_at",),
+    counts="releases",
+)
+"""The runner is stopped and gives the job back undone. That is no failure, so its taking does not count
+either."""
 
 JOB_WRITE_OFF: Final = Transition(
     name="write_off",
@@ -100,6 +113,7 @@ JOB: Final = Lifecycle(
     states=Frozen({PENDING: "PENDING", ACTIVE: "ACTIVE", COMPLETED: "COMPLETED", FAILED: "FAILED"}),
     initial=PENDING,
     terminal=frozenset({COMPLETED, FAILED}),
+    failed=frozenset({FAILED}),
     creators=frozenset(("client", "anyone")),
     creation_stamps=("created_at", "updated_at"),
     listed_by="created_at",
@@ -114,7 +128,10 @@ JOB: Final = Lifecycle(
             (ACTIVE, PENDING): JOB_ABANDON,
         }
     ),
-    by_name=(JOB_WRITE_OFF,),
+    by_name=(
+        JOB_RELEASE,
+        JOB_WRITE_OFF,
+    ),
     holders=frozenset(("queue",)),
     record=JobRecord,
     in_sqlite=KeptInSqlite(

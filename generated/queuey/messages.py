@@ -1,6 +1,6 @@
 """Messages and enums of queuey, whichever proto file defines them.
 
-Generated from spec/queuey (sha256:a3f168a8a1c4ff9a). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """
 
 from generated.queuey_internal_pb2 import (

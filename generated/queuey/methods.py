@@ -1,6 +1,6 @@
 """The method tables of queuey, from which the engine serves and calls.
 
-Generated from spec/queuey (sha256:a3f168a8a1c4ff9a). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ QUEUE_SERVICE_CREATE_JOB: Final = Method(
     policy=CALLS["QueueService.CreateJob"],
     check=check_create_job_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     route=Route("POST", "/jobs/create", 200),
 )
 QUEUE_SERVICE_GET_JOB: Final = Method(
@@ -52,6 +53,7 @@ QUEUE_SERVICE_GET_JOB: Final = Method(
     check=check_get_job_request,
     settle=settle_get_job_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     log_fields=("job_id",),
     route=Route("GET", "/jobs/{job_id}", 200, any_value=True),
 )
@@ -65,6 +67,7 @@ QUEUE_SERVICE_LIST_JOBS: Final = Method(
     check=check_list_jobs_request,
     settle=settle_list_jobs_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     log_fields=("runner_id",),
     route=Route("GET", "/jobs", 200),
 )
@@ -76,6 +79,7 @@ QUEUE_SERVICE_COUNT_JOBS: Final = Method(
     response=messages.CountJobsResponse,
     policy=CALLS["QueueService.CountJobs"],
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     route=Route("GET", "/counts", 200),
 )
 QUEUE_SERVICE_CLAIM_JOB: Final = Method(
@@ -87,6 +91,7 @@ QUEUE_SERVICE_CLAIM_JOB: Final = Method(
     policy=CALLS["QueueService.ClaimJob"],
     check=check_claim_job_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     log_fields=("runner_id",),
     route=Route("POST", "/jobs/claim", 200, instead=(Instead(204, "job_id", is_set=False),)),
 )
@@ -100,6 +105,7 @@ QUEUE_SERVICE_TICKLE_JOB: Final = Method(
     check=check_tickle_job_request,
     settle=settle_tickle_job_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     log_fields=("job_id", "runner_id"),
     route=Route("POST", "/jobs/{job_id}/tickle", 200),
 )
@@ -113,6 +119,7 @@ QUEUE_SERVICE_COMPLETE_JOB: Final = Method(
     check=check_complete_job_request,
     settle=settle_complete_job_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     log_fields=("job_id", "runner_id"),
     route=Route("POST", "/jobs/{job_id}/complete", 200),
 )
@@ -126,6 +133,7 @@ QUEUE_SERVICE_RELEASE_JOB: Final = Method(
     check=check_release_job_request,
     settle=settle_release_job_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     log_fields=("job_id", "runner_id"),
     route=Route("POST", "/jobs/{job_id}/release", 200),
 )
@@ -138,6 +146,7 @@ QUEUE_SERVICE_CANCEL_JOB: Final = Method(
     policy=CALLS["QueueService.CancelJob"],
     settle=settle_cancel_job_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     log_fields=("job_id",),
     route=Route("POST", "/jobs/{job_id}/cancel", 200),
 )
@@ -150,6 +159,7 @@ QUEUE_SERVICE_RETRY_JOB: Final = Method(
     policy=CALLS["QueueService.RetryJob"],
     settle=settle_retry_job_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     log_fields=("job_id",),
     route=Route("POST", "/jobs/{job_id}/retry", 200),
 )
@@ -162,6 +172,7 @@ QUEUE_SERVICE_GET_REPORT: Final = Method(
     policy=CALLS["QueueService.GetReport"],
     settle=settle_get_report_request,
     max_request_bytes=MESSAGE_BYTES,
+    max_request_variable="MAX_BODY_BYTES",
     log_fields=("job_id",),
     route=Route("GET", "/jobs/{job_id}/report", 200),
 )

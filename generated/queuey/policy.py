@@ -1,6 +1,6 @@
 """How calls of queuey are made: deadlines, retries, idempotency, call modes and connection settings.
 
-Generated from spec/queuey (sha256:a3f168a8a1c4ff9a). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations

@@ -1,19 +1,18 @@
 """The entities of queuey that a server keeps, as they are in Python.
 
-Generated from spec/queuey (sha256:a3f168a8a1c4ff9a). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from runtime.frozen import dataclass
+from msgspec import Struct as _Struct
 
 _NEVER = datetime(1, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobRecord:
+class JobRecord(_Struct, frozen=True, kw_only=True):
     """A job and all that is kept of it."""
 
     job_id: str
@@ -30,3 +29,5 @@ class JobRecord:
     stderr_addr: str | None = None
     exit_code: int | None = None
     reason: str | None = None
+    releases: int = 0
+    """How often a runner that was stopped gave it back."""

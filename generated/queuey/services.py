@@ -1,6 +1,6 @@
 """The services of queuey as protocols: a handler implements one, a typed client has its shape.
 
-Generated from spec/queuey (sha256:a3f168a8a1c4ff9a). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ class QueueService(Protocol):
         ...
 
     async def release_job(self, request: ReleaseJobRequest, call: Call) -> Job:
-        """Gives a job back that its runner cannot finish. It counts as abandoned.
+        """Gives a job back that its runner does not finish. Unless it is `abandoned` that counts as no
+        attempt.
 
         Conditions: job_not_found, job_not_active, not_owner, stale_attempt.
         """
@@ -121,6 +122,6 @@ class StoreService(Protocol):
     async def get_blob(self, request: GetBlobRequest, call: Call) -> GetBlobResponse:
         """Gives content back, all of it or a part.
 
-        Conditions: blob_not_found, blob_too_large, blob_store_unavailable.
+        Conditions: blob_not_found, blob_corrupt, blob_too_large, blob_store_unavailable.
         """
         ...

@@ -1,6 +1,6 @@
 """The environment of queuey: its variables, and the settings that each component takes from them.
 
-Generated from spec/queuey (sha256:a3f168a8a1c4ff9a). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from runtime.frozen import dataclass
+from msgspec import Struct
+
 from runtime.settings import read
 from runtime.tables import Variable, VariableRule
 
@@ -78,7 +79,7 @@ VARIABLES: Final[Mapping[str, Variable]] = {
     "MAX_BODY_BYTES": Variable(
         name="MAX_BODY_BYTES",
         type="int",
-        meaning="Largest body of a request.",
+        meaning="Largest request of a method that names no other limit, over HTTP and gRPC alike.",
         default="65536",
         minimum=1,
         maximum=4128768,
@@ -95,6 +96,11 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         type="bool",
         meaning="Whether nodes announce themselves and look for each other on the network.",
         default="true",
+    ),
+    "DEPLOYMENT_NAME": Variable(
+        name="DEPLOYMENT_NAME",
+        type="string",
+        meaning="Name of the deployment that nodes announce and look for, where a network has several.",
     ),
     "STORE_PORT": Variable(
         name="STORE_PORT",
@@ -223,8 +229,7 @@ RULES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class QueueSettings:
+class QueueSettings(Struct, frozen=True):
     """What queue takes from its environment."""
 
     host: str
@@ -246,7 +251,7 @@ class QueueSettings:
     """How long after its start the queue calls no job abandoned."""
 
     max_body_bytes: int
-    """Largest body of a request."""
+    """Largest request of a method that names no other limit, over HTTP and gRPC alike."""
 
     require_runner_id: bool
     """Whether runners must say who they are when they tickle or complete."""
@@ -286,8 +291,7 @@ class QueueSettings:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class StoreSettings:
+class StoreSettings(Struct, frozen=True):
     """What store takes from its environment."""
 
     host: str
@@ -324,8 +328,7 @@ class StoreSettings:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RunnerSettings:
+class RunnerSettings(Struct, frozen=True):
     """What runner takes from its environment."""
 
     abandoned_age: float

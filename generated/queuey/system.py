@@ -1,6 +1,6 @@
 """Everything the engine has to know of queuey.
 
-Generated from spec/queuey (sha256:a3f168a8a1c4ff9a). Do not edit; run `nox -s generate`.
+Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tables import JsonStyle, System
 
 SYSTEM: Final = System(
     name="queuey",
-    digest="a3f168a8a1c4ff9afb8e94cc9290d701db3193e274023501f80156b744b15229",
+    digest="1b3f6742c989844ce518513b6aed98a36eb3dcd5e31d59e499b2dddb64ee8633",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

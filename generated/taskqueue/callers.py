@@ -1,6 +1,6 @@
 """Who may call what in taskqueue. What is not here is denied.
 
-Generated from spec/taskqueue (sha256:73c035dffab953e6). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ MATRIX: Final[CallerMatrix] = Frozen(
         "/taskqueue.internal.v1.JobInternalService/GetJobRecord": Frozen(
             {"gateway": Permission(), "coordinator": Permission()}
         ),
-        "/taskqueue.internal.v1.JobInternalService/ListJobRecords": Frozen({"gateway": Permission()}),
+        "/taskqueue.internal.v1.JobInternalService/ListJobRecords": Frozen(
+            {"gateway": Permission(), "coordinator": Permission()}
+        ),
         "/taskqueue.internal.v1.JobInternalService/TransitionJobStatus": Frozen(
             {
                 # the queued-cancel step
@@ -49,7 +51,7 @@ MATRIX: Final[CallerMatrix] = Frozen(
         "/taskqueue.internal.v1.QueueInternalService/EnqueueJob": Frozen(
             {
                 "gateway": Permission(),
-                # rescue of a job whose dispatch failed
+                # rescue of a job whose dispatch failed or that is stranded
                 "coordinator": Permission(mode=RESCUE),
             }
         ),

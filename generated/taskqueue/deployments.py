@@ -1,6 +1,6 @@
 """The deployments of taskqueue: which node hosts what, and how it is started, found and checked.
 
-Generated from spec/taskqueue (sha256:73c035dffab953e6). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -128,6 +128,7 @@ MICROSERVICES: Final = Deployment(
                 "HEARTBEAT_INTERVAL_MS",
                 "WORKER_ID",
                 "WORKER_SLOTS",
+                "JOB_HANDLERS",
                 "TLS_CERT_FILE",
                 "TLS_KEY_FILE",
                 "TLS_CA_FILE",
@@ -191,6 +192,7 @@ MONOLITH: Final = Deployment(
                 "FETCH_RETRY_AFTER_MS",
                 "WORKER_ID",
                 "WORKER_SLOTS",
+                "JOB_HANDLERS",
                 "NODE_INDEX",
                 "NODE_ADDRS",
                 "TLS_CERT_FILE",

@@ -1,6 +1,6 @@
 """The log events that handlers of taskqueue tell of.
 
-Generated from spec/taskqueue (sha256:73c035dffab953e6). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ HEARTBEAT_ATTEMPT: Final = Event("heartbeat_attempt", "DEBUG", first_always=True
 
 CONSISTENCY_ANOMALY: Final = Event("consistency_anomaly", "ERROR", always=True)
 """State that a partial failure may have left inconsistent."""
+
+CANCEL_RACE: Final = Event("cancel_race", "WARNING")
+"""A queued job was not in the queue when it was canceled; it may be on its way to a worker."""
 
 DISPATCH_RACE: Final = Event("dispatch_race", "INFO")
 """A job left its state between its dequeue and its dispatch."""
@@ -47,6 +50,7 @@ EVENTS: Final[Mapping[str, Event]] = {
     "worker_loop_started": WORKER_LOOP_STARTED,
     "heartbeat_attempt": HEARTBEAT_ATTEMPT,
     "consistency_anomaly": CONSISTENCY_ANOMALY,
+    "cancel_race": CANCEL_RACE,
     "dispatch_race": DISPATCH_RACE,
     "dispatch_rescue": DISPATCH_RESCUE,
     "terminal_race": TERMINAL_RACE,

@@ -1,6 +1,6 @@
 """The lifecycle of taskqueue: which edges there are and who may drive each.
 
-Generated from spec/taskqueue (sha256:73c035dffab953e6). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ JOB_DISPATCH: Final = Transition(
     target=RUNNING,
     actors=frozenset(("coordinator",)),
     via="JobInternalService.TransitionJobStatus",
+    after=("QueueInternalService.DequeueJob", "JobInternalService.GetJobRecord"),
     stamps=("started_at_ms",),
 )
 """A worker fetches work and the job leaves the queue."""
@@ -28,6 +29,7 @@ JOB_COMPLETE: Final = Transition(
     target=DONE,
     actors=frozenset(("coordinator",)),
     via="JobInternalService.TransitionJobStatus",
+    after=("ResultInternalService.StoreResult",),
     stamps=("finished_at_ms",),
 )
 """The worker reports success."""
@@ -38,6 +40,7 @@ JOB_FAIL: Final = Transition(
     target=FAILED,
     actors=frozenset(("coordinator",)),
     via="JobInternalService.TransitionJobStatus",
+    after=("ResultInternalService.StoreResult",),
     stamps=("finished_at_ms",),
     takes=Frozen({"failure_reason": Take("reason", default="UNKNOWN_FAILURE")}),
 )
@@ -49,6 +52,7 @@ JOB_WITHDRAW: Final = Transition(
     target=CANCELED,
     actors=frozenset(("gateway",)),
     via="JobInternalService.TransitionJobStatus",
+    after=("QueueInternalService.RemoveJobIfPresent", "ResultInternalService.StoreResult"),
     stamps=("finished_at_ms",),
     sets=Frozen({"cancel_requested": True}),
     takes=Frozen({"cancel_reason": Take("reason", keep_first=True)}),
@@ -61,6 +65,7 @@ JOB_ABANDON: Final = Transition(
     target=CANCELED,
     actors=frozenset(("coordinator",)),
     via="JobInternalService.TransitionJobStatus",
+    after=("ResultInternalService.StoreResult",),
     stamps=("finished_at_ms",),
     sets=Frozen({"cancel_requested": True}),
     takes=Frozen({"cancel_reason": Take("reason", keep_first=True)}),
@@ -77,6 +82,7 @@ JOB: Final = Lifecycle(
     ),
     initial=QUEUED,
     terminal=frozenset({DONE, FAILED, CANCELED}),
+    failed=frozenset({FAILED, CANCELED}),
     creators=frozenset(("gateway",)),
     creation_stamps=("created_at_ms",),
     listed_by="created_at_ms",

@@ -1,6 +1,6 @@
 """Messages and enums of taskqueue, whichever proto file defines them.
 
-Generated from spec/taskqueue (sha256:73c035dffab953e6). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
 """
 
 from generated.taskqueue_internal_pb2 import (

@@ -1,6 +1,6 @@
 """How calls of taskqueue are made: deadlines, retries, idempotency, call modes and connection settings.
 
-Generated from spec/taskqueue (sha256:73c035dffab953e6). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -150,6 +150,10 @@ STORED_TEXT: Final = 1024
 
 DISPATCH_RETRY: Final = 50
 """When a worker asks again after a job could not be dispatched to it."""
+
+STRANDED_GRACE: Final = 5000
+"""Longer than a submit or a cancel takes with all that it undoes. A job that is seen stranded twice, so
+long and WORKER_TIMEOUT_MS apart, is stranded."""
 
 IDLE_HOLD: Final = 600
 """How long an idle dequeue waits for a job to come, so that it starts at once."""

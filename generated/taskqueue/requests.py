@@ -1,6 +1,6 @@
 """What requests are refused, and how the others are put in order before a handler sees them.
 
-Generated from spec/taskqueue (sha256:73c035dffab953e6). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ def check_job_spec(message: JobSpec, at: str = "") -> list[Violation]:
     found: list[Violation] = []
     if not message.job_type:
         found.append(Violation(f"{at}job_type", "must not be empty"))
+    if message.work_duration_ms > 3600000:
+        found.append(Violation(f"{at}work_duration_ms", "must be at most 3600000"))
     return found
 
 

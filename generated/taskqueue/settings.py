@@ -1,6 +1,6 @@
 """The environment of taskqueue: its variables, and the settings that each component takes from them.
 
-Generated from spec/taskqueue (sha256:73c035dffab953e6). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from runtime.frozen import dataclass
+from msgspec import Struct
+
 from runtime.settings import read
 from runtime.tables import Variable, VariableRule
 
@@ -151,6 +152,11 @@ VARIABLES: Final[Mapping[str, Variable]] = {
         default="6",
         minimum=1,
     ),
+    "JOB_HANDLERS": Variable(
+        name="JOB_HANDLERS",
+        type="string",
+        meaning="Where the functions are: a module, or module:registry; without it, those that come along.",
+    ),
     "NODE_INDEX": Variable(
         name="NODE_INDEX",
         type="int",
@@ -223,8 +229,7 @@ RULES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class GatewaySettings:
+class GatewaySettings(Struct, frozen=True):
     """What gateway takes from its environment."""
 
     @classmethod
@@ -238,8 +243,7 @@ class GatewaySettings:
         return cls()
 
 
-@dataclass(frozen=True, slots=True)
-class JobSettings:
+class JobSettings(Struct, frozen=True):
     """What job takes from its environment."""
 
     max_dedup_keys: int
@@ -271,8 +275,7 @@ class JobSettings:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class QueueSettings:
+class QueueSettings(Struct, frozen=True):
     """What queue takes from its environment."""
 
     @classmethod
@@ -286,8 +289,7 @@ class QueueSettings:
         return cls()
 
 
-@dataclass(frozen=True, slots=True)
-class CoordinatorSettings:
+class CoordinatorSettings(Struct, frozen=True):
     """What coordinator takes from its environment."""
 
     heartbeat_interval_ms: int
@@ -324,8 +326,7 @@ class CoordinatorSettings:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerSettings:
+class WorkerSettings(Struct, frozen=True):
     """What worker takes from its environment."""
 
     max_output_bytes: int
@@ -340,6 +341,9 @@ class WorkerSettings:
     worker_slots: int
     """Jobs a worker runs at a time."""
 
+    job_handlers: str | None
+    """Where the functions are: a module, or module:registry; without it, those that come along."""
+
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> WorkerSettings:
         """Reads the environment; raises SettingsError with everything that is wrong."""
@@ -350,6 +354,7 @@ class WorkerSettings:
                     VARIABLES["HEARTBEAT_INTERVAL_MS"],
                     VARIABLES["WORKER_ID"],
                     VARIABLES["WORKER_SLOTS"],
+                    VARIABLES["JOB_HANDLERS"],
                 ],
                 RULES,
                 environ,
@@ -364,11 +369,11 @@ class WorkerSettings:
             heartbeat_interval_ms=values["HEARTBEAT_INTERVAL_MS"],
             worker_id=values["WORKER_ID"],
             worker_slots=values["WORKER_SLOTS"],
+            job_handlers=values["JOB_HANDLERS"],
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ResultSettings:
+class ResultSettings(Struct, frozen=True):
     """What result takes from its environment."""
 
     max_output_bytes: int

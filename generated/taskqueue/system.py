@@ -1,6 +1,6 @@
 """Everything the engine has to know of taskqueue.
 
-Generated from spec/taskqueue (sha256:73c035dffab953e6). Do not edit; run `nox -s generate`.
+Generated from spec/taskqueue (sha256:1b967c7ffafcf8d1). Do not edit; run `nox -s generate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.tables import System
 
 SYSTEM: Final = System(
     name="taskqueue",
-    digest="73c035dffab953e6d01bee2f14acac5741da42e3c3ddbe4f5de664170c0cbc14",
+    digest="1b967c7ffafcf8d1d3d8a517b039773747d21114653606d0e125ac6b5b6d1f2d",
     services=SERVICES,
     matrix=MATRIX,
     principals=PRINCIPALS,

@@ -16,8 +16,8 @@ import threading
 from collections.abc import Generator, Mapping
 from typing import Any
 
-from handlers.jobs.loading import HandlersUnusable, load
-from handlers.jobs.registry import Job, JobFailed, JobFatal, Registered
+from handlers.jobs.loading import HandlersUnusable, import_program, load
+from handlers.jobs.registry import ANY, Job, JobFailed, JobFatal, Registered
 from runtime.world import RealWorld
 
 LENGTH = struct.Struct(">I")
@@ -35,8 +35,20 @@ def main(descriptor: int, names: str) -> None:
     threading.Thread(target=link.listen, daemon=True).start()
     while True:
         asked = link.jobs.get()
+        program = asked.pop("program")
         link.send({"begun": asked["job_id"]})
-        link.send(_run(functions.get(asked["job_type"]), asked, link))
+        if not _known(functions, asked) and program:
+            # The worker has it from a program that it runs, and not from a module that is named.
+            try:
+                functions = {**import_program(program), **functions}
+            except HandlersUnusable as error:
+                link.send({"unusable": str(error)})
+                continue
+        link.send(_run(_known(functions, asked), asked, link))
+
+
+def _known(functions: Mapping[str, Registered], asked: Mapping[str, Any]) -> Registered | None:
+    return functions.get(asked["job_type"]) or functions.get(ANY)
 
 
 class _Link:
@@ -101,11 +113,11 @@ def _run(function: Registered | None, asked: Mapping[str, Any], link: _Link) -> 
     except JobFailed as failed:
         return {"failed": failed.reason, "summary": failed.summary, "is_final": isinstance(failed, JobFatal)}
     except BaseException as error:
-        return {"failed": _text(error)}
+        return {"raised": _text(error)}
     return {
         "json": made.json or json.dumps(made.value),
         "summary": made.summary,
-        "content": "" if made.json else base64.b64encode(made.content).decode(),
+        "content": None if made.json else base64.b64encode(made.content).decode(),
     }
 
 

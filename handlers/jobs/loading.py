@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import runpy
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from handlers.jobs.registry import Registered, all_registered, apart, registered
+from runtime.settings import SettingsError
 
 
 class HandlersUnusable(Exception):
@@ -36,6 +38,36 @@ def load(names: str | None) -> Mapping[str, Registered]:
     if not found:
         raise HandlersUnusable(f"{names} has no job function; one is registered with @job(TYPE)")
     return found
+
+
+def load_setting(variable: str, names: str | None) -> Mapping[str, Registered]:
+    """Load the functions that a variable names; what is wrong with it is told like any wrong setting."""
+    try:
+        return load(names)
+    except HandlersUnusable as error:
+        raise SettingsError([f"{variable}: {error}"]) from error
+
+
+def program_of(function: Registered) -> str:
+    """The module, or the file, that registers a function when it is imported."""
+    module = function.function.__module__
+    if module != "__main__":
+        return module
+    main = sys.modules[module]
+    spec = getattr(main, "__spec__", None)
+    return spec.name if spec is not None else str(getattr(main, "__file__", "") or "")
+
+
+def import_program(name: str) -> Mapping[str, Registered]:
+    """The functions that are registered once what `program_of` has named is imported in this process too."""
+    if not name.endswith(".py"):
+        _imported(name)
+        return all_registered()
+    try:
+        runpy.run_path(name, run_name="__job_functions__")
+    except Exception as error:
+        raise HandlersUnusable(f"{name} cannot be run: {type(error).__name__}: {error}") from error
+    return all_registered()
 
 
 def _imported(name: str) -> Any:

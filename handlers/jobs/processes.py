@@ -19,7 +19,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from handlers.jobs.child import LENGTH, framed
-from handlers.jobs.registry import Job, JobFailed, JobFatal, Output, Registered
+from handlers.jobs.loading import program_of
+from handlers.jobs.registry import Job, JobFailed, JobFatal, JobRaised, Output, Registered
 
 _START = "import sys; from handlers.jobs.child import main; main(int(sys.argv[1]), sys.argv[2])"
 _SENT = (
@@ -59,31 +60,32 @@ class Processes:
         for child in self._busy:
             child.tell_stopping()
 
-    async def __call__(self, _function: Registered, given: Job) -> Output:
+    async def __call__(self, function: Registered, given: Job) -> Output:
         """Runs the function of a job, which the child finds by its type.
 
         If this is cancelled the process is killed, and nothing of it goes on.
         """
         while (child := self._waiting()) is not None:
             with suppress(_NeverBegan):  # It was dying while it was idle, and nothing showed it yet.
-                return await self._run(child, given)
+                return await self._run(child, function, given)
         try:
-            return await self._run(await _Child.start(self._names), given)
+            return await self._run(await _Child.start(self._names), function, given)
         except _NeverBegan as ended:
             raise JobFailed("CRASHED", f"CRASHED: {ended}") from None
 
-    async def _run(self, child: _Child, given: Job) -> Output:
+    async def _run(self, child: _Child, function: Registered, given: Job) -> Output:
         self._busy.add(child)
         is_usable = False
         try:
-            answer = await child.run(given)
+            answer = await child.run(function, given)
             is_usable = "unusable" not in answer
         finally:
             self._busy.discard(child)
             if is_usable:
                 self._idle.append(child)
             else:
-                self._end(child)
+                # Whoever is told that the run is over may begin the next one, so it has to be.
+                await _uninterrupted(self._end(child))
         return _output(answer)
 
     def _waiting(self) -> _Child | None:
@@ -94,11 +96,24 @@ class Processes:
             self._end(child)
         return None
 
-    def _end(self, child: _Child) -> None:
+    def _end(self, child: _Child) -> asyncio.Task[None]:
         child.kill()
         ending = asyncio.get_running_loop().create_task(child.ended())
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
+        return ending
+
+
+async def _uninterrupted(ending: asyncio.Task[None]) -> None:
+    """Wait for the end of a process, however often that is cancelled; the cancel counts afterwards."""
+    canceled: asyncio.CancelledError | None = None
+    while not ending.done():
+        try:
+            await asyncio.shield(ending)
+        except asyncio.CancelledError as error:
+            canceled = error
+    if canceled is not None:
+        raise canceled
 
 
 class _NeverBegan(Exception):
@@ -150,9 +165,10 @@ class _Child:
     def tell_stopping(self) -> None:
         self._writer.write(framed({"stop": True}))
 
-    async def run(self, given: Job) -> Mapping[str, Any]:
+    async def run(self, function: Registered, given: Job) -> Mapping[str, Any]:
         """Sends a job and waits for what came of it."""
-        self._writer.write(framed({"job": {name: getattr(given, name) for name in _SENT}}))
+        asked = {name: getattr(given, name) for name in _SENT}
+        self._writer.write(framed({"job": {**asked, "program": program_of(function)}}))
         if given.is_stopping():
             self.tell_stopping()
         has_begun = False
@@ -191,9 +207,11 @@ class _Child:
 def _output(answer: Mapping[str, Any]) -> Output:
     if "unusable" in answer:
         raise JobFailed("HANDLERS_UNUSABLE", f"HANDLERS_UNUSABLE: {answer['unusable']}")
+    if "raised" in answer:
+        raise JobRaised(answer["raised"])
     if "failed" in answer:
         raised = JobFatal if answer.get("is_final") else JobFailed
         raise raised(answer["failed"], answer.get("summary", ""))
     text: str = answer["json"]
-    content = base64.b64decode(answer["content"]) if answer["content"] else text.encode()
+    content = text.encode() if answer["content"] is None else base64.b64decode(answer["content"])
     return Output(content, answer["summary"], json.loads(text), text)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import inspect
 import json
-import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import field, is_dataclass, replace
+from contextlib import contextmanager
+from dataclasses import is_dataclass
 from typing import Any
 
-from runtime.frozen import dataclass
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from runtime.world import World
 
 
-async def _unheard(_progress: Mapping[str, Any]) -> None:
+async def unheard(_progress: Mapping[str, Any]) -> None:
     """Where nobody asks how far a run is."""
 
 
@@ -24,8 +24,7 @@ def _never() -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """What a job function is told: the job as it was submitted, and the world it runs in."""
 
     job_id: str
@@ -43,14 +42,13 @@ class Job:
     payload_size_bytes: int = 0
     max_output_bytes: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
-    report: Callable[[Mapping[str, Any]], Awaitable[None]] = _unheard
+    report: Callable[[Mapping[str, Any]], Awaitable[None]] = unheard
     """Tells how far the run is, where the system shows it to those who ask. A plain one just calls it."""
     is_stopping: Callable[[], bool] = _never
     """Whether the worker is about to stop, so that a long run had better end soon."""
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Struct, frozen=True):
     """What a job leaves behind: bytes, or a value that JSON can hold."""
 
     content: bytes = b""
@@ -69,6 +67,10 @@ class JobFailed(Exception):
         self.summary = summary or reason
 
 
+class JobRaised(JobFailed):
+    """Ends a run with something that its function raised elsewhere; the reason names its type."""
+
+
 class JobFatal(JobFailed):
     """Ends a job as failed for good: another run would be no use."""
 
@@ -76,8 +78,7 @@ class JobFatal(JobFailed):
 JobFunction = Callable[[Job], Awaitable[Any]] | Callable[[Job], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Registered:
+class Registered(Struct, frozen=True):
     """A job function with what was said of it."""
 
     job_type: str
@@ -87,9 +88,9 @@ class Registered:
     takes: Callable[..., Any] | None = None
 
     async def __call__(self, given: Job) -> Output:
-        """Runs it; a plain function in a thread, so that it cannot hold up the others."""
+        """Runs it on the loop of whoever calls it, so a plain function that takes long holds that up."""
         given = self.decoded(given)
-        made: Any = await (self.function(given) if self.is_async else _in_thread(self.function, given))
+        made: Any = await self.function(given) if self.is_async else self.function(given)
         return self.output(made)
 
     @property
@@ -188,35 +189,6 @@ def _taken(takes: Callable[..., Any], payload: Any) -> Any:
     if not isinstance(payload, dict):
         raise TypeError(f"an object is needed, not {payload!r:.50}")
     return takes(**payload)
-
-
-async def _in_thread(function: Callable[[Job], object], given: Job) -> object:
-    """Runs a plain function in a thread of its own.
-
-    Those of a pool are joined when the process ends, so a function that hangs would keep it from ending.
-    """
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[tuple[object, BaseException | None]] = loop.create_future()
-    context = contextvars.copy_context()
-
-    def settle(made: object, error: BaseException | None) -> None:
-        if not ended.done():
-            ended.set_result((made, error))
-
-    def work() -> None:
-        made, error = None, None
-        try:
-            made = context.run(function, given)
-        except BaseException as caught:
-            error = caught
-        with suppress(RuntimeError):  # The loop is closed; nobody waits any more.
-            loop.call_soon_threadsafe(settle, made, error)
-
-    threading.Thread(target=work, name=f"job-{given.job_id}", daemon=True).start()
-    made, error = await ended
-    if error is not None:
-        raise error
-    return made
 
 
 def is_being_canceled() -> bool:

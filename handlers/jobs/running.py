@@ -8,7 +8,6 @@ from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
 from handlers.jobs.registry import Job, JobFailed, JobFatal, Output, Registered, is_being_canceled
-from runtime.eager import TimedOut, limited
 from runtime.text import cut
 
 
@@ -27,26 +26,25 @@ class Ran(NamedTuple):
     is_final: bool = False
 
 
-Plain = Callable[[Registered, Job], Coroutine[Any, Any, Output]]
-"""Runs a plain function somewhere else than in a thread of the worker."""
+Execute = Callable[[Registered, Job], Coroutine[Any, Any, Output]]
+"""Runs a function to its end, where it cannot hold up the worker."""
 
 
-async def run(
-    function: Registered, given: Job, seconds: float, reasons: Reasons, plain: Plain | None = None
-) -> Ran:
+async def run(function: Registered, given: Job, seconds: float, reasons: Reasons, execute: Execute) -> Ran:
     """Runs a function. Whatever it raises is a failed run, and no more than that."""
-    begun = function(given) if plain is None or function.is_async else plain(function, given)
+    begun = execute(function, given)
     try:
-        output = await limited(begun, seconds)
+        async with asyncio.timeout(seconds) as limit:
+            output = await begun
     except JobFailed as failed:
         return Ran(error=failed.summary, is_final=isinstance(failed, JobFatal))
-    except TimedOut:
-        return Ran(error=f"{reasons.timed_out}: it took longer than {seconds:g} s")
     except BaseException as error:
         if isinstance(error, GeneratorExit):
             raise
         if isinstance(error, asyncio.CancelledError) and is_being_canceled():
             raise
+        if isinstance(error, TimeoutError) and limit.expired():
+            return Ran(error=f"{reasons.timed_out}: it took longer than {seconds:g} s")
         return Ran(error=f"{type(error).__name__}: {error}")
     try:
         return Ran(output.json or json.dumps(output.value, allow_nan=False))

@@ -9,7 +9,7 @@ import asyncio
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from generated.objectqueue.events import HEARTBEAT_FAILED
+from generated.objectqueue.events import HEARTBEAT_FAILED, WORKER_NAME_IN_USE, WORKER_NAME_TAKEN_OVER
 from generated.objectqueue.lifecycle import TASK_COMPLETE, TASK_RELEASE, WORKER_BEAT
 from generated.objectqueue.messages import ACTIVE
 from generated.objectqueue.records import WorkerRecord
@@ -18,11 +18,14 @@ from runtime.call import Call
 from runtime.conditions import Failure
 from runtime.object_store import NotReadable, ObjectStore
 from runtime.pace import Outcome
+from runtime.process_identity import is_gone
 from runtime.store import NoSuchEntity, StoreUnusable
 
 _LEAST_S = 1.0
 """So much time is between two signs of life, however much changes."""
 _TRIES = 5
+_LOOK_S = 0.5
+"""How often a worker looks whether another one of its name, of which it knows no more, still lives."""
 
 
 class Presence:
@@ -40,6 +43,9 @@ class Presence:
         self._changed = asyncio.Event()
         self._is_silent = False
         self._telling: asyncio.Task[None] | None = None
+        self._own = {"instance": wanted.instance}
+        self.superseded = asyncio.Event()
+        """Set when another worker has taken over the name, which happens only after a long silence."""
 
     # What becomes of tasks, as a worker is watched.
 
@@ -62,20 +68,44 @@ class Presence:
 
     # The object.
 
-    async def enter(self) -> None:
-        """Writes the object; one that a dead worker of the same name left behind is taken over."""
-        for _ in range(_TRIES):
+    async def enter(self, stopping: asyncio.Event) -> bool:
+        """Writes the object, unless it is told to stop; one that a dead worker left behind is taken over.
+
+        A worker of the same machine is known to be dead when its process is gone. Another one is waited for:
+        if it is heard of once more it lives, and if it is silent for too long it is dead.
+        """
+        name, met = self._wanted.worker_id, 0
+        before: WorkerRecord | None = None
+        while met < _TRIES and not stopping.is_set():
             found, is_new = await self._workers.create_or_find(self._wanted, self._call)
             if is_new:
-                return
-            silent_s = (self._now() - found.last_heartbeat).total_seconds()
-            if silent_s <= self._settings.qo_monitor_worker_health_threshold:
+                return True
+            gone, silent_s = is_gone(found.process), (self._now() - found.last_heartbeat).total_seconds()
+            if gone or silent_s > self._settings.qo_monitor_worker_health_threshold:
+                met += 1
+                self._call.tell(
+                    WORKER_NAME_TAKEN_OVER, f"it was heard of {silent_s:.0f} s ago", worker_id=name
+                )
+                await self._remove(found)
+                continue
+            was_heard = before is not None and found.last_heartbeat != before.last_heartbeat
+            if gone is False or was_heard:
                 raise StoreUnusable(
-                    f"A worker {found.worker_id} lives already: it was heard of {max(silent_s, 0):.0f} s "
+                    f"A worker {name} lives already: it was heard of {max(silent_s, 0):.0f} s "
                     "ago. Choose another name (--id or QO_WORKER_ID), or leave it out and one is made up."
                 )
-            await self._remove()
-        raise StoreUnusable(f"Others want to be worker {self._wanted.worker_id}, too: choose another name.")
+            if before is None:
+                self._call.tell(
+                    WORKER_NAME_IN_USE,
+                    f"a worker of this name was heard of {max(silent_s, 0):.0f} s ago; this one waits until "
+                    "that one is heard of again or has been silent for too long",
+                    worker_id=name,
+                )
+            before = found
+            await self._call.world.sleep(_LOOK_S)
+        if stopping.is_set():
+            return False
+        raise StoreUnusable(f"Others want to be worker {name}, too: choose another name.")
 
     async def beat(self) -> None:
         """Says again and again that the worker lives, and soon when something has changed."""
@@ -93,7 +123,7 @@ class Presence:
         if self._telling is not None:
             await self._telling
         try:
-            await self._remove()
+            await self._remove(self._wanted)
         except (Failure, NotReadable) as failure:
             self._call.tell(HEARTBEAT_FAILED, f"its object stays behind: {failure}")
 
@@ -105,6 +135,8 @@ class Presence:
                 self._wanted.worker_id,
                 WORKER_BEAT,
                 self._call,
+                None,
+                self._own,
                 current_task=current[0] if current else None,
                 current_tasks=current,
                 tasks_completed=self._completed,
@@ -112,8 +144,10 @@ class Presence:
                 leases_lost=self._lost,
             )
             if not is_told:
-                # Somebody has removed it; those who watch shall see the worker all the same.
-                await self._workers.create_or_find(self._wanted, self._call)
+                # If it was removed, those who watch shall see the worker all the same.
+                found, _ = await self._workers.create_or_find(self._wanted, self._call)
+                if found.instance != self._wanted.instance:
+                    self.superseded.set()
                 self._changed.set()
         except (Failure, NotReadable) as failure:
             if not self._is_silent:
@@ -122,10 +156,12 @@ class Presence:
         else:
             self._is_silent = False
 
-    async def _remove(self) -> None:
+    async def _remove(self, known: WorkerRecord) -> None:
+        """Removes the object of one start of a worker, and no other that has taken its place."""
+        having = {"instance": known.instance}
         with suppress(NoSuchEntity):
             for _ in range(_TRIES):
-                if (await self._workers.delete(self._wanted.worker_id, ACTIVE, self._call)).applied:
+                if (await self._workers.delete(known.worker_id, ACTIVE, self._call, having=having)).applied:
                     break
 
     def _now(self) -> datetime:

@@ -1,4 +1,8 @@
-"""How far a run is, as its task shows it: written at most once a second, the last word always."""
+"""How far a run is, as its task shows it: the latest report, written less often the longer the run takes.
+
+Every write is a version of the task, and a part of its history. So the pauses between two writes double, up
+to the time between two signs of life of the worker.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from runtime.conditions import Failure
 from runtime.object_store import NotReadable, ObjectStore
 from runtime.store import Held
 
-_LEAST_S = 1.0
+_FIRST_PAUSE_S = 1.0
 
 
 class Progress:
@@ -28,12 +32,15 @@ class Progress:
         held: Held,
         call: Call,
         lost: Callable[[str, int], None],
+        longest_pause_s: float,
     ) -> None:
         self._tasks = tasks
         self._key = key
         self._held = held
         self._call = call
         self._lost = lost
+        self._pause_s = _FIRST_PAUSE_S
+        self._longest_pause_s = max(longest_pause_s, _FIRST_PAUSE_S)
         self._news: str | None = None
         self._writing: asyncio.Task[None] | None = None
 
@@ -55,9 +62,10 @@ class Progress:
             # The next report may arrive; the outcome has tries of its own.
             with suppress(Failure, NotReadable):
                 is_ours = await self._tasks.shift(
-                    self._key, TASK_ADVANCE, self._call, held=self._held, progress=news
+                    self._key, TASK_ADVANCE, self._call, self._held, progress=news
                 )
                 if not is_ours:
                     self._lost(self._key, self._held.fence)
                     return
-            await self._call.world.sleep(_LEAST_S)
+            await self._call.world.sleep(self._pause_s)
+            self._pause_s = min(2 * self._pause_s, self._longest_pause_s)

@@ -37,6 +37,8 @@ from runtime.world import World
 
 _LISTED = (PENDING, RUNNING, COMPLETED, FAILED)
 _ENDED = (COMPLETED, FAILED)
+_LOOKED_AT = 160
+"""So many of the tasks that have waited longest are looked at for types that no worker runs."""
 
 
 class Queue:
@@ -78,17 +80,29 @@ class Queue:
         equal = {"task_type": request.task_type} if request.HasField("task_type") else {}
         shards: list[dict[str, object]] = [{"shard": each} for each in dict.fromkeys(request.shards)]
         states, after = list(request.status) or _LISTED, _position(request.page_token)
-        found = [
-            record
-            for shard in shards or [{}]
-            for record in await self._tasks.find(
+        pages = [
+            await self._tasks.find_page(
                 states=states, equal={**equal, **shard}, after=after, size=request.page_size + 1
             )
+            for shard in shards or [{}]
         ]
+        found = [record for each in pages for record in each.records]
         found.sort(key=lambda each: (each.updated_at, each.id), reverse=True)
         page = found[: request.page_size]
         more = len(found) > len(page)
-        return ListTasksResponse(tasks=map(shown, page), next_page_token=_token(page[-1]) if more else "")
+        is_filtered = bool(request.status) or bool(equal)
+        # What was written before the last task of this page is told with a later one.
+        unreadable = [
+            key
+            for each in pages
+            for at, key in each.unreadable
+            if not is_filtered and (not more or at >= page[-1].updated_at)
+        ]
+        return ListTasksResponse(
+            tasks=map(shown, page),
+            next_page_token=_token(page[-1]) if more else "",
+            unreadable_ids=sorted(unreadable),
+        )
 
     async def replay_task(self, request: ReplayTaskRequest, call: Call) -> Task:
         record = await self._existing(request.task_id)
@@ -115,13 +129,17 @@ class Queue:
         given = {"error": request.reason} if request.reason else {}
         return await self._moved(record, FAILED, call, **given)
 
-    async def list_workers(self, _request: ListWorkersRequest, _call: Call) -> ListWorkersResponse:
+    async def list_workers(self, request: ListWorkersRequest, _call: Call) -> ListWorkersResponse:
         now = self._now()
         workers = [shown_worker(each, now, self._silence_s) for each in await self._workers.find(size=10_000)]
         covered = {shard for each in workers if each.live for shard in each.worker.shards}
+        known = {kind for each in workers if each.live for kind in each.worker.task_types}
+        waiting = await self._tasks.oldest_waiting(_LOOKED_AT) if request.with_waiting else ()
         return ListWorkersResponse(
             workers=sorted(workers, key=lambda each: each.worker.worker_id),
             uncovered_shards=[each for each in SHARDS if each not in covered],
+            task_types=sorted(known),
+            unserved_types=sorted({each.task_type for each in waiting} - known),
         )
 
     async def get_stats(self, request: GetStatsRequest, _call: Call) -> GetStatsResponse:

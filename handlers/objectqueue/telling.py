@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from generated.objectqueue.lifecycle import TASK
 from generated.objectqueue.messages import PENDING, ShardStats, ShownWorker, Task, TaskVersion, Worker
 from generated.objectqueue.records import TaskRecord, WorkerRecord
-from runtime.object_store import VersionOf
+from runtime.object_store import Sizes, VersionOf
 from runtime.s3.keys import Keys
-from runtime.store import Size
 
 assert TASK.in_s3 is not None
 SHARDS = Keys(TASK, TASK.in_s3).shards
@@ -40,12 +40,12 @@ def shown_worker(record: WorkerRecord, now: datetime, silence_s: float) -> Shown
     )
 
 
-def stats_of(sizes: Mapping[tuple[str, int], Size], shards: Iterable[str]) -> list[ShardStats]:
-    """How many tasks there are in some shards, by state."""
+def stats_of(sizes: Sizes, shards: Iterable[str]) -> list[ShardStats]:
+    """How many tasks there are in some shards, by state, and what cannot be read as one."""
     found = []
     for shard in shards:
-        stats = ShardStats(shard=shard)
-        for (part, state), size in sizes.items():
+        stats = ShardStats(shard=shard, unreadable=sizes.unreadable.get(shard, 0))
+        for (part, state), size in sizes.by_state.items():
             if part == shard:
                 setattr(stats, word(state).lower(), size.entities)
                 if state == PENDING:
@@ -59,9 +59,9 @@ def word(state: int) -> str:
     return TASK.states[state].capitalize()
 
 
-def _members(record: Any) -> dict[str, Any]:
-    return {each.name: _member(getattr(record, each.name)) for each in fields(record)}
+def _members(record: Struct) -> dict[str, Any]:
+    return {name: _member(getattr(record, name)) for name in record.__struct_fields__}
 
 
 def _member(value: Any) -> Any:
-    return _members(value) if is_dataclass(value) else value
+    return _members(value) if isinstance(value, Struct) else value

@@ -7,15 +7,21 @@ import json
 from functools import partial
 
 from generated.objectqueue.errors import RESULT_NOT_JSON, TIMED_OUT, UNKNOWN_TASK_TYPE
-from generated.objectqueue.events import LEASE_LOST, TASK_FAILED, WORKER_STARTED, WORKER_STOPPED
+from generated.objectqueue.events import (
+    LEASE_LOST,
+    TASK_FAILED,
+    WORKER_STARTED,
+    WORKER_STOPPED,
+    WORKER_SUPERSEDED,
+)
 from generated.objectqueue.lifecycle import TASK, TASK_COMPLETE, TASK_FAIL, TASK_RELEASE, TASK_RETRY
 from generated.objectqueue.messages import RUNNING
 from generated.objectqueue.policy import ERROR_TEXT
 from generated.objectqueue.records import TaskRecord, WorkerRecord
 from generated.objectqueue.settings import WorkerSettings
 from handlers.jobs import Job
-from handlers.jobs.loading import HandlersUnusable, load
-from handlers.jobs.processes import Processes
+from handlers.jobs.executor import Executor
+from handlers.jobs.loading import load_setting
 from handlers.jobs.running import Reasons, run, storable
 from handlers.objectqueue.presence import Presence
 from handlers.objectqueue.progress import Progress
@@ -25,8 +31,9 @@ from runtime.call import Call
 from runtime.conditions import Failure
 from runtime.object_store import NotReadable, ObjectStore
 from runtime.pace import Outcome, Pace, Told
+from runtime.process_identity import name_process
 from runtime.settings import SettingsError
-from runtime.store import Held
+from runtime.store import Held, StoreUnusable
 from runtime.work import LeaseWorker
 from runtime.world import World
 
@@ -52,38 +59,49 @@ class Worker:
         self._settings = settings
         self._world = world
         self._shards = _shards(settings.qo_shards)
-        try:
-            self._functions = load(settings.qo_handlers)
-        except HandlersUnusable as error:
-            raise SettingsError([f"QO_HANDLERS: {error}"]) from error
+        self._functions = load_setting("QO_HANDLERS", settings.qo_handlers)
         self._running: dict[tuple[str, int], float] = {}
 
     async def run(self, call: Call, stopping: asyncio.Event) -> None:
         """Takes tasks and runs them until it is told to stop; then ends what it has, and leaves."""
         settings = self._settings
         known = tuple(sorted(self._functions))
-        wanted = WorkerRecord(worker_id=settings.qo_worker_id, shards=self._shards, task_types=known)
+        wanted = WorkerRecord(
+            worker_id=settings.qo_worker_id,
+            shards=self._shards,
+            task_types=known,
+            instance=self._world.new_id(),
+            process=name_process(),
+        )
         presence = Presence(self._workers, wanted, settings, call)
         if not await self._entered(presence, call, stopping):
             return
-        async with Processes(settings.qo_handlers) as processes:
-            worker = self._leasing(presence, processes, call, stopping)
+        ending = asyncio.Event()
+        async with Executor(settings.qo_handlers, call, ending) as execute:
+            worker = self._leasing(presence, execute, call, ending)
             aside = [
                 asyncio.create_task(presence.beat()),
                 asyncio.create_task(self._look_after(worker)),
-                asyncio.create_task(_tell_stopping(processes, stopping)),
+                asyncio.create_task(_end_after(stopping, ending)),
+                asyncio.create_task(_end_after(presence.superseded, ending)),
             ]
             try:
-                await worker.work(call, stopping)
+                await worker.work(call, ending)
             finally:
                 for each in aside:
                     each.cancel()
                 await asyncio.gather(*aside, return_exceptions=True)
+        if presence.superseded.is_set():
+            name = settings.qo_worker_id
+            call.tell(WORKER_SUPERSEDED, "it stops, and what it held is given back", worker_id=name)
+            raise StoreUnusable(
+                f"Another worker has taken over the name {name}: this one was silent too long."
+            )
         await presence.leave()
         call.tell(WORKER_STOPPED, "it holds nothing any more", worker_id=settings.qo_worker_id)
 
     def _leasing(
-        self, presence: Presence, processes: Processes, call: Call, stopping: asyncio.Event
+        self, presence: Presence, execute: Executor, call: Call, stopping: asyncio.Event
     ) -> LeaseWorker[TaskRecord]:
         settings, lease = self._settings, TASK.lease
         assert lease is not None
@@ -102,7 +120,7 @@ class Worker:
                 exchanges=settings.qo_concurrency + 1,
                 apart=True,
             ),
-            lambda record, held: self._perform(record, held, made, processes, call, stopping),
+            lambda record, held: self._perform(record, held, made, execute, call, stopping),
             Outcome(TASK_RELEASE, {"error": "shutdown"}),
             Outcome(TASK_FAIL, {"error": RESULT_NOT_JSON}),
             Told(WORKER_STARTED, LEASE_LOST),
@@ -116,7 +134,7 @@ class Worker:
         is_told = False
         while not stopping.is_set():
             try:
-                await presence.enter()
+                return await presence.enter(stopping)
             except Failure as failure:
                 if failure.grpc != "UNAVAILABLE":
                     raise
@@ -124,8 +142,6 @@ class Worker:
                     call.tell(events.ACQUIRE_FAILED, failure.message, grpc_code=failure.grpc)
                 is_told = True
                 await self._world.sleep(self._world.uniform(_PAUSE_S / 2, _PAUSE_S))
-            else:
-                return True
         return False
 
     async def _look_after(self, worker: LeaseWorker[TaskRecord]) -> None:
@@ -150,7 +166,7 @@ class Worker:
         record: TaskRecord,
         held: Held,
         worker: LeaseWorker[TaskRecord],
-        processes: Processes,
+        execute: Executor,
         call: Call,
         stopping: asyncio.Event,
     ) -> Outcome:
@@ -158,7 +174,9 @@ class Worker:
         function = self._functions.get(record.task_type)
         if function is None:
             return _failed(record, call, f"{UNKNOWN_TASK_TYPE}: {record.task_type}", final=True)
-        progress = Progress(self._tasks, record.id, held, call, worker.give_up)
+        progress = Progress(
+            self._tasks, record.id, held, call, worker.give_up, self._settings.qo_heartbeat_seconds
+        )
         given = Job(
             record.id,
             record.task_type,
@@ -172,7 +190,7 @@ class Worker:
         place = record.id, held.fence
         self._running[place] = self._world.monotonic()
         try:
-            ran = await run(function, given, function.timeout_s or _FOR_EVER_S, _REASONS, processes)
+            ran = await run(function, given, function.timeout_s or _FOR_EVER_S, _REASONS, execute)
         finally:
             self._running.pop(place, None)
             await progress.stop()
@@ -201,6 +219,6 @@ def _shards(text: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(named))
 
 
-async def _tell_stopping(processes: Processes, stopping: asyncio.Event) -> None:
-    await stopping.wait()
-    processes.tell_stopping()
+async def _end_after(event: asyncio.Event, ending: asyncio.Event) -> None:
+    await event.wait()
+    ending.set()

@@ -100,6 +100,7 @@ class Api:
                     to_state=each.target,
                     actor=each.actor,
                     attempt=each.fence,
+                    transition=each.edge,
                     at=_stamp(each.at),
                 )
                 for each in await self._jobs.history(request.job_id)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 
-from generated.orchestrator.errors import GIVEN_BACK, RESULT_NOT_JSON, TIMED_OUT, UNKNOWN_JOB_TYPE
+from generated.orchestrator.errors import RESULT_NOT_JSON, TIMED_OUT, UNKNOWN_JOB_TYPE
 from generated.orchestrator.events import LEASE_LOST, WORKER_STARTED
-from generated.orchestrator.lifecycle import JOB, JOB_COMPLETE, JOB_FAIL
+from generated.orchestrator.lifecycle import JOB, JOB_COMPLETE, JOB_FAIL, JOB_RELEASE
 from generated.orchestrator.policy import ERROR_TEXT
 from generated.orchestrator.records import JobRecord
 from generated.orchestrator.settings import WorkerSettings
-from handlers.jobs import Job, find
+from handlers.jobs import Job
+from handlers.jobs.executor import Executor
+from handlers.jobs.loading import load_setting
 from handlers.jobs.running import Reasons, run, storable
 from runtime.call import Call
 from runtime.pace import Outcome, Pace, Told
@@ -33,12 +36,17 @@ class Worker:
         self._jobs = jobs
         self._settings = settings
         self._world = world
+        self._functions = load_setting("JOB_HANDLERS", settings.job_handlers)
 
     async def run(self, call: Call, stopping: asyncio.Event) -> None:
         """Takes jobs and runs them until it is told to stop."""
+        async with Executor(self._settings.job_handlers, call, stopping) as execute:
+            await self._leasing(execute, stopping).work(call, stopping)
+
+    def _leasing(self, execute: Executor, stopping: asyncio.Event) -> LeaseWorker[JobRecord]:
         settings = self._settings
         assert JOB.lease is not None
-        worker = LeaseWorker(
+        return LeaseWorker(
             self._jobs,
             JOB.lease,
             JOB.key,
@@ -51,16 +59,19 @@ class Worker:
                 grace_s=settings.shutdown_grace_seconds,
                 exchanges=_AT_A_TIME,
             ),
-            self._perform,
-            Outcome(JOB_FAIL, {"error": GIVEN_BACK}),
+            partial(self._perform, execute, stopping),
+            Outcome(JOB_RELEASE),
             _failed(RESULT_NOT_JSON, final=True),
             Told(WORKER_STARTED, LEASE_LOST),
+            # It counts as if the reaper had found it, which it mostly has by then.
+            overrun=lambda _: Outcome(JOB_FAIL),
         )
-        await worker.work(call, stopping)
 
-    async def _perform(self, record: JobRecord, held: Held) -> Outcome:
+    async def _perform(
+        self, execute: Executor, stopping: asyncio.Event, record: JobRecord, held: Held
+    ) -> Outcome:
         """Runs the function of a job. Whatever it raises is a failed run, and no more than that."""
-        function = find(record.job_type)
+        function = self._functions.get(record.job_type)
         if function is None:
             return _failed(f"{UNKNOWN_JOB_TYPE}: {record.job_type}")
         seconds = function.timeout_s or self._settings.job_timeout_seconds
@@ -71,8 +82,9 @@ class Worker:
             payload=_parsed(record.payload)[0],
             attempt=held.fence,
             token=record.job_id,
+            is_stopping=stopping.is_set,
         )
-        ran = await run(function, given, seconds, _REASONS)
+        ran = await run(function, given, seconds, _REASONS, execute)
         if ran.error is not None:
             return _failed(ran.error, final=ran.is_final)
         return _completed(ran.result)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from generated.priority import errors
+from generated.priority.lifecycle import TASK_GIVE_BACK
 from generated.priority.messages import (
     COMPLETED,
     FAILED,
@@ -62,10 +63,18 @@ class Borrowed:
         return outcomes
 
     async def settle(
-        self, key: str, target: int, held: Held, call: Call, *, final: bool = False, **given: str | None
+        self,
+        key: str,
+        target: int,
+        held: Held,
+        call: Call,
+        final: bool = False,
+        edge: str = "",
+        /,
+        **given: str | None,
     ) -> int:
         """Reports one run."""
-        (outcome,) = await self.settle_all([Settling(key, held, target, given, final)], call)
+        (outcome,) = await self.settle_all([Settling(key, held, target, given, final, edge)], call)
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
@@ -87,15 +96,16 @@ class Borrowed:
             return True
         return False
 
-    async def give_back(self, error: str, call: Call) -> None:
+    async def give_back(self, call: Call) -> None:
         """Gives back what was handed out and never begun. Nothing comes after that."""
         if self._poll is not None:
             await asyncio.wait({self._poll}, timeout=_LAST_POLL_S)
             self._poll.cancel()
         brought, self._brought = self._brought, []
-        given = {"error": error}
+        edge = TASK_GIVE_BACK
         await self.settle_all(
-            [Settling(each.task_id, Held("", each.attempt), QUEUED, given) for each in brought], call
+            [Settling(each.task_id, Held("", each.attempt), edge.target, edge=edge.name) for each in brought],
+            call,
         )
 
     async def extend(self, task: AssignedTask, seconds: float) -> None:
@@ -192,6 +202,8 @@ def _result(each: Settling) -> TaskResult:
         return TaskResult(
             task_id=each.key, attempt=each.held.fence, status=COMPLETED, result=each.given["result"]
         )
+    if each.edge == TASK_GIVE_BACK.name:
+        return TaskResult(task_id=each.key, attempt=each.held.fence, status=QUEUED)
     error = TaskError(message=each.given.get("error") or "", retriable=each.target == QUEUED)
     return TaskResult(task_id=each.key, attempt=each.held.fence, status=FAILED, error=error)
 

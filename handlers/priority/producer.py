@@ -18,6 +18,9 @@ import orjson
 
 from generated.priority.clients import TasksServiceClient
 from generated.priority.messages import (
+    HIGH,
+    LOW,
+    MEDIUM,
     PRIORITY_UNSPECIFIED,
     Priority,
     SubmitTaskRequest,
@@ -30,6 +33,8 @@ from handlers.priority.showing import stamp
 from runtime.blocking import finished
 from runtime.call import Answering
 from runtime.inside import Inside
+
+__all__ = ["HIGH", "LOW", "MEDIUM", "BlockingProducer", "Producer", "task"]
 
 _NODE = SYSTEM.deployments["compose"].nodes["api"]
 _PRINCIPAL = "client"

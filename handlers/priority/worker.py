@@ -9,20 +9,16 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from generated.priority.errors import (
-    GIVEN_BACK,
-    RESULT_NOT_JSON,
-    RESULT_TOO_LARGE,
-    TIMED_OUT,
-    UNKNOWN_TASK_TYPE,
-)
+from generated.priority.errors import RESULT_NOT_JSON, RESULT_TOO_LARGE, TIMED_OUT, UNKNOWN_TASK_TYPE
 from generated.priority.events import LEASE_LOST, WORKER_LEFT, WORKER_STARTED
-from generated.priority.lifecycle import TASK, TASK_COMPLETE, TASK_FAIL, TASK_RETRY
+from generated.priority.lifecycle import TASK, TASK_COMPLETE, TASK_FAIL, TASK_GIVE_BACK, TASK_RETRY
 from generated.priority.messages import AssignedTask, RegisterWorkerRequest
 from generated.priority.policy import ERROR_TEXT, RESULT_BYTES
 from generated.priority.services import WorkersService
 from generated.priority.settings import WorkerSettings
-from handlers.jobs import Job, find
+from handlers.jobs import Job
+from handlers.jobs.executor import Executor
+from handlers.jobs.loading import load_setting
 from handlers.jobs.running import Reasons, run, storable
 from handlers.priority.borrowing import Borrowed
 from handlers.priority.registration import Registration
@@ -51,6 +47,7 @@ class Worker:
         self._manager = manager
         self._settings = settings
         self._world = world
+        self._functions = load_setting("JOB_HANDLERS", settings.job_handlers)
 
     async def run(self, call: Call, stopping: asyncio.Event) -> None:
         """Takes tasks and runs them until it is told to stop; then it ends what it has, and leaves."""
@@ -65,9 +62,16 @@ class Worker:
         if not await self._registered(registration, call, stopping):
             return
         call.note(worker_id=registration.worker_id)
+        async with Executor(settings.job_handlers, call, stopping) as execute:
+            await self._work(registration, execute, call, stopping)
+
+    async def _work(
+        self, registration: Registration, execute: Executor, call: Call, stopping: asyncio.Event
+    ) -> None:
+        settings = self._settings
         lanes = 1 if settings.worker_capacity < _MANY else 2
         shares = [(settings.worker_capacity + number) // lanes for number in range(lanes)]
-        workers = [self._lane(registration, slots, call) for slots in shares]
+        workers = [self._lane(registration, slots, execute, call, stopping) for slots in shares]
         beating = [
             asyncio.create_task(self._beat(registration)),
             asyncio.create_task(self._drain(registration, stopping)),
@@ -82,7 +86,7 @@ class Worker:
         await self._leave(registration, [borrowed for borrowed, _ in workers], call)
 
     def _lane(
-        self, registration: Registration, slots: int, call: Call
+        self, registration: Registration, slots: int, execute: Executor, call: Call, stopping: asyncio.Event
     ) -> tuple[Borrowed, LeaseWorker[AssignedTask]]:
         """Some of the slots, with exchanges of their own."""
         settings = self._settings
@@ -100,10 +104,11 @@ class Worker:
                 renew_s=registration.heartbeat_s,
                 grace_s=settings.shutdown_grace_seconds,
             ),
-            partial(self._perform, borrowed),
-            Outcome(TASK_RETRY, {"error": GIVEN_BACK}),
+            partial(self._perform, borrowed, execute, stopping),
+            Outcome(TASK_GIVE_BACK),
             _failed(RESULT_NOT_JSON, final=True),
             Told(WORKER_STARTED, LEASE_LOST),
+            overrun=lambda _: _failed("the worker was not heard of any more"),
             watcher=registration,
         )
         borrowed.hand = lane.hand
@@ -145,16 +150,23 @@ class Worker:
         """Gives back what was handed out and never begun, and says goodbye."""
         try:
             for borrowed in lanes:
-                await borrowed.give_back(GIVEN_BACK, call)
+                await borrowed.give_back(call)
             await registration.leave()
         except Failure as failure:
             call.tell(WORKER_LEFT, f"without a goodbye: {failure.message}")
         else:
             call.tell(WORKER_LEFT, "it holds nothing any more")
 
-    async def _perform(self, borrowed: Borrowed, task: AssignedTask, held: Held) -> Outcome:
+    async def _perform(
+        self,
+        borrowed: Borrowed,
+        execute: Executor,
+        stopping: asyncio.Event,
+        task: AssignedTask,
+        held: Held,
+    ) -> Outcome:
         """Runs the function of a task. Whatever it raises is a failed run, and no more than that."""
-        function = find(task.task_type)
+        function = self._functions.get(task.task_type)
         if function is None:
             return _failed(f"{UNKNOWN_TASK_TYPE}: {task.task_type}")
         seconds = function.timeout_s or task.timeout_seconds
@@ -166,13 +178,14 @@ class Worker:
             attempt=held.fence,
             token=task.task_id,
             report=partial(_report, borrowed, task),
+            is_stopping=stopping.is_set,
         )
         if seconds > task.timeout_seconds:
             try:
                 await borrowed.extend(task, seconds)
             except Failure as failure:
                 return _failed(failure.message)
-        ran = await run(function, given, seconds, _REASONS)
+        ran = await run(function, given, seconds, _REASONS, execute)
         if ran.error is not None:
             return _failed(ran.error, final=ran.is_final)
         return _completed(ran.result)

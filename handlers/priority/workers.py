@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from generated.priority import errors
 from generated.priority.events import LOAD_DIFFERS
-from generated.priority.lifecycle import TASK_ADVANCE, WORKER_BEAT
+from generated.priority.lifecycle import TASK_ADVANCE, TASK_GIVE_BACK, WORKER_BEAT
 from generated.priority.messages import (
     ACTIVE,
     COMPLETED,
@@ -74,7 +74,7 @@ class WorkerCalls(Reading):
     async def exchange_tasks(self, request: ExchangeTasksRequest, call: Call) -> ExchangeTasksResponse:
         if not request.results:
             return ExchangeTasksResponse(tasks=map(assigned, await self._handed_out(request, call)))
-        asked = [_settlement(request.worker_id, each) for each in request.results]
+        asked = [_settlement(request.worker_id, each, each.attempt) for each in request.results]
         ended, taken = await self._tasks.exchange(
             asked, request.worker_id, request.available_capacity, call, offers=request.capabilities or None
         )
@@ -87,7 +87,9 @@ class WorkerCalls(Reading):
         return answer
 
     async def report_result(self, request: ReportResultRequest, call: Call) -> TaskState:
-        asked = _settlement(request.worker_id, request)
+        given = request.HasField("attempt")
+        attempt = request.attempt if given else await self._held_attempt(request.worker_id, request.task_id)
+        asked = _settlement(request.worker_id, request, attempt)
         (ended,) = await self._tasks.settle_all([asked], call)
         return TaskState(task_id=request.task_id, status=await self._status_of(asked, ended))
 
@@ -119,7 +121,7 @@ class WorkerCalls(Reading):
         held = Held(request.worker_id, request.attempt)
         try:
             is_kept = await self._tasks.shift(
-                request.task_id, TASK_ADVANCE, call, held=held, progress=request.progress
+                request.task_id, TASK_ADVANCE, call, held, progress=request.progress
             )
         except NoSuchEntity:
             is_kept = False
@@ -162,18 +164,28 @@ class WorkerCalls(Reading):
             raise ended
         return TaskStatus.ValueType(ended)
 
+    async def _held_attempt(self, worker_id: str, task_id: str) -> int:
+        """The attempt of the lease that a worker has on a task, or had when it left the task."""
+        record = await self._task(task_id)
+        if record.assigned_worker_id != worker_id:
+            raise errors.StaleAttempt(holder=worker_id, key=task_id)
+        return record.attempt
+
     async def _lost(self, task_id: str, held: Held) -> Failure:
         """Why a worker may say nothing of a task."""
         await self._task(task_id)
         return errors.StaleAttempt(holder=held.owner, key=task_id)
 
 
-def _settlement(worker_id: str, told: ReportResultRequest | TaskResult) -> Settlement:
+def _settlement(worker_id: str, told: ReportResultRequest | TaskResult, attempt: int) -> Settlement:
     """Where a report leads: a failure that may be mended by a repeat leads back into the queue."""
-    held = Held(worker_id, told.attempt)
+    held = Held(worker_id, attempt)
     if told.status == COMPLETED:
         given = {"result": told.result if told.HasField("result") else None}
         return Settlement(told.task_id, COMPLETED, held, given)
+    if told.status == QUEUED:
+        given = {"reason": "given_back"}
+        return Settlement(told.task_id, QUEUED, held, given, edge=TASK_GIVE_BACK.name)
     retriable = told.error.retriable or not told.error.HasField("retriable")
     given = {"error": told.error.message, "retriable": str(retriable).lower(), "reason": "reported"}
     return Settlement(told.task_id, QUEUED if retriable else FAILED, held, given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,14 +13,22 @@ from uuid import uuid4
 
 import httpx
 
+from generated.queuey import errors
 from handlers.queuey.blobs import is_address
 
 _PIECE = 1 << 18
+_TRANSFERS = 3
+"""How often content is fetched that comes whole and wrong: a store checks it, but what is between may not."""
+_CORRUPT = errors.BlobCorrupt.code.upper()
 _TIMEOUTS = httpx.Timeout(30.0, connect=5.0)
 
 
 class BlobMissing(Exception):
     """The store has nothing under an address."""
+
+
+class BlobCorrupt(Exception):
+    """What the store has under an address is not its content any more; uploading it again repairs it."""
 
 
 class BlobRefused(Exception):
@@ -67,17 +76,21 @@ class BlobClient:
             raise BlobMissing(address)
         making = target.with_name(f"coming-{uuid4().hex}")
         try:
-            await self._get(address, making)
-            making.replace(target)
+            for _ in range(_TRANSFERS):
+                if await self._get(address, making):
+                    making.replace(target)
+                    return
         finally:
             making.unlink(missing_ok=True)
+        raise BlobCorrupt(address)
 
-    async def _get(self, address: str, making: Path) -> None:
+    async def _get(self, address: str, making: Path) -> bool:
+        """Write content to a file; False where all of it came and it is not what it should be."""
         digest = hashlib.sha256()
         try:
             async with self._client.stream("GET", f"/blobs/{quote(address, safe='')}") as answer:
                 if answer.status_code in (400, 404):
-                    raise BlobMissing(address)
+                    raise BlobCorrupt(address) if await _code(answer) == _CORRUPT else BlobMissing(address)
                 if answer.status_code != 200:
                     raise StoreAway(f"the store answered {answer.status_code}")
                 with making.open("wb") as writing:
@@ -86,8 +99,16 @@ class BlobClient:
                         writing.write(piece)
         except httpx.HTTPError as error:
             raise StoreAway(f"{type(error).__name__}: {error}") from None
-        if digest.hexdigest() != address:
-            raise StoreAway(f"what came is not the content of {address}")
+        return digest.hexdigest() == address
+
+
+async def _code(answer: httpx.Response) -> str:
+    """The code of a refusal; empty where it has none."""
+    try:
+        code: str = json.loads(await answer.aread())["error"]["code"]
+    except (ValueError, LookupError, TypeError):
+        return ""
+    return code
 
 
 async def _pieces(path: Path) -> AsyncIterator[bytes]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
+import io
 import os
 import re
 import time
@@ -20,8 +22,15 @@ _PIECE = 1 << 18
 _UNFINISHED = "unfinished"
 _GIVEN_UP_S = 3600
 """Nobody writes so slowly: what was not touched for so long was left behind by a process that was killed."""
-_TRUSTED = 100_000
-"""Of how many contents it is remembered that they were right when they were last looked at."""
+_PROOFS = 100_000
+"""Of how many contents the proof of the last verification is remembered."""
+_SETTLED_NS = 2_000_000_000
+"""How old the last change of a file must be for its status to show the next one.
+
+Clocks of file systems are coarse: two changes within one tick have the same time.
+"""
+_ALWAYS_HASHED = 1 << 20
+"""Content up to this size is hashed before every answer, which takes less than a millisecond."""
 
 
 def is_address(text: str) -> bool:
@@ -50,6 +59,30 @@ class Unwritable(Exception):
     """The folder cannot be used: it is full, or not ours to write."""
 
 
+class Corrupt(Exception):
+    """What is stored under an address is not its content any more, or cannot be read."""
+
+
+class Proof(NamedTuple):
+    """What changes with a file: compared instead of its content, where hashing that would cost too much."""
+
+    device: int
+    inode: int
+    size: int
+    modified_ns: int
+    changed_ns: int
+
+    @classmethod
+    def of(cls, source: io.BufferedReader) -> Proof:
+        found = os.fstat(source.fileno())
+        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+    def is_written_since(self, source: io.BufferedReader) -> bool:
+        """Whether an open file was written to. A file that is replaced meanwhile keeps its content."""
+        now = Proof.of(source)
+        return (now.size, now.modified_ns) != (self.size, self.modified_ns)
+
+
 class Stored(NamedTuple):
     """What became of content: its address, its size, and whether it was there already."""
 
@@ -64,7 +97,7 @@ class Blobs:
     def __init__(self, folder: str, most: int) -> None:
         self._folder = Path(folder)
         self._most = most
-        self._verified: BoundedMap[bool] = BoundedMap(_TRUSTED)
+        self._proofs: BoundedMap[Proof] = BoundedMap(_PROOFS)
         self._tidied = False
 
     async def put(self, pieces: AsyncIterator[bytes], wanted: str | None, announced: int | None) -> Stored:
@@ -83,34 +116,70 @@ class Blobs:
             with suppress(OSError):
                 making.unlink()
 
-    async def size(self, address: str) -> int | None:
-        """How much is stored under an address; None where nothing is, or not what belongs there."""
+    async def verify(self, address: str) -> Proof | None:
+        """Verify what is stored under an address; None where nothing is.
+
+        Raises Corrupt where it is not the content that belongs there. Small content is hashed each time,
+        large content again as soon as its file has changed.
+        """
         path = self._place(address)
         if path is None:
             return None
         try:
-            size = path.stat().st_size
+            with path.open("rb") as source:
+                return await self._verify(address, source, thorough=Proof.of(source).size <= _ALWAYS_HASHED)
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise Unwritable(str(error)) from None
-        if self._verified.get(address) is None:
-            # What a disk has spoilt is not given to anybody. Once it was right it is trusted while we run.
-            if await asyncio.to_thread(_digest, path) != address:
-                return None
-            self._trust(address)
-        return size
+            raise _trouble(address, error) from None
 
-    async def read(self, address: str, first: int, last: int) -> AsyncIterator[bytes]:
-        """A part of content that is there."""
-        path = self._place(address)
-        if path is None:
-            return
-        with path.open("rb") as source:
-            source.seek(first)
-            while first < last and (piece := await asyncio.to_thread(source.read, min(_PIECE, last - first))):
-                first += len(piece)
-                yield piece
+    async def read(self, address: str, proof: Proof, first: int, last: int) -> AsyncIterator[bytes]:
+        """Read a part of verified content; raises Corrupt before the last piece of what is wrong by now.
+
+        The whole content is hashed on its way out, so that a fault of the disk that leaves no trace in the
+        status of the file is found too. A part is given as long as the file does not change.
+        """
+        try:
+            with (self._folder / address[:2] / address).open("rb") as source:
+                if Proof.of(source) != proof:
+                    proof = await self._verify(address, source, thorough=True)
+                async for piece in self._pieces(address, source, proof, first, last):
+                    yield piece
+        except OSError as error:
+            self._proofs.remove(address)
+            raise _trouble(address, error) from None
+
+    async def _pieces(
+        self, address: str, source: io.BufferedReader, proof: Proof, first: int, last: int
+    ) -> AsyncIterator[bytes]:
+        digest = hashlib.sha256() if (first, last) == (0, proof.size) else None
+        source.seek(first)
+        while first < last:
+            piece = await asyncio.to_thread(source.read, min(_PIECE, last - first))
+            first += len(piece)
+            if digest is not None:
+                digest.update(piece)
+            if first == last or not piece:
+                # The last piece is held back until the content is known to be right.
+                is_right = digest is None or digest.hexdigest() == address
+                if not piece or not is_right or proof.is_written_since(source):
+                    self._proofs.remove(address)
+                    raise Corrupt(address)
+            yield piece
+
+    async def _verify(self, address: str, source: io.BufferedReader, *, thorough: bool) -> Proof:
+        """Raise Corrupt unless a file has the content of an address, or is as it was when it last had."""
+        proof = Proof.of(source)
+        if not thorough and self._proofs.get(address) == proof:
+            return proof
+        self._proofs.remove(address)
+        began = time.time_ns()
+        if await asyncio.to_thread(_digest, source) != address:
+            raise Corrupt(address)
+        is_settled = max(proof.modified_ns, proof.changed_ns) < began - _SETTLED_NS
+        if is_settled and Proof.of(source) == proof and self._proofs.get(address) is None:
+            self._proofs.add(address, proof)
+        return proof
 
     async def _put(self, pieces: AsyncIterator[bytes], making: Path, wanted: str | None) -> Stored:
         making.parent.mkdir(parents=True, exist_ok=True)
@@ -126,19 +195,24 @@ class Blobs:
             if wanted is not None and address != wanted:
                 raise WrongAddress(wanted, address)
             place = self._folder / address[:2] / address
-            known = await self.size(address) is not None
+            known = await self._is_intact(address, place)
             if not known:
                 await asyncio.to_thread(_settle, target.fileno(), making, place)
-                self._trust(address)
         return Stored(address, size, known)
 
     def _place(self, address: str) -> Path | None:
         """Where content is; an address that is none leads nowhere."""
         return self._folder / address[:2] / address if is_address(address) else None
 
-    def _trust(self, address: str) -> None:
-        if self._verified.get(address) is None:
-            self._verified.add(address, True)
+    async def _is_intact(self, address: str, place: Path) -> bool:
+        """Whether content is there and right: hashed, so that an upload repairs whatever is wrong with it."""
+        try:
+            with place.open("rb") as source:
+                await self._verify(address, source, thorough=True)
+        except (Corrupt, OSError):
+            self._proofs.remove(address)
+            return False
+        return True
 
     def _tidy(self) -> None:
         """Removes what was never finished, and what others are not about to finish."""
@@ -161,6 +235,11 @@ def _settle(descriptor: int, making: Path, place: Path) -> None:
         os.close(folder)
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as source:
-        return hashlib.file_digest(source, "sha256").hexdigest()
+def _digest(source: io.BufferedReader) -> str:
+    source.seek(0)
+    return hashlib.file_digest(source, "sha256").hexdigest()
+
+
+def _trouble(address: str, error: OSError) -> Exception:
+    """What a failed read means: content that the disk cannot give back any more is corrupt."""
+    return Corrupt(address) if error.errno == errno.EIO else Unwritable(str(error))

@@ -7,9 +7,9 @@ import json
 import ssl
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 from urllib.parse import quote
 
 import click
@@ -18,15 +18,19 @@ from rich.console import Console
 
 from generated.queuey.deployments import LOCAL
 from handlers.queuey import samples
-from handlers.queuey.blob_client import BlobClient, BlobMissing, BlobRefused, StoreAway, trusted
+from handlers.queuey.blob_client import BlobClient, BlobCorrupt, BlobMissing, BlobRefused, StoreAway, trusted
+from runtime.cli.location import find_nodes, sought_node, url_to_place
+from runtime.cli.place_types import Authority, Token, Url
+from runtime.cli.values import Number
 
 Answer = TypeVar("Answer")
 
-_LOOK_S = 3.0
 _WAIT_MS = 15_000
 _ENDED = ("completed", "failed")
 FAILED = 1
-"""The exit code where a job failed, or did not end in time."""
+"""The exit code where a job failed."""
+NOT_ENDED = 3
+"""The exit code where a job has not ended when the time is over."""
 
 
 class Trouble(click.ClickException):
@@ -61,8 +65,8 @@ class Queue:
     async def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         try:
             answer = await self._client.request(method, path, json=body)
-        except httpx.HTTPError as error:
-            raise Trouble(f"The queue does not answer: {type(error).__name__}.") from None
+        except httpx.HTTPError:
+            raise Trouble(f"The queue does not answer at {self._client.base_url}.") from None
         try:
             found: dict[str, Any] = answer.json()
             if not answer.is_success:
@@ -77,16 +81,29 @@ def _places(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
         click.option(
-            "--token", envvar="CLIENT_TOKEN", help="What proves you; needed where there are tokens."
+            "--token",
+            envvar=["CLIENT_TOKEN", "CHARTER_TOKEN"],
+            type=Token(),
+            help="What proves you, where there are tokens; or CLIENT_TOKEN, CHARTER_TOKEN.",
         ),
         click.option(
             "--ca",
             envvar="CHARTER_CA_FILE",
-            type=click.Path(exists=True, dir_okay=False),
+            type=Authority(),
             help="The authority behind the certificates of the services, where they speak TLS.",
         ),
-        click.option("--store", envvar="STORE_URL", help="URL of the store; else it is looked for."),
-        click.option("--queue", envvar="QUEUE_URL", help="URL of the queue; else it is looked for."),
+        click.option(
+            "--deployment",
+            envvar="DEPLOYMENT_NAME",
+            metavar="NAME",
+            help="Name of the deployment, where the network has several.",
+        ),
+        click.option(
+            "--store", envvar="STORE_URL", type=Url(), help="URL of the store; else it is looked for."
+        ),
+        click.option(
+            "--queue", envvar="QUEUE_URL", type=Url(), help="URL of the queue; else it is looked for."
+        ),
     ):
         command = option(command)
     return command
@@ -111,17 +128,20 @@ def submit(binary: Path, given: Path | None, key: str | None, as_json: bool, **p
 
 @click.command()
 @click.argument("job_id")
-@click.option("--seconds", type=float, help="How long to wait; as long as it takes unless said.")
+@click.option("--seconds", type=Number(), help="How long to wait; as long as it takes unless said.")
 @_places
 def wait(job_id: str, seconds: float | None, as_json: bool, **places: str | None) -> None:
-    """Wait until a job has ended. The exit code is 0 if it completed."""
+    """Wait until a job has ended.
+
+    The exit code is 0 if it completed, 1 if it failed, and 3 if the time was over first.
+    """
 
     async def work(queue: Queue, _store: BlobClient) -> dict[str, Any]:
         return await queue.ended(job_id, seconds)
 
     job = _run(work, places, needs_store=False)
     click.echo(json.dumps(job) if as_json else job["status"])
-    sys.exit(0 if job["status"] == "completed" else FAILED)
+    sys.exit({"completed": 0, "failed": FAILED}.get(job["status"], NOT_ENDED))
 
 
 @click.command()
@@ -150,14 +170,20 @@ def output(job_id: str, errors: bool, as_json: bool, **places: str | None) -> No
 )
 @_places
 def run(binary: Path, given: Path | None, as_json: bool, **places: str | None) -> None:
-    """Submit a binary, wait for its end, and write its output. The exit code is the binary's own."""
+    """Submit a binary, wait for its end, and write its output and its complaints.
+
+    The exit code is the binary's own. The id of the job is the first line on standard error.
+    """
 
     async def work(queue: Queue, store: BlobClient) -> int:
         job = await _submit(queue, store, binary, given, None)
+        click.echo(f"job {job['job_id']}", err=True)
         with Console(stderr=True).status(f"job {job['job_id']}"):
             ended, report = await queue.ended(job["job_id"], None), await queue.report(job["job_id"])
         if ended["output_addr"] is not None:
             await _show(store, ended["output_addr"])
+        if report["stderr_addr"] is not None:
+            await _show(store, report["stderr_addr"], sys.stderr.buffer)
         if ended["status"] == "completed":
             return 0
         click.echo(json.dumps(report) if as_json else f"failed: {report['reason']}", err=True)
@@ -191,14 +217,16 @@ async def _submit(
         return await queue.submit(await store.put(binary), address, key)
 
 
-async def _show(store: BlobClient, address: str) -> None:
+async def _show(store: BlobClient, address: str, target: BinaryIO | None = None) -> None:
+    """Write content to a stream, standard output unless another is given."""
+    target = target or sys.stdout.buffer
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "content"
         await store.get(address, path)
         with path.open("rb") as source:
             while piece := source.read(1 << 18):
-                sys.stdout.buffer.write(piece)
-        sys.stdout.buffer.flush()
+                target.write(piece)
+        target.flush()
 
 
 def _run(
@@ -208,10 +236,8 @@ def _run(
     needs_store: bool = True,
 ) -> Answer:
     async def main() -> Answer:
-        queue_url = places["queue"] or await _found("queue", "--queue or QUEUE_URL")
-        store_url = places["store"] or (
-            await _found("store", "--store or STORE_URL") if needs_store else queue_url
-        )
+        urls = await _find_urls(places, ("queue", "store") if needs_store else ("queue",))
+        queue_url, store_url = urls["queue"], urls.get("store", urls["queue"])
         token = places["token"]
         headers = {"authorization": f"Bearer {token}"} if token else {}
         tls = ssl.create_default_context(cafile=places["ca"]) if places["ca"] else None
@@ -227,19 +253,32 @@ def _run(
         return asyncio.run(main())
     except BlobMissing as missing:
         raise Trouble(f"The store has nothing under {missing}.") from None
-    except (StoreAway, BlobRefused) as problem:
-        raise Trouble(f"The store: {problem}.") from None
+    except BlobCorrupt as corrupt:
+        raise Trouble(f"What the store has under {corrupt} is not its content any more.") from None
+    except StoreAway:
+        raise Trouble("The store does not answer as it should: check --store or STORE_URL.") from None
+    except BlobRefused as refused:
+        raise Trouble(f"The store refuses: {refused}.") from None
 
 
-async def _found(node: str, option: str) -> str:
-    """Where a node of the deployment is, by the name under which it is announced."""
-    from runtime.discovery import find_one
-
-    announced = LOCAL.nodes[node].announced
-    offer = await find_one(announced.service, _LOOK_S) if announced is not None else None
-    if offer is None:
-        raise Trouble(f"No {node} is found on the network. Say by {option} where it is.")
-    return f"http://{offer.address}:{offer.properties['http_port']}"
+async def _find_urls(places: Mapping[str, str | None], needed: Sequence[str]) -> dict[str, str]:
+    """Where the needed services are: as given, or as nodes of one deployment announce them."""
+    given = {node: url for node in needed if (url := places[node])}
+    missing = [node for node in needed if node not in given]
+    if not missing:
+        return given
+    name = places["deployment"]
+    sought = {node: sought_node(LOCAL.nodes[node], "http_port", {}) for node in missing}
+    if not name:
+        # What is given decides which deployment is meant.
+        known = {node: {"http_port": url_to_place(url)} for node, url in given.items()}
+        sought |= {node: sought_node(LOCAL.nodes[node], "http_port", known[node]) for node in given}
+    options = " and ".join(f"--{node} or {node.upper()}_URL" for node in missing)
+    offers = await find_nodes(sought, name, options, "DEPLOYMENT_NAME")
+    found = {
+        node: f"http://{offers[node].address}:{offers[node].properties['http_port']}" for node in missing
+    }
+    return given | found
 
 
 COMMANDS: dict[str, click.Command] = {

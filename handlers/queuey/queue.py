@@ -8,7 +8,7 @@ from typing import Any
 
 from generated.queuey import errors
 from generated.queuey.errors import CANCELED
-from generated.queuey.lifecycle import JOB
+from generated.queuey.lifecycle import JOB, JOB_ABANDON, JOB_RELEASE
 from generated.queuey.messages import (
     ACTIVE,
     COMPLETED,
@@ -123,7 +123,9 @@ class Queue:
 
     async def release_job(self, request: ReleaseJobRequest, call: Call) -> Job:
         try:
-            await self._jobs.settle(request.job_id, PENDING, self._held(request), call)
+            edge = JOB_ABANDON if request.abandoned else JOB_RELEASE
+            held = self._held(request)
+            await self._jobs.settle(request.job_id, edge.target, held, call, False, edge.name)
         except NoSuchEntity:
             raise errors.JobNotFound(job_id=request.job_id) from None
         return _shown(await self._existing(request.job_id))
@@ -160,6 +162,7 @@ class Queue:
                     to_status=each.target.lower(),
                     actor=each.actor,
                     run_attempts=each.fence,
+                    transition=each.edge,
                     at=(each.at - _EPOCH) // timedelta(milliseconds=1),
                 )
                 for each in changes

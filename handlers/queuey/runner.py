@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from generated.queuey.errors import NOT_FOUND, OUTPUT_TOO_LARGE
+from generated.queuey.errors import CORRUPT, NOT_FOUND, OUTPUT_TOO_LARGE
 from generated.queuey.events import JOB_LOST, RUNNER_STARTED, RUNNER_TROUBLE, STORE_AWAY
 from generated.queuey.messages import (
     COMPLETED,
@@ -21,7 +21,7 @@ from generated.queuey.messages import (
 )
 from generated.queuey.services import QueueService
 from generated.queuey.settings import RunnerSettings
-from handlers.queuey.blob_client import BlobClient, BlobMissing, BlobRefused, StoreAway
+from handlers.queuey.blob_client import BlobClient, BlobCorrupt, BlobMissing, BlobRefused, StoreAway
 from handlers.queuey.blobs import is_address
 from handlers.queuey.sandbox import Limits, Sandboxes
 from runtime.call import Call
@@ -115,7 +115,7 @@ class _Slot:
             if running.done() and isinstance(trouble := running.exception(), OSError):
                 # No disk, no processes: the job is as good as it was, and another runner may do better.
                 self._call.tell(RUNNER_TROUBLE, str(trouble), job_id=job.job_id)
-                await self._give_back(job)
+                await self._give_back(job, abandoned=True)
                 await self._call.world.sleep(_LONGEST_PAUSE_S)
             elif running.done():
                 await self._tell(job, running.result())
@@ -156,6 +156,9 @@ class _Slot:
                     await self._patiently(lambda: self._blobs.get(job.input_addr, stdin))
             except BlobMissing as missing:
                 return Outcome(FAILED, reason=f"{NOT_FOUND}: nothing is stored under {missing}")
+            except BlobCorrupt as corrupt:
+                detail = f"what is stored under {corrupt} is not its content any more; upload it again"
+                return Outcome(FAILED, reason=f"{CORRUPT}: {detail}")
             run = await self._sandboxes.run(job.binary_addr, binary, stdin, scratch)
             try:
                 output = await self._patiently(lambda: self._blobs.put(run.stdout))
@@ -211,9 +214,12 @@ class _Slot:
             await self._call.world.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
-    async def _give_back(self, job: Job) -> None:
+    async def _give_back(self, job: Job, *, abandoned: bool = False) -> None:
         release = ReleaseJobRequest(
-            job_id=job.job_id, runner_id=self._settings.runner_id, run_attempts=job.run_attempts
+            job_id=job.job_id,
+            runner_id=self._settings.runner_id,
+            run_attempts=job.run_attempts,
+            abandoned=abandoned,
         )
         try:
             await self._queue.release_job(release, self._call)

@@ -21,6 +21,7 @@ from generated.taskqueue.messages import (
     QUEUED,
     RUNNING,
     DequeueJobRequest,
+    DequeueJobResponse,
     EnqueueJobRequest,
     FetchWorkRequest,
     FetchWorkResponse,
@@ -33,11 +34,13 @@ from generated.taskqueue.messages import (
     WorkerHeartbeatRequest,
     WorkerHeartbeatResponse,
 )
-from generated.taskqueue.policy import COMPENSATION, DISPATCH_RETRY
+from generated.taskqueue.policy import COMPENSATION, DISPATCH_RETRY, STRANDED_GRACE
 from generated.taskqueue.services import JobInternalService, QueueInternalService, ResultInternalService
 from generated.taskqueue.settings import CoordinatorSettings
 from handlers.taskqueue import ending as endings
 from handlers.taskqueue.ending import Ending
+from handlers.taskqueue.outage import Outage
+from handlers.taskqueue.reconciler import Reconciler
 from handlers.taskqueue.worker_registry import WorkerEntry, WorkerRegistry
 from runtime.call import Call
 from runtime.conditions import CallFailed, Failure
@@ -63,16 +66,29 @@ class Coordinator:
         self._workers = WorkerRegistry(world, settings.worker_timeout_ms)
         self._dispatching: Counter[str] = Counter()
         self._unfinished: dict[str, Ending] = {}
+        self._queue_outage = Outage(CallFailed)
+        self._reconciler = Reconciler(jobs, queue, world, self._is_dispatching, self._has_no_worker)
 
     async def run(self, call: Call, stopping: asyncio.Event) -> None:
-        """Looks for silent workers once each heartbeat interval."""
+        """Looks for silent workers once each heartbeat interval, and more rarely for stranded jobs."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._sweep_until(call, stopping))
+            tasks.create_task(self._reconcile_until(call, stopping))
+
+    async def _sweep_until(self, call: Call, stopping: asyncio.Event) -> None:
         while not stopping.is_set():
             await self.sweep(call)
-            try:
-                async with asyncio.timeout(self._settings.heartbeat_interval_ms / 1000):
-                    await stopping.wait()
-            except TimeoutError:
-                continue
+            await _wait(stopping, self._settings.heartbeat_interval_ms)
+
+    async def _reconcile_until(self, call: Call, stopping: asyncio.Event) -> None:
+        while not await _wait(stopping, self._settings.worker_timeout_ms + STRANDED_GRACE):
+            await self.reconcile(call)
+
+    async def reconcile(self, call: Call) -> None:
+        """Puts back what waits outside the queue, and has the next sweep end what runs on no worker."""
+        for job_id in await self._reconciler.reconcile(call):
+            call.tell(CONSISTENCY_ANOMALY, "is RUNNING on no worker; it is ended as lost", job_id=job_id)
+            self._unfinished[job_id] = endings.lost("no worker runs it")
 
     async def sweep(self, call: Call) -> None:
         """Marks workers that have been silent too long, and ends what they and others left unfinished."""
@@ -87,7 +103,8 @@ class Coordinator:
         await asyncio.gather(*(self._finish(job_id, ending, call) for job_id, ending in unfinished))
 
     async def worker_heartbeat(self, request: WorkerHeartbeatRequest, call: Call) -> WorkerHeartbeatResponse:
-        if self._workers.heard(request.worker_id, request.capacity_hint):
+        running = request.running if request.reports_running else None
+        if self._workers.heard(request.worker_id, request.capacity_hint, running):
             call.tell(WORKER_AVAILABLE, "heard of", capacity_hint=request.capacity_hint)
         return WorkerHeartbeatResponse(
             accepted=True, next_heartbeat_in_ms=self._settings.heartbeat_interval_ms
@@ -128,12 +145,9 @@ class Coordinator:
 
     async def _fetched(self, worker: WorkerEntry, call: Call) -> FetchWorkResponse:
         """One pop, and the job to its worker unless something came between."""
-        try:
-            popped = await self._queue.dequeue_job(DequeueJobRequest(worker_id=worker.worker_id), call)
-        except CallFailed as failure:
-            call.tell(CONSISTENCY_ANOMALY, f"a job may have left the queue unseen: {failure.message}")
-            raise
+        popped = await self._popped(worker.worker_id, call)
         if not popped.found:
+            self._reconciler.note_empty_queue()
             return self._nothing()
         job_id = popped.job_id
         self._dispatching[job_id] += 1
@@ -151,6 +165,19 @@ class Coordinator:
             await self._finish(job_id, endings.lost("it never began"), call)
         return FetchWorkResponse(assigned=False, retry_after_ms=DISPATCH_RETRY)
 
+    async def _popped(self, worker_id: str, call: Call) -> DequeueJobResponse:
+        """The answer of the queue. While it gives none, every idle slot asks on, again and again."""
+
+        def tell(problem: str) -> None:
+            # Each pop without an answer may have taken a job along, so the end of an outage counts them.
+            call.tell(CONSISTENCY_ANOMALY, f"a job may have left the queue unseen: {problem}")
+
+        return await self._queue_outage.watch(
+            self._queue.dequeue_job(DequeueJobRequest(worker_id=worker_id), call),
+            began=lambda failure: tell(failure.message),
+            ended=lambda count: tell(f"the queue answers again; pops without an answer: {count}"),
+        )
+
     async def _dispatched(self, job_id: str, call: Call) -> GetJobRecordResponse | None:
         """Moves a job that left the queue to RUNNING. Its record, if it is now to be assigned."""
         try:
@@ -166,6 +193,7 @@ class Coordinator:
             return None
         if not await self._started(job_id, call):
             return None
+        self._reconciler.note_dispatch(record.summary)
         if record.summary.cancel_requested:
             await self._finish(job_id, endings.canceled(record, "while queued"), call)
             return None
@@ -213,6 +241,18 @@ class Coordinator:
         """Whether a RUNNING job has a worker, or another call is about to give it one or to end it."""
         elsewhere = answered and self._dispatching[job_id] > 1
         return elsewhere or self._workers.runs(job_id) or job_id in self._unfinished
+
+    def _is_dispatching(self, job_id: str) -> bool:
+        return self._dispatching[job_id] > 0
+
+    def _has_no_worker(self, job_id: str) -> bool:
+        """Whether no worker runs a RUNNING job and no call is about to give it one or to end it.
+
+        Not known while there is a worker whose heartbeats do not name its jobs.
+        """
+        if self._is_dispatching(job_id) or job_id in self._unfinished:
+            return False
+        return self._workers.all_report_running() and not self._workers.has(job_id)
 
     async def _rescue(self, job_id: str, why: str, call: Call) -> None:
         """Puts a job back, in one attempt with a deadline of its own, as the permission to do so says."""
@@ -288,3 +328,12 @@ class Coordinator:
 
     async def _read(self, job_id: str, call: Call) -> GetJobRecordResponse:
         return await self._jobs.get_job_record(GetJobRecordRequest(job_id=job_id), call)
+
+
+async def _wait(stopping: asyncio.Event, milliseconds: int) -> bool:
+    """Wait so long, or until the node stops. Whether it does."""
+    try:
+        async with asyncio.timeout(milliseconds / 1000):
+            return await stopping.wait()
+    except TimeoutError:
+        return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from generated.taskqueue.errors import UNKNOWN_FAILURE, WORKER_CANCELED, WORKER_LOST
 from generated.taskqueue.messages import (
@@ -18,8 +18,7 @@ from generated.taskqueue.messages import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """The terminal state of a job and what its envelope is to say."""
 
     target: JobStatus.ValueType

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generated.taskqueue import errors
-from generated.taskqueue.events import CONSISTENCY_ANOMALY
+from generated.taskqueue.events import CANCEL_RACE, CONSISTENCY_ANOMALY
 from generated.taskqueue.lifecycle import JOB
 from generated.taskqueue.messages import (
     CANCELED,
@@ -129,11 +129,9 @@ class Gateway:
         try:
             return await self._jobs.create_job(wanted, call)
         except CallFailed:
-            call.tell(
-                CONSISTENCY_ANOMALY,
-                "a record may have been created that nobody knows the id of",
-                client_request_id=request.client_request_id or None,
-            )
+            # With a key the record can be found again: a repeat of the submit has its id.
+            if not request.client_request_id:
+                call.tell(CONSISTENCY_ANOMALY, "a record may have been created that nobody knows the id of")
             raise
 
     async def _enqueued(self, job_id: str, call: Call) -> bool:
@@ -212,9 +210,7 @@ class Gateway:
             call,
         )
         if flagged.current_status == QUEUED:
-            call.tell(
-                CONSISTENCY_ANOMALY, "a queued job was not in the queue; it may be on its way to a worker"
-            )
+            call.tell(CANCEL_RACE, "a queued job was not in the queue; it may be on its way to a worker")
         return flagged.current_status
 
     async def _put_back(self, job_id: str, why: str, call: Call) -> None:

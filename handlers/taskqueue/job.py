@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from generated.taskqueue import errors
 from generated.taskqueue.lifecycle import JOB
@@ -32,8 +32,7 @@ from runtime.store import NoSuchEntity, Store
 from runtime.world import World
 
 
-@dataclass(frozen=True, slots=True)
-class JobRecord:
+class JobRecord(Struct, frozen=True):
     """One job. Its spec is kept as bytes, with the labels in key order, so that equal specs are equal."""
 
     job_id: str

@@ -28,9 +28,10 @@ class Queue:
         self._idle: OrderedDict[asyncio.Future[None], None] = OrderedDict()
 
     async def enqueue_job(self, request: EnqueueJobRequest, _call: Call) -> EnqueueJobResponse:
-        if request.job_id not in self._waiting:
-            self._waiting[request.job_id] = None
-            self._wake_one()
+        if request.job_id in self._waiting:
+            return EnqueueJobResponse(accepted=True, already_waiting=True)
+        self._waiting[request.job_id] = None
+        self._wake_one()
         return EnqueueJobResponse(accepted=True)
 
     async def dequeue_job(self, _request: DequeueJobRequest, call: Call) -> DequeueJobResponse:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from generated.taskqueue.errors import OUTPUT_TOO_LARGE
 from generated.taskqueue.messages import (
@@ -20,8 +20,7 @@ from runtime.call import Call
 from runtime.text import sha256_hex
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(Struct, frozen=True):
     """What is left of a job when it is over."""
 
     terminal_status: JobStatus.ValueType

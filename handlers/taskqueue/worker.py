@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from msgspec.structs import replace
+
 from generated.taskqueue.errors import JOB_ERROR, OUTPUT_TOO_LARGE
 from generated.taskqueue.events import (
     CONSISTENCY_ANOMALY,
@@ -23,6 +25,10 @@ from generated.taskqueue.policy import DISPATCH_RETRY, STORED_TEXT
 from generated.taskqueue.services import CoordinatorInternalService
 from generated.taskqueue.settings import WorkerSettings
 from handlers.jobs import Job, JobFailed, Output, find_or_any, is_being_canceled
+from handlers.jobs.executor import Executor
+from handlers.jobs.loading import load_setting
+from handlers.jobs.registry import ANY, JobRaised, Registered
+from handlers.taskqueue.outage import Outage
 from runtime.call import Call
 from runtime.conditions import Failure
 from runtime.text import cut
@@ -41,15 +47,22 @@ class Worker:
         self._settings = settings
         self._world = world
         self._worker_id = settings.worker_id
+        self._running: dict[str, None] = {}
+        """The jobs in its slots, until their reports are answered or given up."""
+        self._outage = Outage()
+        self._functions = load_setting("JOB_HANDLERS", settings.job_handlers)
 
     async def run(self, call: Call, stopping: asyncio.Event) -> None:
         """Beats and works until it is told to stop; then finishes what it has, still beating."""
         call.tell(WORKER_LOOP_STARTED, "asking for work", worker_id=self._worker_id)
-        async with asyncio.TaskGroup() as tasks:
+        async with (
+            Executor(self._settings.job_handlers, call, stopping) as execute,
+            asyncio.TaskGroup() as tasks,
+        ):
             beat = tasks.create_task(self._beat(call))
             async with asyncio.TaskGroup() as slots:
                 for _ in range(self._settings.worker_slots):
-                    slots.create_task(self._slot(call, stopping))
+                    slots.create_task(self._slot(execute, call, stopping))
             beat.cancel()
 
     async def _beat(self, call: Call) -> None:
@@ -61,6 +74,8 @@ class Worker:
                 worker_id=self._worker_id,
                 heartbeat_at_ms=self._world.now_ms(),
                 capacity_hint=self._settings.worker_slots,
+                running=self._running,
+                reports_running=True,
             )
             try:
                 answer = await self._coordinator.worker_heartbeat(request, call)
@@ -69,23 +84,37 @@ class Worker:
                 pass  # The next beat is the retry; the coordinator tells of a worker that stays silent.
             await self._world.sleep(max(0.0, began + pause_ms / 1000 - self._world.monotonic()))
 
-    async def _slot(self, call: Call, stopping: asyncio.Event) -> None:
+    async def _slot(self, execute: Executor, call: Call, stopping: asyncio.Event) -> None:
         """Asks for a job, runs it, reports it, and asks again."""
         while not stopping.is_set():
             try:
-                work = await self._coordinator.fetch_work(FetchWorkRequest(worker_id=self._worker_id), call)
-            except Failure as failure:
-                call.tell(FETCH_FAILED, failure.message, worker_id=self._worker_id, grpc_code=failure.grpc)
+                work = await self._fetch(call)
+            except Failure:
                 await self._pause(self._settings.heartbeat_interval_ms, stopping)
                 continue
             if not work.assigned:
                 await self._pause(work.retry_after_ms or DISPATCH_RETRY, stopping)
                 continue
+            self._running[work.job_id] = None
             try:
-                await self._report(await self._execute(work), call)
+                await self._report(await self._execute(work, execute, stopping), call)
             except asyncio.CancelledError:
                 self._tell_anomaly("was cut off when its worker stopped", work.job_id, call)
                 raise
+            finally:
+                self._running.pop(work.job_id, None)
+
+    async def _fetch(self, call: Call) -> FetchWorkResponse:
+        """Asks for a job. All slots tell together when they begin and when they cease to get no answer."""
+
+        def tell(message: str, code: str | None = None) -> None:
+            call.tell(FETCH_FAILED, message, worker_id=self._worker_id, grpc_code=code)
+
+        return await self._outage.watch(
+            self._coordinator.fetch_work(FetchWorkRequest(worker_id=self._worker_id), call),
+            began=lambda failure: tell(failure.message, failure.grpc),
+            ended=lambda count: tell(f"there are answers again; requests without an answer: {count}"),
+        )
 
     async def _pause(self, milliseconds: int, stopping: asyncio.Event) -> None:
         try:
@@ -94,13 +123,19 @@ class Worker:
         except TimeoutError:
             pass
 
-    async def _execute(self, work: FetchWorkResponse) -> ReportWorkOutcomeRequest:
+    async def _execute(
+        self, work: FetchWorkResponse, execute: Executor, stopping: asyncio.Event
+    ) -> ReportWorkOutcomeRequest:
         """Runs the job's function and makes a report of whatever comes of it."""
         report = ReportWorkOutcomeRequest(worker_id=self._worker_id, job_id=work.job_id)
         began = self._world.monotonic()
         try:
-            output = await find_or_any(work.spec.job_type)(self._job(work))
+            given = replace(self._job(work), is_stopping=stopping.is_set)
+            output = await execute(self._function(work.spec.job_type), given)
             self._refuse_too_large(output)
+        except JobRaised as raised:
+            report.outcome = JOB_OUTCOME_FAILED
+            report.failure_reason = _text(f"{JOB_ERROR}: {raised.reason}")
         except JobFailed as failed:
             report.outcome = JOB_OUTCOME_FAILED
             report.failure_reason, report.output_summary = _text(failed.reason), _text(failed.summary)
@@ -114,6 +149,10 @@ class Worker:
             report.output_bytes, report.output_summary = output.content, _text(output.summary)
         report.runtime_ms = min(round((self._world.monotonic() - began) * 1000), _LONGEST_RUNTIME_MS)
         return report
+
+    def _function(self, job_type: str) -> Registered:
+        """The function of a job type; a type that has none is ordinary work."""
+        return self._functions.get(job_type) or self._functions.get(ANY) or find_or_any(ANY)
 
     def _refuse_too_large(self, output: Output) -> None:
         most = self._settings.max_output_bytes

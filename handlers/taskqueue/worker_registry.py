@@ -22,6 +22,12 @@ class WorkerEntry:
     """Its jobs, oldest first, and since when it is known that no slot has one."""
     asking: set[Call] = field(default_factory=set)
     """Its requests for work that are open."""
+    running: frozenset[str] | None = None
+    """The jobs in its slots by its last heartbeat; None where its heartbeats do not name them."""
+
+    def has(self, job_id: str) -> bool:
+        """Whether it runs a job: by its own word, or by what it was assigned where it does not say."""
+        return job_id in (self.assigned if self.running is None else self.running)
 
     def idle_slots(self) -> int:
         """Every slot that asks for work has none."""
@@ -45,12 +51,13 @@ class WorkerRegistry:
         self._timeout_ms = timeout_ms
         self._known: dict[str, WorkerEntry] = {}
 
-    def heard(self, worker_id: str, slots: int) -> bool:
+    def heard(self, worker_id: str, slots: int, running: Iterable[str] | None = None) -> bool:
         """Notes a heartbeat. Whether the worker was not available before."""
         now = self._world.monotonic()
         worker = self._known.setdefault(worker_id, WorkerEntry(worker_id, now))
         newly = not worker.available
         worker.heard_at, worker.slots, worker.available = now, slots, True
+        worker.running = None if running is None else frozenset(running)
         return newly
 
     def available(self, worker_id: str) -> WorkerEntry | None:
@@ -65,6 +72,14 @@ class WorkerRegistry:
             for worker in self._known.values()
         )
 
+    def has(self, job_id: str) -> bool:
+        """Whether some worker that counts as alive runs a job."""
+        return any(worker.has(job_id) for worker in self._known.values())
+
+    def all_report_running(self) -> bool:
+        """Whether the heartbeats of all workers name their jobs, so that no job of a worker is unknown."""
+        return all(worker.running is not None for worker in self._known.values())
+
     def release(self, job_id: str) -> None:
         """Notes that a job is over."""
         for worker in self._known.values():
@@ -78,6 +93,7 @@ class WorkerRegistry:
                 yield Silent(worker.worker_id, silence_ms, tuple(worker.assigned), worker.available)
                 worker.available = False
                 worker.assigned.clear()
+                worker.running = frozenset()
                 if not worker.asking:
                     del self._known[worker.worker_id]
 

@@ -51,6 +51,15 @@ class _Methods(_Named):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         return self._methods().get(cmd_name)
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_epilog(ctx, formatter)
+        if not self._methods():
+            formatter.write_paragraph()
+            formatter.write_text(
+                "No node of it takes gRPC calls, which is what this command speaks, so there is nothing to "
+                f"call here. docs/{self._system}/index.md has what it offers over HTTP."
+            )
+
     def _methods(self) -> dict[str, click.Command]:
         if self._made is None:
             from runtime.cli.commands import method_commands
@@ -76,6 +85,9 @@ def charter() -> None:
     """Call a system that was made from its spec.
 
     `charter SYSTEM --help` lists what can be called. Where it runs is told by --address or CHARTER_ADDRESS.
+
+    Exit codes: 0 done, 1 refused, 2 wrong words or files, 3 not reached or not over in time, 4 what --watch
+    waited for has failed.
     """
 
 

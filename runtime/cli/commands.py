@@ -13,31 +13,42 @@ import click
 from google.protobuf import json_format
 from google.protobuf.message import Message
 
-from runtime.cli.failures import UNREACHED, told
+from runtime.cli.failures import ENDED_IN_FAILURE, UNREACHED, told
 from runtime.cli.fields import RequestField, assembled, request_fields
+from runtime.cli.json_form import format_json
+from runtime.cli.location import find_address, location_options
+from runtime.cli.place_types import Addresses, Authority, Token
+from runtime.cli.places import (
+    check_files,
+    choose_token,
+    grpc_ingress,
+    token_variables,
+    usual_address,
+)
 from runtime.cli.show import Reading, show
+from runtime.cli.values import Text, Whole
 from runtime.cli.watch import NotFinal, Watch, until_final, watch_for
 from runtime.conditions import Failure
 from runtime.systems import load_system, outside_principals
 from runtime.tables import Method, System, Violation
 
 _RESERVED = (
-    *("address", "ca-file", "cert-file", "deadline-ms", "help", "json", "key-file", "token", "watch"),
+    *("address", "ca-file", "cert-file", "deadline-ms", "help", "json", "key-file", "token", "watch", "wide"),
 )
+_LONGEST_MS = 2**31 - 1
 
 
 def method_commands(name: str) -> dict[str, click.Command]:
     """The commands of a system by name. Methods that share a name carry that of their service in front.
 
-    There are none where no node listens for calls.
+    There are none where no node takes gRPC calls, and none of a service that nodes offer over HTTP alone.
     """
     system = load_system(name)
-    if not any(each.ingress for each in system.deployments.values()):
-        return {}
     outside = set(outside_principals(system))
     methods = [
         (service, method)
         for service, table in system.services.items()
+        if any(grpc_ingress(each, service) for each in system.deployments.values())
         for method in table.methods
         if outside & set(system.matrix.get(method.path, ()))
     ]
@@ -61,7 +72,9 @@ class _Command(click.Command):
         self._system = system
         self._service = service
         self._method = method
-        self._fields = request_fields(method.request, _RESERVED)
+        self._location = location_options(system, service)
+        taken = [each.name.replace("_", "-") for each in self._location if each.name]
+        self._fields = request_fields(method.request, (*_RESERVED, *taken))
         self._watch = watch_for(system, method, callable_methods)
         self._key = next((each for each in self._fields if _is_key(system, each)), None)
         doc = getattr(system.clients[service], method.attribute).__doc__
@@ -72,34 +85,60 @@ class _Command(click.Command):
         found: list[click.Parameter] = [field.parameter() for field in self._fields]
         if key is not None:
             metavar = f"[{key.path[0].upper()}]"
-            found.insert(0, click.Argument(["positional"], required=False, metavar=metavar))
+            found.insert(0, click.Argument(["positional"], required=False, metavar=metavar, type=Text()))
         if self._watch is not None:
             entity = self._watch.lifecycle.entity
-            found.append(click.Option(["--watch"], is_flag=True, help=f"Wait until the {entity} is final."))
-        return [*found, *_call_options(self._system)]
+            found.append(
+                click.Option(
+                    ["--watch"],
+                    is_flag=True,
+                    help=f"Wait until the {entity} has ended; exit code {ENDED_IN_FAILURE} if it failed.",
+                )
+            )
+        options = _call_options(self._system, self._service, self._method, is_announced=bool(self._location))
+        return [*found, *self._location, *options]
 
     def _run(self, **given: Any) -> None:
         request = self._request(given)
+        if given["address"] is None:
+            given["address"] = asyncio.run(find_address(self._system, self._service, given))
         address, ca_file = given["address"], given["ca_file"]
         watch = self._watch if given.get("watch") else None
+        check_files(ca_file, given["cert_file"], given["key_file"])
+        variable = None
+        if not given["token"]:
+            methods = (self._method, watch.reader) if watch is not None else (self._method,)
+            variable = choose_token(self._system, methods, os.environ)
+            given["token"] = os.environ[variable] if variable is not None else None
         try:
             answer = asyncio.run(self._call(request, watch, given))
         except Failure as failure:
             message, code = told(failure, address, tls=ca_file is not None)
-            click.echo(message, err=True)
+            click.echo(message + self._token_advice(failure, given, variable), err=True)
             raise click.exceptions.Exit(code) from None
         except NotFinal as still:
             click.echo(str(still), err=True)
             raise click.exceptions.Exit(UNREACHED) from None
         if given["as_json"]:
-            click.echo(_json(answer))
+            click.echo(format_json(answer))
         else:
-            show(answer, Reading.of(self._system))
+            show(answer, Reading.of(self._system), wide=given["wide"])
         first, comma, _ = address.partition(",")
         if comma and self._is_per_node:
             click.echo(
                 f"Only {first} was asked: each node answers for itself. --address asks another.", err=True
             )
+        if watch is not None and watch.has_failed(answer):
+            raise click.exceptions.Exit(ENDED_IN_FAILURE)
+
+    def _token_advice(self, failure: Failure, given: dict[str, Any], variable: str | None) -> str:
+        """Whose token was shown to a server that does not know the caller, or which could have been."""
+        names = token_variables(self._system, self._method)
+        if failure.grpc not in ("UNAUTHENTICATED", "PERMISSION_DENIED") or not names:
+            return ""
+        if variable is not None:
+            return f" The token was that of {variable}."
+        return "" if given["token"] else f" A token is taken from {', '.join(('CHARTER_TOKEN', *names))}."
 
     @property
     def _is_per_node(self) -> bool:
@@ -115,8 +154,8 @@ class _Command(click.Command):
         request = self._method.request()
         try:
             json_format.ParseDict(assembled(self._fields, given), request)
-        except (json_format.ParseError, OSError) as error:
-            raise click.UsageError(str(error)) from None
+        except (json_format.ParseError, ValueError):
+            raise click.UsageError("The options do not make a request together.") from None
         if found := self._violations(request):
             raise click.UsageError("; ".join(f"{self._named(each.field)}: {each.problem}" for each in found))
         return request
@@ -139,7 +178,10 @@ class _Command(click.Command):
         if self._key is not None and path == self._key.path:
             return path[0].upper()
         below = [f"--{each.option}" for each in self._fields if each.path[: len(path)] == path]
-        return ", ".join(below) or field
+        holding = [
+            f"--{each.option} ({field})" for each in self._fields if path[: len(each.path)] == each.path
+        ]
+        return ", ".join(below or holding) or field
 
     async def _call(self, request: Message, watch: Watch | None, given: dict[str, Any]) -> Message:
         from runtime.client import connect
@@ -167,27 +209,25 @@ class _Command(click.Command):
             return await until_final(watch, getattr(key_holder, watch.lifecycle.key), read, call)
 
 
-def _json(answer: Message) -> str:
-    """Every field, under the name that the spec gives it."""
-    return json_format.MessageToJson(
-        answer, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
-    )
-
-
-def _call_options(system: System) -> list[click.Parameter]:
+def _call_options(
+    system: System, service: str, method: Method, *, is_announced: bool
+) -> list[click.Parameter]:
+    tokens = ", ".join(("CHARTER_TOKEN", *token_variables(system, method)))
     return [
         click.Option(
             ["--address"],
             envvar="CHARTER_ADDRESS",
-            default=_usual_address(system),
+            type=Addresses(),
+            default=None if is_announced else usual_address(system, service),
             show_default=True,
             metavar="HOST:PORT",
-            help="Where it listens, several separated by commas; or CHARTER_ADDRESS.",
+            help="Where it listens, several separated by commas; or CHARTER_ADDRESS."
+            + (" Else it is looked for on the network." if is_announced else ""),
         ),
         click.Option(
             ["--ca-file"],
             envvar="CHARTER_CA_FILE",
-            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            type=Authority(),
             help="Authority behind its certificate, which means TLS; or CHARTER_CA_FILE.",
         ),
         *(
@@ -199,25 +239,18 @@ def _call_options(system: System) -> list[click.Parameter]:
             )
             for kind, what in (("cert", "Certificate"), ("key", "Private key of the certificate"))
         ),
-        click.Option(["--token"], envvar="CHARTER_TOKEN", help="Proof of a principal; or CHARTER_TOKEN."),
+        click.Option(
+            ["--token"], envvar="CHARTER_TOKEN", type=Token(), help=f"Proof of a principal; or {tokens}."
+        ),
         click.Option(
             ["--deadline-ms"],
-            type=click.IntRange(min=1),
+            type=Whole(1, _LONGEST_MS),
             metavar="NUMBER",
             help="Give up after so long, retries and watching included.",
         ),
+        click.Option(["--wide"], is_flag=True, help="Show every column of a listing."),
         click.Option(["as_json", "--json"], is_flag=True, help="Print the answer as JSON."),
     ]
-
-
-def _usual_address(system: System) -> str:
-    """Where the ingress listens unless it is told otherwise, in the deployment that is named or the first."""
-    of, _, wanted = os.environ.get("CHARTER_DEPLOYMENT", "").partition(".")
-    deployment = system.deployments.get(wanted if of == system.name else "")
-    deployment = deployment or next(iter(system.deployments.values()))
-    node = deployment.nodes[deployment.ingress[0]]
-    variable = node.port_variable or ""
-    return f"127.0.0.1:{node.defaults.get(variable) or system.variables[variable].default}"
 
 
 def _is_key(system: System, field: RequestField) -> bool:

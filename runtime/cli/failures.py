@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from runtime.conditions import Condition, Failure
 
 FAILED = 1
 UNREACHED = 3
+ENDED_IN_FAILURE = 4
+"""What was watched has ended, and not in the way that was wanted."""
 _UNREACHED_CODES = ("UNAVAILABLE", "DEADLINE_EXCEEDED")
+_UNKNOWN_HOST = ("Name or service not known", "nodename nor servname", "Temporary failure in name resolution")
 _ADVICE = {
     "never": "Trying again will not help.",
     "with_backoff": "Try again in a moment.",
@@ -29,7 +34,9 @@ def told(failure: Failure, address: str, *, tls: bool) -> tuple[str, int]:
 
 
 def _connection_advice(message: str, *, tls: bool) -> str:
-    cause = message.rpartition("error: ")[2].strip()
+    cause = re.sub(r"\[Errno -?[0-9]+\] ", "", message.rpartition("error: ")[2].strip())
+    if any(text in message for text in _UNKNOWN_HOST):
+        return "There is no host of that name: check --address or CHARTER_ADDRESS."
     if "refused" in message:
         return "Nothing listens there: start it, or say where it is by --address or CHARTER_ADDRESS."
     if tls:

@@ -7,10 +7,11 @@ from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
+from msgspec import Struct
 
 from runtime.call import Call
 from runtime.cli.descriptors import fields_of
-from runtime.frozen import dataclass
+from runtime.conditions import Failure
 from runtime.lifecycles import Lifecycle
 from runtime.tables import Method, System
 
@@ -22,8 +23,7 @@ class NotFinal(Exception):
     """An entity that was watched to the deadline and goes on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Watch:
+class Watch(Struct, frozen=True):
     """How an entity is watched: the method that reads its status, and its lifecycle."""
 
     reader: Method
@@ -32,10 +32,17 @@ class Watch:
     """The field of its answer that tells the state."""
 
     @property
-    def terminal(self) -> frozenset[int]:
-        """What the field says of an entity that is final."""
+    def ends(self) -> frozenset[int]:
+        """What the field says of an entity that is final, or has failed as far as it goes by itself."""
+        return self._shown(self.lifecycle.terminal | self.lifecycle.failed)
+
+    def has_failed(self, answer: Message) -> bool:
+        """Whether an answer is about an entity that has ended and did not come to what was wanted."""
+        return getattr(answer, self.field) in self._shown(self.lifecycle.failed)
+
+    def _shown(self, states: frozenset[int]) -> frozenset[int]:
         shown = self.lifecycle.shown
-        return frozenset(shown.get(state, state) for state in self.lifecycle.terminal)
+        return frozenset(shown.get(state, state) for state in states)
 
 
 def watch_for(system: System, method: Method, callable_methods: list[Method]) -> Watch | None:
@@ -55,26 +62,38 @@ def watch_for(system: System, method: Method, callable_methods: list[Method]) ->
 async def until_final(
     watch: Watch, key: str, read: Callable[[Any, Call], Awaitable[Any]], call: Call
 ) -> Message:
-    """Reads the status again and again until it is final, and shows where it is on a terminal."""
+    """Reads the status again and again until it is final, and shows where it is on a terminal.
+
+    The time may be over between two looks or in the middle of one; what goes on is named either way.
+    """
     from rich.console import Console
 
     console = Console(stderr=True)
     request = watch.reader.request(**{watch.lifecycle.key: key})
-    pause = _FIRST_PAUSE
+    pause, seen = _FIRST_PAUSE, "may go on"
     with console.status(f"{watch.lifecycle.entity} {key}") as status:
         while True:
-            answer: Message = await read(request, call)
+            try:
+                answer: Message = await read(request, call)
+            except Failure as failure:
+                if failure.grpc != "DEADLINE_EXCEEDED" or not call.expired:
+                    raise
+                raise NotFinal(_not_final(watch, key, seen)) from failure
             state = getattr(answer, watch.field)
-            if state in watch.terminal:
+            if state in watch.ends:
                 return answer
             field = next(each for each in fields_of(answer) if each.name == watch.field)
             name = _names(field).get(state, str(state))
             status.update(f"{watch.lifecycle.entity} {key}: {name}")
-            remaining = call.remaining()
+            remaining, seen = call.remaining(), f"is still {name}"
             if remaining is not None and remaining <= pause:
-                raise NotFinal(f"{watch.lifecycle.entity} {key} is still {name}, and the time is over.")
+                raise NotFinal(_not_final(watch, key, seen))
             await call.world.sleep(pause)
             pause = min(pause * 1.5, _LONGEST_PAUSE)
+
+
+def _not_final(watch: Watch, key: str, seen: str) -> str:
+    return f"{watch.lifecycle.entity} {key} {seen}, and the time is over."
 
 
 def _status(method: Method, lifecycle: Lifecycle) -> str:

@@ -4,6 +4,17 @@ from __future__ import annotations
 
 from runtime.discovery.announcer import Announcer, offers_of
 from runtime.discovery.browser import find, find_one
+from runtime.discovery.choice import NotLocated, SeveralDeployments, Sought, locate
 from runtime.discovery.records import Offer
 
-__all__ = ["Announcer", "Offer", "find", "find_one", "offers_of"]
+__all__ = [
+    "Announcer",
+    "NotLocated",
+    "Offer",
+    "SeveralDeployments",
+    "Sought",
+    "find",
+    "find_one",
+    "locate",
+    "offers_of",
+]

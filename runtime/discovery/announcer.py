@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from zeroconf._protocol.incoming import DNSIncoming
+from zeroconf import DNSIncoming
 
-from runtime.discovery.records import Offer, response
+from runtime.discovery.records import DEPLOYMENT, Offer, response
 from runtime.discovery.sockets import GROUP, PORT, is_loopback, joined, local_addresses
 
 Warn = Callable[[str], None]
@@ -99,12 +99,15 @@ class _Responder(asyncio.DatagramProtocol):
                 self._transport.sendto(packet, addr if directly else (GROUP, PORT))
 
 
-def offers_of(service: str, alias: str | None, host: str, ports: Mapping[str, int | None]) -> list[Offer]:
+def offers_of(
+    service: str, alias: str | None, host: str, ports: Mapping[str, int | None], deployment: str
+) -> list[Offer]:
     """What a node offers at a host, under one name or two; the instance is named by host and process."""
     instance = f"{(socket.gethostname().partition('.')[0] or 'host')[:40]}-{os.getpid()}"
     known = {name: str(port) for name, port in ports.items() if port is not None}
     address = _reachable(host)
     port = int(known.get("http_port") or known.get("grpc_port") or 0)
+    known[DEPLOYMENT] = deployment
     return [Offer(each, instance, address, port, known) for each in (service, alias) if each]
 
 

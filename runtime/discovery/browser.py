@@ -19,7 +19,7 @@ async def find(service: str, patience_s: float) -> list[Offer]:
     found: dict[str, Offer] = {}
     with suppress(TimeoutError):
         async with asyncio.timeout(patience_s):
-            await _ask(service, lambda offer: bool(found.update({offer.name: offer})))
+            await ask(service, lambda offer: bool(found.update({offer.name: offer})))
     return list(found.values())
 
 
@@ -33,11 +33,11 @@ async def find_one(service: str, patience_s: float | None = None) -> Offer | Non
 
     with suppress(TimeoutError):
         async with asyncio.timeout(patience_s):
-            await _ask(service, take)
+            await ask(service, take)
     return found[0] if found else None
 
 
-async def _ask(service: str, take: Callable[[Offer], bool]) -> None:
+async def ask(service: str, take: Callable[[Offer], bool]) -> None:
     """Asks again and again, more and more seldom, until `take` has had enough."""
     loop, enough = asyncio.get_running_loop(), asyncio.Event()
 

@@ -1,28 +1,36 @@
-"""What is said of a service by DNS records, and read out of them again.
+"""Encode offers of services as DNS records, and decode them.
 
-The packets are zeroconf's. Its service classes are not used for names that they refuse, such as those with a
-colon in them, which some services have all the same.
+The packets and records are zeroconf's. Its service classes (ServiceInfo, ServiceBrowser) are not used: they
+refuse a name with a colon in it, which some services have all the same. A packet takes any name.
 """
 
 from __future__ import annotations
 
 import socket
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 
-from zeroconf._dns import DNSAddress, DNSPointer, DNSQuestion, DNSRecord, DNSService, DNSText
-from zeroconf._protocol.incoming import DNSIncoming
-from zeroconf._protocol.outgoing import DNSOutgoing
+from msgspec import Struct, field
+from zeroconf import (
+    DNSAddress,
+    DNSIncoming,
+    DNSOutgoing,
+    DNSPointer,
+    DNSQuestion,
+    DNSRecord,
+    DNSService,
+    DNSText,
+)
 
 PTR, TXT, A, SRV, ANY = 12, 16, 1, 33, 255
 _IN, _UNIQUE = 1, 0x8001
 _RESPONSE = 0x8400
 _QUERY = 0x0000
 TTL = 120
+DEPLOYMENT = "deployment"
+"""The property with the name of a deployment."""
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(Struct, frozen=True):
     """A service on the network: its kind, its own name, where it is, and what it says of itself."""
 
     service: str
@@ -34,6 +42,11 @@ class Offer:
     @property
     def name(self) -> str:
         return f"{self.instance}.{self.service}"
+
+    @property
+    def deployment(self) -> str:
+        """The name of the deployment that it belongs to; empty where it does not say."""
+        return self.properties.get(DEPLOYMENT, "")
 
     @property
     def host(self) -> str:

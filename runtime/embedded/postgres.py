@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 from runtime.embedded.ports import LOOPBACK
@@ -19,11 +20,15 @@ from runtime.embedded.programs import EmbeddedError, lent_user, program
 from runtime.embedded.server import EmbeddedServer
 
 USER = "charter"
+SERVICE = "charter_service"
 DATABASE = "charter"
+_PATIENCE, _PAUSE = 60.0, 0.1
+_STILL_THERE = "is still in use"
+"""What it says of memory that it would share with sessions of a server that was killed."""
 
 
 class EmbeddedPostgres(EmbeddedServer):
-    """A PostgreSQL with one database and one user."""
+    """A PostgreSQL with one database, a role that owns what is in it, and one for the service."""
 
     title = "PostgreSQL"
     _at_once = signal.SIGQUIT
@@ -39,8 +44,25 @@ class EmbeddedPostgres(EmbeddedServer):
         return self.url_of(DATABASE)
 
     def url_of(self, database: str) -> str:
-        """Where one of its databases is."""
+        """Where one of its databases is, for the owner of what is in it."""
         return f"postgresql://{USER}:{self._password()}@{LOOPBACK}:{self.port}/{database}"
+
+    def service_url_of(self, database: str) -> str:
+        """Where one of its databases is, for those who only use what is in it."""
+        return f"postgresql://{SERVICE}:{self._service_password()}@{LOOPBACK}:{self.port}/{database}"
+
+    async def admit(self, system: str) -> str:
+        """Brings the schema of a system up to date as its owner; where its nodes are let in."""
+        from runtime.postgres.database import Unavailable
+        from runtime.postgres.roles import prepare
+        from runtime.store import StoreUnusable
+
+        url = self.service_url_of(DATABASE)
+        try:
+            await prepare(self.url, url, system)
+        except (Unavailable, StoreUnusable) as error:
+            raise EmbeddedError(f"PostgreSQL cannot be made ready for {system}: {error}.") from None
+        return url
 
     def prepare(self) -> None:
         """Makes the folder and an empty database cluster in it, unless it has one. Takes about a second."""
@@ -62,6 +84,19 @@ class EmbeddedPostgres(EmbeddedServer):
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         command = [str(program("postgres")), "-D", str(self.data), *options]
         self._run(command, _environment(), user=lent_user())
+
+    def wait(self) -> None:
+        """Returns when the server answers; sessions of one that was killed may be there for a moment yet."""
+        until = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                return super().wait()
+            except EmbeddedError:
+                is_held = any(_STILL_THERE in line for line in self._said())
+                if not is_held or self.running or time.monotonic() > until:
+                    raise
+            time.sleep(_PAUSE)
+            self.spawn()
 
     def _make_cluster(self) -> None:
         making = self.folder / "making"
@@ -112,6 +147,14 @@ class EmbeddedPostgres(EmbeddedServer):
 
     def _password(self) -> str:
         return (self.folder / "password").read_text(encoding="ascii")
+
+    def _service_password(self) -> str:
+        """The password of the other role, which is made up when it is first needed."""
+        path = self.folder / "service_password"
+        if not path.exists():
+            path.touch(mode=0o600)
+            path.write_text(secrets.token_urlsafe(24), encoding="ascii")
+        return path.read_text(encoding="ascii")
 
     def _answers(self) -> bool:
         try:

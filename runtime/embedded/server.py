@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from runtime.embedded import tied
-from runtime.embedded.ports import free_ports
+from runtime.embedded.ports import LOOPBACK, free_ports
 from runtime.embedded.programs import EmbeddedError
 
 _PATIENCE = 60.0
@@ -46,6 +46,11 @@ class EmbeddedServer:
         return self._process.pid if self._process is not None and self.running else None
 
     @property
+    def exit_code(self) -> int | None:
+        """What it ended with, a negative number for a signal; None while it runs."""
+        return None if self._process is None else self._process.poll()
+
+    @property
     def url(self) -> str:
         """Where it is, password included."""
         raise NotImplementedError
@@ -54,6 +59,10 @@ class EmbeddedServer:
     def variables(self) -> dict[str, str]:
         """What its clients have to know beside where it is, as variables that they read."""
         return {}
+
+    async def admit(self, system: str) -> str:  # noqa: ARG002  # for those that have something to make ready
+        """Makes ready what the nodes of a system need; where they find it."""
+        return self.url
 
     def prepare(self) -> None:
         """Makes the folder and what the server needs in it, unless it has that. May take a second."""
@@ -107,6 +116,14 @@ class EmbeddedServer:
         """Stops it and deletes all its data."""
         self.stop(immediate=True)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def told(self, name: str) -> str:
+        """What a user wants to know of it once it is started, under the name that its deployment gives it."""
+        return f"{name}: pid {self.pid}, listens on {LOOPBACK}:{self.port}, data in {self.folder}"
+
+    def last_lines(self) -> list[str]:
+        """The end of its log."""
+        return self._said() if self.log.exists() else []
 
     _in_order: int = signal.SIGINT
     """The signal for an orderly stop, which it also gets when its parent has ended."""

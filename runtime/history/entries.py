@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import orjson
+from msgspec import Struct
 
 from runtime.lifecycles import Lifecycle
 from runtime.postgres.statements import Statement
@@ -37,8 +37,7 @@ class Misshapen(ValueError):
     """An entry that cannot be a row; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One change: its name in the stream, its row, and the row of the whole record where that ended."""
 
     name: str
@@ -53,7 +52,7 @@ class Shape:
 
     def __init__(self, lifecycle: Lifecycle, changes: Statement, ended: Statement) -> None:
         self._entity = lifecycle.entity.encode()
-        names = {lifecycle.key: b"key", **_CHANGE}
+        names = {"key": b"key", **_CHANGE}
         self._change = [(names[column], _INSTEAD.get(names[column])) for column in changes.takes]
         self._record = [column for column in ended.takes if column != _MOMENT]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any, Generic
 
 from runtime.history.tables import HistoryTables
@@ -23,8 +22,7 @@ class HistoryReader(Generic[Record]):
         self._tables = HistoryTables(system, lifecycle.entity, database)
         self._record: Callable[..., Record] = record
         self._status, self._terminal = lifecycle.status, lifecycle.terminal
-        self._convert = {each.name: _conversion(kept, each.name) for each in fields(record)}  # type: ignore[arg-type]
-        self._columns = [name for name in self._tables.ended.takes if name in self._convert]
+        self._convert = {name: _conversion(kept, name) for name in record.__struct_fields__}
 
     async def get(self, key: str) -> Record | None:
         """The record of one that ended for good, as it was then; None if nobody knows of one.
@@ -35,7 +33,7 @@ class HistoryReader(Generic[Record]):
         if row is None:
             return None
         # What was not set is as it is in a new record.
-        values = {name: value for name, value in zip(self._columns, row, strict=True) if value is not None}
+        values = {name: value for name, value in row.items() if name in self._convert and value is not None}
         found = self._record(**{name: self._convert[name](value) for name, value in values.items()})
         return found if getattr(found, self._status) in self._terminal else None
 

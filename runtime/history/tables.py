@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runtime.history.entries import Entry, columns
@@ -45,8 +45,8 @@ class HistoryTables:
             if records:
                 await run(connection, self.ended.text, *columns(records), timeout=LONG_S)
 
-    async def get(self, key: str) -> Sequence[Any] | None:
-        """The record of one that ended, in the order of its fields' numbers."""
+    async def get(self, key: str) -> Mapping[str, Any] | None:
+        """The record of one that ended, by the names of its columns."""
         rows = await self._fetch("get", key)
         return rows[0] if rows else None
 

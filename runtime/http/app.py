@@ -53,20 +53,30 @@ class App:
     async def _respond(self, scope: Scope, receive: Receive) -> Answer | None:
         resource = self._routes.find(scope["raw_path"], scope["method"])
         if resource is None:
-            return self._refusals.answer("route_not_found", path=_shown_path(scope))
+            return self._refuse(scope, "route_not_found")
         respond = resource.methods.get(scope["method"])
         if respond is None:
             allow = (b"allow", resource.allow.encode())
             if scope["method"] == "OPTIONS":
                 return Answer(204, [NO_STORE, allow])
-            return self._refusals.answer(
-                "method_not_allowed",
-                allow,
-                path=_shown_path(scope),
-                method=scope["method"],
-                allowed=resource.allow,
+            return self._refuse(
+                scope, "method_not_allowed", allow, method=scope["method"], allowed=resource.allow
             )
         return await respond(scope, receive, resource.parameters)
+
+    def _refuse(self, scope: Scope, role: str, *more: tuple[bytes, bytes], **fields: str) -> Answer:
+        """Answer and log a request for which there is no method."""
+        path = _shown_path(scope)
+        condition = self._refusals.condition(role, path=path, **fields)
+        known = {
+            "request_id": request_id_of(dict(scope["headers"])),
+            "grpc_code": condition.grpc,
+            "http_status": condition.http,
+            "condition": condition.code,
+        }
+        self._log.write(events.RPC_ERROR, condition.message, f"{scope['method']} {path}", known)
+        found = self._refusals.of(condition)
+        return Answer(found.status, [*found.headers, *more], found.body)
 
     def _fault(self, error: Exception, scope: Scope) -> Answer:
         """A fault of the transport itself. Nobody outside learns more than where to look for it."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 from runtime.call import LONGEST_REQUEST_ID, REQUEST_ID_HEADER
-from runtime.conditions import Condition, Failure
+from runtime.conditions import Condition, Failure, TransportRefusal
 from runtime.dispatch import Endpoint
-from runtime.eager import resumed
 from runtime.http.answers import CLOSE, NO_STORE, Answer, Refusals, answer, renaming
 from runtime.http.codec import Codec
 from runtime.http.requests import (
@@ -22,7 +21,7 @@ from runtime.http.requests import (
     check_media,
 )
 from runtime.http.values import Misread
-from runtime.identity import TOKEN_HEADER, Identity, Unproven
+from runtime.identity import TOKEN_HEADER, TWO_TOKENS, Identity, Unproven
 from runtime.json_text import NotJson
 from runtime.tables import Route, System
 from runtime.tracing import TRACE_HEADER, TRACE_ID_HEADER
@@ -51,7 +50,6 @@ class Operation:
         codec: Codec,
         refusals: Refusals,
         *,
-        max_body_bytes: int,
         body_seconds: float,
     ) -> None:
         method = endpoint.method
@@ -68,7 +66,7 @@ class Operation:
         self._allowed = system.matrix.get(method.path, {})
         self._empty = method.request
         self._patience = method.policy.deadline_ms / 1000
-        self._most = max_body_bytes
+        self._most = method.max_request_bytes or system.message_bytes
         self._body_seconds = body_seconds
 
     async def respond(self, scope: Scope, receive: Receive, path: Mapping[str, str]) -> Answer | None:
@@ -91,15 +89,16 @@ class Operation:
             return None
         except TimeoutError:
             message = f"the body did not come within {self._body_seconds:g} s"
+            late = TransportRefusal("DEADLINE_EXCEEDED", message)
+            self._endpoint.refuse(caller, late, request_id, trace)
             return self._refusals.plain(408, "REQUEST_TIMEOUT", message, CLOSE)
         except (Misread, NotJson, TooLarge, WrongMedia) as problem:
             condition = self._refused(problem)
             self._endpoint.refuse(caller, condition, request_id, trace)
             return self._refusals.of(condition)
         try:
-            response = await self._within(
-                self._endpoint.answer(caller, request, deadline, request_id, trace), self._patience + _MARGIN
-            )
+            async with asyncio.timeout(self._patience + _MARGIN):
+                response = await self._endpoint.answer(caller, request, deadline, request_id, trace)
         except Failure as failure:
             return self._refusals.of(failure, self._rename)
         except TimeoutError:
@@ -124,27 +123,19 @@ class Operation:
         if (origin := _text(headers.get(b"origin"))) is not None:
             names.append(origin)
         uris = scope["state"].get("uris", ())
-        return self._identity.proven(self._endpoint.method.path, uris, _text(headers.get(_TOKEN)), names)
+        tokens = [value for name, value in scope["headers"] if name == _TOKEN]
+        token = TWO_TOKENS if len(tokens) > 1 else _text(headers.get(_TOKEN))
+        return self._identity.proven(self._endpoint.method.path, uris, token, names)
 
     async def _body(self, receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
         said = b"content-type" in headers or b"content-encoding" in headers
         if said:
             check_media(headers)
-        body: bytes = await self._within(
-            body_of(receive, headers.get(b"content-length"), self._most), self._body_seconds
-        )
+        async with asyncio.timeout(self._body_seconds):
+            body = await body_of(receive, headers.get(b"content-length"), self._most)
         if body and not said:
             check_media(headers)
         return body
-
-    async def _within(self, work: Coroutine[Any, Any, Any], seconds: float) -> Any:
-        """Waits for something. Only what has to wait at all is given a timer."""
-        try:
-            waits_for = work.send(None)
-        except StopIteration as done:
-            return done.value
-        async with asyncio.timeout(seconds):
-            return await resumed(work, waits_for)
 
     def _refused(self, problem: Exception) -> Condition:
         if isinstance(problem, Misread):

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, cast
 
+from msgspec import Struct
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from runtime.frozen import dataclass
+from runtime import log as events
 from runtime.http.answers import CLOSE, Refusals
 from runtime.identity import URI_SCHEME
+from runtime.log import Log
 
+_GRPC_CODES = {
+    HTTPStatus.BAD_REQUEST: "INVALID_ARGUMENT",
+    HTTPStatus.REQUEST_TIMEOUT: "DEADLINE_EXCEEDED",
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: "RESOURCE_EXHAUSTED",
+    HTTPStatus.SERVICE_UNAVAILABLE: "UNAVAILABLE",
+}
+"""What the log calls the statuses that are answered outside of any request."""
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_JOINED_BYTES = 1 << 14
+"""How much of an answer is worth a system call of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What a listener takes of one client, and how long it waits."""
 
     connections: int
@@ -35,23 +46,29 @@ class _HeadTooLarge(Exception):
 
 
 class _Joining:
-    """A transport that sends the head of an answer together with its body: one system call and not two."""
+    """A transport that sends the head of an answer together with its body: one system call and not two.
+
+    A long body is passed on as it comes, so that the flow control of the transport counts it.
+    """
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self._parts: list[bytes] = []
+        self._size = 0
         self.is_closing = transport.is_closing
         self.get_extra_info = transport.get_extra_info
 
     def write(self, data: bytes) -> None:
         self._parts.append(data)
-        if data == _CONTINUE:
+        self._size += len(data)
+        if data == _CONTINUE or self._size >= _JOINED_BYTES:
             self.flush()
 
     def flush(self) -> None:
         if self._parts and not self._transport.is_closing():
             self._transport.write(b"".join(self._parts))
         self._parts.clear()
+        self._size = 0
 
     def close(self) -> None:
         self.flush()
@@ -59,12 +76,21 @@ class _Joining:
 
 
 class Connection(HttpToolsProtocol):
-    """A connection of a client. What is no HTTP, too large or too slow is told so, and closed."""
+    """A connection of a client. What is no HTTP, too large or too slow is told so, and closed.
 
-    def __init__(self, config: Config, state: ServerState, limits: Limits, refusals: Refusals) -> None:
+    Uvicorn's class is not public, so its release is pinned and tests/runtime/http/test_uvicorn_names.py
+    holds each name of it that is used here.
+    """
+
+    def __init__(
+        self, config: Config, state: ServerState, limits: Limits, refusals: Refusals, log: Log
+    ) -> None:
         super().__init__(config, state, {})
+        self._log = log
         self._limits = limits
         self._refusals = refusals
+        self._context = contextvars.copy_context()
+        """The context variables that every request begins with; what one sets, no other request sees."""
         self._in_head = False
         self._head_seen = 0
         self._head_size = 0
@@ -90,7 +116,8 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
+        # A request that resumed the reading of its connection has left its own context variables here.
+        self._context.copy().run(super().data_received, data)
         if self.transport.is_closing():
             return
         if self._in_head:
@@ -130,7 +157,8 @@ class Connection(HttpToolsProtocol):
             # The answer came before all of the body. Whoever closed now would take it from a client that
             # still sends, so the rest is thrown away as it comes, for a while.
             self._rest_timer = self.loop.call_later(self._limits.body_seconds, self._joining.close)
-        super().on_response_complete()
+        # The task of this request begins the next one, if that has already come.
+        self._context.copy().run(super().on_response_complete)
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002
         """What uvicorn says to bytes that the parser refuses, or that one of the callbacks above refused."""
@@ -179,6 +207,8 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         self._head_is_there()
+        known = {"grpc_code": _GRPC_CODES[status], "http_status": status.value}
+        self._log.write(events.RPC_ERROR, message, fields=known)
         found = self._refusals.plain(status, status.name, message, CLOSE)
         lines = [f"HTTP/1.1 {status.value} {status.phrase}".encode()]
         lines += [name + b": " + value for name, value in found.headers]

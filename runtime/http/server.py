@@ -23,9 +23,9 @@ from runtime.listening import bound
 from runtime.log import Log
 from runtime.metrics import Metrics
 from runtime.tables import System
+from runtime.tls_listener import TlsListener
 from runtime.world import World
 
-_HANDSHAKE_SECONDS = 10.0
 _PAUSE = 0.02
 
 
@@ -41,12 +41,12 @@ class HttpServer:
         log: Log,
         metrics: Metrics,
         *,
-        max_body_bytes: int | None = None,
         problem: Problem | None = None,
         tls: ssl.SSLContext | None = None,
         limits: Limits | None = None,
     ) -> None:
-        self._tls = tls
+        self._secured = None if tls is None else TlsListener(tls, self._connection, log, self._has_room)
+        self._log = log
         self._limits = limits or Limits(system.connections)
         self._readiness = Readiness(problem)
         refusals, codec = Refusals(system), Codec(system)
@@ -64,7 +64,6 @@ class HttpServer:
                     world,
                     codec,
                     refusals,
-                    max_body_bytes=max_body_bytes or system.message_bytes,
                     body_seconds=self._limits.body_seconds,
                 )
                 routes.append((route.method, route.path, operation.respond))
@@ -75,20 +74,28 @@ class HttpServer:
         routes += watch_pages(self._readiness, metrics)
         self._config = _config(App(routes, refusals, log, any_value), self._limits)
         self._state = ServerState()
-        self._server: asyncio.AbstractServer | None = None
+        self._server: asyncio.AbstractServer | TlsListener | None = None
 
     async def start(self, host: str, port: int) -> int:
         """Binds and listens; returns the port. Raises OSError when the port cannot be had."""
         listener = bound(host, port)
-        self._server = await asyncio.get_running_loop().create_server(
-            lambda: Connection(self._config, self._state, self._limits, self._refusals),
-            sock=listener,
-            ssl=self._tls,
-            backlog=min(self._limits.connections, 2048),
-            ssl_handshake_timeout=_HANDSHAKE_SECONDS if self._tls else None,
-        )
         number: int = listener.getsockname()[1]
+        waiting = min(self._limits.connections, 2048)
+        if self._secured is not None:
+            self._secured.start(listener, waiting)
+            self._server = self._secured
+        else:
+            self._server = await asyncio.get_running_loop().create_server(
+                self._connection, sock=listener, backlog=waiting
+            )
         return number
+
+    def _connection(self) -> asyncio.Protocol:
+        return Connection(self._config, self._state, self._limits, self._refusals, self._log)
+
+    def _has_room(self, handshakes: int) -> bool:
+        # One at a time may be told that there are too many.
+        return not handshakes or len(self._state.connections) + handshakes < self._limits.connections
 
     def ready(self) -> None:
         """Says that requests are welcome."""

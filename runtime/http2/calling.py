@@ -11,8 +11,17 @@ from runtime.http2.headers import TABLE_BYTES, Header, HeaderReader, HeaderWrite
 from runtime.http2.link import Link
 from runtime.http2.streams import Limits, Stream
 
-Head = TypeVar("Head")
+
+class Answered(Protocol):
+    """What headers of an answer have to say here."""
+
+    is_informational: bool
+    """Whether the headers of the answer are still to come."""
+
+
+Head = TypeVar("Head", bound=Answered)
 _LAST_STREAM = 2**31 - 1
+_CODES = frozenset(Code)
 
 
 class Unserved(Exception):
@@ -23,8 +32,14 @@ class Cut(Exception):
     """A call was ended in the middle, with a code; None where the connection is gone."""
 
     def __init__(self, code: int | None) -> None:
-        super().__init__("the connection is lost" if code is None else f"the call was ended with code {code}")
+        super().__init__(
+            "the connection is lost" if code is None else f"the call is reset with {_name(code)}"
+        )
         self.code = code
+
+
+def _name(code: int) -> str:
+    return Code(code).name if code in _CODES else f"code {code}"
 
 
 class Exchange(Generic[Head]):
@@ -46,7 +61,7 @@ class Caller(Protocol[Head]):
         ...
 
     def take(self, exchange: Exchange[Head], data: bytes) -> None:
-        """A part of an answer is there. Raises if there may not be more of it."""
+        """A part of an answer is there, after its headers. Raises if there may not be more of it."""
         ...
 
     def answer(self, exchange: Exchange[Head], trailers: Head) -> bytes:
@@ -54,7 +69,7 @@ class Caller(Protocol[Head]):
         ...
 
     def connected(self, connection: Calling[Head]) -> None:
-        """Calls can be made."""
+        """A connection is there, over which calls can be made when the server has introduced itself."""
         ...
 
     def leaving(self, connection: Calling[Head]) -> None:
@@ -76,13 +91,28 @@ class Calling(Link, Generic[Head]):
         self._writer = HeaderWriter()
         self._most = limits.streams
         self._freed: asyncio.Event | None = None
+        self._introduced: asyncio.Future[None] = self._loop.create_future()
+        self._error: Exception | None = None
+        self.has_answered = False
+        """Whether a call over it has been answered, in whatever way."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._introduce(frames.PREFACE, {Setting.ENABLE_PUSH: 0})
         self._caller.connected(self)
 
+    def connection_lost(self, error: Exception | None) -> None:
+        self._error = error
+        super().connection_lost(error)
+
     # Making calls.
+
+    async def introduced(self) -> None:
+        """Returns when the server has sent its settings; raises if the connection is no good by then."""
+        await self._introduced
+        if not self.is_open:
+            why = "the connection ends before a call can be made"
+            raise ConnectionError(f"{why} ({self._error})" if self._error else why)
 
     @property
     def is_open(self) -> bool:
@@ -108,6 +138,7 @@ class Calling(Link, Generic[Head]):
         stream = Stream(number, self._stream_credit, self._sender.stream_window)
         stream.state = Exchange(self._loop.create_future())
         self._streams[number] = stream
+        self._opened += 1
         self._sender.send(stream, self._writer.block(headers) + varying, message, b"")
         return stream
 
@@ -119,9 +150,14 @@ class Calling(Link, Generic[Head]):
 
     # How calls end.
 
-    def _cancel(self, stream: Stream) -> None:
-        self._sender.write(frames.reset(stream.id, Code.CANCEL))
+    def _cancel(self, stream: Stream, code: Code = Code.CANCEL) -> None:
+        self._sender.write(frames.reset(stream.id, code))
         self._drop(stream)
+
+    def _refuse(self, stream: Stream) -> None:
+        """End a call whose answer is malformed; others on the connection are not concerned."""
+        self._fail(stream, Cut(Code.PROTOCOL_ERROR))
+        self._cancel(stream, Code.PROTOCOL_ERROR)
 
     def _fail(self, stream: Stream, error: Exception) -> None:
         answer: asyncio.Future[bytes] = stream.state.answer
@@ -149,13 +185,16 @@ class Calling(Link, Generic[Head]):
             self._restraint.odd()
         elif flags & frames.END_STREAM:
             self._finish(stream, head)
-        elif stream.state.head is None:
-            stream.state.head = head
+        elif stream.state.head is not None:
+            self._refuse(stream)
+        elif head.is_informational:
+            self._restraint.odd()
         else:
-            raise Broken(Code.PROTOCOL_ERROR, "headers in the middle of a stream")
+            stream.state.head = head
 
     def _finish(self, stream: Stream, trailers: Head) -> None:
         exchange: Exchange[Head] = stream.state
+        self.has_answered = True
         try:
             answer = self._caller.answer(exchange, trailers)
         except Exception as error:
@@ -163,27 +202,48 @@ class Calling(Link, Generic[Head]):
         else:
             if not exchange.answer.done():
                 exchange.answer.set_result(answer)
+        self._forget(stream)
+
+    def _forget(self, stream: Stream) -> None:
+        """Drop a stream that the server has ended, and reset it if the server did so before it heard all."""
         if stream.outgoing:
-            # The server has heard enough.
             self._cancel(stream)
         else:
             self._drop(stream)
 
     def _on_body(self, stream: Stream, data: bytes) -> None:
+        if stream.state.head is None:
+            self._refuse(stream)
+            return
         try:
-            if stream.ended:
-                raise Cut(Code.PROTOCOL_ERROR)
             self._caller.take(stream.state, data)
         except Exception as error:
             self._fail(stream, error)
-            self._cancel(stream)
+            if stream.ended:
+                self._forget(stream)
+            else:
+                self._cancel(stream)
+        else:
+            if stream.ended:
+                # Without trailers, the headers say all that is known of how the call ended.
+                self._finish(stream, stream.state.head)
 
     def _on_lost(self, stream: Stream, code: int | None) -> None:
         """What `_drop` has not settled already."""
 
     def _lose(self, stream: Stream, code: int | None) -> None:
-        self._fail(stream, Unserved() if code == Code.REFUSED_STREAM else Cut(code))
+        # What has begun to be answered was served, whatever its code says.
+        is_unserved = code == Code.REFUSED_STREAM and stream.state.head is None
+        self._fail(stream, Unserved() if is_unserved else Cut(code))
         super()._lose(stream, code)
+
+    def _on_introduced(self) -> None:
+        super()._on_introduced()
+        self._tell_introduced()
+
+    def _tell_introduced(self) -> None:
+        if not self._introduced.done():
+            self._introduced.set_result(None)
 
     def _on_setting(self, name: int, value: int) -> None:
         if name == Setting.MAX_CONCURRENT_STREAMS:
@@ -203,8 +263,10 @@ class Calling(Link, Generic[Head]):
         if not self._leaving:
             self._leaving = True
             self._caller.leaving(self)
+            # Those who wait for room find it on another connection.
+            self._free()
 
     def _on_end(self) -> None:
         self._leave()
-        self._free()
+        self._tell_introduced()
         self._caller.gone(self)

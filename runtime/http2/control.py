@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from runtime.http2 import frames
 from runtime.http2.calm import Restraint
-from runtime.http2.frames import Broken, Code, Setting
+from runtime.http2.frames import Broken, Code, Setting, StreamError
 from runtime.http2.receiving import Take
 from runtime.http2.sending import Sender
 from runtime.http2.streams import Stream
@@ -25,13 +25,17 @@ class Control:
         streams: Mapping[int, Stream],
         on_setting: Callable[[int, int], None],
         on_leave: Callable[[int], None],
+        on_ping_ack: Callable[[bytes], None],
     ) -> None:
-        """`on_setting` hears of what is not about sending, `on_leave` of the last stream that is taken."""
+        """`on_setting` hears of what is not about sending, `on_leave` of the last stream that is taken, and
+        `on_ping_ack` of the PING that was acknowledged.
+        """
         self._sender = sender
         self._restraint = restraint
         self._streams = streams
         self._on_setting = on_setting
         self._on_leave = on_leave
+        self._on_ping_ack = on_ping_ack
         self._sent_before = 0
 
     @property
@@ -77,6 +81,7 @@ class Control:
             raise Broken(Code.PROTOCOL_ERROR if number else Code.FRAME_SIZE_ERROR, "a ping has 8 bytes")
         if flags & frames.ACK:
             self._restraint.odd()
+            self._on_ping_ack(payload)
             return
         sent = self._sender.sent
         self._restraint.pinged(sent != self._sent_before)
@@ -87,7 +92,9 @@ class Control:
         if number == 0:
             raise Broken(Code.PROTOCOL_ERROR, "the priority of no stream")
         if len(payload) != frames.PRIORITY_BYTES:
-            raise Broken(Code.FRAME_SIZE_ERROR, f"a priority has {frames.PRIORITY_BYTES} bytes")
+            # A stream that is not there cannot be reset.
+            wrong = StreamError if number in self._streams else Broken
+            raise wrong(Code.FRAME_SIZE_ERROR, f"a priority has {frames.PRIORITY_BYTES} bytes")
         self._restraint.odd()
 
     def _go_away(self, _flags: int, number: int, payload: bytes) -> None:

@@ -10,6 +10,7 @@ HEAD_BYTES = 9
 LARGEST_FRAME = 16_384
 """Of what we take in; nobody may send larger frames without being told that we would take them."""
 LARGEST_WINDOW = 2**31 - 1
+LARGEST_STREAM = 2**31 - 1
 DEFAULT_WINDOW = 65_535
 PRIORITY_BYTES = 5
 
@@ -48,12 +49,16 @@ class Code(IntEnum):
     PROTOCOL_ERROR = 1
     INTERNAL_ERROR = 2
     FLOW_CONTROL_ERROR = 3
+    SETTINGS_TIMEOUT = 4
     STREAM_CLOSED = 5
     FRAME_SIZE_ERROR = 6
     REFUSED_STREAM = 7
     CANCEL = 8
     COMPRESSION_ERROR = 9
+    CONNECT_ERROR = 10
     ENHANCE_YOUR_CALM = 11
+    INADEQUATE_SECURITY = 12
+    HTTP_1_1_REQUIRED = 13
 
 
 class Broken(Exception):
@@ -62,6 +67,13 @@ class Broken(Exception):
     def __init__(self, code: Code, why: str) -> None:
         super().__init__(why)
         self.code = code
+
+
+class StreamError(Broken):
+    """The peer broke a rule of one stream, which ends by RST_STREAM: the connection goes on.
+
+    RFC 9113, section 5.4.2. Who does not know of streams takes it for what ends the connection.
+    """
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:

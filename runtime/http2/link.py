@@ -9,14 +9,18 @@ from typing import Any
 from runtime.http2 import frames
 from runtime.http2.calm import Restraint, Vigil
 from runtime.http2.control import Control
-from runtime.http2.frames import Broken, Code, Setting
+from runtime.http2.frames import Broken, Code, Setting, StreamError
 from runtime.http2.headers import LARGEST_LIST
 from runtime.http2.receiving import FrameReader, Take
 from runtime.http2.sending import Sender
-from runtime.http2.streams import Limits, Stream
+from runtime.http2.streams import Held, Limits, Stream
 
 _WINDOW = 16 * 2**20
 """What a peer may have sent on all streams together before it hears that it was taken in."""
+_UPDATES_A_STREAM = 3
+"""Window updates that a stream explains: a client may widen it as it opens, reads and ends it."""
+_UPDATES_A_PART = 2
+"""Window updates that each part of the sent data explains: of its stream, and of the connection."""
 _WORTH_A_FRAME = 256
 """What a frame of data has at least that is not there for its own sake."""
 
@@ -26,12 +30,12 @@ class Link(asyncio.Protocol):
 
     transport: asyncio.Transport
 
-    def __init__(self, limits: Limits, preface: bytes = b"") -> None:
-        """`preface` is what the peer has to say first."""
+    def __init__(self, limits: Limits, preface: bytes = b"", held: Held | None = None) -> None:
+        """`preface` is what the peer has to say first, `held` what waits here and on other connections."""
         loop = asyncio.get_running_loop()
         self._loop = loop
         self._limits = limits
-        self._sender = Sender(loop, limits.most_held, self._drop)
+        self._sender = Sender(loop, limits.most_held, held or Held(limits.most_held), self._drop)
         self._restraint = Restraint(loop, limits)
         self._vigil = Vigil(loop, limits, self._ask, self.abort)
         self._streams: dict[int, Stream] = {}
@@ -39,12 +43,24 @@ class Link(asyncio.Protocol):
         """The last stream that was opened, whether it was taken or not."""
         self._leaving = False
         """Whether no more streams are opened."""
+        self._is_resting = False
+        """Whether the other connections have their turn before more is read."""
         self._updates = 0
+        """Window updates that were received."""
+        self._opened = 0
+        """Streams that were opened and taken."""
         self._credit = frames.DEFAULT_WINDOW
         self._stream_credit = min(
             max(limits.message_bytes + 64, frames.DEFAULT_WINDOW), frames.LARGEST_WINDOW
         )
-        control = Control(self._sender, self._restraint, self._streams, self._on_setting, self._on_leave)
+        control = Control(
+            self._sender,
+            self._restraint,
+            self._streams,
+            self._on_setting,
+            self._on_leave,
+            self._on_ping_ack,
+        )
         takes: dict[int, Take] = {
             **control.takes,
             frames.DATA: self._on_data,
@@ -52,7 +68,13 @@ class Link(asyncio.Protocol):
             frames.WINDOW_UPDATE: self._on_window_update,
         }
         self._incoming = FrameReader(
-            takes, self._on_block, self._vigil.begin, self._restraint.odd, preface=preface
+            takes,
+            self._on_block,
+            self._on_introduced,
+            self._restraint.odd,
+            self._fail_stream,
+            self._rest,
+            preface=preface,
         )
 
     # What either side makes of it.
@@ -73,11 +95,18 @@ class Link(asyncio.Protocol):
     def _on_end(self) -> None:
         """The connection is no more."""
 
+    def _on_introduced(self) -> None:
+        """The first frame of the peer is there, and is settings."""
+        self._vigil.begin()
+
     def _on_setting(self, name: int, value: int) -> None:
         """The peer tells something of itself that only one side wants to know."""
 
     def _on_leave(self, last: int) -> None:
         """The peer takes no streams after that one."""
+
+    def _on_ping_ack(self, payload: bytes) -> None:
+        """The peer has read all that was sent before a PING."""
 
     # What the transport tells.
 
@@ -109,6 +138,19 @@ class Link(asyncio.Protocol):
             self._loop.call_exception_handler(context)
             self._end(Code.INTERNAL_ERROR, "there is a fault on this side")
         self._sender.flush()
+
+    def _rest(self) -> None:
+        """Read on in the next turn of the event loop: one peer must not keep all others waiting."""
+        self._is_resting = True
+        self.transport.pause_reading()
+        self._loop.call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        self._is_resting = False
+        if not self._incoming.over and not self.transport.is_closing():
+            self._incoming.paused = False
+            self.transport.resume_reading()
+            self.data_received(b"")
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._incoming.end()
@@ -152,6 +194,13 @@ class Link(asyncio.Protocol):
         self._drop(stream)
         self._on_lost(stream, code)
 
+    def _fail_stream(self, number: int, error: StreamError) -> None:
+        """Reset a stream whose peer broke a rule of it."""
+        self._restraint.odd()
+        self._sender.write(frames.reset(number, error.code))
+        if (stream := self._streams.get(number)) is not None:
+            self._lose(stream, error.code)
+
     def _last_taken(self) -> int:
         """The last stream of the peer's that is served."""
         return 0
@@ -189,7 +238,7 @@ class Link(asyncio.Protocol):
                 self._restraint.odd()
             return
         if stream.ended:
-            raise Broken(Code.STREAM_CLOSED, "data after the end of a stream")
+            raise StreamError(Code.STREAM_CLOSED, "DATA on a stream that is half-closed (remote)")
         stream.credit -= size
         data = frames.unpadded(flags, payload) if flags else payload
         if flags & frames.END_STREAM:
@@ -224,17 +273,22 @@ class Link(asyncio.Protocol):
         if len(payload) != 4:
             raise Broken(Code.FRAME_SIZE_ERROR, "a window grows by a number of 4 bytes")
         increment = frames.number_at(payload)[0] & frames.LARGEST_WINDOW
-        if increment == 0:
-            raise Broken(Code.PROTOCOL_ERROR, "a window that grows by nothing")
         if number > self._latest:
             raise Broken(Code.PROTOCOL_ERROR, "a window of a stream that nobody has opened")
         self._updates += 1
-        if self._updates > 2 * self._sender.sent:
-            # Peers that are busy thank for each message, and for each part of a long one.
+        if self._updates > self._explained_updates():
             self._restraint.odd()
         stream = self._streams.get(number)
+        if increment == 0 and number == 0:
+            raise Broken(Code.PROTOCOL_ERROR, "a window that grows by nothing")
+        if increment == 0 and stream is not None:
+            raise StreamError(Code.PROTOCOL_ERROR, "a window that grows by nothing")
         if number == 0 or stream is not None:
             self._sender.may_send(increment, stream)
+
+    def _explained_updates(self) -> int:
+        """Count the window updates that an honest peer may have sent for its streams and the data it got."""
+        return _UPDATES_A_STREAM * self._opened + _UPDATES_A_PART * self._sender.parts
 
     # Whether the peer is still there.
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from runtime.http2 import frames
-from runtime.http2.frames import Broken, Code
-from runtime.http2.headers import LARGEST_LIST
+from runtime.http2.frames import Broken, Code, StreamError
+from runtime.http2.headers import LARGEST_BLOCK
 
 Take = Callable[[int, int, bytes], None]
 """Takes the flags, the stream and the bytes of a frame."""
+_FRAMES_A_TURN = 256
+"""Frames that one connection has read before the others have their turn of the event loop."""
+_TURN = range(_FRAMES_A_TURN)
+_WORK_A_TURN = 16_384
+"""The same for work, counted in bytes of header blocks: one of Huffman's code takes about 0.2 µs."""
 
 
 class FrameReader:
@@ -21,10 +26,15 @@ class FrameReader:
         on_block: Take,
         introduced: Callable[[], None],
         odd: Callable[[], None],
+        fail_stream: Callable[[int, StreamError], None],
+        rest: Callable[[], None],
         *,
         preface: bytes,
     ) -> None:
-        """`introduced` hears that the peer speaks HTTP/2, and `odd` of frames that nobody takes."""
+        """`introduced` hears that the peer speaks HTTP/2, `odd` of frames that nobody takes, and
+        `fail_stream` of the stream whose frame was against a rule. `rest` is told that enough was read for
+        one turn of the event loop, and gives the reader something to read in the next.
+        """
         self._takes = {
             **takes,
             frames.HEADERS: self._on_headers,
@@ -33,8 +43,14 @@ class FrameReader:
         self._on_block = on_block
         self._introduced = introduced
         self._odd = odd
+        self._fail_stream = fail_stream
+        self._rest = rest
+        self._spent = 0
+        """The work of this turn."""
         self.over = False
         """Whether nothing is read any more."""
+        self.has_settings = False
+        """Whether the peer has said its preface and begun its SETTINGS."""
         self.paused = False
         """Whether nothing is read for now; whoever says that it is again gives it something to read."""
         self._preface = preface
@@ -46,16 +62,25 @@ class FrameReader:
 
     def take(self, data: bytes) -> None:
         """What has come."""
+        self._spent = 0
         if self._held:
             data = self._held + data
         self._held = data if self.paused else data[self._read(data) :]
+
+    def spend(self, work: int) -> None:
+        """Count work for the peer; where it was enough for one turn, no more frames are read in it."""
+        self._spent += work
+        if self._spent > _WORK_A_TURN and not self.paused:
+            self.paused = True
+            self._rest()
 
     def end(self) -> None:
         """Nothing is read any more, and whoever took the frames is not kept."""
         self.over = self.paused = True
         self._held = b""
         self._takes, self._on_block, self._read = {}, _nobody, len
-        self._introduced = self._odd = _nothing
+        self._introduced = self._odd = self._rest = _nothing
+        self._fail_stream = _no_stream
 
     def _read_preface(self, data: bytes) -> int:
         preface = self._preface
@@ -73,29 +98,36 @@ class FrameReader:
         if kind != frames.SETTINGS or flags & frames.ACK:
             raise Broken(Code.PROTOCOL_ERROR, "the first frame has to be settings")
         self._read = self._read_frames
+        self.has_settings = True
         self._introduced()
         return self._read_frames(data)
 
     def _read_frames(self, data: bytes) -> int:
         position, end, takes = 0, len(data), self._takes
-        while end - position >= frames.HEAD_BYTES:
+        for _ in _TURN:
+            if end - position < frames.HEAD_BYTES:
+                return position
             high, low, kind, flags, number = frames.head_at(data, position)
             length = high << 16 | low
             if length > frames.LARGEST_FRAME:
                 raise Broken(Code.FRAME_SIZE_ERROR, f"a frame of more than {frames.LARGEST_FRAME} bytes")
             begin = position + frames.HEAD_BYTES
             if begin + length > end:
-                break
+                return position
             position = begin + length
             if self._block is not None and kind != frames.CONTINUATION:
                 raise Broken(Code.PROTOCOL_ERROR, "another frame within a header block")
             if (take := takes.get(kind)) is not None:
-                take(flags, number & frames.LARGEST_WINDOW, data[begin:position])
+                try:
+                    take(flags, number & frames.LARGEST_WINDOW, data[begin:position])
+                except StreamError as error:
+                    self._fail_stream(number & frames.LARGEST_WINDOW, error)
             else:
                 # Kinds that nobody knows are to be ignored.
                 self._odd()
             if self.paused:
                 return end if self.over else position
+        self.spend(_WORK_A_TURN + 1)
         return position
 
     def _on_headers(self, flags: int, number: int, payload: bytes) -> None:
@@ -107,6 +139,9 @@ class FrameReader:
                 raise Broken(Code.FRAME_SIZE_ERROR, "headers that are too short for their priority")
             block = block[frames.PRIORITY_BYTES :]
         if flags & frames.END_HEADERS:
+            self._spent += len(block)
+            if self._spent > _WORK_A_TURN:
+                self.spend(0)
             self._on_block(flags, number, block)
         else:
             self._block = (number, flags, block)
@@ -116,11 +151,12 @@ class FrameReader:
             raise Broken(Code.PROTOCOL_ERROR, "a header block goes on that has not begun")
         _, first, begun = self._block
         block = begun + payload
-        if len(block) > LARGEST_LIST:
-            raise Broken(Code.ENHANCE_YOUR_CALM, f"a header block of more than {LARGEST_LIST} bytes")
+        if len(block) > LARGEST_BLOCK:
+            raise Broken(Code.ENHANCE_YOUR_CALM, f"a header block of more than {LARGEST_BLOCK} bytes")
         self._odd()
         if flags & frames.END_HEADERS:
             self._block = None
+            self.spend(len(block))
             self._on_block(first, number, block)
         else:
             self._block = (number, first, block)
@@ -131,4 +167,8 @@ def _nobody(_flags: int, _number: int, _payload: bytes) -> None:
 
 
 def _nothing() -> None:
+    pass
+
+
+def _no_stream(_number: int, _error: StreamError) -> None:
     pass

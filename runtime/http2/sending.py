@@ -7,31 +7,39 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
 from runtime.http2 import frames
-from runtime.http2.frames import Broken, Code
-from runtime.http2.streams import Stream
+from runtime.http2.frames import Broken, Code, StreamError
+from runtime.http2.streams import Held, Stream
 
 _MANY = 256
 """Frames that are not kept for those that follow: they show whether the client reads."""
 _WORTH_A_FRAME = 1024
 """What a frame of data has at least whose client enlarges its windows sensibly."""
+_TOO_LARGE = "a window that is too large"
 
 
 class Sender:
     """Sends frames. Data that a client does not take yet waits with its stream."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, most_held: int, over: Callable[[Stream], None]
+        self, loop: asyncio.AbstractEventLoop, most_held: int, together: Held, over: Callable[[Stream], None]
     ) -> None:
-        """`over` hears of each stream whose last frame is on its way."""
+        """`together` has what waits on this connection and others, and `over` hears of each stream whose last
+        frame is on its way.
+        """
         self._loop = loop
         self._most_held = most_held
+        self._together = together
         self.over = over
         self.transport: asyncio.Transport
         self.paused = False
         self.sent = 0
         """How often something was sent for which a client may well ask or thank."""
+        self._sent_bytes = 0
+        """Of data."""
         self.stream_window = frames.DEFAULT_WINDOW
         """Of streams that are opened from now on."""
+        self.table_update = b""
+        """What the next header block has to begin with: the size of the table that it is written by."""
         self.frame_bytes = frames.LARGEST_FRAME
         self._window = frames.DEFAULT_WINDOW
         self._held = 0
@@ -39,6 +47,11 @@ class Sender:
         """Streams with something to send that wait for the connection, not for a window of their own."""
         self._out: list[bytes] = []
         self._flushes = False
+
+    @property
+    def parts(self) -> int:
+        """The messages that were sent, and each kibibyte of data: a peer may widen its windows after each."""
+        return self.sent + self._sent_bytes // _WORTH_A_FRAME
 
     def hold(self) -> None:
         """Keeps what is written from now on until the next flush, which has to follow."""
@@ -57,12 +70,15 @@ class Sender:
         self.sent += 1
         number, size = stream.id, len(data)
         if headers is not None:
+            if self.table_update:
+                headers = self._update_table(headers)
             self._out.append(frames.frame(frames.HEADERS, frames.END_HEADERS, number, headers))
         if stream.outgoing or size > self._room(stream):
             self._queue(stream, data, trailers)
         else:
             if size:
                 self._window -= size
+                self._sent_bytes += size
                 stream.window -= size
                 self._out.append(frames.frame(frames.DATA, _ending(trailers), number, data))
             if trailers:
@@ -75,28 +91,31 @@ class Sender:
     def forget(self, stream: Stream) -> None:
         """Sends nothing more of a stream."""
         self._waiting.pop(stream.id, None)
-        self._held -= len(stream.outgoing) - stream.gone
+        self._hold(stream.gone - len(stream.outgoing))
         stream.outgoing, stream.gone = b"", 0
 
     def may_send(self, increment: int, stream: Stream | None = None) -> None:
         """The client takes so many bytes more, of a stream or of all together."""
         if stream is None:
             self._window += increment
-            _check(self._window)
+            if self._window > frames.LARGEST_WINDOW:
+                raise Broken(Code.FLOW_CONTROL_ERROR, _TOO_LARGE)
             self.go_on()
         else:
             stream.window += increment
-            _check(stream.window)
+            if stream.window > frames.LARGEST_WINDOW:
+                raise StreamError(Code.FLOW_CONTROL_ERROR, _TOO_LARGE)
             if stream.outgoing:
                 self._send_some(stream)
                 self._flush_soon()
 
     def resize(self, window: int, streams: Iterable[Stream]) -> None:
         """The client takes so many bytes of each stream, also of those that there are."""
-        _check(window)
         grown, self.stream_window = window - self.stream_window, window
         if grown:
             for stream in list(streams):
+                if stream.window + grown > frames.LARGEST_WINDOW:
+                    raise Broken(Code.FLOW_CONTROL_ERROR, _TOO_LARGE)
                 self.may_send(grown, stream)
 
     def go_on(self) -> None:
@@ -129,13 +148,19 @@ class Sender:
         if data:
             stream.outgoing = stream.outgoing[stream.gone :] + data
             stream.gone = 0
-            self._held += len(data)
+            self._hold(len(data))
         stream.trailers = trailers
         self._send_some(stream)
-        if stream.outgoing and self._held > self._most_held:
+        is_full = self._held > self._most_held or self._together.size > self._together.most
+        if stream.outgoing and is_full:
             # Whoever asks on without reading what was answered is not answered on.
             self._out.append(frames.reset(stream.id, Code.ENHANCE_YOUR_CALM))
             self.over(stream)
+
+    def _hold(self, size: int) -> None:
+        """Count so many bytes more that wait to be taken."""
+        self._held += size
+        self._together.size += size
 
     def _send_some(self, stream: Stream) -> None:
         data, begin, end = stream.outgoing, stream.gone, len(stream.outgoing)
@@ -146,7 +171,8 @@ class Sender:
             stream.gone = begin
             stream.window -= size
             self._window -= size
-            self._held -= size
+            self._sent_bytes += size
+            self._hold(-size)
             ends = _ending(stream.trailers) if begin == end else 0
             self._out.append(frames.frame(frames.DATA, ends, stream.id, part))
             if size >= _WORTH_A_FRAME or begin == end:
@@ -160,17 +186,18 @@ class Sender:
             if stream.trailers:
                 self._finish(stream, stream.trailers)
 
+    def _update_table(self, block: bytes) -> bytes:
+        block, self.table_update = self.table_update + block, b""
+        return block
+
     def _finish(self, stream: Stream, trailers: bytes) -> None:
+        if self.table_update:
+            trailers = self._update_table(trailers)
         flags = frames.END_HEADERS | frames.END_STREAM
         self._out.append(frames.frame(frames.HEADERS, flags, stream.id, trailers))
         if not stream.ended:
             self._out.append(frames.reset(stream.id, Code.NO_ERROR))
         self.over(stream)
-
-
-def _check(window: int) -> None:
-    if window > frames.LARGEST_WINDOW:
-        raise Broken(Code.FLOW_CONTROL_ERROR, "a window that is too large")
 
 
 def _ending(trailers: bytes | None) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
-from runtime.frozen import dataclass
+from msgspec import Struct
+
 from runtime.http2.headers import Header
 from runtime.tables import System
 
@@ -13,10 +14,13 @@ if TYPE_CHECKING:
 
 Head = TypeVar("Head")
 _MOST_HELD = 256 * 2**20
+_MOST_HELD_TOGETHER = 2 * _MOST_HELD
+"""Of all connections of a server: each may have its own share for a moment, as when one large message follows
+the other, but thousands of them that have it at once would need more memory than any node has. Two
+connections at their limit fit, so that one alone cannot shut out the others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What one connection may have and do."""
 
     streams: int
@@ -45,10 +49,25 @@ class Limits:
         return max(_MOST_HELD, 4 * self.message_bytes)
 
 
+class Held:
+    """Bytes that wait on some connections together, in either direction, and how many may."""
+
+    __slots__ = ("most", "size")
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.size = 0
+
+    @classmethod
+    def of(cls, limits: Limits) -> Self:
+        """What all connections of a server may hold."""
+        return cls(max(_MOST_HELD_TOGETHER, 2 * limits.most_held))
+
+
 class Stream:
     """A call of a client with its answer."""
 
-    __slots__ = ("credit", "ended", "gone", "id", "outgoing", "state", "trailers", "window")
+    __slots__ = ("credit", "due", "ended", "gone", "id", "outgoing", "state", "trailers", "window")
 
     def __init__(self, number: int, credit: int, window: int) -> None:
         self.id = number
@@ -56,6 +75,8 @@ class Stream:
         """What the client may send before it hears of us."""
         self.window = window
         """What we may send before we hear of the client."""
+        self.due: int | None = None
+        """What is left of the content-length, where the client has said one."""
         self.ended = False
         """Whether the client has said everything."""
         self.outgoing = b""
@@ -71,8 +92,15 @@ class Stream:
 class Application(Protocol[Head]):
     """What is served over connections."""
 
+    held: Held
+    """What waits on all of them."""
+
     def head(self, headers: list[Header]) -> Head:
         """What the headers of a call say. The same headers are not read twice."""
+        ...
+
+    def oversized(self, headers: list[Header]) -> Head:
+        """What is made of a call whose header list is too large; `headers` are those that came first."""
         ...
 
     def opened(self, connection: Connection[Head], stream: Stream, head: Head) -> None:

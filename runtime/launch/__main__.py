@@ -17,10 +17,12 @@ from rich.console import Console
 
 from runtime.deployment_argument import Chosen, DeploymentCommand, deployment_argument
 from runtime.embedded.programs import data_folder
+from runtime.handler_modules import HandlersRefused, add_handlers
 from runtime.launch.deployment import PATIENCE, Launched, launched
 from runtime.launch.errors import LaunchError
 from runtime.launch.plan import settable
 from runtime.launch.replicas import WrongReplicas, counted_nodes
+from runtime.launch.supervision import RESTARTS, Supervisor
 from runtime.launch.view import View
 
 Work = Callable[[Launched], Awaitable[int]]
@@ -57,6 +59,11 @@ def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 metavar="NODE=COUNT",
                 callback=_counts,
                 help="How many processes a node has, 0 for none; --<node>s COUNT says the same.",
+            ),
+            click.option(
+                "--handlers",
+                metavar="MODULE",
+                help="Module with the job functions of the workers, or module:registry; several with commas.",
             ),
             click.option(
                 "--logs",
@@ -106,17 +113,31 @@ class LaunchCommand(DeploymentCommand):
     show_default=True,
     help="spec: the ports of the spec, replicas on consecutive ones; auto: ports that are free.",
 )
+@click.option(
+    "--restarts",
+    type=click.IntRange(min=0),
+    default=RESTARTS,
+    show_default=True,
+    metavar="COUNT",
+    help="How often in a row a node or an embedded server that dies is restarted before it is given up.",
+)
 @launch_options
 def up(
     chosen: Chosen,
     ports: Literal["spec", "auto"],
+    restarts: int,
     tls: str,
     settings: dict[str, str],
     replicas: dict[str, int],
+    handlers: str | None,
     logs: Path | None,
     patience: float,
 ) -> None:
     """Bring a deployment up and keep it up until Ctrl-C.
+
+    What dies is restarted with backoff, on the same port and with the same credentials and data. What dies
+    again and again is given up, and the rest goes on. The exit code is 0 after Ctrl-C, and 1 if anything was
+    given up or something could not start at the beginning.
 
     Variables that the nodes read and that are set in the environment hold here too, as they do for compose.
     """
@@ -135,14 +156,14 @@ def up(
         replicas,
         ports=ports,
         tls=tls == "on",
-        settings={**found, **settings},
+        settings=_handled(chosen, {**found, **settings}, handlers),
         logs=logs,
         keep_logs=True,
         data=data_folder(str(chosen)),
         patience=patience,
         tell=view.tell,
     )
-    sys.exit(asyncio.run(supervise(deployment, work, view)))
+    sys.exit(asyncio.run(supervise(deployment, work, view, restarts=restarts)))
 
 
 @command.command(cls=LaunchCommand)
@@ -152,6 +173,7 @@ def demo(
     tls: str,
     settings: dict[str, str],
     replicas: dict[str, int],
+    handlers: str | None,
     logs: Path | None,
     patience: float,
 ) -> None:
@@ -175,7 +197,7 @@ def demo(
         replicas,
         ports="auto",
         tls=tls == "on",
-        settings=settings,
+        settings=_handled(chosen, settings, handlers),
         logs=logs,
         keep_logs=True,
         patience=patience,
@@ -188,6 +210,13 @@ def demo(
     sys.exit(code)
 
 
+def _handled(chosen: Chosen, settings: dict[str, str], handlers: str | None) -> dict[str, str]:
+    try:
+        return add_handlers(settings, settable(*chosen), handlers, str(chosen))
+    except HandlersRefused as error:
+        raise click.UsageError(str(error)) from None
+
+
 def _launched(chosen: Chosen, replicas: dict[str, int], **options: Any) -> Launched:
     try:
         return launched(str(chosen), replicas=replicas, **options)
@@ -195,13 +224,15 @@ def _launched(chosen: Chosen, replicas: dict[str, int], **options: Any) -> Launc
         raise click.UsageError(str(error)) from None
 
 
-async def supervise(deployment: Launched, work: Work, view: View) -> int:
+async def supervise(deployment: Launched, work: Work, view: View, *, restarts: int | None = None) -> int:
     """Brings a deployment up, does something with it and takes it down, whatever happens; the exit code.
 
-    The first signal stops everything in order. A second one is from someone who will not wait.
+    The first signal stops everything in order. A second one is from someone who will not wait. Where no
+    number of restarts is given, a node that dies ends it all.
     """
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     signals = 0
+    given_up: list[str] = []
 
     def on_signal() -> None:
         nonlocal signals
@@ -216,18 +247,25 @@ async def supervise(deployment: Launched, work: Work, view: View) -> int:
     for number in _SIGNALS:
         loop.add_signal_handler(number, on_signal)
     try:
-        return await _supervised(deployment, work)
+        return await _supervised(deployment, work, view, restarts, given_up)
     except LaunchError as error:
         view.tell(str(error))
         return error.exit_code
     except asyncio.CancelledError:
-        return min(signals, 2) - 1
+        return 1 if given_up else min(signals, 2) - 1
 
 
-async def _supervised(deployment: Launched, work: Work) -> int:
+async def _supervised(
+    deployment: Launched, work: Work, view: View, restarts: int | None, given_up: list[str]
+) -> int:
     async with deployment:
         working = asyncio.ensure_future(work(deployment))
-        dying = asyncio.create_task(deployment.died())
+        dying: asyncio.Task[LaunchError]
+        if restarts is None:
+            dying = asyncio.create_task(deployment.died())
+        else:
+            supervisor = Supervisor.of(deployment, restarts, view.tell, given_up)
+            dying = asyncio.create_task(supervisor.run())
         try:
             await asyncio.wait({working, dying}, return_when=asyncio.FIRST_COMPLETED)
             if dying.done():

@@ -19,9 +19,11 @@ from runtime.launch.order import stop_order
 from runtime.launch.plan import (
     addresses,
     base_environment,
+    check_handlers,
     check_settings,
     endpoints,
     keeps_data,
+    name_variables,
     plan,
     urls,
 )
@@ -30,7 +32,7 @@ from runtime.launch.process import NodeProcess
 from runtime.launch.proof import Proof, make_proof
 from runtime.launch.replicas import with_replicas
 from runtime.launch.servers import Servers
-from runtime.systems import find_deployment
+from runtime.systems import find_deployment, token_variable
 
 PATIENCE = 60.0
 """Seconds in which all nodes have to become healthy."""
@@ -102,7 +104,7 @@ class Launched:
         self._tls = tls
         self._patience = patience
         self._tell: Tell = tell or (lambda _line: None)
-        self.servers = Servers(self.deployment, data, self._tell)
+        self.servers = Servers(self.system.name, self.deployment, data, self._tell)
         self._buckets = Buckets(self.system, settings)
         self._ports = Ports()
         self._proof: Proof | None = None
@@ -110,6 +112,7 @@ class Launched:
 
     async def __aenter__(self) -> Self:
         try:
+            check_handlers(self.system, self.deployment)
             check_settings(self.system, self.deployment, self._settings)
             self._settings = {**self._settings, **await self.servers.start(self._settings)}
             self._buckets = Buckets(self.system, self._settings)
@@ -155,11 +158,15 @@ class Launched:
             found["CHARTER_URL"] = ",".join(each for node in there.values() for each in node)
         if len(there) > 1:
             found |= {f"{node.upper()}_URL": ",".join(each) for node, each in there.items() if each}
+        started = [each.planned.variables for each in self.processes.values()]
+        for name in name_variables(self.deployment):
+            if (said := next((each[name] for each in started if each.get(name)), None)) is not None:
+                found[name] = said
         if proof.authority_file is not None:
             found["CHARTER_CA_FILE"] = str(proof.authority_file)
         tokens = proof.of_outsiders()
         for name, token in tokens.items():
-            found["CHARTER_TOKEN" if len(tokens) == 1 else f"{name.upper()}_TOKEN"] = token
+            found["CHARTER_TOKEN" if len(tokens) == 1 else token_variable(name)] = token
         return found
 
     def client(self, principal: str | None = None) -> Client:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import secrets
 import shlex
+import socket
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from runtime.frozen import dataclass
-from runtime.launch.errors import WrongSettings
+from msgspec import Struct
+
+from runtime.handler_check import HandlersMissing, require_handlers
+from runtime.launch.errors import NoHandlers, WrongSettings
 from runtime.launch.ports import METRICS_ROLE, Place, Ports, places
 from runtime.launch.proof import Proof
 from runtime.settings import SettingsError, read
@@ -25,8 +30,7 @@ _GIVEN_ROLES = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Struct, frozen=True):
     """One process, before it is started."""
 
     name: str
@@ -74,6 +78,15 @@ def check_settings(system: System, deployment: Deployment, settings: Mapping[str
         raise WrongSettings(wrong)
 
 
+def check_handlers(system: System, deployment: Deployment) -> None:
+    """Refuses a deployment in which a component has no handler, or one that lacks a method."""
+    hosted = dict.fromkeys(component for node in deployment.nodes.values() for component in node.hosts)
+    try:
+        require_handlers(system, hosted)
+    except HandlersMissing as error:
+        raise NoHandlers(str(error)) from None
+
+
 def keeps_data(system: System, deployment: Deployment) -> bool:
     """Whether a node keeps files of its own from one run to the next."""
     return any(
@@ -93,6 +106,7 @@ def plan(
 
     `data` is where files go that stay, unless the settings say where.
     """
+    settings = {**_announced_names(system, deployment, data), **settings}
     found = [
         _planned(system, deployment, place, settings, ports, proof, data) for place in places(deployment)
     ]
@@ -107,6 +121,19 @@ def plan(
     if problems:
         raise WrongSettings(list(problems))
     return found
+
+
+def _announced_names(system: System, deployment: Deployment, data: Path | None) -> dict[str, str]:
+    """A name for a deployment that is announced: its own on the network, and the same for the same data."""
+    place = str(data.absolute()) if data is not None else secrets.token_hex()
+    name = f"{socket.gethostname().partition('.')[0]}-{hashlib.sha256(place.encode()).hexdigest()[:8]}"
+    return {each: name for each in name_variables(deployment) if system.variables[each].default is None}
+
+
+def name_variables(deployment: Deployment) -> list[str]:
+    """The variables with the name under which nodes of a deployment are announced."""
+    announced = [node.announced for node in deployment.nodes.values() if node.announced is not None]
+    return list(dict.fromkeys(each.name_variable for each in announced if each.name_variable is not None))
 
 
 def base_environment(system: System) -> dict[str, str]:

@@ -7,7 +7,8 @@ import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 
-from runtime.frozen import dataclass
+from msgspec import Struct
+
 from runtime.launch.errors import PortsTaken
 from runtime.settings import host_in
 from runtime.tables import Deployment, Node, System
@@ -16,8 +17,7 @@ ANY = 0
 METRICS_ROLE = "metrics_port"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """One process of a deployment: a node, or one replica of it."""
 
     name: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from runtime.launch.errors import LaunchError
 from runtime.systems import UnknownName, find_deployment, meant

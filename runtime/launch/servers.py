@@ -21,7 +21,8 @@ Tell = Callable[[str], None]
 class Servers:
     """The servers of one run. Without a folder for their data it is made for the run and removed after it."""
 
-    def __init__(self, deployment: Deployment, folder: Path | None, tell: Tell) -> None:
+    def __init__(self, system: str, deployment: Deployment, folder: Path | None, tell: Tell) -> None:
+        self._system = system
         self._deployment = deployment
         self._folder = folder
         self._tell = tell
@@ -53,12 +54,11 @@ class Servers:
                 server.spawn()
                 self._running[name] = server
                 await asyncio.to_thread(server.wait)
+                url = await server.admit(self._system)
             except EmbeddedError as error:
                 raise LaunchError(f"{error}\nSet {variable} to use a server that runs already.") from None
-            self._tell(
-                f"{name}: pid {server.pid}, listens on 127.0.0.1:{server.port}, data in {server.folder}"
-            )
-            found |= {variable: server.url, **server.variables}
+            self._tell(server.told(name))
+            found |= {variable: url, **server.variables}
         return found
 
     async def stop(self) -> None:

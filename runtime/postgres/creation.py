@@ -28,7 +28,8 @@ class Creation(Generic[Record]):
     def __init__(self, table: Table[Record]) -> None:
         self._table = table
         self._unique = table.kept.unique or (table.lifecycle.key,)
-        self._takes = [name for name in table.statements["create"].takes if name != "actor"]
+        takes = table.statements["create"].takes
+        self._takes = [name.removeprefix("record_") for name in takes if name != "actor"]
         self._creating: dict[str, Batch[Record, tuple[Record, bool]]] = {}
         self._waiting: dict[str, Batch[Record, tuple[Record, bool]]] = {}
 
@@ -111,7 +112,8 @@ class Creation(Generic[Record]):
         ]
 
     async def _find(self, identities: Sequence[tuple[Any, ...]], run: Run) -> Sequence[Any]:
-        columns = dict(zip(self._unique, map(list, zip(*identities, strict=True)), strict=True))
+        names = [f"record_{name}" for name in self._unique]
+        columns = dict(zip(names, map(list, zip(*identities, strict=True)), strict=True))
         if not self._table.kept.unique:
             (keys,) = columns.values()
             found = [await run("get", key=as_key(key)) for key in keys]
@@ -126,8 +128,8 @@ class Creation(Generic[Record]):
         return tuple(getattr(record, name) for name in self._unique)
 
     def _columns(self, records: Sequence[Any]) -> dict[str, list[Any]]:
-        columns = {name: [getattr(each, name) for each in records] for name in self._takes}
-        key = self._table.lifecycle.key
+        columns = {f"record_{name}": [getattr(each, name) for each in records] for name in self._takes}
+        key = f"record_{self._table.lifecycle.key}"
         columns[key] = [as_key(each) for each in columns[key]]
         return columns
 

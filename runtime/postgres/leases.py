@@ -13,7 +13,7 @@ from runtime.guard import require_edge
 from runtime.lifecycles import Lease, Transition
 from runtime.postgres.database import Unavailable
 from runtime.postgres.looking import EVER, Looking
-from runtime.postgres.rows import as_key, is_key
+from runtime.postgres.rows import WAITED, as_key, is_key
 from runtime.postgres.settling import Lost, Settlement, columns
 from runtime.postgres.table import Table
 from runtime.store import Busy, Exchanged, GuardBreach, Held, Record, Settling
@@ -21,6 +21,8 @@ from runtime.store import Busy, Exchanged, GuardBreach, Held, Record, Settling
 _PATIENT = 3
 """How many results wait for another transaction at a time: the connections are for the others too."""
 _Outcomes = list[int | Exception]
+_Groups = dict[str, list[int]]
+"""The places of those that are settled, by the name of the edge that each takes."""
 
 
 class Leases(Generic[Record]):
@@ -30,6 +32,8 @@ class Leases(Generic[Record]):
         self._table = table
         self._lease = lease
         self._entering = next(edge for edge in table.lifecycle.edges.values() if edge.target == lease.state)
+        lifecycle = table.lifecycle
+        self._edges = {edge.name: edge for edge in (*lifecycle.edges.values(), *lifecycle.by_name)}
         self._holder = sorted(self._entering.actors)[0]
         self._settlement = Settlement(table, lease.fence)
         self._patience = asyncio.Semaphore(_PATIENT)
@@ -48,15 +52,15 @@ class Leases(Generic[Record]):
         outcomes: _Outcomes = [Lost()] * len(settling)
         groups = self._groups(settling, call)
         along = self._goes_along(groups)
-        for target, places in groups.items():
-            if target != along:
-                await self._write(target, settling, places, outcomes, call)
+        for name, places in groups.items():
+            if name != along:
+                await self._write(name, settling, places, outcomes, call)
         start = self.looking.start()
         rows: Sequence[Any] | None = None
         if along is not None:
             taking = {"owner": owner, "free": free + _settled(outcomes), "from": start}
             asked = [settling[place] for place in groups[along]]
-            written = await self._settlement.trade(self._edge(along), call.caller, asked, **taking)
+            written = await self._settlement.trade(self._edges[along], call.caller, asked, **taking)
             rows = written.taken
             for place, outcome in zip(groups[along], written.outcomes, strict=True):
                 outcomes[place] = outcome
@@ -67,30 +71,39 @@ class Leases(Generic[Record]):
             except Unavailable:
                 if not settling:
                     raise self._table.unavailable() from None
-        answers = self._answers(settling, outcomes, call)
+        answers = self._answers(settling, groups, outcomes, call)
         return Exchanged(self._taken(rows or (), call), answers)
 
     async def settle_all(self, settling: Sequence[Settling], call: Call) -> Sequence[int | Exception]:
         outcomes: _Outcomes = [Lost()] * len(settling)
-        for target, places in self._groups(settling, call).items():
-            await self._write(target, settling, places, outcomes, call)
-        return self._answers(settling, outcomes, call)
+        groups = self._groups(settling, call)
+        for name, places in groups.items():
+            await self._write(name, settling, places, outcomes, call)
+        return self._answers(settling, groups, outcomes, call)
 
     async def settle(
-        self, key: str, target: int, held: Held, call: Call, *, final: bool = False, **given: str | None
+        self,
+        key: str,
+        target: int,
+        held: Held,
+        call: Call,
+        final: bool = False,
+        edge: str = "",
+        /,
+        **given: str | None,
     ) -> int:
         """Together with nobody; where somebody else has the row, it is waited for."""
-        asked = [Settling(key, held, target, given, final)]
+        asked = [Settling(key, held, target, given, final, edge)]
+        taken = self._require(self._lease.state, target, call, edge).name
         if not is_key(key):
-            self._require(self._lease.state, target, call)
             self._table.measures.lease_lost()
             raise self._lost(asked[0])
         (answer,) = await self.settle_all(asked, call)
         if isinstance(answer, Busy):
             outcomes: _Outcomes = [answer]
             async with self._patience:
-                await self._write(target, asked, [0], outcomes, call, alone=True)
-            (answer,) = self._answers(asked, outcomes, call)
+                await self._write(taken, asked, [0], outcomes, call, alone=True)
+            (answer,) = self._answers(asked, {taken: [0]}, outcomes, call)
         if isinstance(answer, Busy):
             raise self._table.unavailable()
         if isinstance(answer, Exception):
@@ -128,28 +141,28 @@ class Leases(Generic[Record]):
 
     # Settling.
 
-    def _groups(self, settling: Sequence[Settling], call: Call) -> dict[int, list[int]]:
-        """The places of those that go to the same target."""
-        groups: dict[int, list[int]] = {}
+    def _groups(self, settling: Sequence[Settling], call: Call) -> _Groups:
+        """The places of those that take the same edge."""
+        groups: _Groups = {}
+        known: dict[tuple[int, str], Transition] = {}
         for place, each in enumerate(settling):
-            places = groups.get(each.target)
-            if places is None:
-                self._require(self._lease.state, each.target, call)
-                places = groups[each.target] = []
-            if each.final and self._edge(each.target).gives_up is None:
-                name, entity = self._edge(each.target).name, self._table.lifecycle.entity
-                raise GuardBreach(f"{name} is never the last try of a {entity}")
-            places.append(place)
+            edge = known.get((each.target, each.edge))
+            if edge is None:
+                edge = self._require(self._lease.state, each.target, call, each.edge)
+                known[each.target, each.edge] = edge
+            if each.final and edge.gives_up is None:
+                raise GuardBreach(f"{edge.name} is never the last try of a {self._table.lifecycle.entity}")
+            groups.setdefault(edge.name, []).append(place)
         return groups
 
-    def _goes_along(self, groups: dict[int, list[int]]) -> int | None:
-        """Where most go that can be settled in one statement with the taking of others."""
-        plain = [target for target in groups if self._edge(target).gives_up is None]
-        return max(plain, key=lambda target: len(groups[target]), default=None)
+    def _goes_along(self, groups: _Groups) -> str | None:
+        """The edge that most take of those that can be settled in one statement with the taking of others."""
+        plain = [name for name in groups if self._edges[name].gives_up is None]
+        return max(plain, key=lambda name: len(groups[name]), default=None)
 
     async def _write(
         self,
-        target: int,
+        name: str,
         settling: Sequence[Settling],
         places: Sequence[int],
         outcomes: _Outcomes,
@@ -158,30 +171,33 @@ class Leases(Generic[Record]):
         alone: bool = False,
     ) -> None:
         asked = [settling[place] for place in places]
-        written = await self._settlement.write(self._edge(target), call.caller, asked, alone=alone)
+        written = await self._settlement.write(self._edges[name], call.caller, asked, alone=alone)
         for place, outcome in zip(places, written, strict=True):
             outcomes[place] = outcome
 
-    def _answers(self, settling: Sequence[Settling], outcomes: _Outcomes, call: Call) -> _Outcomes:
+    def _answers(
+        self, settling: Sequence[Settling], groups: _Groups, outcomes: _Outcomes, call: Call
+    ) -> _Outcomes:
         """What whoever asked is told; the log and the metrics are told too."""
         table, applied = self._table, dict[str, tuple[Transition, list[tuple[str, Held]]]]()
-        for place, (each, outcome) in enumerate(zip(settling, outcomes, strict=True)):
-            if isinstance(outcome, Lost):
-                table.measures.lease_lost()
-                outcomes[place] = self._lost(each)
-            elif isinstance(outcome, Unavailable):
-                outcomes[place] = table.unavailable()
-            elif not isinstance(outcome, Exception):
-                for edge in self._way(each.target, outcome):
-                    applied.setdefault(edge.name, (edge, []))[1].append((each.key, each.held))
+        for name, places in groups.items():
+            for place in places:
+                each, outcome = settling[place], outcomes[place]
+                if isinstance(outcome, Lost):
+                    table.measures.lease_lost()
+                    outcomes[place] = self._lost(each)
+                elif isinstance(outcome, Unavailable):
+                    outcomes[place] = table.unavailable()
+                elif not isinstance(outcome, Exception):
+                    for edge in self._way(self._edges[name], outcome):
+                        applied.setdefault(edge.name, (edge, []))[1].append((each.key, each.held))
         for edge, held in applied.values():
             self._tell(edge, held, call)
         return outcomes
 
-    def _way(self, target: int, end: int) -> tuple[Transition, ...]:
+    def _way(self, edge: Transition, end: int) -> tuple[Transition, ...]:
         """The edges that led out of the lease: one, or two where it was the last try."""
-        edge = self._edge(target)
-        if end == target or edge.gives_up is None:
+        if end == edge.target or edge.gives_up is None:
             return (edge,)
         return edge, self._table.lifecycle.transition(edge.gives_up.transition)
 
@@ -216,7 +232,7 @@ class Leases(Generic[Record]):
         table, owner, fence = self._table, self._lease.owner, self._lease.fence
         taken = [table.rows.read(row) for row in rows]
         if taken:
-            table.measures.waited_all(row[-1] for row in rows)
+            table.measures.waited_all(row[WAITED] for row in rows)
             known = [
                 (getattr(each, table.lifecycle.key), Held(getattr(each, owner), getattr(each, fence)))
                 for each in taken
@@ -236,11 +252,9 @@ class Leases(Generic[Record]):
             [{"request_id": key, name: key, owner: each.owner, fence: each.fence} for key, each in held],
         )
 
-    def _edge(self, target: int) -> Transition:
-        return self._table.lifecycle.edges[self._lease.state, target]
-
-    def _require(self, source: int, target: int, call: Call) -> None:
-        require_edge(self._table.roles, self._table.lifecycle, call.caller, call.method, source, target)
+    def _require(self, source: int, target: int, call: Call, name: str = "") -> Transition:
+        table = self._table
+        return require_edge(table.roles, table.lifecycle, call.caller, call.method, source, target, name)
 
     def _lost(self, asked: Settling) -> Condition:
         make: Callable[..., Condition] = self._table.roles["lease_lost"]

@@ -8,8 +8,8 @@ from importlib.resources import files
 from typing import Any
 
 import asyncpg
+from msgspec import Struct
 
-from runtime.frozen import dataclass
 from runtime.postgres.database import Database, Unavailable
 from runtime.store import StoreUnusable
 
@@ -37,8 +37,7 @@ class MigrationError(StoreUnusable):
     """The database cannot be brought up to date; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Migration:
+class Migration(Struct, frozen=True):
     """One step."""
 
     number: int
@@ -75,12 +74,14 @@ async def missing(database: Database, system: str) -> list[Migration]:
     return [*_left(system, migrations(system), {row[0]: row[1] for row in rows})]
 
 
-async def migrate(database: Database, system: str) -> list[str]:
+async def migrate(database: Database, system: str, service: str | None = None) -> list[str]:
     """Applies what is missing, all in one transaction; the names. Any number of processes may do so at once.
 
     A database that is ahead of this release is left as it is: an older release works on a newer schema.
+    `service` is another role that may then do what the service does, and nothing else. Where the role of the
+    database may not change the schema, its owner has to: that is waited for as the database itself is.
     """
-    if not await missing(database, system):
+    if service is None and not await missing(database, system):
         return []
     connection = await database.dedicated()
     try:
@@ -93,11 +94,27 @@ async def migrate(database: Database, system: str) -> list[str]:
             left = [*_left(system, migrations(system), applied)]
             for each in left:
                 await _apply(connection, system, each)
+            if service is not None:
+                await _grant(connection, system, service)
             return [each.name for each in left]
+    except asyncpg.InsufficientPrivilegeError:
+        raise Unavailable(
+            f"the schema lacks migrations, and this role may not apply them: run 'python -m runtime.postgres"
+            f" migrate {system}' as the owner of the tables"
+        ) from None
     except (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.PostgresConnectionError) as error:
         raise Unavailable(type(error).__name__, unknown=True) from None
     finally:
         await connection.close()
+
+
+async def _grant(connection: asyncpg.Connection[Any], system: str, service: str) -> None:
+    """Lets a role do what the service does. Objects of a later release are none of this one's business."""
+    text = files(f"generated.{system}").joinpath("sql", "grants.sql").read_text(encoding="utf-8")
+    quoted = await connection.fetchval("SELECT quote_ident($1)", service)
+    schema = await connection.fetchval("SELECT quote_ident(current_schema())")
+    await connection.execute(f"GRANT USAGE ON SCHEMA {schema} TO {quoted}")
+    await connection.execute(text.replace("{service}", quoted))
 
 
 async def _apply(connection: asyncpg.Connection[Any], system: str, migration: Migration) -> None:

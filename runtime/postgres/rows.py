@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
-from typing import Any, Generic, get_type_hints
+from collections.abc import Callable
+from typing import Any, Generic
 
 from runtime.lifecycles import Lifecycle
 from runtime.store import Record, Unstorable
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
+WAITED = "_waited"
+"""The column with the seconds for which an entity was free to be taken; no field can have this name."""
 
 
 class Rows(Generic[Record]):
@@ -18,21 +20,15 @@ class Rows(Generic[Record]):
 
     def __init__(self, lifecycle: Lifecycle, record: type[Record]) -> None:
         self._record: Callable[..., Record] = record
-        self._names = tuple(each.name for each in fields(record))  # type: ignore[arg-type]
-        self._key = self._names.index(lifecycle.key)
-        self._status = self._names.index(lifecycle.status)
+        self._names = record.__struct_fields__
+        self._key, self._status = lifecycle.key, lifecycle.status
         self.number = {name: number for number, name in lifecycle.states.items()}
-        self.types: Mapping[str, Any] = get_type_hints(record)
 
-    def place(self, field: str) -> int:
-        """Where a row has a field."""
-        return self._names.index(field)
-
-    def read(self, row: Sequence[Any]) -> Record:
-        """The record of a row; columns that come after those of the record are left alone."""
-        values = dict(zip(self._names, row, strict=False))
-        values[self._names[self._key]] = str(row[self._key])
-        values[self._names[self._status]] = self.number[row[self._status]]
+    def read(self, row: Any) -> Record:
+        """The record of a row, by the names of its columns; a row may have more of them."""
+        values = {name: row[name] for name in self._names}
+        values[self._key] = str(values[self._key])
+        values[self._status] = self.number[values[self._status]]
         return self._record(**values)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Generic, NamedTuple
 from runtime.bounded import BoundedMap
 from runtime.lifecycles import Transition
 from runtime.postgres.database import Locked, Unavailable
-from runtime.postgres.rows import as_key
+from runtime.postgres.rows import WAITED, as_key
 from runtime.postgres.table import Table
 from runtime.store import Busy, Held, Record, Settling, Unstorable
 
@@ -33,7 +33,7 @@ class Settlement(Generic[Record]):
 
     def __init__(self, table: Table[Record], fence: str) -> None:
         self._table = table
-        self._fence = table.rows.place(fence)
+        self._key, self._fence = table.lifecycle.key, fence
         self._unsure: BoundedMap[bool] = BoundedMap(_REMEMBERED)
 
     async def write(
@@ -97,10 +97,10 @@ class Settlement(Generic[Record]):
             **taking,
         }
         if edge.gives_up is None:
-            rows, fence = await table.run(statement, **given), self._fence if taking else 1
+            rows = await table.run(statement, **given)
             # What was taken is known by how long it had waited; what was settled comes first.
-            count = sum(row[-1] is None for row in rows) if taking else len(rows)
-            return [(row[0], row[fence], edge.target) for row in rows[:count]], rows[count:]
+            count = sum(row[WAITED] is None for row in rows) if taking else len(rows)
+            return [(row[self._key], row[self._fence], edge.target) for row in rows[:count]], rows[count:]
         async with table.database.transaction() as connection:
             rows = await table.run_in(connection, statement, **given)
             final = {(as_key(each.key), each.held.fence) for each in asked if each.final}

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-_NAME = re.compile(r"^-- ([a-z_]+)\((.*)\)$")
+from msgspec import Struct, field
+
+_NAME = re.compile(r"^-- ([a-z][a-z0-9_]*)\((.*)\)$")
 _CUT = re.compile(r"^-- cuts (\w+) to (\d+) bytes$")
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """One statement: its text, what it takes in order, and texts that it keeps only the beginning of."""
 
     name: str

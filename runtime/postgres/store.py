@@ -58,7 +58,7 @@ class PostgresStore(Generic[Record]):
         self._upkeep = Upkeep(self._table, system.name)
         if self._leases is not None:
             self._leases.looking.looked = self._upkeep.looked
-        metrics.watch(self._upkeep)
+        metrics.watch(self._upkeep, self._upkeep.recount)
 
     async def open(self, log: events.Log) -> None:
         """Prepares the database and begins to listen. One that is away is waited for in the background."""
@@ -89,7 +89,7 @@ class PostgresStore(Generic[Record]):
         rows = await self._table.answer(self._table.run("get", key=as_key(key)))
         return self._table.rows.read(rows[0]) if rows else None
 
-    async def move(self, key: str, source: int, target: int, call: Call, **given: str) -> Moved:
+    async def move(self, key: str, source: int, target: int, call: Call, /, **given: str) -> Moved:
         edge = self._plain(source, target, call)
         if not is_key(key):
             raise NoSuchEntity(key)
@@ -121,9 +121,17 @@ class PostgresStore(Generic[Record]):
         return await self._leased().settle_all(settling, call)
 
     async def settle(
-        self, key: str, target: int, held: Held, call: Call, *, final: bool = False, **given: str | None
+        self,
+        key: str,
+        target: int,
+        held: Held,
+        call: Call,
+        final: bool = False,
+        edge: str = "",
+        /,
+        **given: str | None,
     ) -> int:
-        return await self._leased().settle(key, target, held, call, final=final, **given)
+        return await self._leased().settle(key, target, held, call, final, edge, **given)
 
     async def renew(self, key: str, held: Held) -> bool:
         return await self._leased().renew(key, held)
@@ -134,20 +142,16 @@ class PostgresStore(Generic[Record]):
     async def sweep(self, transition: Transition, call: Call) -> int:
         return await self._sweeping.sweep(transition, call)
 
-    async def update(self, key: str, **changes: Any) -> Record:
-        free = set(self._table.statements["change"].takes) - {"actor", "changed", "key"}
-        if breached := sorted(changes.keys() - free):
-            raise GuardBreach(
-                f"{', '.join(breached)} of a {self._lifecycle.entity} changes only with its state, or never"
-            )
+    async def update(self, key: str, /, **changes: Any) -> Record:
+        if changes:
+            named = ", ".join(sorted(changes))
+            raise GuardBreach(f"{named} of a {self._lifecycle.entity} changes only with its state, or never")
         if not is_key(key):
             raise NoSuchEntity(key)
-        given = {**dict.fromkeys(free), **changes}
-        work = self._table.run("change", actor="", changed=[*changes], key=as_key(key), **given)
-        rows = await self._table.answer(work)
-        if not rows:
+        found = await self.get(key)
+        if found is None:
             raise NoSuchEntity(key)
-        return self._table.rows.read(rows[0])
+        return found
 
     async def delete(self, key: str, expected: int, call: Call) -> Moved:
         self._require_deleter(call)
@@ -201,9 +205,10 @@ class PostgresStore(Generic[Record]):
         size: int = 50,
     ) -> list[Record]:
         given: dict[str, Any] = dict.fromkeys(self._table.statements["find"].takes)
-        if unknown := sorted(equal.keys() - given.keys()):
+        narrowed = {f"record_{name}": value for name, value in equal.items()}
+        if unknown := sorted(name for name in equal if f"record_{name}" not in given):
             raise ValueError(f"a listing cannot be narrowed by {', '.join(unknown)}")
-        given.update(equal)
+        given.update(narrowed)
         given.update(states=self._names(states), since=since, until=until, size=size)
         if after is not None:
             given.update(after_at=after[0], after_key=as_key(after[1]))
@@ -214,7 +219,7 @@ class PostgresStore(Generic[Record]):
         if not is_key(key):
             return []
         rows = await self._table.answer(self._table.run("history", key=as_key(key)))
-        return [Change(*row) for row in rows]
+        return [Change(*row[:5])._replace(edge="".join(row[5:])) for row in rows]
 
     async def awaited(self, timeout_s: float) -> bool:
         return await self._upkeep.awaited(timeout_s)
@@ -225,8 +230,7 @@ class PostgresStore(Generic[Record]):
     def _plain(self, source: int, target: int, call: Call) -> Transition:
         """An edge that is driven without a lease."""
         lifecycle = self._lifecycle
-        require_edge(self._table.roles, lifecycle, call.caller, call.method, source, target)
-        edge = lifecycle.edges[source, target]
+        edge = require_edge(self._table.roles, lifecycle, call.caller, call.method, source, target)
         if lifecycle.lease is not None and lifecycle.lease.state in (source, target):
             way = "acquire" if target == lifecycle.lease.state else "settle"
             raise GuardBreach(f"{edge.name} goes with the lease of a {lifecycle.entity}: use {way}")
@@ -252,7 +256,9 @@ class PostgresStore(Generic[Record]):
             call.tell(
                 events.TERMINAL_WRITE_IGNORED,
                 f"{lifecycle.entity} is {lifecycle.states[current]} already",
-                **{lifecycle.key: key},
-                expected_status=lifecycle.states[edge.source],
-                current_status=lifecycle.states[current],
+                **{
+                    lifecycle.key: key,
+                    "expected_status": lifecycle.states[edge.source],
+                    "current_status": lifecycle.states[current],
+                },
             )

@@ -91,9 +91,10 @@ class Table(Generic[Record]):
         found: dict[str, list[str | None]] = {}
         for take in edge.takes.values():
             texts = [each.get(take.source) for each in given]
-            if known.takes[take.source] == "text[]":
-                texts = [storable(text, known.cuts.get(take.source)) for text in texts]
-            found[take.source] = texts
+            name = f"given_{take.source}"
+            if known.takes[name] == "text[]":
+                texts = [storable(text, known.cuts.get(name)) for text in texts]
+            found[name] = texts
         return found
 
     def refusal(self, error: asyncpg.PostgresError) -> Exception:
@@ -109,7 +110,7 @@ class Table(Generic[Record]):
         make: Callable[..., Condition] = self.roles["permission_denied"]
         return make(caller=call.caller, method=call.method, problem=problem)
 
-    def applied(self, call: Call, edge: Transition, key: str, **known: object) -> None:
+    def applied(self, call: Call, edge: Transition, key: str, /, **known: object) -> None:
         """Counts and tells a transition that the database has made."""
         self.metrics.transition(self.lifecycle.entity, edge.name, call.caller)
         self.tell(call, edge.name, key, edge.source, edge.target, **known)
@@ -127,7 +128,7 @@ class Table(Generic[Record]):
         call.tell_all(events.TRANSITION, f"{lifecycle.entity} {edge.name}", shared, known)
 
     def tell(
-        self, call: Call, name: str, key: str, source: int | None, target: int | None, **known: object
+        self, call: Call, name: str, key: str, source: int | None, target: int | None, /, **known: object
     ) -> None:
         """Writes a transition to the log. What an entity carries, or failed with, is not for the log."""
         if call.log.wants(events.TRANSITION):

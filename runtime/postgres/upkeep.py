@@ -16,9 +16,10 @@ from runtime.postgres.table import Table
 from runtime.tables import Event
 
 _PAUSE_S = 1.0
-_COUNT_EVERY_S = 5.0
 _COUNT_SHARE = 50
 """Counting a large table takes a while; it rests so many times as long as it took."""
+_QUICK_COUNT_S = 1.0
+"""A count that takes no longer than this is made anew for every scrape, without a rest."""
 _LISTENING_CHECK_S = 30.0
 
 STORE_READY = Event("store_ready", "INFO")
@@ -84,12 +85,23 @@ class Upkeep:
         return "the database lacks the schema of this release" if lacking else None
 
     def census(self) -> Iterable[tuple[str, str, int, float]]:
-        """What the last count found. Asking has the next one made, so that nobody counts for nobody."""
-        with suppress(RuntimeError):
-            loop = asyncio.get_running_loop()
-            if self._ready and loop.time() > self._counted_until and self._counting is None:
-                self._counting = loop.create_task(self._count())
+        """What the last count found."""
         return self._table.measures.census()
+
+    async def recount(self) -> None:
+        """Count what is in each state now, for a scrape; concurrent scrapes share a count.
+
+        A count that began before this scrape may lack what came since, so it is awaited and not shared. While
+        the rest after a long count lasts there is none, and the scrape shows the last one.
+        """
+        if (earlier := self._counting) is not None:
+            await asyncio.wait([earlier])
+        loop = asyncio.get_running_loop()
+        if self._counting is None:
+            if not self._ready or loop.time() < self._counted_until:
+                return
+            self._counting = loop.create_task(self._count())
+        await asyncio.wait([self._counting])
 
     async def _prepare(self) -> None:
         await migrate(self._database, self._system)
@@ -108,7 +120,6 @@ class Upkeep:
     async def _count(self) -> None:
         loop, lifecycle = asyncio.get_running_loop(), self._table.lifecycle
         began = loop.time()
-        self._counted_until = began + _COUNT_EVERY_S
         try:
             with suppress(Unavailable, asyncpg.PostgresError):
                 rows = {row[0]: (row[1], row[2]) for row in await self._table.run("census")}
@@ -117,7 +128,8 @@ class Upkeep:
                 ]
         finally:
             took = loop.time() - began
-            self._counted_until = loop.time() + max(_COUNT_EVERY_S, _COUNT_SHARE * took)
+            if took > _QUICK_COUNT_S:
+                self._counted_until = loop.time() + _COUNT_SHARE * took
             self._counting = None
 
     async def _listen(self) -> None:

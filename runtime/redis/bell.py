@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from runtime.eager import TimedOut, within
 from runtime.redis.line import Line, LineLost
 from runtime.redis.server import Server, Unavailable
 
@@ -46,8 +45,9 @@ class Bell:
         if self._channel is not None and self._task is None:
             first = self.awaiting()
             self._task = asyncio.create_task(self._listen())
-            with suppress(TimedOut):
-                await within(first, _PAUSE_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_PAUSE_S):
+                    await first
 
     async def close(self) -> None:
         """Stops listening."""

@@ -28,10 +28,9 @@ from runtime.redis.line import (
     introduced,
 )
 from runtime.redis.scripts import decoded
-from runtime.redis.server import AHEAD, CONNECT_S, NOT_CONNECTED, PATIENCE_S, Server, Unavailable
+from runtime.redis.server import CONNECT_S, NOT_CONNECTED, PATIENCE_S, Server, Unavailable
 
 _READ = 1 << 16
-_AHEAD = hiredis.pack_command(AHEAD)
 _LOOK_S = 0.0002
 """How long an answer is looked for before the process goes to sleep. To fall asleep and be woken takes longer
 than an answer of a server nearby, and as much of the processor."""
@@ -69,14 +68,9 @@ class BlockingLine:
         packed = [hiredis.pack_command(tuple(each)) for each in commands]
         return self._exchanged(packed[0] if len(packed) == 1 else b"".join(packed), len(packed))
 
-    def ask_one(self, command: tuple[Any, ...], *, tells: bool = False) -> Any:
+    def ask_one(self, command: tuple[Any, ...]) -> Any:
         """Sends one command where it is known to be open; its answer, or an error if it was refused."""
-        packed = hiredis.pack_command(command)
-        if not tells:
-            return self._exchanged(packed, 1)[0]
-        # Whoever is told something needs the processor more than this one does to look for an answer.
-        self._unseen = self._unseen or 1
-        return self._exchanged(_AHEAD + packed, 2)[1]
+        return self._exchanged(hiredis.pack_command(command), 1)[0]
 
     def _exchanged(self, packed: bytes, wanted: int) -> list[Any]:
         try:
@@ -138,12 +132,12 @@ class BlockingServer(Server):
 
     waits_on_the_spot = True
 
-    async def evaluate_one(self, command: tuple[Any, ...], text: str, *, tells: bool = False) -> Any:
+    async def evaluate_one(self, command: tuple[Any, ...], text: str) -> Any:
         line = self._lines.get("main")
         if isinstance(line, BlockingLine) and line.is_open and not self._closed_until:
             began = time.monotonic()
             try:
-                answer = line.ask_one(command, tells=tells)
+                answer = line.ask_one(command)
             except LineLost as lost:
                 if time.monotonic() >= began + PATIENCE_S:
                     raise Unavailable(str(lost), unknown=True) from None
@@ -151,7 +145,7 @@ class BlockingServer(Server):
                 if not isinstance(answer, ReplyError):
                     return decoded(answer)
         # Whatever is out of the ordinary goes the long way, from its beginning.
-        return await super().evaluate_one(command, text, tells=tells)
+        return await super().evaluate_one(command, text)
 
     async def _rest(self, seconds: float) -> None:
         time.sleep(seconds)

@@ -15,7 +15,7 @@ from runtime.redis.line import ReplyError
 from runtime.redis.plain import Plain
 from runtime.redis.rows import moment_of
 from runtime.redis.server import Full, Unavailable, refusal
-from runtime.store import Created, Record
+from runtime.store import Created, GuardBreach, Record
 
 AT_ONCE = 500
 """How many one script creates: enough to be fast, few enough that nobody else waits long for the server."""
@@ -52,6 +52,9 @@ class Creation(Generic[Record]):
         """Creates some, each by itself; those who ask for one at the same moment share a script."""
         self._require_creator(call)
         entities = self._entities
+        for record in records:
+            if not entities.lifecycle.is_key(self._key(record)):
+                raise GuardBreach(f"{self._key(record)!r} is no key of a {entities.lifecycle.entity}")
         made: list[Created[Record]] = []
         try:
             if len(records) == 1:
@@ -82,9 +85,7 @@ class Creation(Generic[Record]):
     async def _create(self, records: Sequence[Record], actor: str) -> list[Created[Record]]:
         plain = self._for_holder if self._idle else self._alone
         if len(records) == 1 and (command := plain.command(records[0], actor, self._idle)) is not None:
-            (answer,) = await self._entities.server.evaluate_one(
-                command, plain.text, tells=plain is self._for_holder
-            )
+            (answer,) = await self._entities.server.evaluate_one(command, plain.text)
             if answer[0] == _DONE:
                 if len(answer) > _HINT:
                     self._idle = answer[_HINT]

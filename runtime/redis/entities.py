@@ -147,7 +147,7 @@ class Entities(Generic[Record]):
         self.metrics.transition(self.lifecycle.entity, edge.name, call.caller, len(keys))
         self.tell(call, edge.name, edge.source, edge.target, keys, known)
 
-    def shifted(self, call: Call, shift: Shift, key: str, **known: object) -> None:
+    def shifted(self, call: Call, shift: Shift, key: str, /, **known: object) -> None:
         """Counts and tells a change that left the state as it was."""
         self.metrics.transition(self.lifecycle.entity, shift.name, call.caller)
         if shift.due is not None and call.log.wants(events.TRANSITION):

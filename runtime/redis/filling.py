@@ -61,7 +61,7 @@ class Filling(Generic[Record]):
             value = values[at]
             handed[argument] = "" if value is None else value if write is None else write(value)
         if self._parted is not None:
-            handed["believed.signature"] = signature(values[self._parted])
+            handed["believed..signature"] = signature(values[self._parted])
         return values, handed
 
     def _fields(self, values: Sequence[Any]) -> dict[str, str]:
@@ -78,11 +78,6 @@ def written_fields(entities: Entities[Any]) -> set[str]:
     """What the scripts that create write themselves."""
     lifecycle = entities.lifecycle
     return {lifecycle.status, entities.kept.sequence, *lifecycle.creation_stamps, *_decided(entities)}
-
-
-def special_fields(entities: Entities[Any]) -> set[str]:
-    """What the shorter script knows nothing of: no two share it, it holds back, or it is kept apart."""
-    return {*entities.kept.unique, *_decided(entities), *kept_apart(entities.lifecycle)}
 
 
 def parted_by(entities: Entities[Any]) -> str | None:

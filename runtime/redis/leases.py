@@ -58,6 +58,8 @@ class Leases(Generic[Record]):
     ) -> list[Record]:
         """Leases what there is, or waits for it."""
         self._require(call)
+        if not self._is_holder(holder):
+            return []
         if wait_s <= 0:
             _, taken, _ = await self._told(self._take((), holder, most, call, offers))
             return taken
@@ -80,6 +82,8 @@ class Leases(Generic[Record]):
         """Settles and takes in one exchange, if what comes next is known by then; else in two."""
         self._require(call)
         calls, places, refused = await self._entities.answer(self._moving.settlements(asked, call))
+        if not self._is_holder(holder):
+            most = 0
         if calls and most < 1:
             answers, taken = await self._entities.answer(self._settle(calls)), list[Record]()
         else:
@@ -95,6 +99,8 @@ class Leases(Generic[Record]):
 
     async def renew(self, key: str, held: Held, seconds: float) -> Any:
         """Lets a lease end so many seconds from now; None when it has ended or is another's."""
+        if not self._entities.lifecycle.is_key(key):
+            return None
         given = {
             "key": key,
             f"believed.{self._lease.owner}": held.owner,
@@ -112,6 +118,8 @@ class Leases(Generic[Record]):
         entities, lease = self._entities, self._lease
         if lease.holder is None:
             raise GuardBreach(f"a {entities.lifecycle.entity} is leased to nobody")
+        if not self._is_holder(holder):
+            return set()
         booked = entities.kept.indexes[lease.holder.booked].key
         work = entities.server.ask(("SMEMBERS", entities.key(booked, **{lease.owner: holder})))
         (found,) = await entities.answer(work)
@@ -127,7 +135,8 @@ class Leases(Generic[Record]):
         given: Mapping[str, str],
     ) -> set[str]:
         """Leaves those leases that were taken before a moment. A lease that has its fence was taken then."""
-        entities, lease, named = self._entities, self._lease, list(keys)
+        entities, lease = self._entities, self._lease
+        named = [key for key in keys if entities.lifecycle.is_key(key)]
         if not self._edge.stamps:
             raise GuardBreach(f"no {entities.lifecycle.entity} says when it was taken")
         fields = (lease.owner, lease.fence, *self._edge.stamps)
@@ -170,6 +179,11 @@ class Leases(Generic[Record]):
         """The key of those who wait to be handed something."""
         holder = self._lease.holder
         return self._entities.key(holder.idle) if holder and holder.idle else None
+
+    def _is_holder(self, holder: str) -> bool:
+        """Whether a text can be the key of a holder; any text can where leases go to no entity."""
+        named = self._lease.holder
+        return named is None or self._entities.system.lifecycles[named.entity].is_key(holder)
 
     def _require(self, call: Call) -> None:
         entities, edge = self._entities, self._edge

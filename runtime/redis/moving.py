@@ -20,7 +20,6 @@ from runtime.store import GuardBreach, Held, Moved, Record, Settlement
 AT_ONCE = 500
 _LOOKS = 5
 """How often an entity is looked at again that somebody else changed between the look and the change."""
-_SIGNATURE = "believed.signature"
 
 
 class Asked(NamedTuple):
@@ -99,7 +98,7 @@ class Moving(Generic[Record]):
             wanted = [each for each in wanted if each != self._believed_owner]
         if not wanted:
             return [{} for _ in asked]
-        fields = ["." * (each == _SIGNATURE) + each.removeprefix("believed.") for each in wanted]
+        fields = [each.removeprefix("believed.") for each in wanted]
         rows = await self._entities.server.ask(
             *(("HMGET", self._entities.hash(each.key), *fields) for each in asked)
         )
@@ -126,7 +125,8 @@ class Moving(Generic[Record]):
     def require(self, edge: Transition, call: Call) -> None:
         """Raises unless the caller may take an edge of its own accord."""
         lifecycle, entities = self._entities.lifecycle, self._entities
-        require_edge(entities.roles, lifecycle, call.caller, call.method, edge.source, edge.target)
+        ends = edge.source, edge.target
+        require_edge(entities.roles, lifecycle, call.caller, call.method, *ends, edge.name)
         if self.way_of(edge, call) != "plain":
             raise GuardBreach(
                 f"{edge.name} goes with the lease or the clock of a {lifecycle.entity}, not by itself"
@@ -202,21 +202,24 @@ class Moving(Generic[Record]):
         lease = entities.lifecycle.lease
         if lease is None:
             raise GuardBreach(f"a {entities.lifecycle.entity} has no lease")
-        groups: dict[int, list[int]] = {}
+        groups: dict[tuple[int, str], list[int]] = {}
+        edges: dict[tuple[int, str], Transition] = {}
         refused: list[Failure | None] = [None] * len(asked)
         for place, each in enumerate(asked):
-            if each.target not in groups:
+            if not entities.lifecycle.is_key(each.key):
+                refused[place] = entities.lost(each.key, each.held.owner)
+                continue
+            way = each.target, each.edge
+            if way not in groups:
                 try:
-                    require_edge(
-                        entities.roles, entities.lifecycle, call.caller, call.method, lease.state, each.target
-                    )
+                    edges[way] = self._edge(each, call)
                 except Failure as failure:
                     refused[place] = failure
                     continue
-            groups.setdefault(each.target, []).append(place)
+            groups.setdefault(way, []).append(place)
         calls: list[ScriptCall] = []
-        for target, places in groups.items():
-            edge = entities.lifecycle.edges[lease.state, target]
+        for way, places in groups.items():
+            edge = edges[way]
             changes = [asked[at] for at in places]
             if edge.gives_up is None and any(each.final for each in changes):
                 raise GuardBreach(f"{edge.name} is never the last try of a {entities.lifecycle.entity}")
@@ -235,8 +238,6 @@ class Moving(Generic[Record]):
     ) -> list[int | Failure]:
         """What came of each."""
         entities = self._entities
-        lease = entities.lifecycle.lease
-        assert lease is not None
         told: list[int | Failure | None] = list(refused)
         for group, part in zip(places, answers, strict=True):
             done = list[int]()
@@ -249,10 +250,24 @@ class Moving(Generic[Record]):
                 else:
                     told[place] = entities.lost(asked[place].key, asked[place].held.owner)
             if done:
-                edge = entities.lifecycle.edges[lease.state, asked[group[0]].target]
+                edge = self._edge(asked[group[0]], call)
                 keys = [asked[group[at]].key for at in done]
                 self.tell_moved(call, edge, keys, [part[at] for at in done])
         return [each if each is not None else entities.unavailable() for each in told]
+
+    def _edge(self, asked: Settlement, call: Call) -> Transition:
+        """The edge by which a lease is left; raises unless the caller may take it."""
+        entities, lease = self._entities, self._entities.lifecycle.lease
+        assert lease is not None
+        return require_edge(
+            entities.roles,
+            entities.lifecycle,
+            call.caller,
+            call.method,
+            lease.state,
+            asked.target,
+            asked.edge,
+        )
 
     # Changes that leave the state.
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import fields
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache, partial
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Generic
 
@@ -59,53 +58,34 @@ class Rows(Generic[Record]):
 
     def __init__(self, kept: KeptInRedis, record: type[Record]) -> None:
         self.record: Callable[..., Record] = record
-        self.names = tuple(each.name for each in fields(record))  # type: ignore[arg-type]
+        self.names = record.__struct_fields__
         self.values_of: Callable[[Record], tuple[Any, ...]] = attrgetter(*self.names)
         self.words = kept.words
         self.numbers: Mapping[str, Mapping[str, int]] = {
             name: {word: number for number, word in words.items()} for name, words in kept.words.items()
         }
         self.writers: dict[str, Write | None] = {name: self._writer(kept, name) for name in self.names}
-        readers = {name: self._reader(kept, name) for name in self.names}
-        self._readers = [(name, read) for name, read in readers.items() if read is not None]
-        self._known = frozenset(self.names)
-        defaults = {each.name: each.default for each in fields(record)}  # type: ignore[arg-type]
-        self._empty = partial(object.__new__, record)
-        self._slots = [
-            (name, getattr(record, name).__set__, readers[name], defaults[name]) for name in self.names
-        ]
-        self._puts = [put for _, put, _, _ in self._slots]
+        self._readers = [(name, self._reader(kept, name)) for name in self.names]
 
     def read_fields(self, values: Mapping[str, str]) -> Record:
         """The record of a hash, of which it may have more than it needs."""
         find = unpacked(values).get
-        # A record that is frozen writes its slots in a way that takes twice as long.
-        made: Record = self._empty()
-        for name, put, read, default in self._slots:
-            found = find(name)
-            put(made, default if found is None else found if read is None else read(found))
-        return made
+        # A field that is unset is not in the hash: the record has its default.
+        return self.record(
+            **{
+                name: found if read is None else read(found)
+                for name, read in self._readers
+                if (found := find(name)) is not None
+            }
+        )
 
     def made(self, values: Sequence[Any]) -> Record:
         """The record of values that are as it has them, in the order of its fields."""
-        made: Record = self._empty()
-        for put, value in zip(self._puts, values, strict=True):
-            put(made, value)
-        return made
+        return self.record(**dict(zip(self.names, values, strict=True)))
 
     def read(self, row: Sequence[str]) -> Record:
         """The record of a hash, given as names and values in turn."""
-        values: dict[Any, Any] = {**unpacked(dict(zip(row[0::2], row[1::2], strict=True)))}
-        # What only scripts know is not in the record.
-        for name in [name for name in values if name not in self._known]:
-            del values[name]
-        return self._converted(values)
-
-    def _converted(self, values: dict[str, Any]) -> Record:
-        for name, read in self._readers:
-            if name in values:
-                values[name] = read(values[name])
-        return self.record(**values)
+        return self.read_fields(dict(zip(row[0::2], row[1::2], strict=True)))
 
     def written(self, name: str, value: Any) -> Any:
         """A value that is set, as it stands in a hash."""

@@ -156,16 +156,10 @@ class Script:
         """The name under which an entity has what stands in a placeholder."""
         if name == self.key_field:
             return "key"
-        for argument in (f"believed.{name}", f"new.{name}"):
+        for argument in (f"believed.{name}", f"believed..{name}", f"new.{name}"):
             if argument in self.each_arguments:
                 return argument
         return name
-
-
-def placed(pattern: str) -> tuple[list[str], list[str]]:
-    """The texts of a pattern, and the names of the placeholders between them."""
-    pieces = _PLACE.split(pattern)
-    return pieces[0::2], pieces[1::2]
 
 
 def _picking(names: Sequence[str]) -> Callable[[Given], Sequence[Any]]:

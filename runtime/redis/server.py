@@ -44,12 +44,6 @@ NOT_CONNECTED = (OSError, TimeoutError, LineLost, RedisError, ReplyError)
 """What an attempt to connect can fail with."""
 
 
-AHEAD = ("PING",)
-"""At the end of a turn a server writes first to whom it had something to say last. So if this comes ahead of
-a script, those whom the script tells something need not wait until its caller has been written to and woken,
-which takes a tenth of a millisecond."""
-
-
 class Unavailable(Exception):
     """The server does not answer. `unknown` says that what was asked may have been carried out."""
 
@@ -132,12 +126,12 @@ class Server:
                 answers[place] = decoded(answers[place])
         return answers
 
-    async def evaluate_one(self, command: tuple[Any, ...], text: str, *, tells: bool = False) -> Any:
+    async def evaluate_one(self, command: tuple[Any, ...], text: str) -> Any:
         """Runs a script by itself that answers JSON and may be repeated: a command with its digest.
 
-        The text is for a server that does not know it. Whom the script `tells` something hears it sooner.
+        The text is for a server that does not know it.
         """
-        *_, answer = await self.run((AHEAD, command) if tells else (command,), repeatable=True)
+        (answer,) = await self.run((command,), repeatable=True)
         if _is_missing(answer):
             (answer,) = await self.run((("EVAL", text, *command[2:]),), repeatable=True)
         if isinstance(answer, ReplyError):

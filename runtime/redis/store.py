@@ -106,34 +106,38 @@ class RedisStore(Generic[Record]):
         return self._creation.all(records, call)
 
     async def get(self, key: str) -> Record | None:
+        if not self._lifecycle.is_key(key):
+            return None
         (found,) = await self._entities.answer(self._entities.read_all([key]))
         return found
 
-    async def move(self, key: str, source: int, target: int, call: Call, **given: str) -> Moved:
+    async def move(self, key: str, source: int, target: int, call: Call, /, **given: str) -> Moved:
         edge = self._edge(source, target, call)
+        self._require_key(key)
         moved = await self._moving.move(edge, key, call, given)
         if moved is None:
             raise NoSuchEntity(key)
         return moved
 
-    async def move_to(self, key: str, target: int, call: Call, **given: str) -> Moved:
+    async def move_to(self, key: str, target: int, call: Call, /, **given: str) -> Moved:
+        self._require_key(key)
         while True:
             work = self._entities.server.ask(("HGET", self._entities.hash(key), self._lifecycle.status))
             (word,) = await self._entities.answer(work)
             if word is None:
                 raise NoSuchEntity(key)
             state = self._entities.state_numbers[word]
-            edge = self._lifecycle.edges.get((state, target))
-            if edge is None:
+            if (state, target) not in self._lifecycle.edges:
                 return Moved(False, state)
-            self._moving.require(edge, call)
+            edge = self._edge(state, target, call)
             moved = await self._moving.move(edge, key, call, given)
             if moved is None:
                 raise NoSuchEntity(key)
             if moved.applied or moved.state == state:
                 return moved
 
-    async def update(self, key: str, **changes: Any) -> Record:
+    async def update(self, key: str, /, **changes: Any) -> Record:
+        self._require_key(key)
         await self._editing.update(key, changes)
         found = await self.get(key)
         if found is None:
@@ -141,11 +145,13 @@ class RedisStore(Generic[Record]):
         return found
 
     async def delete(self, key: str, expected: int, call: Call) -> Moved:
+        self._require_key(key)
         return await self._editing.delete(key, expected, call)
 
     async def shift(
-        self, key: str, shift: Shift, call: Call, *, held: Held | None = None, **given: str
+        self, key: str, shift: Shift, call: Call, held: Held | None = None, /, **given: str
     ) -> bool:
+        self._require_key(key)
         answer = await self._moving.shift(shift, key, call, held, given)
         if answer[0] == "none":
             raise NoSuchEntity(key)
@@ -186,7 +192,7 @@ class RedisStore(Generic[Record]):
         return await self._leased().held_by(holder)
 
     async def disown(
-        self, holder: str, keys: Collection[str], before: datetime, target: int, call: Call, **given: str
+        self, holder: str, keys: Collection[str], before: datetime, target: int, call: Call, /, **given: str
     ) -> set[str]:
         return await self._leased().disown(holder, keys, before, target, call, given)
 
@@ -195,6 +201,8 @@ class RedisStore(Generic[Record]):
         if lease is None or lease.holder is None or lease.holder.taken is None:
             raise GuardBreach(f"nobody is told what was taken of the {self._lifecycle.entity}s")
         other = entities.system.lifecycles[lease.holder.entity]
+        if not other.is_key(holder):
+            return set()
         key = entities.key(lease.holder.taken, **{other.key: holder})
         (found,) = await entities.answer(entities.server.ask(("SPOP", key, 1000)))
         return set(found)
@@ -225,13 +233,13 @@ class RedisStore(Generic[Record]):
         return await self._entities.answer(work)
 
     async def history(self, key: str) -> list[Change]:
-        if self._past is None:
+        if self._past is None or not self._lifecycle.is_key(key):
             return []
         return await self._remembered(self._past.history(key))
 
     async def ended(self, key: str) -> Record | None:
         found: Record | None = None
-        if self._past is not None:
+        if self._past is not None and self._lifecycle.is_key(key):
             found = await self._remembered(self._past.get(key))
         return found
 
@@ -266,9 +274,13 @@ class RedisStore(Generic[Record]):
     async def problem(self) -> str | None:
         return await self._upkeep.problem()
 
+    def _require_key(self, key: str) -> None:
+        """Raises for what can be no key, so that it never becomes the name of something else in Redis."""
+        if not self._lifecycle.is_key(key):
+            raise NoSuchEntity(key)
+
     def _edge(self, source: int, target: int, call: Call) -> Transition:
-        require_edge(self._entities.roles, self._lifecycle, call.caller, call.method, source, target)
-        edge = self._lifecycle.edges[source, target]
+        edge = require_edge(self._entities.roles, self._lifecycle, call.caller, call.method, source, target)
         self._moving.require(edge, call)
         return edge
 

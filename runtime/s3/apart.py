@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, Generic
+
+from msgspec.structs import replace
 
 from runtime.kept_in_s3 import KeptInS3
 from runtime.lifecycles import Lifecycle
@@ -41,7 +42,7 @@ class Apart(Generic[Record]):
     async def put(self, record: Record) -> Record:
         """Writes what is too large apart; the record names where that is."""
         made = {ref: await self._written(record, name, body) for name, ref, body in self._too_large(record)}
-        return replace(record, **made) if made else record  # type: ignore[type-var]
+        return replace(record, **made) if made else record
 
     async def whole(self, record: Record) -> Record:
         """The record with all values in it."""
@@ -61,7 +62,7 @@ class Apart(Generic[Record]):
             name: None if body is None else body.body.decode("utf-8", "replace")
             for name, body in zip(wanted, bodies, strict=True)
         }
-        return replace(record, **read)  # type: ignore[type-var]
+        return replace(record, **read)
 
     async def tag(self, record: Record, tags: Mapping[str, str] | None) -> None:
         """Tags the values of a record as the record itself is tagged, so that they go when it goes."""

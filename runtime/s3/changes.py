@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic
+
+from msgspec.structs import replace
 
 from runtime.kept_in_s3 import KeptInS3
 from runtime.lifecycles import Due, Lease, Lifecycle, Shift, Take, Transition
@@ -32,7 +33,7 @@ class Changes(Generic[Record]):
         self._values = values
         self._world = world
         self._types = kept.shape.types
-        self._unset = defaults(kept.shape.made)
+        self._unset = defaults(lifecycle, kept)
         self._always = always_stamped(lifecycle)
         self.entering = entering(lifecycle)
 
@@ -140,6 +141,12 @@ class Changes(Generic[Record]):
         """From when on a lease of it can be taken."""
         return getattr(record, self.lease.oldest_by) or _NEVER
 
+    def abandoned_at(self, record: Record) -> datetime | None:
+        """From when on its lease is over by every clock; None where it is not leased."""
+        ends: datetime | None = getattr(record, self.lease.expires)
+        is_leased = self.state(record) == self.lease.state and ends is not None
+        return ends + timedelta(seconds=self.skew_s) if is_leased and ends else None
+
     def holds(self, record: Record, held: Held, token: str | None = None) -> bool:
         """Whether a lease of it is this one."""
         lease = self.lease
@@ -208,7 +215,9 @@ class Changes(Generic[Record]):
 
     def _is_exhausted(self, record: Record, edge: Transition) -> bool:
         assert edge.gives_up is not None
-        return getattr(record, edge.gives_up.count) >= self._number(record, edge.gives_up.limit)  # type: ignore[no-any-return]
+        end = edge.gives_up
+        failures: int = getattr(record, end.count) - (getattr(record, end.less) if end.less else 0)
+        return failures >= self._number(record, end.limit)
 
     def _wait_s(self, record: Record, edge: Transition) -> float:
         """How long it waits after this failure: more each time, within bounds, and not with all others."""
@@ -272,4 +281,4 @@ class _Named(dict[str, Any]):
 
 
 def _changed(record: Record, made: Mapping[str, Any]) -> Record:
-    return replace(record, **made)  # type: ignore[type-var]
+    return replace(record, **made)

@@ -109,14 +109,7 @@ class Entities(Generic[Record]):
 
     def edge(self, source: int, target: int, call: Call, name: str = "") -> Transition:
         """The edge between two states, or the one of a name; raises unless the caller may take it."""
-        ends = source, target
-        named = [each for each in self.lifecycle.by_name if (each.source, each.target) == ends]
-        plain = self.lifecycle.edges.get(ends)
-        for each in named:
-            is_meant = each.name == name if name else plain is None or call.caller not in plain.actors
-            if is_meant and call.caller in each.actors:
-                return each
-        return require_edge(self.roles, self.lifecycle, call.caller, call.method, source, target)
+        return require_edge(self.roles, self.lifecycle, call.caller, call.method, source, target, name)
 
     # Clocks.
 
@@ -145,7 +138,7 @@ class Entities(Generic[Record]):
             self.tell_sometimes(call, CLOCK_OFF, "clock", problem)
         return problem is not None
 
-    def tell_sometimes(self, call: Call, event: Event, about: str, message: str, **fields: object) -> None:
+    def tell_sometimes(self, call: Call, event: Event, about: str, message: str, /, **fields: object) -> None:
         """Tells of a trouble, and again only if it lasts."""
         now = self.world.monotonic()
         if now - self._told.get(about, -_REPEATED_S) >= _REPEATED_S:

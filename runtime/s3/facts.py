@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
 from typing import Any
 
 from runtime.kept_in_s3 import KeptInS3
@@ -32,9 +31,13 @@ def immutable(lifecycle: Lifecycle, kept: KeptInS3) -> frozenset[str]:
     return frozenset(kept.shape.types.keys() - touched)
 
 
-def defaults(made: type[Any]) -> dict[str, Any]:
-    """What each field is where it is unset."""
-    return {each.name: None if each.default is MISSING else each.default for each in fields(made)}
+def defaults(lifecycle: Lifecycle, kept: KeptInS3) -> dict[str, Any]:
+    """What each field is where it is unset: the default of the record, null for a map and for the key."""
+    empty = kept.shape.made(**{lifecycle.key: None})
+    return {
+        name: None if kind.startswith("map<") else getattr(empty, name)
+        for name, kind in kept.shape.types.items()
+    }
 
 
 def always_stamped(lifecycle: Lifecycle) -> frozenset[str]:

@@ -7,10 +7,11 @@ from collections.abc import Collection
 from runtime.s3.answers import NoBucket
 from runtime.s3.bucket import is_versioned
 from runtime.s3.entities import Entities
-from runtime.s3.errors import ObjectError
+from runtime.s3.errors import Away, ObjectError
 from runtime.s3.polling import INDEX_ONLY
 from runtime.s3.probe import unfit
-from runtime.store import Record, StoreNotSetUp, StoreUnusable
+from runtime.settings import SettingsError
+from runtime.store import Record, StoreAway, StoreNotSetUp, StoreUnusable
 from runtime.wiring import clocked
 
 
@@ -18,11 +19,15 @@ async def require_fit(entities: Entities[Record], components: Collection[str]) -
     """Raises StoreUnusable where the bucket is not fit for what some components do with entities.
 
     Tells whether the bucket was asked at all: some entities want nothing of it that could be missing.
+    Settings that contradict each other raise SettingsError before it is.
     """
+    _require_repairs(entities, components)
     try:
         asked = [await _require_versions(entities), await _require_conditions(entities, components)]
     except NoBucket as error:
         raise StoreNotSetUp(str(error)) from None
+    except Away as error:
+        raise StoreAway(str(error)) from None
     except ObjectError as error:
         raise StoreUnusable(str(error)) from None
     return any(asked)
@@ -43,18 +48,29 @@ async def _require_versions(entities: Entities[Record]) -> bool:
 
 async def _require_conditions(entities: Entities[Record], components: Collection[str]) -> bool:
     """Those who take entities from each other must know that only one of them gets each."""
-    kept, lifecycle, values = entities.kept, entities.lifecycle, entities.values
-    takers = entities.changes.entering.actors | clocked(lifecycle)
-    if lifecycle.lease is None or takers.isdisjoint(components):
+    if not _takes_leases(entities, components):
         return False
-    polls, repairs = kept.polls, kept.repairs
-    # A process knows the variables of what it does; who only polls need not know how often others repair.
-    never = repairs is not None and values.get(repairs.every) == 0
-    if polls and repairs and never and values.get(polls.mode) == INDEX_ONLY:
-        raise StoreUnusable(
-            f"{polls.mode}={INDEX_ONLY} with {repairs.every}=0 would lose every {lifecycle.entity} whose "
-            "index entry is lost. Choose another mode, or let indexes be repaired."
-        )
     if (problem := await unfit(entities.objects)) is not None:
         raise StoreUnusable(problem)
     return True
+
+
+def _takes_leases(entities: Entities[Record], components: Collection[str]) -> bool:
+    takers = entities.changes.entering.actors | clocked(entities.lifecycle)
+    return entities.lifecycle.lease is not None and not takers.isdisjoint(components)
+
+
+def _require_repairs(entities: Entities[Record], components: Collection[str]) -> None:
+    """Whoever looks at the index alone needs somebody who repairs it."""
+    values, polls, repairs = entities.values, entities.kept.polls, entities.kept.repairs
+    # A process knows the variables of what it does; who only polls need not know how often others repair.
+    never = repairs is not None and values.get(repairs.every) == 0
+    is_blind = polls is not None and values.get(polls.mode) == INDEX_ONLY
+    if polls and repairs and never and is_blind and _takes_leases(entities, components):
+        raise SettingsError(
+            [
+                f"{polls.mode}={INDEX_ONLY} with {repairs.every}=0 would lose every "
+                f"{entities.lifecycle.entity} whose index entry is lost. Choose another mode, or let indexes "
+                "be repaired."
+            ]
+        )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import heapq
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from operator import attrgetter
-from typing import Generic
+from typing import Generic, NamedTuple
 
-from runtime.object_store import VersionOf
+from runtime.object_store import FoundPage, Sizes, VersionOf
 from runtime.s3.entities import AT_ONCE, Entities, together
 from runtime.s3.objects import Entry, Version
 from runtime.s3.rows import Unreadable
@@ -20,6 +20,14 @@ _PAGE = 1000
 _REMEMBERED = 5000
 _LEAST_AT_ONCE = 4
 """Objects of a part that are read together while others are, too."""
+
+
+class _Looked(NamedTuple, Generic[Record]):
+    """What an object was found to be: an entity, nothing that can be read as one, or gone."""
+
+    line: Entry
+    record: Record | None
+    is_unreadable: bool
 
 
 class Listing(Generic[Record]):
@@ -36,8 +44,8 @@ class Listing(Generic[Record]):
         equal: Mapping[str, object],
         after: tuple[datetime, str] | None,
         size: int,
-    ) -> list[Record]:
-        """A page, what changed last first."""
+    ) -> FoundPage[Record]:
+        """A page, what changed last first, and what was met that cannot be read."""
         kept, changes = self._entities.kept, self._entities.changes
         if unknown := sorted(equal.keys() - kept.shape.types.keys()):
             raise ValueError(f"a listing cannot be narrowed by {', '.join(unknown)}")
@@ -55,10 +63,16 @@ class Listing(Generic[Record]):
         # An object is written at the time that it says, or a little later: the last ones written come first.
         lines.sort(key=lambda line: line.changed, reverse=True)
         found: list[Record] = []
+        unreadable: list[tuple[datetime, str]] = []
         step = min(max(2 * size, 32), _PAGE)
         for start in range(0, len(lines), step):
-            records = await together(lines[start : start + step], self._record)
-            wanted = [each for each in records if each is not None and is_wanted(each)]
+            looked = await together(lines[start : start + step], self._look)
+            wanted = [each.record for each in looked if each.record is not None and is_wanted(each.record)]
+            unreadable += [
+                (each.line.changed, self._entities.keys.named(each.line.key) or "")
+                for each in looked
+                if each.is_unreadable and (after is None or each.line.changed < after[0])
+            ]
             found = heapq.nlargest(size, (*found, *wanted), key=order)
             if (
                 len(found) >= size > 0
@@ -66,14 +80,40 @@ class Listing(Generic[Record]):
                 and self._is_later(found, size, lines[start + step])
             ):
                 break
-        return found
+        return FoundPage(found, unreadable)
+
+    async def oldest_waiting(self, size: int) -> list[Record]:
+        """The first that wait for a lease in each part, as far as the index says."""
+        entities, changes, now = self._entities, self._entities.changes, self._entities.changes.now()
+        polls = entities.kept.polls
+        assert polls is not None, f"nobody polls for a {entities.lifecycle.entity}"
+        index, parts = polls.index, entities.keys.shards
+
+        async def keys_of(part: str) -> list[str]:
+            prefix = entities.keys.index_prefix(index, part)
+            page = await entities.objects.page(prefix, most=-(-size // len(parts)))
+            found = [entities.keys.hinted(index, line.key) for line in page.entries]
+            return [hinted[0] for hinted in found if hinted is not None]
+
+        async def read(key: str) -> Record | None:
+            try:
+                found = await entities.guarded.read(key)
+            except Unreadable:
+                return None
+            return found.record if found is not None and changes.is_free(found.record, now) else None
+
+        keys = [key for some in await together(parts, keys_of) for key in some]
+        return [record for record in await together(keys, read) if record is not None]
 
     async def page(
         self, states: Collection[int], offset: int, size: int, *, newest_first: bool
     ) -> tuple[list[Record], bool]:
         """A part of the listing by place, and whether there is more."""
         most = offset + size + 1
-        found = await (self.find(states, {}, None, most) if newest_first else self._oldest(states, most))
+        if newest_first:
+            found = (await self.find(states, {}, None, most)).records
+        else:
+            found = await self._oldest(states, most)
         return found[offset : offset + size], len(found) == most
 
     async def _oldest(self, states: Collection[int], most: int) -> list[Record]:
@@ -83,8 +123,9 @@ class Listing(Generic[Record]):
         async def of_part(part: str) -> list[Record]:
             found: list[Record] = []
             async for lines in self._pages(part):
-                records = await together(lines, self._record, at_once=self._at_once)
-                wanted = [each for each in records if each and (not states or changes.state(each) in states)]
+                looked = await together(lines, self._look, at_once=self._at_once)
+                records = [each.record for each in looked if each.record is not None]
+                wanted = [each for each in records if not states or changes.state(each) in states]
                 found = heapq.nsmallest(most, (*found, *wanted), key=order)
             return found
 
@@ -107,23 +148,25 @@ class Listing(Generic[Record]):
 
         return list(await together(reversed(known), one))
 
-    async def sizes(self) -> dict[tuple[str, int], Size]:
-        """How many there are by part and state, and how long ago the first of them last changed."""
+    async def sizes(self) -> Sizes:
+        """How many there are by part and state, and how many objects cannot be read."""
         entities = self._entities
         now = entities.changes.now()
         sizes: dict[tuple[str, int], Size] = {}
+        unreadable: Counter[str] = Counter()
 
         async def of_part(part: str) -> None:
             async for lines in self._pages(part):
-                for record in await together(lines, self._record, at_once=self._at_once):
-                    if record is not None:
+                for each in await together(lines, self._look, at_once=self._at_once):
+                    unreadable[part] += each.is_unreadable
+                    if (record := each.record) is not None:
                         place = part, entities.changes.state(record)
                         count, oldest = sizes.get(place, Size(0, 0.0))
                         age = max(0.0, (now - self._order(record)[0]).total_seconds())
                         sizes[place] = Size(count + 1, max(oldest, age))
 
         await together(entities.keys.shards, of_part)
-        return sizes
+        return Sizes(sizes, dict(unreadable))
 
     async def _lines(self, part: str | None) -> list[Entry]:
         """What a listing shows of one part, or of all of them."""
@@ -143,14 +186,16 @@ class Listing(Generic[Record]):
             if (token := page.token) is None:
                 return
 
-    async def _record(self, line: Entry) -> Record | None:
+    async def _look(self, line: Entry) -> _Looked[Record]:
         etag, record = self._read.get(line.key, ("", None))
         key = self._entities.keys.named(line.key)
-        if etag == line.etag or key is None:
-            return record
+        if key is None:
+            return _Looked(line, None, False)
+        if etag == line.etag:
+            return _Looked(line, record, record is None)
         found = await self._entities.objects.get(line.key)
         if found is None:
-            return None
+            return _Looked(line, None, False)
         try:
             record = self._entities.guarded.snapshot(key, found).record
         except Unreadable:
@@ -158,7 +203,7 @@ class Listing(Generic[Record]):
         self._read[line.key] = (found.etag, record)
         while len(self._read) > _REMEMBERED:
             self._read.popitem(last=False)
-        return record
+        return _Looked(line, record, record is None)
 
     def _order(self, record: Record) -> tuple[datetime, str]:
         """What changed last, and then by key."""

@@ -25,9 +25,9 @@ class Passed:
         """Remembers one."""
         self.note(line.key, line.etag, until)
 
-    def note(self, key: str, etag: str, until: datetime | None = None) -> None:
-        """Remembers one that no listing has shown yet."""
-        if until is not None and not self._waits(key, until):
+    def note(self, key: str, etag: str, until: datetime | None = None, *, wakes: bool = True) -> None:
+        """Remembers one that no listing has shown yet; `wakes` says whether its time is worth a look then."""
+        if wakes and until is not None and not self._waits(key, until):
             heapq.heappush(self._times, (until, key))
         self._until[key] = (etag, until)
         self._until.move_to_end(key)

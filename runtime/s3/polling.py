@@ -137,6 +137,11 @@ class Polling(Generic[Record]):
             return False
 
     @property
+    def uses_index(self) -> bool:
+        """Whether the index is looked at."""
+        return self._mode != LOG_SCAN
+
+    @property
     def is_behind(self) -> bool:
         """Whether a scan of all objects, which is all that there is, has not yet seen all of them."""
         return self._mode == LOG_SCAN and bool(self._unscanned)

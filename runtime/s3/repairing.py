@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple
 
 from runtime.call import Call
 from runtime.s3.entities import Entities, together
-from runtime.s3.errors import ObjectError
+from runtime.s3.errors import Away, ObjectError
 from runtime.s3.indexes import INDEX_NOT_WRITTEN
 from runtime.s3.objects import Entry
 from runtime.s3.rows import Unreadable
@@ -69,6 +69,8 @@ class Repairing(Generic[Record]):
             # Or the next look would take it for missing once more.
             await self._entities.indexes.written()
         if not self._parts:
+            if self._pass.has_failed:
+                raise Away("some entries could not be put in order")
             await self._leave_mark(call)
         return repaired
 
@@ -183,9 +185,12 @@ class Repairing(Generic[Record]):
                 found = await entities.guarded.read(key)
             except Unreadable:
                 return False
-            if found is not None and line.key in entities.indexes.entries(found.record).values():
+            if found is None:
+                entities.indexes.remove(key, line.key, line.etag)
+                return True
+            if line.key in entities.indexes.entries(found.record).values():
                 return False
-            entities.indexes.remove(key, line.key, line.etag)
+            entities.indexes.replace(key, found.record, line.key, line.etag)
             return True
 
         return sum(await together(stale, remove))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Generic, get_type_hints
+from typing import Any, Generic
 
 import orjson
+from msgspec import Struct, field
 
 from runtime import json_text
 from runtime.json_text import Numeral
@@ -23,8 +23,7 @@ class Unreadable(Exception):
     """An object that is no entity of this kind; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot(Generic[Record]):
+class Snapshot(Struct, Generic[Record], frozen=True):
     """An entity as it was read or written: the record, the object's tag, and what else is in the object."""
 
     record: Record
@@ -76,17 +75,16 @@ class Rows(Generic[Record]):
 
 
 class _Codec:
-    """How one dataclass is written and read."""
+    """How the records of one class are written and read."""
 
     def __init__(self, shape: Shape, kept: KeptInS3) -> None:
         self._made = shape.made
-        hints = get_type_hints(shape.made)
         self.names = frozenset(shape.types)
         self._optional = shape.optional
         self._writers: list[tuple[str, Convert | None]] = []
         self._readers: dict[str, Convert] = {}
         for name, kind in shape.types.items():
-            assert name in hints, f"{shape.made.__name__} lacks {name}"
+            assert name in shape.made.__struct_fields__, f"{shape.made.__name__} lacks {name}"
             write, read = _converters(kind, shape.words.get(name, {}), kept)
             self._writers.append((name, write))
             self._readers[name] = read

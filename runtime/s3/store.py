@@ -13,7 +13,7 @@ from runtime.conditions import Condition, Failure
 from runtime.lifecycles import Lifecycle, Shift, Transition
 from runtime.log import Log
 from runtime.metrics import Metrics
-from runtime.object_store import VersionOf
+from runtime.object_store import FoundPage, Sizes, VersionOf
 from runtime.s3.bucket import is_versioned
 from runtime.s3.entities import Entities, together
 from runtime.s3.errors import ObjectError
@@ -27,7 +27,7 @@ from runtime.s3.repairing import Repairing
 from runtime.s3.rows import Snapshot, same
 from runtime.s3.sweeping import Sweeping
 from runtime.s3.taking import Taking
-from runtime.store import GuardBreach, Held, Moved, NoSuchEntity, Record, Size
+from runtime.store import GuardBreach, Held, Moved, NoSuchEntity, Record
 from runtime.tables import Event, System
 from runtime.world import World
 
@@ -73,6 +73,8 @@ class S3Store(Generic[Record]):
             raise self._entities.denied(call, f"only {allowed} may create a {lifecycle.entity}")
         wanted = self._changes.created(record)
         key = self._changes.key(wanted)
+        if not lifecycle.is_key(key):
+            raise GuardBreach(f"{key!r} is no key of a {lifecycle.entity}")
         with self._entities.failures(key):
             if self._guarded.apart.is_any(wanted):
                 # Where there is such an entity, its values must stay as they are.
@@ -113,6 +115,8 @@ class S3Store(Generic[Record]):
     # Reading.
 
     async def get(self, key: str) -> Record | None:
+        if not self._lifecycle.is_key(key):
+            return None
         with self._entities.failures(key):
             found = await self._guarded.read(key)
             return None if found is None else await self._guarded.apart.whole(found.record)
@@ -135,24 +139,40 @@ class S3Store(Generic[Record]):
         after: tuple[datetime, str] | None = None,
         size: int = 50,
     ) -> list[Record]:
+        return (await self.find_page(states=states, equal=equal, after=after, size=size)).records
+
+    async def find_page(
+        self,
+        *,
+        states: Collection[int] = (),
+        equal: Mapping[str, object] = MappingProxyType({}),
+        after: tuple[datetime, str] | None = None,
+        size: int = 50,
+    ) -> FoundPage[Record]:
         with self._entities.failures():
             return await self._listing.find(states, equal, after, size)
 
+    async def oldest_waiting(self, size: int) -> list[Record]:
+        with self._entities.failures():
+            return await self._listing.oldest_waiting(size)
+
     async def versions(self, key: str) -> list[VersionOf[Record]]:
+        if not self._lifecycle.is_key(key):
+            return []
         with self._entities.failures():
             return await self._listing.versions(key)
 
-    async def sizes(self) -> dict[tuple[str, int], Size]:
+    async def sizes(self) -> Sizes:
         with self._entities.failures():
             return await self._listing.sizes()
 
     # Changing.
 
-    async def move(self, key: str, source: int, target: int, call: Call, **given: str) -> Moved:
+    async def move(self, key: str, source: int, target: int, call: Call, /, **given: str) -> Moved:
         edge = self._entities.edge(source, target, call)
         return await self._move(key, {source: edge}, call, given)
 
-    async def move_to(self, key: str, target: int, call: Call, **given: str) -> Moved:
+    async def move_to(self, key: str, target: int, call: Call, /, **given: str) -> Moved:
         ways = (*self._lifecycle.by_name, *self._lifecycle.edges.values())
         edges = {edge.source: edge for edge in ways if edge.target == target and call.caller in edge.actors}
         return await self._move(key, edges, call, given)
@@ -161,6 +181,8 @@ class S3Store(Generic[Record]):
         self, key: str, edges: Mapping[int, Transition], call: Call, given: Mapping[str, Any]
     ) -> Moved:
         taken: list[Transition] = []
+        if not self._lifecycle.is_key(key):
+            raise NoSuchEntity(key)
 
         def build(record: Record) -> Record | None:
             edge = edges.get(self._changes.state(record))
@@ -184,16 +206,27 @@ class S3Store(Generic[Record]):
         return Moved(False, state)
 
     async def shift(
-        self, key: str, shift: Shift, call: Call, *, held: Held | None = None, **given: Any
+        self,
+        key: str,
+        shift: Shift,
+        call: Call,
+        held: Held | None = None,
+        having: Mapping[str, object] = MappingProxyType({}),
+        /,
+        **given: Any,
     ) -> bool:
         if call.caller not in shift.actors:
             allowed = ", ".join(sorted(shift.actors))
             raise self._entities.denied(call, f"only {allowed} may {shift.name} a {self._lifecycle.entity}")
         if shift.fenced and held is None:
             raise GuardBreach(f"{shift.name} of a {self._lifecycle.entity} is for whoever has its lease")
+        if not self._lifecycle.is_key(key):
+            return False
 
         def build(record: Record) -> Record | None:
             if self._changes.state(record) not in shift.states or not fits(record, shift):
+                return None
+            if not _has(record, having):
                 return None
             return self._changes.shifted(record, shift, given)
 
@@ -201,21 +234,25 @@ class S3Store(Generic[Record]):
             result = await self._holding.change(key, held, build)
         return isinstance(result, Changed)
 
-    async def update(self, key: str, **changes: Any) -> Record:
+    async def update(self, key: str, /, **changes: Any) -> Record:
         named = ", ".join(sorted(changes))
         raise GuardBreach(f"{named} of {self._lifecycle.entity} {key} changes by edges and shifts only")
 
-    async def delete(self, key: str, expected: int, call: Call) -> Moved:
+    async def delete(
+        self, key: str, expected: int, call: Call, *, having: Mapping[str, object] = MappingProxyType({})
+    ) -> Moved:
         lifecycle = self._lifecycle
         if call.caller not in lifecycle.deleters:
             allowed = ", ".join(sorted(lifecycle.deleters)) or "nobody"
             raise self._entities.denied(call, f"only {allowed} may delete a {lifecycle.entity}")
+        if not lifecycle.is_key(key):
+            raise NoSuchEntity(key)
         with self._entities.failures(key):
             found = await self._guarded.read(key)
             if found is None:
                 raise NoSuchEntity(key)
             state = self._changes.state(found.record)
-            if state != expected or state not in lifecycle.deletable:
+            if state != expected or state not in lifecycle.deletable or not _has(found.record, having):
                 return Moved(False, state)
             is_gone = await self._guarded.delete(key, found)
         if is_gone:
@@ -283,3 +320,8 @@ class S3Store(Generic[Record]):
             except ObjectError as error:
                 return str(error)
         return self._entities.clock_problem()
+
+
+def _has(record: Any, values: Mapping[str, object]) -> bool:
+    """Whether a record has all of some values."""
+    return all(getattr(record, name) == value for name, value in values.items())

@@ -111,8 +111,11 @@ class Sweeping(Generic[Record]):
         except Unreadable as error:
             entities.unreadable(call, entities.keys.of(key), error)
             return False
-        if found is None or changes.state(found.record) != edge.source:
+        if found is None:
             entities.indexes.remove(key, line.key, line.etag)
+            return False
+        if changes.state(found.record) != edge.source:
+            entities.indexes.replace(key, found.record, line.key, line.etag)
             return False
         record = found.record
         due_at = changes.due_at(record, self._due)
@@ -121,9 +124,8 @@ class Sweeping(Generic[Record]):
             if entry is None or entry == line.key:
                 self._passed.add(line, due_at)
             else:
-                # Its time has moved: the entry follows, the new one before the old one goes.
-                entities.indexes.write(key, entry, record)
-                entities.indexes.remove(key, line.key, line.etag)
+                # Its time has moved: the entry follows.
+                entities.indexes.replace(key, record, line.key, line.etag)
             return False
         return fits(record, edge) and await self._take(key, found, now, call)
 

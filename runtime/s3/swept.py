@@ -89,6 +89,11 @@ class Pass:
         self.unread: set[str] = set()
         self.is_whole = True
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether this process could not write or remove an entry since it began."""
+        return self._failures != self._entities.indexes.failures
+
     def heard(self) -> None:
         """The store has answered, so its time is known."""
         self._began = self._began or self._began_by_now()
@@ -102,9 +107,9 @@ class Pass:
 
     async def leave_mark(self, every_s: float) -> None:
         """Tells others of it, unless there is a mark of a later one; not if something of it went wrong."""
-        indexes, objects, key = self._entities.indexes, self._entities.objects, self._entities.keys.mark
+        objects, key = self._entities.objects, self._entities.keys.mark
         now, began = store_now(self._entities), self._began_by_now()
-        is_whole = self.is_whole and self._failures == indexes.failures and len(self.unread) <= _MOST_UNREAD
+        is_whole = self.is_whole and not self.has_failed and len(self.unread) <= _MOST_UNREAD
         # Times of a clock that was set meanwhile say nothing about what came first.
         if key is None or not is_whole or self._began is None or abs(began - self._began) > _JUMP:
             return

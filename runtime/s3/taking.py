@@ -21,6 +21,8 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _LOOKS = 64
 """Listings and tries of one exchange, after which what ended has to be told."""
 _UNREADABLE_FOR = timedelta(seconds=60)
+_ABANDONED_FOR = timedelta(seconds=60)
+"""How often something is looked at again whose lease is over while nothing becomes of it."""
 _FRESH = timedelta(seconds=2)
 """For so long whoever has taken an entity is left to remove its entry; others would only do it again."""
 
@@ -123,10 +125,7 @@ class Taking(Generic[Record]):
         changes, record, now = self._changes, snapshot.record, self._changes.now()
         state = changes.state(record)
         if state != changes.entering.source:
-            self._pass_object(snapshot, candidate)
-            written_at = changes.written_at(record)
-            if candidate.listed_at - written_at > _FRESH or candidate.line.changed > written_at:
-                self._drop(candidate)
+            self._pass_other(candidate, snapshot, now)
             return False
         only = changes.lease.only
         if self._kinds is not None and only and getattr(record, only) not in self._kinds:
@@ -139,13 +138,35 @@ class Taking(Generic[Record]):
             entry = self._entities.keys.entry(polls.index, candidate.key, record)
             if candidate.is_hint and entry is not None and entry != candidate.line.key:
                 # It was put back to a later time.
-                self._entities.indexes.write(candidate.key, entry, record)
-                self._drop(candidate)
+                self._entities.indexes.replace(candidate.key, record, candidate.line.key, candidate.line.etag)
             else:
                 self._polling.passed.add(candidate.line, changes.free_at(record))
             self._pass_object(snapshot, candidate, changes.free_at(record))
             return False
         return True
+
+    def _pass_other(self, candidate: Candidate, snapshot: Snapshot[Record], now: datetime) -> None:
+        """Passes by what is not free. What it was found by is replaced by the entries that it should have.
+
+        Where its lease was taken just now that is left to whoever has it. If that one has died since, the
+        entry by which it was free is still there, and this is how the lease gets one of its own.
+        """
+        changes, indexes, record = self._changes, self._entities.indexes, snapshot.record
+        key, line, passed = candidate.key, candidate.line, self._polling.passed
+        abandoned_at = changes.abandoned_at(record)
+        if not candidate.is_hint and abandoned_at is not None and abandoned_at <= now:
+            # Whoever drives the clock looks at the index only, and should have found it by now.
+            for entry in indexes.entries(record).values():
+                indexes.write(key, entry, record)
+            abandoned_at = now + _ABANDONED_FOR
+        passed.note(self._entities.keys.of(key), snapshot.etag, abandoned_at, wakes=False)
+        written_at = changes.written_at(record)
+        if not candidate.is_hint:
+            return
+        if candidate.listed_at - written_at > _FRESH or line.changed > written_at:
+            indexes.replace(key, record, line.key, line.etag)
+        else:
+            passed.note(line.key, line.etag, written_at + _FRESH, wakes=False)
 
     def _pass_object(
         self, snapshot: Snapshot[Record], candidate: Candidate, until: datetime | None = None
@@ -158,6 +179,8 @@ class Taking(Generic[Record]):
     ) -> Record | None:
         entities, changes, key = self._entities, self._changes, candidate.key
         whole = await entities.guarded.apart.whole(snapshot.record)
+        if not candidate.is_hint and self._polling.uses_index:
+            await self._add_hint(key, snapshot.record)
 
         def build(record: Record) -> Record | None:
             # What is found after a lost race is for the next look.
@@ -173,11 +196,13 @@ class Taking(Generic[Record]):
             return None
         record = result.after.record
         self._holding.keep(key, result.after)
-        self._polling.passed.note(entities.keys.of(key), result.after.etag)
-        if not candidate.is_hint:
+        passed = self._polling.passed
+        passed.note(entities.keys.of(key), result.after.etag, changes.abandoned_at(record), wakes=False)
+        if candidate.is_hint:
+            passed.add(candidate.line)
+            entities.indexes.remove_with_lease(key, candidate.line.key, candidate.line.etag)
+        else:
             self._polling.lacked_hint(candidate)
-        elif candidate.line.key not in entities.indexes.entries(snapshot.record).values():
-            self._drop(candidate)
         edge, lease = changes.entering, changes.lease
         entities.telling.applied(
             call,
@@ -188,6 +213,14 @@ class Taking(Generic[Record]):
             known={lease.owner: owner, lease.fence: getattr(record, lease.fence)},
         )
         return record if whole is snapshot.record else await entities.guarded.apart.whole(record)
+
+    async def _add_hint(self, key: str, record: Record) -> None:
+        """Writes the entry of something free that has none: whoever dies after taking it leaves it behind."""
+        entities, polls = self._entities, self._entities.kept.polls
+        assert polls is not None
+        if (entry := entities.keys.entry(polls.index, key, record)) is not None:
+            entities.indexes.write(key, entry, record)
+            await entities.indexes.hinted(key)
 
     def _drop(self, candidate: Candidate) -> None:
         if candidate.is_hint:
@@ -205,9 +238,17 @@ class Taking(Generic[Record]):
         return await together(settling, one, at_once=32)
 
     async def settle(
-        self, key: str, target: int, held: Held, call: Call, *, final: bool = False, **given: str | None
+        self,
+        key: str,
+        target: int,
+        held: Held,
+        call: Call,
+        final: bool = False,
+        edge: str = "",
+        /,
+        **given: str | None,
     ) -> int:
-        return await self._settle(Settling(key, held, target, given, final), call)
+        return await self._settle(Settling(key, held, target, given, final, edge), call)
 
     async def _settle(self, asked: Settling, call: Call) -> int:
         changes, key = self._changes, asked.key

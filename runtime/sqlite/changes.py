@@ -33,11 +33,12 @@ class Changes(Steps[Record]):
     ) -> tuple[Record, bool]:
         row = self._one(connection, "create", now, **given)
         if row is not None:
-            self._remember(connection, row, None, self._lifecycle.initial, actor, now)
+            self._remember(connection, row, None, actor, now)
             return self.rows.read(row), True
         row = self._one(connection, "find_unique", now, **given) if "find_unique" in self.statements else None
         if row is None:
-            raise GuardBreach(f"{self._lifecycle.entity} {given[self._lifecycle.key]} exists already")
+            key = given[f"record_{self._lifecycle.key}"]
+            raise GuardBreach(f"{self._lifecycle.entity} {key} exists already")
         return self.rows.read(row), False
 
     def move(
@@ -99,7 +100,7 @@ class Changes(Steps[Record]):
                 connection, f"give_up_{edge.name}", now, key=key, final=final, **texts(end, given)
             )
             if ended is not None:
-                self._remember(connection, ended, end.source, end.target, actor, now)
+                self._remember(connection, ended, end, actor, now)
                 return [edge, end]
         return [edge]
 
@@ -108,7 +109,7 @@ class Changes(Steps[Record]):
         row = self._one(connection, "acquire", now, owner=stored(owner))
         if row is None:
             return None
-        self._remember(connection, row, self.entering.source, self.entering.target, actor, now)
+        self._remember(connection, row, self.entering, actor, now)
         return self.rows.read(row)
 
     def renew(self, connection: sqlite3.Connection, key: str, held: Held | None) -> Record | None:

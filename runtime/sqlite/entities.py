@@ -88,17 +88,26 @@ class Entities(Generic[Record]):
         after: tuple[datetime, str] | None = None,
         size: int = 50,
     ) -> list[Record]:
-        given: dict[str, Any] = dict.fromkeys(self._rows.names)
-        if unknown := sorted(equal.keys() - given.keys()):
+        if unknown := sorted(equal.keys() - {*self._rows.names}):
             raise ValueError(f"a listing cannot be narrowed by {', '.join(unknown)}")
-        given.update(equal)
+        given: dict[str, Any] = {f"record_{name}": equal.get(name) for name in self._rows.names}
         given.update(states=self._words(states), size=size, after=after[1] if after else None)
         rows = self._read("find", since=stored(since), until=stored(until), **given)
         return [self._rows.read(row) for row in rows]
 
     async def history(self, key: str) -> list[Change]:
         rows = self._read("history", key=key) if "history" in self._changes.statements else []
-        return [Change(row[0] or "", row[1], row[2], row[3], moment(row[4])) for row in rows]
+        return [
+            Change(
+                row[0] or "",
+                row[1],
+                row[2],
+                row[3],
+                moment(row[4]),
+                edge=(row[5] or "") if len(row) > 5 else "",
+            )
+            for row in rows
+        ]
 
     async def counts(self) -> dict[int, int]:
         return {self._rows.number[row[0]]: row[1] for row in self._read("census")}
@@ -182,7 +191,7 @@ class Entities(Generic[Record]):
         return make(key=key) if role == "lease_stale" else make(holder=holder, key=key)
 
     def _told(
-        self, call: Call, name: str, key: str, source: int | None, target: int | None, **known: object
+        self, call: Call, name: str, key: str, source: int | None, target: int | None, /, **known: object
     ) -> None:
         self._telling.applied(call, name, key, source, target, known=known)
         self._news.tell(acquirable=target is not None and self._changes.is_acquirable(target))
@@ -195,9 +204,8 @@ class Entities(Generic[Record]):
                 self._telling.applied(acting, edge.name, key, edge.source, edge.target, actor=driver)
             self._news.tell(acquirable=self._changes.is_acquirable(edge.target))
 
-    def _edge(self, source: int, target: int, call: Call) -> Transition:
-        require_edge(self._roles, self._lifecycle, call.caller, call.method, source, target)
-        return self._lifecycle.edges[source, target]
+    def _edge(self, source: int, target: int, call: Call, name: str = "") -> Transition:
+        return require_edge(self._roles, self._lifecycle, call.caller, call.method, source, target, name)
 
     def _words(self, states: Collection[int]) -> str:
         return json.dumps([self._rows.word[state] for state in states or self._lifecycle.states])

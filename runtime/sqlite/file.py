@@ -190,6 +190,7 @@ def _tell(answers: Sequence[tuple[asyncio.Future[Any], Any, BaseException | None
 
 def _connected(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=512)
+    connection.row_factory = sqlite3.Row
     for each in _SESSION:
         connection.execute(each)
     return connection

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import fields
+import sqlite3
+import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, get_args, get_type_hints
 
@@ -20,32 +21,33 @@ class Rows(Generic[Record]):
 
     def __init__(self, lifecycle: Lifecycle, record: type[Record]) -> None:
         self._record: Callable[..., Record] = record
-        self.names = tuple(each.name for each in fields(record))  # type: ignore[arg-type]
-        hints = get_type_hints(record)
+        self.names = record.__struct_fields__
+        # A field may be called as a type is, so the names in the class are no names of types.
+        hints = get_type_hints(record, vars(sys.modules[record.__module__]), {})
         self._key = lifecycle.key
         self.word = lifecycle.in_sqlite.words if lifecycle.in_sqlite else lifecycle.states
         self.number = {word: number for number, word in self.word.items()}
         self._hints = hints
-        self._reading: list[tuple[int, Convert]] = []
-        for place, name in enumerate(self.names):
+        self._reading: list[tuple[str, Convert]] = []
+        for name in self.names:
             if (convert := self._convert(name, hints[name], lifecycle.status)) is not None:
-                self._reading.append((place, convert))
+                self._reading.append((name, convert))
 
     def is_instant(self, name: str) -> bool:
         """Whether a field is a time of type timestamp; other times are whole milliseconds."""
         return datetime in (get_args(self._hints[name]) or (self._hints[name],))
 
-    def read(self, row: Sequence[Any]) -> Record:
-        """The record of a row."""
-        values = list(row)
-        for place, convert in self._reading:
-            if values[place] is not None:
-                values[place] = convert(values[place])
-        return self._record(**dict(zip(self.names, values, strict=True)))
+    def read(self, row: sqlite3.Row) -> Record:
+        """The record of a row, by the names of its columns."""
+        values = {name: row[name] for name in self.names}
+        for name, convert in self._reading:
+            if values[name] is not None:
+                values[name] = convert(values[name])
+        return self._record(**values)
 
     def write(self, record: Record) -> dict[str, Any]:
         """What a statement is given of a record."""
-        return {name: stored(getattr(record, name)) for name in self.names}
+        return {f"record_{name}": stored(getattr(record, name)) for name in self.names}
 
     def _convert(self, name: str, hint: Any, status: str) -> Convert | None:
         if name == status:

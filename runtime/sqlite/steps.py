@@ -40,8 +40,8 @@ class Steps(Generic[Record]):
         edges = [*lifecycle.edges.values()]
         self._entering = [edge for edge in edges if lease and edge.target == lease.state]
         self._on_access = [edge for edge in edges if edge.due and edge.due.on_access]
-        self._key = self.rows.names.index(lifecycle.key)
-        self._fence = self.rows.names.index(lease.fence) if lease else None
+        self._key = lifecycle.key
+        self._fence = lease.fence if lease else None
         self._opened = 0
 
     def open(self) -> None:
@@ -120,7 +120,7 @@ class Steps(Generic[Record]):
             **texts(edge, given),
         )
         if row is not None:
-            self._remember(connection, row, edge.source, edge.target, actor, now)
+            self._remember(connection, row, edge, actor, now)
         return row
 
     def _why(self, connection: sqlite3.Connection, edge: Transition, key: str, held: Held | None) -> int:
@@ -156,19 +156,20 @@ class Steps(Generic[Record]):
         self,
         connection: sqlite3.Connection,
         row: Any,
-        source: int | None,
-        target: int,
+        edge: Transition | None,
         actor: str,
         now: int,
     ) -> None:
+        """Adds to the history an edge that was taken, or the creation where there is none."""
         if "remember" in self.statements:
             states = self._lifecycle.states
             connection.execute(
                 self.statements["remember"],
                 {
                     "key": row[self._key],
-                    "source": None if source is None else states[source],
-                    "target": states[target],
+                    "source": None if edge is None else states[edge.source],
+                    "target": states[self._lifecycle.initial if edge is None else edge.target],
+                    "edge": None if edge is None else edge.name,
                     "actor": actor,
                     "fence": 0 if self._fence is None else row[self._fence],
                     "now": now,
@@ -184,4 +185,4 @@ def claimed(held: Held | None) -> dict[str, Any]:
 
 def texts(edge: Transition, given: Mapping[str, str | None]) -> dict[str, Any]:
     """What an edge takes of what is given."""
-    return {take.source: stored(given.get(take.source)) for take in edge.takes.values()}
+    return {f"given_{take.source}": stored(given.get(take.source)) for take in edge.takes.values()}

@@ -59,10 +59,10 @@ class SqliteStore(Entities[Record]):
 
     # Moving.
 
-    async def move(self, key: str, source: int, target: int, call: Call, **given: str) -> Moved:
+    async def move(self, key: str, source: int, target: int, call: Call, /, **given: str) -> Moved:
         return await self._move(key, self._edge(source, target, call), None, call, given)
 
-    async def leave(self, key: str, target: int, held: Held, call: Call, **given: str | None) -> Moved:
+    async def leave(self, key: str, target: int, held: Held, call: Call, /, **given: str | None) -> Moved:
         edge = self._edge(self._changes.lease.state, target, call)
         return await self._move(key, edge, held, call, given)
 
@@ -89,7 +89,7 @@ class SqliteStore(Entities[Record]):
             self._told(call, edge.name, key, source, target)
         return len(moved)
 
-    async def follow(self, key: str, path: Sequence[int], call: Call, **given: str | None) -> Moved:
+    async def follow(self, key: str, path: Sequence[int], call: Call, /, **given: str | None) -> Moved:
         edges = [self._edge(source, target, call) for source, target in pairwise(path)]
 
         def follow(connection: sqlite3.Connection) -> Moved:
@@ -107,7 +107,7 @@ class SqliteStore(Entities[Record]):
             self._told(call, edge.name, key, edge.source, edge.target)
         return moved
 
-    async def update(self, key: str, **changes: Any) -> Record:
+    async def update(self, key: str, /, **changes: Any) -> Record:
         known = self._changes.statements
         if breached := sorted(name for name in changes if f"change_{name}" not in known):
             raise GuardBreach(
@@ -174,13 +174,21 @@ class SqliteStore(Entities[Record]):
         return await self._accessed(key, lambda connection: self._changes.renew(connection, key, held))
 
     async def settle(
-        self, key: str, target: int, held: Held, call: Call, *, final: bool = False, **given: str | None
+        self,
+        key: str,
+        target: int,
+        held: Held,
+        call: Call,
+        final: bool = False,
+        edge: str = "",
+        /,
+        **given: str | None,
     ) -> int:
-        edge = self._edge(self._changes.lease.state, target, call)
+        way = self._edge(self._changes.lease.state, target, call, edge)
         taken = await self._accessed(
             key,
             lambda connection: self._changes.settle(
-                connection, edge, key, call.caller, held, given, final=final
+                connection, way, key, call.caller, held, given, final=final
             ),
         )
         if not taken:

@@ -10,8 +10,8 @@ from bench.capacity import model
 from bench.designs.anatomy import Anatomy, Segment
 from bench.designs.findings import Findings, Model
 from bench.designs.manifest import Machine, Manifest, describe_design, notes
-from bench.designs.measure import Launch
 from bench.designs.results import DesignResult, Jobs, Moment, NodeUse, StepResult, requests
+from bench.designs.sites import Launch
 from bench.percentiles import Times
 from bench.workload import FOLDER, Kind, Load, Workload, read
 
@@ -108,12 +108,13 @@ def manifest(workload: Workload = WORKLOAD) -> Manifest:
         command="python -m bench taskqueue --quick",
         commit="0123456789ab",
         quick=True,
+        place="processes",
         machine=MACHINE,
         workload=workload,
         workload_digest=workload.digest,
         order=("taskqueue.microservices", "taskqueue.monolith") * 2,
         designs=designs,
-        notes=notes(designs),
+        notes=notes(designs, "processes"),
     )
 
 

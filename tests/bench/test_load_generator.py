@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -9,20 +12,31 @@ from click.testing import CliRunner
 
 from bench.designs.command import bench
 from bench.designs.findings import Findings
+from bench.designs.nodes import used
+from bench.designs.sites import LocalProcesses
+from bench.generator.fleet import Fleet
+from bench.workload import Load, Mix
 
 SUBMIT, STATUS = "TaskQueuePublicService.SubmitJob", "TaskQueuePublicService.GetJobStatus"
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Findings:
-    """Both designs with 2 and then 6 users."""
-    folder = tmp_path_factory.mktemp("bench")
-    options = "--step ladder --concurrency 2,6 --warm-up 0.1 --run 1 --repeats 1 --clients 1 --no-parts"
-    ran = CliRunner().invoke(bench, ["taskqueue", *options.split(), "--out", str(folder)])
-    assert ran.exit_code == 0, ran.output
-    assert "Report:" in ran.output
-    assert (Path(folder) / "report.html").exists()
-    return Findings.load(folder)
+    """Both designs with 2 and then 6 users; for longer where a busy machine left a call unanswered."""
+    for seconds in (1, 5, 20):
+        folder = tmp_path_factory.mktemp("bench")
+        options = f"--run {seconds} --concurrency 2,6 --warm-up 0.1 --repeats 1 --clients 1 --no-parts"
+        ran = CliRunner().invoke(
+            bench, ["taskqueue", "--step", "ladder", *options.split(), "--out", str(folder)]
+        )
+        assert ran.exit_code == 0, ran.output
+        assert "Report:" in ran.output
+        assert (Path(folder) / "report.html").exists()
+        found = Findings.load(folder)
+        steps = [step for design in found.designs.values() for step in design.steps]
+        if all(step.primary.answered and not step.primary.failed for step in steps):
+            break
+    return found
 
 
 @pytest.mark.req("TQ-218", "TQ-202")
@@ -39,27 +53,53 @@ def test_two_levels_of_concurrency_run_by_option_only(found: Findings) -> None:
             assert sum(node.cpu_s for node in step.nodes) > 0
 
 
+async def count_calls(deployment: str) -> tuple[list[Mapping[str, int]], int]:
+    """The calls that each node answered to one client process, and how many of its submits had no answer.
+
+    They are counted before the process begins to call and after it has ended.
+    """
+    load = Load(
+        step="ladder",
+        loop="closed",
+        level=6,
+        mix=Mix(submit=1, status=2, result=1),
+        job_ms=0,
+        payload_bytes=64,
+        keyed_share=0,
+        seed=1,
+        warm_up_s=0.1,
+        run_s=1,
+    )
+    async with (
+        LocalProcesses({}).open(deployment, False) as site,
+        Fleet(site.target, 1) as fleet,
+    ):
+        before = await site.meter.before()
+        outcome = await fleet.send(load)
+        codes = sum(outcome.failures.values(), Counter[str]())
+        assert "NOT_FOUND" not in codes, "a node was asked about a job that another one has"
+        calls = [node.calls for node in used(before, await site.meter.after())]
+        return calls, outcome.failures.get("submit", Counter[str]()).total()
+
+
 @pytest.mark.req("TQ-200", "TQ-019")
 def test_the_microservices_are_called_at_their_gateway_only(found: Findings) -> None:
-    """One address, which is the gateway's; nobody else answers a public method."""
-    launch = found.manifest.designs["microservices"].launches[0]
-    assert len(launch) == 1
-    for step in found.designs["microservices"].steps:
-        calls = {node.name: node.calls for node in step.nodes}
-        assert calls["gateway"][SUBMIT] > 0
-        assert all(SUBMIT not in made for name, made in calls.items() if name != "gateway")
+    """One address, which is the gateway's; no other node answers a public method."""
+    assert len(found.manifest.designs["microservices"].launches[0]) == 1
+    calls, _ = asyncio.run(count_calls("taskqueue.microservices"))
+    assert len([each for each in calls if SUBMIT in each]) == 1
 
 
 @pytest.mark.req("TQ-200", "TQ-195", "TQ-194")
 def test_the_monolith_is_called_at_the_owner_of_each_job(found: Findings) -> None:
-    """Submits go round all six nodes, and whoever asks about a job asks the node that has it."""
+    """Submits go round all six nodes, and questions about a job go to the node that has it."""
     assert len(found.manifest.designs["monolith"].launches[0]) == 6
-    for step in found.designs["monolith"].steps:
-        submits = [node.calls.get(SUBMIT, 0) for node in step.nodes]
-        assert min(submits) > 0
-        assert max(submits) - min(submits) <= step.load.level + 1
-        assert sum(node.calls.get(STATUS, 0) for node in step.nodes) > 0
-        assert step.primary.failed == {}
+    calls, unanswered = asyncio.run(count_calls("taskqueue.monolith"))
+    submits = [each.get(SUBMIT, 0) for each in calls]
+    assert len(submits) == 6
+    assert max(submits) - min(submits) <= 1 + unanswered
+    assert sum(submits) > 0
+    assert sum(each.get(STATUS, 0) for each in calls) > 0
 
 
 @pytest.mark.req("TQ-199")

@@ -35,7 +35,7 @@ def count(queue: Queue, where: str = "true") -> int:
 async def test_a_worker_drains_what_was_filled(server: Server, queue: Queue, tmp_path: Path) -> None:
     """A real process, timed by the stamps that it leaves."""
     queue.prepare(aged=False)
-    rate = await Bench(server, tmp_path).drain(queue, ours.SLOTS[10], 1200, 30)
+    rate = await Bench(server, tmp_path).drain(queue, ours.SLOTS[10], 1200, 120)
     assert rate.count == count(queue, "state = 'SUCCESS'") == 1200
     assert rate.per_s > 0
     assert rate.cpu_us > 0

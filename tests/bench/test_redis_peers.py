@@ -143,7 +143,7 @@ async def test_a_worker_drains_ours(server: Server, tmp_path: Path) -> None:
     """A real process; what was run and what is left of it."""
     queue = ours.queue(server, 2)
     queue.prepare(aged=False)
-    rate = await Bench(server, tmp_path).drain(queue, SLOTS[100], 1500, 30)
+    rate = await Bench(server, tmp_path).drain(queue, SLOTS[100], 1500, 120)
     assert rate.count > 1000 and rate.per_s > 0 and rate.cpu_us > 0
     with queue.database.opened() as there:
         assert there.zcard("tasks:status:completed") == 1500

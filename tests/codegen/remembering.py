@@ -42,7 +42,8 @@ def _compiled(protos: tuple[Artefact, ...]) -> tuple[Artefact, ...]:
 def _copied(name: str, text: str) -> tuple[Source, list[Diagnostic]]:
     source, complaints, data = _parsed(name, text)
     # An examination takes out of the data what it cannot read.
-    return Source(name, text, marshal.loads(data), {**source.keys}, {**source.values}), [*complaints]
+    places = ({**source.keys}, {**source.values}, {*source.repeated})
+    return Source(name, text, marshal.loads(data), *places), [*complaints]
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Which metrics an expression of PromQL reads: as much of the language as alerts need."""
+"""Which metrics an expression of PromQL reads, and what Prometheus would refuse."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ from codegen.rules.promql import NotPromQL, selectors
         ("a - a offset 1h30m", ["a", "a"]),
         ("histogram_quantile(0.5, sum by (le) (rate(x_bucket[5m])))", ["x_bucket"]),
         ('label_replace(a, "b", "$1", "c", "(.*)")  # and d', ["a"]),
-        ("a[1h:5m] @ end() > Inf", ["a"]),
+        ("max_over_time(a[1h:5m] @ end()) > Inf", ["a"]),
         ("a{b='c(d', e!=`f`}", ["a"]),
+        ('{__name__="a", b="c"} or {"d"}', ["a", "d"]),
+        ('{__name__=~"a.*", b="c"}', [""]),
+        ("topk(scalar(a), b) > -(c)", ["a", "b", "c"]),
     ],
 )
 def test_metrics_are_told_from_all_else(expression: str, metrics: list[str]) -> None:
@@ -33,8 +36,33 @@ def test_labels_have_their_texts() -> None:
     assert found.labels == (("b", "=", "c"), ("d", "=~", "e|f"), ("g", "!=", "h"))
 
 
-@pytest.mark.parametrize("text", ["", "   ", "(a", "a)", "a{b='c'", "a > ?", '"a', "a]["])
-def test_what_is_no_expression_is_refused(text: str) -> None:
-    """Brackets that are left open, marks that there are not, and nothing at all."""
-    with pytest.raises(NotPromQL):
-        list(selectors(text))
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "no expression"),
+        ("   ", "no expression"),
+        ("(a", "parenthesis"),
+        ("a)", "parenthesis"),
+        ("a{b='c'", "braces"),
+        ("a > ?", "unexpected character"),
+        ('"a', "string"),
+        ("a][", "bracket"),
+        ("a >", "missing or out of place"),
+        ("a b", "missing or out of place"),
+        ("rate(a)", "expected type matrix"),
+        ("sum(1)", "expected type vector"),
+        ("a{b=c}", "expected string"),
+        ("a{b=~'('}", "regex"),
+        ("{}", "non-empty matcher"),
+        ("a{b='c' or d='e'}", "no part of Prometheus"),
+        ("highest(a)", "unknown function"),
+        ("a and on (b) group_left c", "no grouping"),
+        ("a[5m]", "range vector"),
+        ("(a[5m:1m])", "range vector"),
+        ("'a'", "a string"),
+    ],
+)
+def test_what_prometheus_refuses_is_refused(text: str, reason: str) -> None:
+    """With a reason: what the grammar, the types or a rule do not allow."""
+    with pytest.raises(NotPromQL, match=reason):
+        selectors(text)

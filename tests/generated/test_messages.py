@@ -107,8 +107,11 @@ SHAPES = [
         marks=mark.req("TQ-041"),
     ),
     pytest.param(
-        {"EnqueueJobRequest": "string job_id, int64 enqueued_at_ms", "EnqueueJobResponse": "bool accepted"},
-        marks=mark.req("TQ-042"),
+        {
+            "EnqueueJobRequest": "string job_id, int64 enqueued_at_ms",
+            "EnqueueJobResponse": "bool accepted, bool already_waiting",
+        },
+        marks=mark.req("TQ-042", "CH-94"),
     ),
     pytest.param(
         {"DequeueJobRequest": "string worker_id", "DequeueJobResponse": "bool found, string job_id"},
@@ -120,10 +123,11 @@ SHAPES = [
     ),
     pytest.param(
         {
-            "WorkerHeartbeatRequest": "string worker_id, int64 heartbeat_at_ms, uint32 capacity_hint",
+            "WorkerHeartbeatRequest": "string worker_id, int64 heartbeat_at_ms, uint32 capacity_hint, "
+            "repeated string running, bool reports_running",
             "WorkerHeartbeatResponse": "bool accepted, uint32 next_heartbeat_in_ms",
         },
-        marks=mark.req("TQ-045"),
+        marks=mark.req("TQ-045", "CH-94"),
     ),
     pytest.param(
         {

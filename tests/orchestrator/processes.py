@@ -18,7 +18,7 @@ from generated.orchestrator.system import SYSTEM
 from runtime.call import Call
 from runtime.log import Log
 from runtime.metrics import Metrics
-from runtime.postgres import Database, PostgresStore
+from runtime.postgres import Database, PostgresStore, table
 from runtime.postgres import database as databases
 from runtime.postgres.migrations import migrate
 from runtime.settings import read
@@ -33,7 +33,7 @@ ENDS = ("SUCCESS", "DEAD")
 BRISK = {
     "WORKER_CONCURRENCY": "1",
     "POLL_INTERVAL_MS": "100",
-    "LEASE_SECONDS": "2.5",
+    "LEASE_SECONDS": "60",
     "LEASE_RENEW_SECONDS": "0.3",
     "REAPER_INTERVAL_SECONDS": "0.1",
     "SCHEDULER_INTERVAL_SECONDS": "0.1",
@@ -41,10 +41,13 @@ BRISK = {
     "BACKOFF_MAX_SECONDS": "0.2",
     "SHUTDOWN_GRACE_SECONDS": "5",
 }
-"""Settings of a worker whose loss is noticed soon, but not so soon that a busy machine looks like one."""
+"""Settings under which what is due happens soon, and a lease is over only where a test ends it."""
 
 CALM = {"LEASE_SECONDS": "30", "LEASE_RENEW_SECONDS": "10"}
-"""Leases that no busy machine loses, for tests in which nothing may be lost."""
+"""Ordinary leases, which are hardly ever renewed while a test lasts."""
+
+BRIEF = {"LEASE_SECONDS": "2.5", "MAX_RETRIES": "1000"}
+"""Leases that run out while a test waits for it. A busy machine loses some too, so that nobody may count."""
 
 _WATCH = """
 CREATE TABLE versions (
@@ -164,7 +167,7 @@ class Crew(Stack):
         self.sql = Sql(self.database)
 
     def expire(self, job: str) -> None:
-        """Ends the lease of a job by hand."""
+        """Ends the lease of a job by hand, however long it was meant to be."""
         text = "UPDATE jobs SET lease_expiry = clock_timestamp() - interval '1 second' WHERE job_id = $1"
         self.sql.rows(text, uuid.UUID(job))
 
@@ -244,9 +247,10 @@ async def opened(url: str, **settings: str) -> AsyncIterator[PostgresStore[JobRe
 
 @contextmanager
 def patient() -> Iterator[None]:
-    """Has stores of this process wait for a connection for as long as a busy machine may take."""
+    """Has stores of this process wait for connections and statements for as long as a busy machine takes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(databases, "WAIT_S", PATIENCE)
+        patch.setattr(table, "STATEMENT_S", PATIENCE)
         yield
 
 

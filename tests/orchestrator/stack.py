@@ -27,6 +27,8 @@ PATIENCE = 90.0
 _PAUSE = 0.02
 _LOOPBACK = "127.0.0.1"
 SERVE = "runtime.serve"
+PATIENT = "tests.orchestrator.patient"
+"""The same for nodes that have nothing to tell of an outage, and so of no busy machine either."""
 
 SHORT = {
     "CREATED_GRACE_SECONDS": "0.5",
@@ -199,7 +201,9 @@ class Stack:
             node.discard()
         self.sql.close()
 
-    def node(self, name: str, /, *, deployment: str = "local", program: str = SERVE, **settings: str) -> Node:
+    def node(
+        self, name: str, /, *, deployment: str = "local", program: str = PATIENT, **settings: str
+    ) -> Node:
         """A node with short intervals, not started yet."""
         table = SYSTEM.deployments[deployment].nodes[name]
         short = {key: value for key, value in SHORT.items() if key in table.variables}
@@ -214,7 +218,9 @@ class Stack:
         self.nodes.append(made)
         return made
 
-    def add(self, name: str, /, *, deployment: str = "local", program: str = SERVE, **settings: str) -> Node:
+    def add(
+        self, name: str, /, *, deployment: str = "local", program: str = PATIENT, **settings: str
+    ) -> Node:
         """A node that is ready."""
         return self.node(name, deployment=deployment, program=program, **settings).start()
 

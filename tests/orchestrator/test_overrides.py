@@ -14,7 +14,8 @@ STATED = "SEND_EMAIL"
 def test_a_job_type_may_have_a_retry_policy_of_its_own(fresh: Stack) -> None:
     """The variables hold for all others: no retry there, where the stated type waits ten seconds."""
     api = fresh.add("api")
-    fresh.add("worker", MAX_RETRIES="0", BACKOFF_MAX_SECONDS="300")
+    # Nothing is queued again, so that what failed stays as it is while it is looked at.
+    fresh.add("worker", MAX_RETRIES="0", BACKOFF_MAX_SECONDS="300", SCHEDULER_INTERVAL_SECONDS="3600")
     stated = submit(api.http, STATED)
     other = submit(api.http, "unknown")
 

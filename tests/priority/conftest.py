@@ -14,11 +14,18 @@ import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
+from runtime.redis import server as servers
 from tests.orchestrator.conftest import make_database
 from tests.priority.stack import Queue, Servers, Stack
 
 NewServers = Callable[[], Servers]
 _DATABASES = 16
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test process that stalls while it connects to Redis has lost nothing."""
+    monkeypatch.setattr(servers, "CONNECT_S", 60.0)
 
 
 @pytest.fixture(scope="session")

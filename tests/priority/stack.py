@@ -203,6 +203,38 @@ class Queue:
         assert self.fail(worker_id, self.claim(worker_id)) == "dead_letter"
         return task_id
 
+    def silence(self, worker_id: str, seconds: float) -> None:
+        """Lets a worker not have been heard of for so long."""
+        then = self._ago(seconds)
+        self.redis.hset(f"workers:{worker_id}", "last_heartbeat", then)
+        self.redis.zadd("workers:heartbeats", {worker_id: then}, xx=True)
+
+    def run_out_of_time(self, task_id: str) -> None:
+        """Lets the time limit of a run be over."""
+        then = self._ago(1)
+        self.redis.hset(f"tasks:{task_id}", "deadline_at", then)
+        self.redis.zadd("executing:deadlines", {task_id: then}, xx=True)
+
+    def end_delay(self, task_id: str) -> None:
+        """Lets the time come until which a task is held back."""
+        then = self._ago(1)
+        self.redis.hset(f"tasks:{task_id}", "available_at", then)
+        self.redis.zadd("queue:delayed", {task_id: then}, xx=True)
+
+    def is_waiting(self, worker_id: str) -> bool:
+        """Whether a poll of a worker waits for a task."""
+        return bool(self.redis.hexists("queue:idle", worker_id))
+
+    def calls(self, command: str) -> int:
+        """How often anybody has given Redis a command."""
+        told = self.redis.info("commandstats").get(f"cmdstat_{command}", {"calls": 0})
+        return int(told["calls"])
+
+    def _ago(self, seconds: float) -> int:
+        """A moment by the clock of Redis, in microseconds."""
+        now, fraction = self.redis.time()
+        return int(now) * 1_000_000 + int(fraction) - int(seconds * 1_000_000)
+
     def hash(self, task_id: str) -> dict[str, str]:
         """A task as Redis has it, with what it was created with among its fields."""
         return dict(unpacked(self.redis.hgetall(f"tasks:{task_id}")))

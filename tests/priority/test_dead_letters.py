@@ -104,9 +104,35 @@ def test_many_at_once(queue: Queue) -> None:
     }
     assert told(queue.admin.delete(f"/api/v1/admin/dlq/{others[0]}")) == {"purged": 1}
     refused(queue.client.get(f"/api/v1/tasks/{others[0]}"), 404, "TASK_NOT_FOUND")
-    assert told(queue.admin.post("/api/v1/admin/dlq/purge", json={})) == {"purged": 4}
+    assert told(queue.admin.post("/api/v1/admin/dlq/purge", json={"all": True})) == {"purged": 4}
     assert queue.redis.zcard("queue:dlq") == 0
     assert queue.stats()["queues"]["medium"]["depth"] == 2
+
+
+@pytest.mark.req("PQ-X12")
+def test_a_field_with_a_default_may_be_left_out(queue: Queue) -> None:
+    """An empty body replays as many as the default allows, and 0 stands for the default as well."""
+    worker = queue.register()
+    tasks = [queue.bury(worker) for _ in range(2)]
+    assert told(queue.admin.post("/api/v1/admin/dlq/replay", json={})) == {"replayed": 2}
+    assert sorted(queue.waiting("medium")) == sorted(tasks)
+    assert told(queue.admin.post("/api/v1/admin/dlq/replay", json={"most": 0})) == {"replayed": 0}
+    refused(queue.admin.post("/api/v1/admin/dlq/replay", json={"most": 10_001}), 400, "VALIDATION_ERROR")
+
+
+@pytest.mark.req("PQ-X12")
+@pytest.mark.parametrize("body", [{}, {"all": False}, {"older_than_seconds": 0}], ids=str)
+def test_nothing_is_purged_unless_it_is_said_what(queue: Queue, body: dict[str, object]) -> None:
+    """A purge without a filter has to say that it means all; beside a filter that changes nothing."""
+    worker = queue.register()
+    task = queue.bury(worker)
+    error = refused(queue.admin.post("/api/v1/admin/dlq/purge", json=body), 400, "VALIDATION_ERROR")
+    assert error["message"] == "all: must be true unless older_than_seconds is given"
+    assert told(
+        queue.admin.post("/api/v1/admin/dlq/purge", json={"older_than_seconds": 3600, "all": True})
+    ) == {"purged": 0}
+    assert queue.status(task) == "dead_letter"
+    assert told(queue.admin.post("/api/v1/admin/dlq/purge", json={"all": True})) == {"purged": 1}
 
 
 @pytest.mark.req("PQ-212")

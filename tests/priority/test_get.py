@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -81,6 +81,21 @@ def test_ids_that_nobody_has(queue: Queue) -> None:
         assert answer.status_code in (400, 404), odd
 
 
+@pytest.mark.req("PQ-104", "PQ-110")
+def test_an_id_never_names_an_index(queue: Queue) -> None:
+    """What Redis keeps beside the tasks and the workers is neither of them, to any call that takes an id."""
+    worker, task = queue.register(), queue.submit()
+    before = queue.stored()
+    for name in ("status:queued", "status:executing"):
+        for path in (f"/api/v1/tasks/{name}", f"/api/v1/admin/dlq/{name}"):
+            refused(queue.admin.delete(path), 404, "TASK_NOT_FOUND")
+        refused(queue.client.get(f"/api/v1/tasks/{name}"), 404, "TASK_NOT_FOUND")
+    for name in ("heartbeats", "status:active"):
+        refused(queue.worker.delete(f"/internal/workers/{name}"), 404, "WORKER_NOT_FOUND")
+    assert queue.stored() == before
+    assert queue.claim(worker)["task_id"] == task
+
+
 @pytest.mark.req("PQ-105")
 def test_reading_changes_nothing(queue: Queue) -> None:
     """Neither the task nor anything around it."""
@@ -101,11 +116,12 @@ def test_waiting_for_the_end(queue: Queue) -> None:
     assert still["status"] == "queued"
     assert time.monotonic() - began > 0.19  # A timer may be a part of a millisecond early.
     given = queue.claim(worker)
-    ending = threading.Timer(0.3, queue.complete, (worker, given, {}))
-    ending.start()
-    ended = told(queue.client.get(f"/api/v1/tasks/{task}", params={"wait_ms": 15000}))
-    ending.join()
-    assert ended["status"] == "completed"
+    before = queue.calls("hgetall")
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(queue.client.get, f"/api/v1/tasks/{task}", params={"wait_ms": 20_000})
+        wait_until(lambda: queue.calls("hgetall") > before, "the task was looked at while it runs")
+        queue.complete(worker, given, {})
+        assert told(waiting.result())["status"] == "completed"
     refused(queue.client.get(f"/api/v1/tasks/{task}", params={"wait_ms": 20001}), 400, "VALIDATION_ERROR")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,8 @@ REASONS = ("timeout", "worker_lost", "reported")
 STATES = ("queued", "executing", "completed", "failed", "cancelled", "dead_letter")
 ENDS = ("completed", "failed", "cancelled", "dead_letter")
 MICROSECONDS = 1_000_000
+DEAD_AFTER_S = 3600
+"""So long that nobody is given up whom a test has not made silent."""
 EXPECTED = {
     "queue_depth": "gauge",
     "queue_age_seconds": "gauge",
@@ -80,14 +83,17 @@ def test_how_many_wait(queue: Queue) -> None:
 @pytest.mark.req("PQ-220")
 def test_how_long_they_have_waited(queue: Queue) -> None:
     """A hundred with known ages: half are not older than 50 seconds, 95 not older than 95."""
+    began = time.monotonic()
     now = int(queue.redis.time()[0])
     queue.redis.zadd("queue:medium", {f"t{age}": (now - age) * MICROSECONDS for age in range(1, 101)})
     found = scrape(queue.client)
-    told = [
-        found.value("queue_age_seconds", priority="medium", percentile=each) for each in ("p50", "p95", "p99")
-    ]
-    assert told == pytest.approx([50, 95, 99], abs=4)
-    assert found.value("queue_oldest_seconds", priority="medium") == pytest.approx(100, abs=4)
+    # They grow older until somebody looks, however long that takes; and the moment above is a whole second.
+    later = time.monotonic() - began + 1
+    ages = {"p50": 50, "p95": 95, "p99": 99}
+    for percentile, age in ages.items():
+        told = found.value("queue_age_seconds", priority="medium", percentile=percentile)
+        assert age - 1 <= told <= age + 1 + later
+    assert 100 <= found.value("queue_oldest_seconds", priority="medium") <= 100 + later
     assert found.value("queue_age_seconds", priority="low", percentile="p99") == 0
 
 
@@ -106,6 +112,7 @@ def test_promotions_are_counted_by_step(lively: Queue) -> None:
 @pytest.mark.req("PQ-222")
 def test_durations_go_from_submission_to_end(queue: Queue) -> None:
     """A task that was submitted 100 seconds ago took 100 seconds, in the bucket up to 300."""
+    began = time.monotonic()
     worker = queue.register()
     task = queue.submit(priority="high")
     created = int(queue.hash(task)["created_at"])
@@ -114,7 +121,7 @@ def test_durations_go_from_submission_to_end(queue: Queue) -> None:
     labels = {"priority": "high", "status": "completed"}
     found = scrape(queue.client)
     assert found.value("task_duration_seconds_count", **labels) == 1
-    assert found.value("task_duration_seconds_sum", **labels) == pytest.approx(100, abs=5)
+    assert 100 <= found.value("task_duration_seconds_sum", **labels) <= 100 + time.monotonic() - began
     buckets = [
         found.value("task_duration_seconds_bucket", **labels, le=each) for each in ("60", "300", "+Inf")
     ]
@@ -126,24 +133,24 @@ def test_failures_are_counted_by_cause(lively: Queue) -> None:
     """One retry for each cause, one task that is not tried again, and one dead letter."""
     queue = lively
     worker, silent = queue.register(), queue.register()
-    late = queue.submit(priority="high", timeout_seconds=3)
+    late = queue.submit(priority="high")
     queue.claim(worker)
     lost = queue.submit(priority="medium")
     assert queue.claim(silent)["task_id"] == lost
     reported = queue.submit(priority="low")
     assert queue.fail(worker, queue.claim(worker)) == "queued"
-
-    def requeued() -> list[str]:
-        queue.beat(worker)
-        return [queue.hash(each)["retry_count"] for each in (late, lost, reported)]
-
-    wait_until(requeued, "each was given back once", lambda seen: seen == ["1", "1", "1"])
+    queue.run_out_of_time(late)
+    queue.silence(silent, DEAD_AFTER_S + 1)
+    wait_until(
+        lambda: [queue.hash(each)["retry_count"] for each in (late, lost, reported)],
+        "each was given back once",
+        lambda seen: seen == ["1", "1", "1"],
+    )
     for task in (late, lost, reported):
         queue.cancel(task)
     queue.submit(priority="low")
     assert queue.fail(worker, queue.claim(worker), retriable=False) == "failed"
     queue.bury(worker, priority="low")
-    queue.beat(worker)
     found = scrape(queue.client)
     retries = {labels: value for labels, value in found.series("task_retries_total").items() if value}
     assert {(dict(each)["priority"], dict(each)["reason"]): value for each, value in retries.items()} == {
@@ -225,7 +232,7 @@ def test_every_metric_of_an_alert_is_in_the_scrape(queue: Queue) -> None:
 
 
 @pytest.mark.req("PQ-238")
-@pytest.mark.parametrize(("age", "fires"), [(1501, True), (1490, False)])
+@pytest.mark.parametrize(("age", "fires"), [(1501, True), (1400, False)])
 def test_a_promoter_that_does_nothing_is_noticed(queue: Queue, age: int, fires: bool) -> None:
     """A task of low priority is still in its own queue after 25 minutes: the alert sees it in the scrape."""
     task = queue.submit(priority="low")
@@ -250,7 +257,7 @@ def test_the_four_areas_are_watched() -> None:
 def brisk(new_servers: NewServers, logs: Path) -> Iterator[Stack]:
     """An API where everything that is due happens soon."""
     with Stack(new_servers(), logs) as made:
-        made.add("api", pace=BRISK, WORKER_DEAD_SECONDS="4")
+        made.add("api", pace=BRISK, WORKER_DEAD_SECONDS=str(DEAD_AFTER_S))
         yield made
 
 

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import pytest
@@ -16,6 +22,8 @@ from handlers.priority.producer import Producer, task
 from runtime.redis.server import Server
 from runtime.settings import SettingsError
 from tests.priority.stack import Queue, Stack
+
+ROOT = Path(__file__).parents[2]
 
 
 def producing(stack: Stack, use: Callable[[Producer], Awaitable[Any]], **settings: str) -> Any:
@@ -155,3 +163,31 @@ def test_what_json_has_no_form_for_is_refused() -> None:
     for odd in (object(), datetime(2999, 1, 1, tzinfo=UTC)):
         with pytest.raises(TypeError):
             task("t", {"odd": odd})
+
+
+def test_the_snippet_of_the_readme_runs(queue: Queue, shared: Stack, tmp_path: Path) -> None:
+    """Word for word, with what it imports, in a program that has nothing else."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    (snippet,) = [each for each in blocks if "async with Producer() as tasks" in each]
+    imports, body = snippet.split("\n\n", 1)
+    lines = ["import asyncio", imports, "async def main() -> None:", indent(body + "print(task_id)", "    ")]
+    program = tmp_path / "program.py"
+    program.write_text("\n".join([*lines, "asyncio.run(main())"]))
+    servers = shared.servers
+    found = subprocess.run(
+        [sys.executable, program],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "REDIS_URL": servers.redis_url,
+            "DATABASE_URL": servers.database_url,
+        },
+    )
+    assert found.returncode == 0, found.stderr
+    task_id = found.stdout.split()[-1]
+    kept = queue.hash(task_id)
+    assert (kept["task_type"], kept["priority"], kept["status"]) == ("send_email", "high", "queued")

@@ -66,6 +66,48 @@ def test_an_earlier_attempt(queue: Queue) -> None:
     queue.complete(worker, second)
 
 
+@pytest.mark.req("PQ-138", "PQ-140", "PQ-142")
+def test_a_report_without_an_attempt(queue: Queue) -> None:
+    """The worker that has the lease may leave it out; the same report once more has the same answer."""
+    worker, other = queue.register(), queue.register()
+    task = queue.submit()
+    said = {"task_id": task, "status": "completed", "result": {"ok": True}}
+    refused(queue.ask(worker, "result", **said), 409, "STALE_ATTEMPT")
+    queue.claim(worker)
+    before = queue.hash(task)
+    refused(queue.ask(other, "result", **said), 409, "STALE_ATTEMPT")
+    refused(queue.ask(NOBODY, "result", **said), 409, "STALE_ATTEMPT")
+    assert queue.hash(task) == before
+    assert told(queue.ask(worker, "result", **said)) == {"task_id": task, "status": "completed"}
+    assert queue.get(task)["result"] == {"ok": True}
+    assert told(queue.ask(worker, "result", **said)) == {"task_id": task, "status": "completed"}
+    refused(queue.ask(worker, "result", task_id=task, status="failed"), 409, "STALE_ATTEMPT")
+    refused(queue.ask(worker, "result", **{**said, "task_id": NOBODY}), 404, "TASK_NOT_FOUND")
+
+
+@pytest.mark.req("PQ-140", "PQ-182")
+def test_a_report_without_an_attempt_after_the_lease(queue: Queue) -> None:
+    """A task that waits again, is another worker's or was cancelled is not ended by a worker that had it."""
+    one, other = queue.register(), queue.register()
+    task = queue.submit()
+    failed = {"task_id": task, "status": "failed", "error": {"message": "no"}}
+    done = {"task_id": task, "status": "completed"}
+    queue.claim(one)
+    assert told(queue.ask(one, "result", **failed))["status"] == "queued"
+    refused(queue.ask(one, "result", **done), 409, "STALE_ATTEMPT")
+    assert queue.queues_of(task) == ["medium"]
+    queue.claim(other)
+    refused(queue.ask(one, "result", **done), 409, "STALE_ATTEMPT")
+    assert queue.get(task)["assigned_worker_id"] == other
+    queue.cancel(task)
+    refused(queue.ask(other, "result", **done), 409, "STALE_ATTEMPT")
+    assert queue.status(task) == "cancelled"
+    again = queue.submit()
+    queue.fail(one, queue.claim(one))
+    assert queue.claim(one)["attempt"] == 2
+    assert told(queue.ask(one, "result", task_id=again, status="completed"))["status"] == "completed"
+
+
 @pytest.mark.req("PQ-142")
 @pytest.mark.parametrize(
     ("said", "status"),
@@ -114,13 +156,28 @@ def test_a_task_that_does_not_run(queue: Queue) -> None:
     refused(queue.report(worker, {"task_id": NOBODY, "attempt": 1}), 404, "TASK_NOT_FOUND")
 
 
+@pytest.mark.req("PQ-139", "PQ-184")
+def test_a_task_is_given_back_undone(queue: Queue) -> None:
+    """It waits again as it did, without an error or a retry; who gave it back says no more of that run."""
+    worker = queue.register()
+    task = queue.submit(max_retries=0)
+    queue.claim(worker)
+    for _ in range(2):  # The same report twice has the same answer.
+        back = told(queue.ask(worker, "result", task_id=task, attempt=1, status="queued"))
+        assert back == {"task_id": task, "status": "queued"}
+    found = queue.get(task)
+    assert (found["retry_count"], found.get("error")) == (0, None)
+    refused(queue.report(worker, {"task_id": task, "attempt": 1}), 409, "STALE_ATTEMPT")
+    assert queue.claim(worker)["attempt"] == 2
+
+
 @pytest.mark.req("PQ-123", "PQ-139")
 @pytest.mark.parametrize(
     "body",
     [
-        {"status": "completed"},
+        {},
         {"attempt": 1},
-        {"attempt": 1, "status": "queued"},
+        {"attempt": 1, "status": "executing"},
         {"attempt": 1, "status": "cancelled"},
         {"attempt": 0, "status": "completed"},
         {"attempt": 1, "status": "failed", "error": "x"},
@@ -139,7 +196,7 @@ def test_bad_reports(queue: Queue, body: dict[str, Any]) -> None:
 def test_more_time_and_progress(queue: Queue) -> None:
     """Only whoever runs the task in this attempt may say so."""
     worker, other = queue.register(), queue.register()
-    task = queue.submit(timeout_seconds=5)
+    task = queue.submit(timeout_seconds=60)
     given = queue.claim(worker)
     said = {"task_id": task, "attempt": 1}
     longer = told(queue.ask(worker, "extend", seconds=600, **said))
@@ -168,13 +225,14 @@ def test_a_run_that_is_out_of_time(fresh: Stack) -> None:
     worker = queue.register()
     long = queue.submit(timeout_seconds=600)
     queue.claim(worker)
-    short = queue.submit(timeout_seconds=1)
+    short = queue.submit(timeout_seconds=100)
     given = queue.claim(worker)
-    told(queue.beat(worker, 2))
+    assert told(queue.beat(worker, 2))["stop"] == []
+    queue.run_out_of_time(short)
     shown = wait_until(
         lambda: queue.get(short), "it is queued again", lambda seen: seen["status"] == "queued"
     )
-    assert (shown["retry_count"], shown["timeout_seconds"]) == (1, 2)
+    assert (shown["retry_count"], shown["timeout_seconds"]) == (1, 150)
     assert shown["error"] == {"message": "the task ran out of time", "retriable": True}
     assert queue.status(long) == "executing"
     assert told(queue.beat(worker, 2))["stop"] == [short]

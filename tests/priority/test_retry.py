@@ -56,8 +56,8 @@ def test_a_ceiling_and_a_pause(fresh: Stack) -> None:
     fresh.add(
         "api",
         MAX_TIMEOUT_SECONDS="400",
-        RETRY_BACKOFF_SECONDS="3",
-        RETRY_BACKOFF_MAX_SECONDS="3",
+        RETRY_BACKOFF_SECONDS="3600",
+        RETRY_BACKOFF_MAX_SECONDS="3600",
         DELAY_CHECK_INTERVAL_SECONDS="0.1",
     )
     queue = fresh.queue()
@@ -65,9 +65,12 @@ def test_a_ceiling_and_a_pause(fresh: Stack) -> None:
     task = queue.submit(priority="high")
     assert queue.fail(worker, queue.claim(worker)) == "queued"
     assert queue.get(task)["timeout_seconds"] == 400
+    kept = queue.hash(task)
+    assert int(kept["available_at"]) - int(kept["updated_at"]) == 3600 * 1_000_000
     assert queue.queues_of(task) == ["delayed"]
     assert queue.poll(worker, 1) == []
-    (again,) = queue.poll(worker, 1, wait_ms=20000)
+    queue.end_delay(task)
+    (again,) = wait_until(lambda: queue.poll(worker, 1, wait_ms=20000), "it is released")
     assert again["task_id"] == task
     assert queue.get(task)["run_at"] is None
 
@@ -95,12 +98,13 @@ def test_a_promoted_task_goes_back_to_where_it_came_from(fresh: Stack) -> None:
 @pytest.mark.req("PQ-170", "PQ-171", "PQ-173", "PQ-195", "PQ-172")
 def test_the_tasks_of_a_worker_that_is_lost(fresh: Stack) -> None:
     """What it ran is queued again with one more retry; what it had ended stays."""
-    fresh.add("api", WORKER_DEAD_SECONDS="3", WORKER_CHECK_INTERVAL_SECONDS="0.1")
+    fresh.add("api", WORKER_DEAD_SECONDS="3600", WORKER_CHECK_INTERVAL_SECONDS="0.1")
     queue = fresh.queue()
     worker = queue.register()
     tasks = [queue.submit() for _ in range(4)]
     taken = queue.poll(worker, 4)
     queue.complete(worker, taken[0], {"n": 1})
+    queue.silence(worker, 3601)
     wait_until(lambda: queue.waiting("medium"), "all are queued again", lambda seen: seen == tasks[1:])
     for task in tasks[1:]:
         shown = queue.get(task)

@@ -72,3 +72,26 @@ def test_refusals_are_the_same(queue: Queue, client: Remote, worker: Remote) -> 
     queue.cancel(task)
     again = call(client, "TasksService.CancelTask", m.CancelTaskRequest(task_id=task))
     assert (again.code, again.condition) == ("FAILED_PRECONDITION", "task_terminal")
+
+
+@pytest.mark.req("PQ-098")
+def test_limits_are_the_same(queue: Queue, client: Remote, worker: Remote) -> None:
+    """A submit may have 256 KiB and a report a result of 1 MiB, over HTTP and over gRPC."""
+    large = json.dumps({"text": "x" * 300_000})
+    refused = call(client, "TasksService.SubmitTask", m.SubmitTaskRequest(task_type="t", parameters=large))
+    assert (refused.code, refused.condition) == ("RESOURCE_EXHAUSTED", "payload_too_large")
+    assert queue.post(task_type="t", parameters=json.loads(large)).status_code == 413
+    assert queue.stored() == []
+    one, other = queue.submit(), queue.submit()
+    holder = queue.register(capacity=2)
+    given = {task["task_id"]: task for task in queue.poll(holder, 2)}
+    result = "x" * (2**20 - 2)  # With its quotes it is JSON of 1 MiB.
+    assert queue.report(holder, given[one], result=result).status_code == 200
+    said = m.ReportResultRequest(
+        worker_id=holder, task_id=other, attempt=1, status=m.COMPLETED, result=json.dumps(result)
+    )
+    assert call(worker, "WorkersService.ReportResult", said).answer.status == m.COMPLETED
+    assert [queue.get(each)["result"] == result for each in (one, other)] == [True, True]
+    third = queue.submit()
+    over = queue.report(holder, queue.claim(holder), result=f"{result}x")
+    assert (over.status_code, queue.status(third)) == (400, "executing")

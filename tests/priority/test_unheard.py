@@ -179,7 +179,9 @@ async def test_a_hand_out_that_the_manager_never_heard_of_is_given_to_another(sc
 
     async def loses(commands: Any, *, repeatable: bool = False, line: str = "main") -> Any:
         answers = await run(commands, repeatable=repeatable, line=line)
-        if not repeatable:
+        # The answer that hands it out is the one to lose, however many exchanges come before that one: the
+        # text of a script may be missing, and the news of a task may arrive later than the claim that looks.
+        if not repeatable and (await scene.state(lost.task_id))[0] == EXECUTING:
             raise Unavailable("the connection was lost", unknown=True)
         return answers
 
@@ -229,8 +231,8 @@ async def test_what_comes_for_a_worker_that_leaves_is_given_back(scene: Scene) -
     task = await scene.kit.add()
     await waiting
     assert await scene.state(task.task_id) == (EXECUTING, 1, 0)
-    await lane.give_back("it leaves", scene.call)
-    assert await scene.state(task.task_id) == (QUEUED, 1, 1)
+    await lane.give_back(scene.call)
+    assert await scene.state(task.task_id) == (QUEUED, 1, 0)
 
 
 @pytest.mark.req("PQ-137")
@@ -360,7 +362,7 @@ async def test_answers_are_lost_all_the_time_and_everything_ends_once(kit: Kit, 
     )
     stopping = asyncio.Event()
     working = asyncio.create_task(Worker(scene.service, settings, WORLD).run(scene.call, stopping))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(240):
         while await kit.redis.zcard("tasks:status:completed") < len(made):
             await asyncio.sleep(0.02)
     scene.link.after_exchange = scene.link.nothing

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from click.testing import CliRunner
 
+from runtime.cli import charter
 from tests.plain import NO_TLS
 from tests.runtime.up import up
 
@@ -19,6 +23,14 @@ def folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="charter-test-", ignore_cleanup_errors=True) as made:
         Path(made).chmod(0o711)
         yield Path(made)
+
+
+def asked(method: str, env: dict[str, str]) -> dict[str, Any]:
+    """What the command line answers with nothing but the variables of the ready line."""
+    result = CliRunner().invoke(charter, ["priority", method, "--json", "--deadline-ms", "60000"], env=env)
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
 
 
 def test_it_is_up_with_a_command_and_keeps_what_it_was_given(folder: Path) -> None:
@@ -39,4 +51,6 @@ def test_it_is_up_with_a_command_and_keeps_what_it_was_given(folder: Path) -> No
                 assert http.get(f"/api/v1/tasks/{tasks[0]}").json()["status"] == "queued"
                 assert http.get("/api/v1/admin/workers").status_code == 403
                 assert http.get("/api/v1/admin/workers", headers=headers["ADMIN"]).json()["workers"] == []
+            assert [row["task_id"] for row in asked("list-tasks", env)["tasks"]] == [tasks[0]]
+            assert asked("list-dead-letters", env)["tasks"] == []
     assert tasks[0] == tasks[1]

@@ -124,11 +124,12 @@ def test_leaving(queue: Queue) -> None:
 @pytest.mark.req("PQ-075", "PQ-136", "PQ-148", "PQ-070")
 def test_a_dead_worker_has_to_register_anew(fresh: Stack) -> None:
     """Its id is refused for ever; its tasks are others' by then."""
-    fresh.add("api", WORKER_DEAD_SECONDS="3", WORKER_CHECK_INTERVAL_SECONDS="0.1")
+    fresh.add("api", WORKER_DEAD_SECONDS="3600", WORKER_CHECK_INTERVAL_SECONDS="0.1")
     queue = fresh.queue()
     worker = queue.register()
     task = queue.submit()
     given = queue.claim(worker)
+    queue.silence(worker, 3601)
     wait_until(lambda: queue.get(task), "it is queued again", lambda seen: seen["status"] == "queued")
     error = refused(queue.beat(worker), 410, "WORKER_DEAD")
     assert error["details"] == {"worker_id": worker}
@@ -208,7 +209,7 @@ def test_a_worker_that_names_its_tasks_learns_which_are_not_its_own(queue: Queue
 @pytest.mark.req("PQ-127")
 def test_registering_is_the_first_heartbeat(fresh: Stack) -> None:
     """A detector that looks right after it finds nothing amiss."""
-    fresh.add("api", WORKER_DEAD_SECONDS="30", WORKER_CHECK_INTERVAL_SECONDS="0.05")
+    fresh.add("api", WORKER_DEAD_SECONDS="3600", WORKER_CHECK_INTERVAL_SECONDS="0.05")
     queue = fresh.queue()
     queue.register()
     runs = wait_until(lambda: queue.stats()["workers"], "it was looked at", lambda seen: seen["active"] == 1)

@@ -159,8 +159,11 @@ class House:
     async def sweep(self) -> None:
         """Lets the queue look for abandoned jobs now, by starting it anew with a short interval."""
         await self.close()
+        before = len(self.lines())
         await self.open(SWEEP_INTERVAL="0.05")
-        await asyncio.sleep(0.2)
+        async with asyncio.timeout(60):
+            while "sweep" not in [line["event"] for line in self.lines()[before:]]:
+                await asyncio.sleep(0.02)
 
     def lines(self) -> list[dict[str, Any]]:
         """What it has logged."""

@@ -163,6 +163,10 @@ class Works:
         found: dict[str, Any] = answer.json()
         return found
 
+    def count(self) -> int:
+        """How many jobs the queue has."""
+        return sum(self._http.get(f"{self.queue.url}/counts").json().values())
+
     def cancel(self, job_id: str) -> dict[str, Any]:
         answer = self._http.post(f"{self.queue.url}/jobs/{job_id}/cancel")
         assert answer.status_code == 200, answer.text

@@ -21,7 +21,7 @@ def attempts(house: House, count: int, job_id: str) -> None:
 @pytest.mark.req("QQ-023", "QQ-024")
 def test_the_constants_have_their_defaults() -> None:
     assert (VARIABLES["ABANDONED_AGE"].default, VARIABLES["MAX_ATTEMPTS"].default) == ("300", "3")
-    assert {"abandoned_age", "max_attempts"} <= set(QueueSettings.__dataclass_fields__)
+    assert {"abandoned_age", "max_attempts"} <= set(QueueSettings.__struct_fields__)
 
 
 @pytest.mark.req("QQ-023", "QQ-025", "QQ-027", "QQ-028", "QQ-030", "QQ-031", "QQ-032", "QQ-033")

@@ -70,7 +70,7 @@ async def test_a_runner_may_have_several(house: House) -> None:
 @pytest.mark.req("QQ-X12")
 async def test_a_runner_may_wait_for_a_job(house: House) -> None:
     waiting = [
-        asyncio.create_task(house.ask("POST", "/jobs/claim", {"runner_id": f"r{n}", "wait_ms": 15000}))
+        asyncio.create_task(house.ask("POST", "/jobs/claim", {"runner_id": f"r{n}", "wait_ms": 20000}))
         for n in range(3)
     ]
     await asyncio.sleep(0.1)
@@ -240,8 +240,38 @@ async def test_a_runner_gives_a_job_back(house: House) -> None:
     assert (back.json()["status"], back.json()["runner_id"], back.json()["run_attempts"]) == (
         "pending",
         None,
-        2,
+        1,
     )
+
+
+async def claimed(house: House) -> int:
+    """The attempts of a job that is taken anew."""
+    job = await house.claim("r")
+    assert job is not None
+    return int(job["run_attempts"])
+
+
+@pytest.mark.req("QQ-X11", "QQ-032", "QQ-033", "QQ-034", "QQ-104")
+async def test_giving_back_counts_as_no_attempt_and_fences(house: House) -> None:
+    """However often that is done; a runner that cannot run it counts, and an old taking is refused."""
+    job = await house.active("r")
+    path = f"/jobs/{job['job_id']}/release"
+    for attempt in range(1, 7):
+        held = {"runner_id": "r", "run_attempts": attempt}
+        back = (await house.ask("POST", path, held)).json()
+        assert (back["status"], back["run_attempts"]) == ("pending", attempt)
+        late = {**held, "status": "completed", "output_addr": "o"}
+        stale = await house.ask("POST", f"/jobs/{job['job_id']}/complete", late)
+        assert stale.json()["error"]["code"] == "JOB_NOT_ACTIVE"
+        assert await claimed(house) == attempt + 1
+        stale = await house.ask("POST", path, held)
+        assert (stale.status_code, stale.json()["error"]["code"]) == (409, "STALE_ATTEMPT")
+    # One taking and one abandonment count, which is as with a job that nobody ever gave back.
+    troubled = {"runner_id": "r", "run_attempts": 7, "abandoned": True}
+    assert (await house.ask("POST", path, troubled)).json()["status"] == "pending"
+    assert await claimed(house) == 9
+    ended = (await house.ask("POST", path, {**troubled, "run_attempts": 9})).json()
+    assert (ended["status"], ended["run_attempts"]) == ("failed", 10)
 
 
 @pytest.mark.req("QQ-X05")

@@ -51,7 +51,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         submitted = found.run("submit", found.sample("words"), given=b"it was there before")
         assert submitted.exit_code == 0, submitted.output
         waited = found.run("wait", submitted.stdout.strip(), "--seconds", "0")
-        assert (waited.exit_code, waited.stdout) == (1, "pending\n")
+        assert (waited.exit_code, waited.stdout) == (3, "pending\n")
         early = found.run("output", submitted.stdout.strip())
         assert (early.exit_code, "no output yet" in early.stderr) == (2, True)
     again = tmp_path_factory.mktemp("again")
@@ -70,7 +70,7 @@ def test_a_job_outlives_what_it_was_given_to(running: Running) -> None:
 
 @pytest.mark.req("QQ-X12", "QQ-X01")
 def test_run_is_like_running_the_binary_here(running: Running) -> None:
-    """Input, output and exit code are those of the binary."""
+    """Input, output, complaints and exit code are those of the binary; the id of the job comes first."""
     content = bytes(range(256)) * 300
     echoed = running.run("run", running.sample("echo"), given=content)
     assert (echoed.exit_code, echoed.stdout_bytes) == (0, content)
@@ -79,6 +79,11 @@ def test_run_is_like_running_the_binary_here(running: Running) -> None:
     assert (counted.exit_code, counted.stdout_bytes) == (0, b"3\n")
     ended = running.run("run", running.sample("exit"))
     assert (ended.exit_code, "EXITED" in ended.stderr) == (7, True)
+    complained = running.run("run", running.sample("complain"))
+    first, _, complaint = complained.stderr.partition("\n")
+    assert (complained.exit_code, complaint) == (0, "this is not right\n")
+    assert first.startswith("job ")
+    assert running.run("wait", first.removeprefix("job ")).stdout == "completed\n"
     trapped = running.run("run", running.sample("trap"))
     assert (trapped.exit_code, "failed: TRAPPED" in trapped.stderr) == (1, True)
 
@@ -104,27 +109,35 @@ def test_every_method_is_a_command(running: Running) -> None:
 
 
 @pytest.mark.req("QQ-X12")
+def test_wait_says_whether_a_job_failed_or_goes_on(running: Running) -> None:
+    """The exit codes are 0 for completed, 1 for failed, and 3 where the time is over first."""
+    codes = {}
+    for sample in ("noop", "trap"):
+        job = running.run("submit", running.sample(sample)).stdout.strip()
+        codes[sample] = running.run("wait", job).exit_code
+    endless = running.run("submit", running.sample("loop")).stdout.strip()
+    given_up = running.run("wait", endless, "--seconds", "0")
+    assert running.run("cancel-job", endless).exit_code == 0
+    assert (codes, given_up.exit_code) == ({"noop": 0, "trap": 1}, 3)
+    assert given_up.stdout in ("pending\n", "active\n")
+    assert running.run("wait", endless).exit_code == 1
+
+
+@pytest.mark.req("QQ-X12")
 def test_a_queue_is_found_on_the_network_or_said_to_be_missing(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without addresses the commands look for what is announced; they say so if there is nothing."""
-    nowhere = Running({}, {}, running.folder, "")
-    for _ in range(20):
-        found = nowhere.run("wait", "00000000-0000-0000-0000-000000000000")
-        # Another test may have a queue on this network that is about to go, or wants a token.
-        if "no job" in found.stderr:
-            break
+    monkeypatch.setattr("runtime.cli.location._LOOK_S", 60.0)
+    nowhere = Running({"DEPLOYMENT_NAME": running.env["DEPLOYMENT_NAME"]}, {}, running.folder, "")
+    found = nowhere.run("wait", "00000000-0000-0000-0000-000000000000")
     assert (found.exit_code, "The queue says no: no job" in found.stderr) == (2, True)
-
-    async def nobody(*_: object) -> None:
-        return None
-
-    monkeypatch.setattr("runtime.discovery.find_one", nobody)
-    missing = nowhere.run("wait", "x")
-    assert (missing.exit_code, missing.stderr) == (
-        2,
-        "Error: No queue is found on the network. Say by --queue or QUEUE_URL where it is.\n",
-    )
+    monkeypatch.setattr("runtime.cli.location._LOOK_S", 0.2)
+    for asked in (("wait", "x"), ("count-jobs",)):
+        missing = nowhere.run(*asked, "--deployment", "nowhere at all")
+        assert missing.exit_code == 2
+        assert missing.stderr.startswith("Error: No queue of nowhere at all is found on the network.")
+        assert ("--queue or QUEUE_URL" if asked[0] == "wait" else "--address") in missing.stderr
 
 
 @pytest.mark.req("QQ-X12")
@@ -132,8 +145,14 @@ def test_a_queue_is_found_on_the_network_or_said_to_be_missing(
     ("arguments", "told"),
     [
         (("wait", "../../readyz"), "The queue says no"),
-        (("wait", "x", "--queue", NOBODY), "The queue does not answer: ConnectError."),
-        (("run", "{sample}", "--store", NOBODY), "The store: ConnectError"),
+        (("wait", "x", "--queue", NOBODY), f"The queue does not answer at {NOBODY}."),
+        (("run", "{sample}", "--store", NOBODY), "The store does not answer as it should"),
+        (("wait", "x", "--queue", "nowhere"), "'--queue': 'nowhere' is not a URL"),
+        (("wait", "x", "--queue", "http://a:b"), "'--queue': 'http://a:b' is not a URL"),
+        (("wait", "x", "--seconds", "soon"), "'--seconds': 'soon' is not a number."),
+        (("wait", "x", "--seconds", "nan"), "'--seconds': 'nan' is not a finite number."),
+        (("wait", "x", "--ca", "{sample}"), "'--ca': "),
+        (("wait", "x", "--token", "é"), "'--token': a token has only printable ASCII"),
         (("submit", "/no/such/file"), "does not exist"),
         (("wait", "x", "--queue", "{store}"), "The queue says no"),
     ],

@@ -83,7 +83,7 @@ class Burst:
 
     def over(self) -> dict[str, str]:
         for each in self._threads:
-            each.join(30)
+            each.join()
         return self.told
 
     def _work(self, name: str) -> None:
@@ -116,6 +116,7 @@ def test_what_was_acknowledged_outlives_kill_9(alone: Alone) -> None:
         if round_:
             alone.start()
         burst = Burst(alone)
+        until(lambda burst=burst: burst.told)  # type: ignore[misc]
         time.sleep(random.Random(round_).uniform(0.05, 0.6))
         alone.process.kill()
         told |= burst.over()

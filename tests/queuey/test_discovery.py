@@ -18,6 +18,7 @@ from generated.queuey.deployments import LOCAL
 from generated.queuey.system import SYSTEM
 from runtime.discovery import Announcer, find, find_one, records, sockets
 from runtime.node import Node
+from runtime.settings import SettingsError
 from runtime.world import RealWorld
 from tests.plain import NO_TLS
 
@@ -178,6 +179,23 @@ async def test_two_queues_have_two_names(tmp_path: Path, node: Node) -> None:
     assert found["host-1"] == 1
     assert node.http_port in found.values()
     assert len(set(found)) == len(found)
+
+
+@pytest.mark.req("QQ-055")
+@pytest.mark.parametrize(("setting", "name"), [("blue green", "blue green"), ("", "queuey.local")])
+async def test_the_name_of_the_deployment_is_announced(tmp_path: Path, setting: str, name: str) -> None:
+    """As it is set, or that of the design."""
+    made = await queue(tmp_path, "named", DEPLOYMENT_NAME=setting)
+    offers = await until_offered(made.http_port)
+    await made.stop()
+    assert {each.deployment for each in offers if each.port == made.http_port} == {name}
+
+
+async def test_a_name_that_does_not_fit_into_an_announcement_is_refused(tmp_path: Path) -> None:
+    """Before anything is opened."""
+    with pytest.raises(SettingsError, match="DEPLOYMENT_NAME: must have at most 200 bytes"):
+        await queue(tmp_path, "long", DEPLOYMENT_NAME="ü" * 101)
+    assert list(tmp_path.iterdir()) == []
 
 
 async def test_nobody_offers_what_does_not_exist() -> None:

@@ -114,7 +114,7 @@ async def test_refusals_are_the_same(house: House, remote: Remote) -> None:
     retried = await remote.call("RetryJob", job_id=job)
     assert (retried.status, retried.job_id != job) == (messages.PENDING, True)
     released = await remote.call("ClaimJob", runner_id="r")
-    assert (await remote.call("ReleaseJob", job_id=released.job_id, runner_id="r")).run_attempts == 2
+    assert (await remote.call("ReleaseJob", job_id=released.job_id, runner_id="r")).run_attempts == 1
 
 
 @pytest.mark.req("QQ-X10")
@@ -150,3 +150,12 @@ def test_the_api_does_what_is_described(tmp_path: Path) -> None:
         assert queue.events("rpc_fault") == []
     finally:
         queue.kill()
+
+
+@pytest.mark.req("QQ-112")
+async def test_a_request_may_be_as_large_as_a_body(remote: Remote) -> None:
+    """MAX_BODY_BYTES is 64 KiB, whatever carries a request."""
+    told = await remote.call("CreateJob", binary_addr="a", idempotency_key="x" * 65_536)
+    assert told == ("RESOURCE_EXHAUSTED", "body_too_large")
+    told = await remote.call("CreateJob", binary_addr="a", idempotency_key="x" * 65_000)
+    assert told[0] == "INVALID_ARGUMENT"

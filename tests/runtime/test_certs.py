@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from ipaddress import ip_address
 from pathlib import Path
@@ -131,6 +132,63 @@ def test_an_authority_is_not_replaced_by_accident(tmp_path: Path) -> None:
 
     assert run("taskqueue.microservices", "--out", tmp_path, "--force").exit_code == 0
     assert (tmp_path / "ca.crt").read_bytes() != first["ca.crt"]
+
+
+def test_each_deployment_has_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second deployment is given certificates, also by force, and those of the first stay as they are."""
+    monkeypatch.chdir(tmp_path)
+    first, second = "taskqueue.microservices", "orchestrator.compose"
+    assert run(first).exit_code == 0
+    before = {path: path.read_bytes() for path in tmp_path.glob(f"certs/{first}/*")}
+
+    for options in ((), ("--force",)):
+        result = run(second, *options)
+        assert (result.exit_code, result.stderr) == (0, "")
+        assert f"CERTS_DIR={tmp_path}/certs/{second} " in result.stdout
+        assert {path: path.read_bytes() for path in tmp_path.glob(f"certs/{first}/*")} == before
+        assert (tmp_path / "certs" / second / "ca.crt").exists()
+
+
+@pytest.mark.parametrize("name", ["taskqueue.microservices", "taskqueue.monolith", "orchestrator.compose"])
+def test_compose_looks_where_the_certificates_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Without options, the folder of the command and that of the generated file are the same."""
+    system, _, deployment = name.partition(".")
+    place = Path(f"generated/{system}/deploy/{deployment}/compose.yaml")
+    secrets: dict[str, Any] = quick_yaml.read((ROOT / place).read_text())["secrets"]
+    monkeypatch.chdir(tmp_path)
+    run(name)
+
+    for secret, row in secrets.items():
+        folder = row["file"].removeprefix("${CERTS_DIR:-").partition("}")[0]
+        assert (tmp_path / place.parent / folder / secret).resolve().exists()
+
+
+def test_the_readme_names_files_that_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever copies its commands finds the certificates where the commands look for them."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.findall(r"-- (\w+\.\w+) .*--ca-file (\S+)", text)
+    assert found
+    monkeypatch.chdir(tmp_path)
+    for deployment, path in found:
+        assert run(deployment).exit_code == 0
+        assert Path(path).exists()
+
+
+def test_certificates_of_the_shared_folder_are_kept_and_mentioned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who has certificates from before is told how to go on with them."""
+    monkeypatch.chdir(tmp_path)
+    make_certificates(SYSTEM, "microservices", tmp_path / "certs")
+    before = (tmp_path / "certs/ca.crt").read_bytes()
+
+    result = run("taskqueue.microservices")
+    assert result.exit_code == 0
+    assert f"with CERTS_DIR={tmp_path}/certs they go on with the old ones" in result.stderr
+    assert (tmp_path / "certs/ca.crt").read_bytes() == before
+    assert (tmp_path / "certs/taskqueue.microservices/ca.crt").exists()
 
 
 def test_the_folder_keeps_itself_out_of_version_control(tmp_path: Path) -> None:

@@ -16,10 +16,21 @@ from click.testing import CliRunner, Result
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import Message
 
-from generated.taskqueue.messages import ListJobsRequest, SubmitJobRequest
+from generated.taskqueue.messages import (
+    RUNNING,
+    GetJobStatusRequest,
+    GetJobStatusResponse,
+    ListJobsRequest,
+    SubmitJobRequest,
+)
+from generated.taskqueue.system import SYSTEM as TASKQUEUE
+from runtime.call import Call
 from runtime.cli import charter
 from runtime.cli.fields import assembled, request_fields, singular
 from runtime.cli.show import Reading, show
+from runtime.cli.watch import NotFinal, until_final, watch_for
+from runtime.conditions import CallFailed
+from tests.runtime.hand_world import HandWorld, make_call
 from tests.runtime.up import up
 
 pytestmark = pytest.mark.xdist_group("cli")
@@ -39,15 +50,17 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
 
 
 def run(*arguments: str, env: dict[str, str] | None = None) -> Result:
-    """The command as a user would give it."""
+    """The command as a user would give it who has time."""
+    if arguments[0] != "--help" and "--deadline-ms" not in arguments:
+        arguments = (*arguments, "--deadline-ms", PATIENCE_MS)
     unset = dict.fromkeys(("CHARTER_ADDRESS", "CHARTER_CA_FILE", "CHARTER_TOKEN", "CHARTER_DEPLOYMENT"))
     return CliRunner().invoke(charter, [SYSTEM, *arguments], env={**unset, **(env or {})})
 
 
-def answer(*arguments: str, env: dict[str, str]) -> dict[str, Any]:
-    """The answer of a command that has to succeed, from its JSON."""
-    result = run(*arguments, "--json", "--deadline-ms", PATIENCE_MS, env=env)
-    assert result.exit_code == 0, result.output
+def answer(*arguments: str, env: dict[str, str], code: int = 0) -> dict[str, Any]:
+    """The answer of a command that has to end with an exit code, from its JSON."""
+    result = run(*arguments, "--json", env=env)
+    assert result.exit_code == code, result.output
     found: dict[str, Any] = json.loads(result.stdout)
     return found
 
@@ -91,11 +104,42 @@ def test_a_system_offers_what_someone_outside_may_call() -> None:
 
 def test_watching_ends_with_the_deadline(env: dict[str, str]) -> None:
     """The deadline is for the whole command; what goes on after it is named, exit code 3."""
-    arguments = ("--job-type", "sleep", "--work-duration-ms", "5000", "--watch", "--deadline-ms", "1500")
-    result = run("submit-job", *arguments, env=env)
+    arguments = ("--job-type", "sleep", "--work-duration-ms", "3600000", "--client-request-id", "watched")
+    deadline_ms, still = 750, None
+    while still is None and deadline_ms < int(PATIENCE_MS):  # Connecting may take longer than that.
+        deadline_ms *= 2
+        result = run("submit-job", *arguments, "--watch", "--deadline-ms", str(deadline_ms), env=env)
+        assert result.exit_code == 3
+        still = re.search(r"job (\S+) is still [A-Z]+, and the time is over\.", result.stderr)
 
-    assert result.exit_code == 3
-    assert "and the time is over." in result.stderr
+    assert still is not None, result.stderr
+    answer("cancel-job", still[1], env=env)
+
+
+@pytest.mark.parametrize(("looks", "said"), [(0, "may go on"), (2, "is still RUNNING")])
+async def test_a_deadline_in_the_middle_of_a_look_names_what_goes_on(looks: int, said: str) -> None:
+    """As one between two looks does; another failure is told as it is."""
+    world = HandWorld()
+    call = make_call(world, deadline=world.monotonic() + 60)
+    methods = {each.name: each for service in TASKQUEUE.services.values() for each in service.methods}
+    watch = watch_for(TASKQUEUE, methods["GetJobStatus"], [methods["GetJobStatus"]])
+    assert watch is not None
+    left, code = looks, "DEADLINE_EXCEEDED"
+
+    async def read(request: GetJobStatusRequest, _call: Call) -> GetJobStatusResponse:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            return GetJobStatusResponse(job_id=request.job_id, status=RUNNING)
+        if code == "DEADLINE_EXCEEDED":
+            world.seconds += 60
+        raise CallFailed(code, "no answer", "TaskQueuePublicService")
+
+    with pytest.raises(NotFinal, match=f"job one {said}, and the time is over"):
+        await until_final(watch, "one", read, call)
+    world.seconds, left, code = 50.0, looks, "UNAVAILABLE"
+    with pytest.raises(CallFailed):
+        await until_final(watch, "one", read, call)
 
 
 def test_a_job_is_submitted_and_watched_to_its_end(env: dict[str, str]) -> None:
@@ -111,10 +155,10 @@ def test_a_job_is_submitted_and_watched_to_its_end(env: dict[str, str]) -> None:
 
 
 def test_the_status_is_watched_until_it_is_final(env: dict[str, str]) -> None:
-    """`--watch` on the method that reads the status polls it; the key may stand alone or be an option."""
+    """`--watch` on the method that reads the status polls it, and ends with exit code 4 for a failed job."""
     job_id = answer("submit-job", "--job-type", "fail", env=env)["job_id"]
 
-    watched = answer("get-job-status", job_id, "--watch", env=env)
+    watched = answer("get-job-status", job_id, "--watch", env=env, code=4)
     assert (watched["status"], watched["failure_reason"]) == ("FAILED", "SIMULATED_FAILURE")
     assert answer("get-job-status", "--job-id", job_id, env=env) == watched
     assert answer("cancel-job", job_id, "--reason", "late", env=env)["already_terminal"] is True
@@ -172,11 +216,11 @@ def test_nobody_there_is_told_with_the_address() -> None:
         (["submitjob"], "Did you mean 'submit-job'?"),
         (["submit-job", "--jobtype", "x"], "Did you mean '--job-type'?"),
         (["submit-job"], "--job-type: must not be empty"),
-        (["submit-job", "--job-type", "x", "--label", "team"], "--label: 'team' is not KEY=VALUE."),
-        (["submit-job", "--job-type", "x", "--work-duration-ms", "-1"], "-1 is not in the range"),
+        (["submit-job", "--job-type", "x", "--label", "team"], "'--labels': 'team' is not KEY=VALUE."),
+        (["submit-job", "--job-type", "x", "--work-duration-ms", "-1"], "-1 is not a whole number from 0"),
         (["get-job-status"], "JOB_ID: must not be empty"),
         (["get-job-status", "a", "--job-id", "b"], "JOB_ID is given twice"),
-        (["list-jobs", "--status-filter", "lost"], "'lost' is not one of 'queued', 'running'"),
+        (["list-jobs", "--status-filter", "lost"], "'lost' is not one of 'QUEUED', 'RUNNING'"),
         (["list-jobs", "--page-token", "x"], "--page-token: must be empty or a whole number"),
         (["list-jobs", "--ca-file", "/does/not/exist"], "does not exist"),
         (["list-jobs", "--watch"], "No such option '--watch'"),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import grpc
 import pytest
+from msgspec.structs import replace
 
 from generated.taskqueue import messages as m
 from generated.taskqueue.errors import JobNotFound, ResultMissing
@@ -277,16 +277,6 @@ async def test_a_fault_in_the_moment_in_which_the_caller_goes_is_logged_once(tur
     for _ in range(3):
         await asyncio.sleep(0)
     assert [line["event"] for line in served.lines.read_back()].count("rpc_fault") == 1
-
-
-async def test_an_answer_that_is_there_needs_no_waiting() -> None:
-    """A handler that does not wait is answered by a plain call, and one that does by a coroutine."""
-    request = m.GetResultRequest(job_id="x")
-    assert Served(answering).endpoint.begin("gateway", request, None) == m.GetResultResponse(found=True)
-    slow = Slow()
-    waiting = Served(slow).endpoint.begin("gateway", request, None)
-    slow.go_on.set()
-    assert await waiting == m.GetResultResponse()
 
 
 def test_every_method_of_a_service_has_its_endpoint() -> None:

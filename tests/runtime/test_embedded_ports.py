@@ -66,6 +66,7 @@ def test_the_port_of_a_server_that_was_killed_stays_its_own(ours: Ports) -> None
 
 def test_a_port_on_which_somebody_listens_is_passed_over(ours: Ports) -> None:
     """Also by one who asked nobody."""
-    first, second, *_ = ours.take(59)
+    first, *_ = ours.take(59)
     with socket.create_server((LOOPBACK, first)):
-        assert ours.take(1) == [second]
+        # More often than there are ports, whichever of them others have: its turn has come by then.
+        assert first not in {ours.take(1)[0] for _ in range(2 * MANY)}

@@ -107,7 +107,7 @@ def test_a_server_stops_when_its_parent_is_killed(tmp_path: Path) -> None:
         pid = int(parent.stdout.readline())
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while os.path.exists(f"/proc/{pid}"):  # noqa: PTH110
         assert time.monotonic() < until
         time.sleep(0.02)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import pytest
 from google.protobuf.message import Message
+from msgspec.structs import replace
 
 from generated.taskqueue import messages as m
 from generated.taskqueue.lifecycle import JOB

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -13,7 +14,8 @@ from runtime.systems import deployment_names, system_names
 
 MICROSERVICES = "taskqueue.microservices"
 NODES = ["gateway", "job", "queue", "coordinator", "worker", "result"]
-NO_PATIENCE = 0.001
+NO_PATIENCE = 0.0
+"""Nobody is asked whether it is healthy, however long the start of the processes took."""
 
 
 async def test_replicas_take_consecutive_ports() -> None:
@@ -55,6 +57,29 @@ async def test_without_tls_each_principal_has_a_token_of_its_own() -> None:
         digests = dict(pair.split("=") for pair in found["ACCEPTED_TOKENS"].split(","))
         assert digests == {name: hashlib.sha256(token.encode()).hexdigest() for name, token in tokens.items()}
         assert "TLS_KEY_FILE" not in found
+
+
+async def test_a_deployment_that_is_announced_has_a_name_of_its_own(tmp_path: Path) -> None:
+    """All its nodes have the same, as have all runs with the same data; a client is told it."""
+    names: list[str] = []
+    for folder, settings in (("a", {}), ("a", {}), ("b", {}), ("b", {"DEPLOYMENT_NAME": "blue"})):
+        running = launched(
+            "queuey.local",
+            ports="auto",
+            tls=False,
+            settings=settings,
+            data=tmp_path / folder,
+            patience=NO_PATIENCE,
+        )
+        with pytest.raises(NotHealthy):
+            async with running:
+                pass
+        found = {each.planned.variables["DEPLOYMENT_NAME"] for each in running.processes.values()}
+        assert found == {running.env["DEPLOYMENT_NAME"]}
+        names += found
+    assert names[0] == names[1]
+    assert len({*names[1:]}) == 3
+    assert names[3] == "blue"
 
 
 async def test_wrong_settings_are_told_all_at_once() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from generated.taskqueue.clients import ResultInternalServiceClient
 from generated.taskqueue.errors import JobNotFound

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -230,3 +231,31 @@ def test_levels_may_have_the_names_that_others_use(level: str, same: str, told: 
     """A log at `warn` writes what one at WARNING does."""
     event = Event("plain", told)
     assert written(level, event) == written(same, event)
+
+
+@pytest.mark.parametrize("value", ["x" * 100_000, "é" * 100_000, ["x" * 60_000] * 2, {"x" * 100_000: 1}])
+def test_a_line_is_bounded_whatever_it_tells(value: object) -> None:
+    """A long value keeps its beginning and its end, and says how much is left out; the others are whole."""
+    lines = Lines()
+    log = Log("job", "INFO", HandWorld(), lines)
+    log.write(PLAIN, "hello", "A.B", {"job_id": value, "worker_id": "w-1"})
+    log.write_all(PLAIN, "hello", "A.B", {"worker_id": "w-1"}, [{"job_id": value}, {"job_id": "short"}])
+    first, second, third = lines.read_back()
+    for line in (first, second):
+        assert re.search(r"\[\.\.\. \d+ characters left out \.\.\.\]", line["job_id"])
+        assert len(line["job_id"]) < 1100
+        assert (line["message"], line["method"], line["worker_id"]) == ("hello", "A.B", "w-1")
+    assert third["job_id"] == "short"
+    assert max(map(len, lines.getvalue().splitlines())) < 10_000
+
+
+def test_a_traceback_keeps_more_of_itself() -> None:
+    lines = Lines()
+    text = "".join(f"line {number}\n" for number in range(10_000))
+    for detail in (text[:16_000], text):
+        Log("job", "INFO", HandWorld(), lines).write(events.RPC_FAULT, "oh", fields={"detail": detail})
+    whole, cut = lines.read_back()
+    assert whole["detail"] == text[:16_000]
+    assert cut["detail"].startswith("line 0\nline 1\n")
+    assert cut["detail"].endswith("line 9999\n")
+    assert len(cut["detail"]) < 17_000

@@ -16,11 +16,13 @@ import pytest
 import pytest_asyncio
 
 import generated
+import handlers
 from codegen.__main__ import main as codegen
 from runtime.client import Client
 from runtime.conditions import Condition, Failure
 from runtime.launch import Launched, launched
 from runtime.systems import system_names
+from tests.support.patient_spec import patient
 from tests.taskqueue.blackbox.logs import lines
 from tests.taskqueue.blackbox.polling import eventually
 
@@ -37,6 +39,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A project with the locker alone, generated from its spec, with its handlers; first on the path."""
     root = tmp_path_factory.mktemp("locker")
     shutil.copytree(SPECS / "locker", root / "spec/locker")
+    services = root / "spec/locker/services.yaml"
+    services.write_text(patient(services.read_text(encoding="utf-8")), encoding="utf-8")
     assert codegen(["generate", "--root", str(root)]) == 0
     shutil.copytree(SPECS / "locker_handlers", root / "handlers/locker")
     (root / "handlers/__init__.py").touch()
@@ -46,6 +50,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("PYTHONSAFEPATH", "1")
         # And for this process, which has loaded the other systems.
         patch.setattr(generated, "__path__", [str(root / "generated")])
+        patch.setattr(handlers, "__path__", [str(root / "handlers")])
         system_names.cache_clear()
         yield root
     system_names.cache_clear()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import grpc
 import pytest
+from msgspec.structs import replace
 
 from generated.taskqueue.errors import JobNotFound, RequestKeyReused, SubmitNotAccepted
-from generated.taskqueue.messages import CANCELED, QUEUED, SubmitJobRequest
+from generated.taskqueue.messages import CANCELED, QUEUED, GetJobRecordRequest, SubmitJobRequest
 from generated.taskqueue.policy import CALLS, COMPENSATION, RESCUE, STANDARD
 from generated.taskqueue.system import SYSTEM
 from runtime.conditions import CallFailed, Failure
@@ -141,6 +141,16 @@ async def test_an_answer_ends_the_attempts() -> None:
     assert await callee.call(METHODS["GetJobRecord"], lines=lines) == "answered"
     assert len(callee.patience) == 3
     assert [line["attempt"] for line in lines.read_back("call_retried")] == [1, 2]
+
+
+@pytest.mark.req("TQ-163")
+async def test_a_line_of_a_repeated_call_says_which_and_about_what() -> None:
+    """It names the method that is called again, its job and its worker, also where background work calls."""
+    callee, lines = Callee(down(), failures=1), Lines()
+    await callee.call(METHODS["GetJobRecord"], request=GetJobRecordRequest(job_id="j-1"), lines=lines)
+    (line,) = lines.read_back("call_retried")
+    assert (line["method"], line["job_id"]) == ("JobInternalService.GetJobRecord", "j-1")
+    assert "worker_id" not in line
 
 
 @pytest.mark.req("TQ-160", "TQ-161", "CH-74")

@@ -34,6 +34,16 @@ def test_a_text_that_is_empty_by_default_is_a_text() -> None:
     assert value(Variable("PREFIX", "string", "What keys begin with.")) is None
 
 
+@pytest.mark.req("OQ-220")
+def test_a_text_matches_its_pattern_as_a_whole() -> None:
+    """Also where only a part of it would; what may be left out may be empty."""
+    bucket = Variable("BUCKET", "string", "Where it is kept.", pattern="[a-z]{2,4}")
+    assert value(bucket, "abc") == "abc"
+    assert value(bucket) is None
+    for text in ("abcde", "Abc", "ab\n", "a"):
+        assert problem(bucket, text) == f"BUCKET: must match [a-z]{{2,4}}, not {text!r} (Where it is kept)"
+
+
 @pytest.mark.parametrize(("text", "number"), [("", 2.0), ("0.5", 0.5), ("3", 3.0), ("+1.25", 1.25)])
 def test_a_number_may_have_a_fraction(text: str, number: float) -> None:
     """A number is read as it is written, and is always a float."""

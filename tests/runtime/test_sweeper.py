@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from generated.orchestrator.errors import ServiceUnavailable
 from generated.orchestrator.lifecycle import JOB_ACCEPT, JOB_FAIL
 from generated.orchestrator.messages import CREATED, QUEUED, RETRY, RUNNING
 from runtime.call import Call
@@ -15,7 +16,7 @@ from runtime.postgres import sweeping
 from runtime.sweeper import Sweep, sweep_all, sweep_regularly
 from runtime.world import RealWorld
 from tests.runtime.postgres.conftest import folder, kit, make_kit, server, url
-from tests.runtime.postgres.kit import Kit
+from tests.runtime.postgres.kit import Kit, unguarded
 
 __all__ = ["folder", "kit", "make_kit", "server", "url"]
 
@@ -29,7 +30,7 @@ def due(kit: Kit, edge: Transition) -> Sweep:
     return Sweep("job", edge.name, step)
 
 
-DUE = "UPDATE jobs SET created_at = clock_timestamp() - interval '61 s'"
+DUE = unguarded("UPDATE jobs SET created_at = clock_timestamp() - interval '61 s'")
 
 
 class Drawn(RealWorld):
@@ -68,7 +69,8 @@ async def test_a_loop_that_is_told_to_stop_begins_no_further_batch(kit: Kit) -> 
     """What is due stays for the others, and the loop ends although its next look would be in an hour."""
     job, stopping = (await kit.add(CREATED)).job_id, asyncio.Event()
     loop = asyncio.create_task(sweep_regularly([due(kit, JOB_ACCEPT)], 3600, kit.call("api"), stopping))
-    await asyncio.sleep(0.05)
+    while not kit.lines.read_back("sweep"):
+        await asyncio.sleep(0.01)
     await kit.sql.execute(DUE)
     stopping.set()
     await loop
@@ -112,3 +114,31 @@ async def test_a_store_that_is_away_is_told_of_and_waited_for(kit: Kit) -> None:
         await asyncio.sleep(0.01)
     stopping.set()
     await loop
+
+
+class Hurried(Drawn):
+    """A world in which no pause takes long."""
+
+    def uniform(self, low: float, high: float) -> float:
+        super().uniform(low, high)
+        return 0.0
+
+
+@pytest.mark.req("ORC-145", "OQ-250")
+async def test_failures_are_followed_by_pauses_that_grow(kit: Kit) -> None:
+    """Up to the usual time between two looks; one that works is followed by the usual time again."""
+    world, stopping = Hurried(), asyncio.Event()
+    call = Call(world=world, log=kit.log, caller="api")
+    fails = [True, True, True, True, False, True, False]
+
+    async def step(_call: Call) -> int:
+        is_failing = fails.pop(0)
+        if not fails:
+            stopping.set()
+        if is_failing:
+            raise ServiceUnavailable
+        return 0
+
+    await sweep_regularly([Sweep("job", "accept", step)], 5.0, call, stopping)
+    pauses = [most for low, most in world.drawn if low == 0.8 * most]
+    assert pauses == [1.0, 2.0, 4.0, 5.0, 5.0, 1.0, 5.0]

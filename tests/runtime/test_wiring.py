@@ -31,6 +31,7 @@ VALUES = {
     "HEARTBEAT_INTERVAL_MS": 1000,
     "WORKER_ID": "w1",
     "WORKER_SLOTS": 3,
+    "JOB_HANDLERS": None,
 }
 
 

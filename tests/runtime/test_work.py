@@ -11,10 +11,10 @@ from generated.orchestrator.lifecycle import JOB, JOB_COMPLETE
 from generated.orchestrator.messages import QUEUED, RETRY, RUNNING, SUCCESS
 from generated.orchestrator.records import JobRecord
 from runtime.pace import Outcome, Pace
-from runtime.store import Held
+from runtime.store import Busy, Held
 from tests.runtime.postgres.conftest import MakeKit, folder, kit, make_kit, server, url
 from tests.runtime.postgres.kit import Kit
-from tests.runtime.working import DONE, OWNER, PACE, SHORT, Works, at_once, for_ever, working
+from tests.runtime.working import DONE, EAGER, LEASE_S, OWNER, PACE, Works, at_once, for_ever, working
 
 __all__ = ["folder", "kit", "make_kit", "server", "url"]
 
@@ -38,7 +38,7 @@ async def test_each_slot_runs_one_at_a_time(kit: Kit) -> None:
 
 
 @pytest.mark.req("ORC-129", "ORC-127")
-async def test_a_run_that_waits_for_nothing_needs_no_task(kit: Kit) -> None:
+async def test_a_run_that_waits_for_nothing_is_a_run(kit: Kit) -> None:
     """It is run and written like any other."""
     job = (await kit.add(QUEUED)).job_id
     async with working(kit, at_once) as works:
@@ -48,19 +48,16 @@ async def test_a_run_that_waits_for_nothing_needs_no_task(kit: Kit) -> None:
 @pytest.mark.req("ORC-121")
 async def test_a_lease_is_renewed_while_a_run_goes_on(make_kit: MakeKit) -> None:
     """After more than the whole lease it is still held, by the same number, and then the run succeeds."""
-    kit = await make_kit(LEASE_SECONDS=4.0)
+    kit = await make_kit(LEASE_SECONDS=LEASE_S)
     job, ends = (await kit.add(QUEUED)).job_id, asyncio.Event()
 
     async def perform(_record: JobRecord, _held: Held) -> Outcome:
         await ends.wait()
         return DONE
 
-    async with working(kit, perform, SHORT) as works:
+    async with working(kit, perform, EAGER) as works:
         await works.begun()
-        first = (await kit.job(job)).lease_expiry
-        assert first is not None
-        while not await kit.sql.fetchval("SELECT clock_timestamp() > $1", first):
-            await asyncio.sleep(0.02)
+        await works.pass_lease(job)
         assert (await kit.job(job)).state == RUNNING
         ends.set()
         assert (await works.until(job, SUCCESS)).attempt == 1
@@ -70,7 +67,7 @@ async def test_a_lease_is_renewed_while_a_run_goes_on(make_kit: MakeKit) -> None
 @pytest.mark.req("ORC-136", "ORC-010")
 async def test_a_run_whose_lease_is_lost_is_stopped(make_kit: MakeKit) -> None:
     """It gets a cancel, nothing is written, and the loss is told with key, number and owner."""
-    kit, canceled = await make_kit(LEASE_SECONDS=4.0), asyncio.Event()
+    kit, canceled = await make_kit(LEASE_SECONDS=LEASE_S), asyncio.Event()
 
     async def perform(_record: JobRecord, _held: Held) -> Outcome:
         try:
@@ -81,7 +78,7 @@ async def test_a_run_whose_lease_is_lost_is_stopped(make_kit: MakeKit) -> None:
         return DONE
 
     job = (await kit.add(QUEUED)).job_id
-    async with working(kit, perform, SHORT) as works:
+    async with working(kit, perform, EAGER) as works:
         await works.begun()
         await kit.sql.execute("UPDATE jobs SET lease_expiry = clock_timestamp() - interval '1 s'")
         await canceled.wait()
@@ -93,7 +90,7 @@ async def test_a_run_whose_lease_is_lost_is_stopped(make_kit: MakeKit) -> None:
 @pytest.mark.req("ORC-136", "ORC-124")
 async def test_a_run_that_cannot_be_stopped_is_in_nobodys_way(make_kit: MakeKit) -> None:
     """The same worker takes the entity again meanwhile, keeps the new lease, and only that run counts."""
-    kit, ends = await make_kit(LEASE_SECONDS=4.0), {1: asyncio.Event(), 2: asyncio.Event()}
+    kit, ends = await make_kit(LEASE_SECONDS=LEASE_S), {1: asyncio.Event(), 2: asyncio.Event()}
 
     async def perform(_record: JobRecord, held: Held) -> Outcome:
         while not ends[held.fence].is_set():
@@ -102,7 +99,7 @@ async def test_a_run_that_cannot_be_stopped_is_in_nobodys_way(make_kit: MakeKit)
         return Outcome(JOB_COMPLETE, {"result": str(held.fence)})
 
     job = (await kit.add(QUEUED)).job_id
-    async with working(kit, perform, SHORT) as works:
+    async with working(kit, perform, EAGER) as works:
         await works.begun()
         for step in (
             "lease_expiry = clock_timestamp() - interval '1 s'",
@@ -111,13 +108,10 @@ async def test_a_run_that_cannot_be_stopped_is_in_nobodys_way(make_kit: MakeKit)
         ):
             await kit.sql.execute(f"UPDATE jobs SET {step}")
         await works.begun(2)
-        first = (await kit.job(job)).lease_expiry
         ends[1].set()
         while not works.losses():
             await asyncio.sleep(0.01)
-        assert first is not None
-        while not await kit.sql.fetchval("SELECT clock_timestamp() > $1", first):
-            await asyncio.sleep(0.02)
+        await works.pass_lease(job)
         ends[2].set()
         assert (await works.until(job, SUCCESS)).result == "2"
     assert [lost["attempt"] for lost in works.losses()] == [1]
@@ -135,18 +129,19 @@ async def test_a_worker_that_waits_stops_at_once(kit: Kit) -> None:
 @pytest.mark.req("ORC-121", "ORC-016")
 async def test_a_row_that_is_locked_for_a_while_stops_nobody(make_kit: MakeKit) -> None:
     """Renewals that find it locked are tried again; the run goes on and succeeds."""
-    kit, ends = await make_kit(LEASE_SECONDS=5.0), asyncio.Event()
+    kit, ends = await make_kit(LEASE_SECONDS=LEASE_S), asyncio.Event()
 
     async def perform(_record: JobRecord, _held: Held) -> Outcome:
         await ends.wait()
         return DONE
 
     job = (await kit.add(QUEUED)).job_id
-    async with working(kit, perform, Pace(2, 0.02, 5.0, 0.05, 5)) as works:
+    async with working(kit, perform, EAGER) as works:
         await works.begun()
         async with kit.sql.transaction():
             await kit.sql.execute("SELECT FROM jobs WHERE job_id = $1 FOR UPDATE", job)
-            await asyncio.sleep(0.3)
+            while sum(isinstance(each, Busy) for each in works.store.renewed) < 2:
+                await asyncio.sleep(0.01)
         ends.set()
         await works.until(job, SUCCESS)
     assert works.losses() == []
@@ -170,17 +165,22 @@ async def test_an_outcome_is_written_again_and_again(kit: Kit) -> None:
 @pytest.mark.req("ORC-146", "ORC-010")
 async def test_an_outcome_is_dropped_at_the_end_of_the_lease(make_kit: MakeKit) -> None:
     """A store that stays away is asked until then; the loss is told and the worker goes on."""
-    kit = await make_kit(LEASE_SECONDS=4.0)
+    kit = await make_kit(LEASE_SECONDS=LEASE_S)
     job = (await kit.add(QUEUED)).job_id
 
     async def perform(record: JobRecord, _held: Held) -> Outcome:
         works.store.failing = 1000 if record.job_id == job else 0
         return DONE
 
-    async with working(kit, perform, SHORT) as works:
+    async with working(kit, perform, EAGER) as works:
+        await works.begun()
+        before = works.store.tried
+        while works.store.tried <= before + 3:
+            await asyncio.sleep(0.01)
+        assert works.losses() == []
+        works.world.seconds += LEASE_S
         while not works.losses():
             await asyncio.sleep(0.02)
-        assert works.store.tried > 3
         works.store.failing = 0
         other = (await kit.add(QUEUED)).job_id
         await works.until(other, SUCCESS)
@@ -209,7 +209,7 @@ async def test_a_store_that_cannot_be_reached_is_waited_for(kit: Kit) -> None:
     job = (await kit.add(QUEUED)).job_id
     works = Works(kit, at_once, PACE)
     works.store.failing = 6
-    task = asyncio.create_task(works.worker.work(kit.call("worker"), works.stopping))
+    task = asyncio.create_task(works.work())
     await works.until(job, SUCCESS)
     works.stopping.set()
     await task
@@ -253,7 +253,8 @@ async def test_what_arrives_after_the_grace_is_given_back_unrun(kit: Kit) -> Non
         works.store.arrives.clear()
         await works.until(job, RUNNING)
         works.stopping.set()
-        await asyncio.sleep(0.05)
+        while not works.worker._is_over:
+            await asyncio.sleep(0.005)
         works.store.arrives.set()
     assert works.runs == []
     assert ((await kit.job(job)).state, (await kit.job(job)).last_error) == (RETRY, "given back")
@@ -262,7 +263,7 @@ async def test_what_arrives_after_the_grace_is_given_back_unrun(kit: Kit) -> Non
 async def test_a_worker_that_is_cut_off_leaves_no_run_behind(kit: Kit) -> None:
     """When the work itself is canceled, so are its runs; nothing is written."""
     job, works = (await kit.add(QUEUED)).job_id, Works(kit, for_ever, PACE)
-    task = asyncio.create_task(works.worker.work(kit.call("worker"), works.stopping))
+    task = asyncio.create_task(works.work())
     await works.begun()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

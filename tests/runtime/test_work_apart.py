@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from generated.objectqueue.lifecycle import TASK, TASK_COMPLETE, TASK_RELEASE, TASK_RETRY
 from generated.objectqueue.records import TaskRecord
@@ -17,11 +18,11 @@ from runtime.log import Log
 from runtime.pace import Outcome, Pace
 from runtime.store import Exchanged, Held, Settling
 from runtime.work import LeaseWorker
-from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
+from tests.runtime.virtual_time import LoopWorld, in_virtual_time
 from tests.runtime.working import TOLD
 
-WORLD = RealWorld()
+WORLD = LoopWorld()
 DONE = Outcome(TASK_COMPLETE, {"output": "1"})
 BACK = Outcome(TASK_RELEASE)
 LATE = Outcome(TASK_RETRY, {"error": "late"})
@@ -63,7 +64,17 @@ class Kept:
         self.settled += settling
         return [each.target for each in settling]
 
-    async def settle(self, key: str, target: int, held: Held, call: Call, **given: Any) -> int:
+    async def settle(
+        self,
+        key: str,
+        target: int,
+        held: Held,
+        call: Call,
+        final: bool = False,
+        edge: str = "",
+        /,
+        **given: Any,
+    ) -> int:
         raise AssertionError("nobody else has it")
 
     async def renew_all(self, held: Sequence[tuple[str, Held]]) -> Sequence[bool | Exception]:
@@ -146,6 +157,7 @@ async def for_ever(_record: TaskRecord, _held: Held) -> Outcome:
     return DONE
 
 
+@in_virtual_time
 async def test_nobody_waits_for_the_slowest() -> None:
     """While the end of one is being written, all the others go through the remaining slots."""
     store = Kept([task(f"{number}") for number in range(40)], slow="0")
@@ -158,6 +170,7 @@ async def test_nobody_waits_for_the_slowest() -> None:
     assert 2 <= store.most <= APART.exchanges
 
 
+@in_virtual_time
 async def test_no_more_are_held_than_there_are_slots() -> None:
     """However many exchanges are under way, what they ask for together fits into the slots."""
     held = most = 0
@@ -176,6 +189,7 @@ async def test_no_more_are_held_than_there_are_slots() -> None:
     assert most == APART.slots
 
 
+@in_virtual_time
 async def test_a_run_is_stopped_when_its_lease_is_over() -> None:
     """Each record has a lease of its own length; nobody renews it, and the worker says how it ended."""
     store = Kept([task("long"), task("short", 1)])
@@ -189,6 +203,7 @@ async def test_a_run_is_stopped_when_its_lease_is_over() -> None:
     assert store.renewed == []
 
 
+@in_virtual_time
 async def test_a_shorter_lease_that_comes_later_ends_first() -> None:
     """The worker is not asleep until the end of the one that it has."""
     store = Kept([task("long", 3600)])
@@ -200,6 +215,7 @@ async def test_a_shorter_lease_that_comes_later_ends_first() -> None:
         stopping.set()
 
 
+@in_virtual_time
 async def test_leases_of_their_own_length_are_renewed_each_in_its_time() -> None:
     """When a third is over: the short one soon, the long one not yet."""
     store = Kept([task("long", 60), task("short", 3)])
@@ -212,6 +228,7 @@ async def test_leases_of_their_own_length_are_renewed_each_in_its_time() -> None
         stopping.set()
 
 
+@in_virtual_time
 async def test_a_run_may_be_given_up_from_outside() -> None:
     """Somebody found out that it is another's: it is stopped, nothing is written, the rest goes on."""
     store, heard = Kept([task("mine"), task("theirs")]), Heard()
@@ -238,6 +255,7 @@ async def test_a_run_may_be_given_up_from_outside() -> None:
 
 
 @pytest.mark.parametrize("exchanges", [1, 2, 9])
+@in_virtual_time
 async def test_a_worker_that_is_stopped_gives_back_what_it_has(exchanges: int) -> None:
     """By the edge that the handler named, whatever the number of exchanges."""
     store, stopping = Kept([task(f"{number}") for number in range(3)]), asyncio.Event()

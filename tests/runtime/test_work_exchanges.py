@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 
-import pytest
+import anyio
 
 from generated.orchestrator.errors import ServiceUnavailable
 from generated.orchestrator.lifecycle import JOB
 from generated.orchestrator.messages import RUNNING
 from generated.orchestrator.records import JobRecord
-from runtime import work
+from handlers.jobs import Job
+from handlers.jobs.job_loop import JobLoops
+from handlers.jobs.registry import Registered
+from handlers.jobs.running import Ran, Reasons, run
 from runtime.call import Call
 from runtime.log import Log
 from runtime.pace import Outcome, Pace
 from runtime.store import Busy, Exchanged, Held, Settling
 from runtime.work import LeaseWorker
-from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
+from tests.runtime.virtual_time import LoopWorld, in_virtual_time
 from tests.runtime.working import DONE, GIVEN_BACK, OWNER, TOLD, UNSTORABLE, at_once
 
-WORLD = RealWorld()
-
-
-@pytest.fixture(autouse=True)
-def begun_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stall of this process does not look like runs that take long, after which others have their turn."""
-    monkeypatch.setattr(work, "_SLICE_S", 60.0)
+WORLD = LoopWorld()
+REASONS = Reasons("TIMED_OUT", "NOT_JSON")
 
 
 @dataclass
@@ -45,6 +45,7 @@ class Kept:
     held: int = 0
     most: int = 0
     settled: int = 0
+    outcomes: set[int] = field(default_factory=set)
     alone: int = 0
     under_way: int = 0
     together: int = 0
@@ -95,11 +96,20 @@ class Kept:
                 outcomes.append(Busy("somebody has it"))
             else:
                 self._settle()
+                self.outcomes.add(each.target)
                 outcomes.append(each.target)
         return outcomes
 
     async def settle(
-        self, key: str, target: int, held: Held, call: Call, *, final: bool = False, **given: str | None
+        self,
+        key: str,
+        target: int,
+        held: Held,
+        call: Call,
+        final: bool = False,
+        edge: str = "",
+        /,
+        **given: str | None,
     ) -> int:
         await self.is_free.wait()
         self.alone += 1
@@ -118,8 +128,8 @@ class Kept:
         self.settled += 1
 
 
-class Resting(RealWorld):
-    """The real world, which knows the pauses that it was asked for."""
+class Resting(LoopWorld):
+    """The world, which knows the pauses that it was asked for."""
 
     def __init__(self) -> None:
         self.rests: list[float] = []
@@ -153,11 +163,11 @@ async def slow(_record: JobRecord, _held: Held) -> Outcome:
 async def working(
     store: Kept,
     slots: int,
-    perform: object = None,
+    perform: Callable[[JobRecord, Held], Coroutine[Any, Any, Outcome]] | None = None,
     poll_s: float = 0.01,
     exchanges: int = 1,
     lines: Lines | None = None,
-    world: RealWorld = WORLD,
+    world: LoopWorld = WORLD,
 ) -> AsyncIterator[Watched]:
     assert JOB.lease is not None
     watched = Watched(store)
@@ -167,7 +177,7 @@ async def working(
         JOB.key,
         OWNER,
         Pace(slots, poll_s, 30, 10, 5, exchanges),
-        slow if perform else watched.perform,
+        perform or watched.perform,
         GIVEN_BACK,
         UNSTORABLE,
         TOLD,
@@ -187,6 +197,7 @@ async def until(store: Kept, settled: int) -> None:
         await asyncio.sleep(0.002)
 
 
+@in_virtual_time
 async def test_a_half_is_run_while_the_other_is_exchanged() -> None:
     """With many slots worker and store work at the same time; no two exchanges are under way at once."""
     store = Kept(left=1000)
@@ -197,6 +208,7 @@ async def test_a_half_is_run_while_the_other_is_exchanged() -> None:
     assert store.most <= 40
 
 
+@in_virtual_time
 async def test_a_store_that_can_do_two_at_a_time_is_given_two() -> None:
     """Each a half of the slots; both together hold no more than there are."""
     store = Kept(left=1000)
@@ -208,6 +220,7 @@ async def test_a_store_that_can_do_two_at_a_time_is_given_two() -> None:
     assert store.held == 0
 
 
+@in_virtual_time
 async def test_a_few_outcomes_wait_for_the_exchange_that_is_under_way() -> None:
     """They go with all that have ended by then, as an exchange costs almost as much for a few as for many."""
     store = Kept(left=1000)
@@ -221,6 +234,7 @@ async def test_a_few_outcomes_wait_for_the_exchange_that_is_under_way() -> None:
     assert small.together == 1
 
 
+@in_virtual_time
 async def test_two_exchanges_that_fail_together_are_one_outage() -> None:
     """It is told once, and there is one pause; nothing is lost, and nothing written twice."""
     store, lines, world = Kept(left=1000), Lines(), Resting()
@@ -233,6 +247,7 @@ async def test_two_exchanges_that_fail_together_are_one_outage() -> None:
     assert len(world.rests) == 1
 
 
+@in_virtual_time
 async def test_with_few_slots_all_go_together() -> None:
     """So few are exchanged at once, as an exchange of a few would cost as much as one of all."""
     store = Kept(left=100)
@@ -242,6 +257,7 @@ async def test_with_few_slots_all_go_together() -> None:
     assert store.most == 4
 
 
+@in_virtual_time
 async def test_runs_that_wait_fill_their_slots_as_they_end() -> None:
     store = Kept(left=200)
     async with working(store, 10, slow):
@@ -250,6 +266,7 @@ async def test_runs_that_wait_fill_their_slots_as_they_end() -> None:
     assert store.held == 0
 
 
+@in_virtual_time
 async def test_what_somebody_else_has_holds_up_nobody() -> None:
     """It is written alone, as long as that takes, and its slot is not filled before."""
     store = Kept(left=300, busy=3)
@@ -262,6 +279,7 @@ async def test_what_somebody_else_has_holds_up_nobody() -> None:
     assert store.most <= 5
 
 
+@in_virtual_time
 async def test_what_somebody_else_had_for_a_moment_goes_with_the_next() -> None:
     """As many do that another exchange has passed over: to write each of them alone would cost far more."""
     store = Kept(left=300, busy=30, lets_go=True)
@@ -270,24 +288,35 @@ async def test_what_somebody_else_had_for_a_moment_goes_with_the_next() -> None:
     assert (store.alone, store.held, store.others) == (0, 0, set())
 
 
+@in_virtual_time
 async def test_an_idle_worker_looks_once_in_an_interval() -> None:
     store = Kept(left=0)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
     async with working(store, 50, poll_s=0.05):
-        await asyncio.sleep(0.5)
-    assert 2 <= store.looks <= 11
+        async with asyncio.timeout(60):
+            while store.looks < 5:
+                await asyncio.sleep(0.01)
+        looks, took = store.looks, loop.time() - began
+    # As many as intervals have gone by, however long they were, and the one at the start.
+    assert looks <= took / 0.05 + 1
 
 
-async def test_what_is_given_to_a_worker_is_run_at_once() -> None:
-    """Not a turn of the loop later; its outcome is written like that of any other."""
+@in_virtual_time
+async def test_what_is_given_to_a_worker_is_run_without_a_look_into_the_store() -> None:
+    """Its runs have begun after one turn of the loop, and its outcome is written like that of any other."""
     store = Kept(left=0, held=2)
     async with working(store, slots=4, poll_s=60) as worker:
-        await asyncio.sleep(0.02)
         given = [JobRecord(job_id=WORLD.new_id(), state=RUNNING, attempt=1) for _ in range(2)]
-        assert worker.hand(given)
+        async with asyncio.timeout(60):
+            while not worker.hand(given):  # It has not begun.
+                await asyncio.sleep(0)
+        await asyncio.sleep(0)
         assert worker.runs == 2
         await until(store, 2)
 
 
+@in_virtual_time
 async def test_a_worker_that_is_about_to_stop_takes_nothing() -> None:
     store = Kept(left=0)
     async with working(store, slots=4, poll_s=60) as worker:
@@ -297,3 +326,40 @@ async def test_a_worker_that_is_about_to_stop_takes_nothing() -> None:
         worker.stopping.set()
         assert not worker.hand(given)
         assert worker.runs == 0
+
+
+async def test_each_job_function_has_a_task_and_a_context_of_its_own() -> None:
+    """What one sets no other sees, and a scope entered before the first wait can be left after it."""
+    variable: ContextVar[str] = ContextVar("variable", default="nothing")
+    found: list[str] = []
+
+    async def function(_given: Job) -> str:
+        found.append(variable.get())
+        variable.set("a run")
+        with anyio.move_on_after(0) as scope:
+            await anyio.sleep_forever()
+        async with anyio.create_task_group() as group:
+            group.start_soon(anyio.sleep, 0)
+        return "done" if scope.cancelled_caught else "not stopped"
+
+    async def perform(record: JobRecord, _held: Held) -> Outcome:
+        given = Job(record.job_id, "scoped", WORLD)
+        ran = await run(Registered("scoped", function, is_async=True), given, 60, REASONS, loops)
+        return DONE if ran == Ran('"done"') else GIVEN_BACK
+
+    store = Kept(left=20)
+    async with JobLoops(lambda *_: None) as loops, working(store, 4, perform):
+        await until(store, 20)
+    assert found == ["nothing"] * 20
+    assert store.outcomes == {DONE.transition.target}
+
+
+async def test_a_job_function_within_a_scope_is_ended_by_its_time_limit() -> None:
+    async def function(_given: Job) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(anyio.sleep_forever)
+
+    given = Job("an id", "stuck", WORLD)
+    async with JobLoops(lambda *_: None) as loops:
+        ran = await run(Registered("stuck", function, is_async=True), given, 0.01, REASONS, loops)
+    assert ran == Ran(error="TIMED_OUT: it took longer than 0.01 s")

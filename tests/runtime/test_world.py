@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 import uuid
 
@@ -40,21 +39,6 @@ def test_ids_are_random_and_keys_begin_with_the_time() -> None:
     found = uuid.UUID(keys[0])
     assert (found.version, found.variant) == (7, uuid.RFC_4122)
     assert abs((found.int >> 80) - time.time_ns() // 1_000_000) < 60_000
-
-
-def test_a_fork_has_ids_of_its_own() -> None:
-    """Ids are drawn ahead, but none that a fork gives is given by whoever it came from."""
-    WORLD.new_id()
-    read, write = os.pipe()
-    child = os.fork()
-    if not child:
-        os.write(write, WORLD.new_id().encode())
-        os._exit(0)
-    os.waitpid(child, 0)
-    theirs = os.read(read, 36).decode()
-    assert is_uuid4(theirs) and theirs not in [WORLD.new_id() for _ in range(1000)]
-    os.close(read)
-    os.close(write)
 
 
 def test_later_keys_are_greater() -> None:

@@ -6,10 +6,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from runtime.conditions import Failure
+
+Answer = TypeVar("Answer")
 
 LAUNCH = (sys.executable, "-m", "runtime.launch")
 PATIENCE = 120.0
@@ -27,8 +32,9 @@ class Up:
 
     @property
     def told(self) -> list[str]:
-        """What it wrote to standard error so far."""
-        return self._told.read_text().splitlines()
+        """What it wrote to standard error so far, without a last line that is still being written."""
+        complete, _, _ = self._told.read_text().rpartition("\n")
+        return complete.splitlines()
 
     def pids(self) -> dict[str, int]:
         """The process id of each node."""
@@ -72,3 +78,17 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         (*LAUNCH, *arguments), capture_output=True, text=True, timeout=PATIENCE, check=False
     )
+
+
+async def answered(ask: Callable[[], Awaitable[Answer]]) -> Answer:
+    """What comes of a call that does no harm when it is repeated.
+
+    Its deadline is a second or less by the spec, in which a busy machine may answer nobody.
+    """
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return await ask()
+        except Failure as failure:
+            if failure.grpc not in ("DEADLINE_EXCEEDED", "UNAVAILABLE") or time.monotonic() > until:
+                raise

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from generated.orchestrator.errors import ServiceUnavailable
 from generated.orchestrator.lifecycle import JOB, JOB_COMPLETE, JOB_FAIL
 from generated.orchestrator.records import JobRecord
+from runtime.call import Call
 from runtime.pace import Outcome, Pace, Told
 from runtime.postgres import PostgresStore
 from runtime.store import Exchanged, Held
 from runtime.tables import Event
 from runtime.work import LeaseWorker
+from runtime.world import RealWorld
 from tests.runtime.postgres.kit import Kit
 
 OWNER = "the worker"
@@ -23,9 +25,20 @@ DONE = Outcome(JOB_COMPLETE, {"result": "1"})
 GIVEN_BACK = Outcome(JOB_FAIL, {"error": "given back"})
 UNSTORABLE = Outcome(JOB_FAIL, {"error": "not to be kept"}, final=True)
 PACE = Pace(slots=2, poll_s=0.02, lease_s=30, renew_s=10, grace_s=5)
-SHORT = Pace(slots=2, poll_s=0.02, lease_s=4, renew_s=0.2, grace_s=5)
+LEASE_S = 60.0
+EAGER = Pace(slots=2, poll_s=0.02, lease_s=LEASE_S, renew_s=0.2, grace_s=5)
+"""Renews at once. Its leases are so long that no busy machine makes it lose one; tests let them pass."""
 
 Perform = Callable[[JobRecord, Held], Awaitable[Outcome]]
+
+
+class Ahead(RealWorld):
+    """A world whose clock a test puts forward."""
+
+    seconds = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.seconds
 
 
 class Store:
@@ -35,6 +48,7 @@ class Store:
         self._real = real
         self.failing = 0
         self.tried = 0
+        self.renewed: list[bool | Exception] = []
         self.arrives = asyncio.Event()
         self.arrives.set()
 
@@ -52,6 +66,11 @@ class Store:
         self._fail()
         return await self._real.settle_all(*given)
 
+    async def renew_all(self, *given: Any) -> Sequence[bool | Exception]:
+        outcomes = await self._real.renew_all(*given)
+        self.renewed += outcomes
+        return outcomes
+
     def _fail(self) -> None:
         self.tried += 1
         if self.failing:
@@ -68,6 +87,7 @@ class Works:
         self.runs: list[tuple[str, Held]] = []
         self.at_once = self.most = 0
         self.stopping = asyncio.Event()
+        self.world = Ahead()
         self._perform = perform
         assert JOB.lease is not None
         self.worker: LeaseWorker[JobRecord] = LeaseWorker(
@@ -94,6 +114,22 @@ class Works:
             await asyncio.sleep(0.005)
         return job
 
+    def work(self) -> Coroutine[Any, Any, None]:
+        """What the worker does until it is told to stop."""
+        call = Call(world=self.world, log=self.kit.log, caller="worker")
+        return self.worker.work(call, self.stopping)
+
+    async def pass_lease(self, key: str) -> None:
+        """Lets more than a whole lease pass, in parts, for the worker and for the database alike."""
+        part = LEASE_S / 2
+        for _ in range(3):
+            self.world.seconds += part
+            back = f"lease_expiry - interval '{part} s'"
+            await self.kit.sql.execute(f"UPDATE jobs SET lease_expiry = {back} WHERE job_id = $1", key)
+            is_whole = f"SELECT {back} > clock_timestamp() FROM jobs WHERE job_id = $1"
+            while not await self.kit.sql.fetchval(is_whole, key):
+                await asyncio.sleep(0.01)
+
     def losses(self) -> list[dict[str, Any]]:
         return self.kit.lines.read_back("lost")
 
@@ -102,7 +138,7 @@ class Works:
 async def working(kit: Kit, perform: Perform, pace: Pace = PACE) -> AsyncIterator[Works]:
     """A worker that is stopped at the end, if the test has not done so."""
     made = Works(kit, perform, pace)
-    task = asyncio.create_task(made.worker.work(kit.call("worker"), made.stopping))
+    task = asyncio.create_task(made.work())
     try:
         async with asyncio.timeout(60):
             yield made

@@ -13,6 +13,8 @@ import pytest
 from runtime.certs import Authority
 from scripts import healthcheck
 
+PATIENT = ("--timeout-ms", "60000")
+
 
 class Answering:
     """A server that answers every connection with the same bytes, behind TLS if it has a certificate."""
@@ -71,7 +73,7 @@ def test_http_is_healthy_by_its_status(
     """The mode `http` asks for the path of the target and looks at the first line of the answer."""
     with Answering(answer) as server:
         target = f"127.0.0.1:{server.port}/readyz"
-        assert healthcheck.main(["--mode", "http", "--target", target]) == code
+        assert healthcheck.main(["--mode", "http", "--target", target, *PATIENT]) == code
     line = json.loads(capsys.readouterr().out)
     assert (line["message"], line["target"], line["mode"]) == (message, target, "http")
     assert server.asked[0].startswith(b"GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\n")
@@ -85,7 +87,8 @@ def test_http_behind_tls_is_asked_as_well(tmp_path: Path, capsys: pytest.Capture
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "crt", tmp_path / "key")
     with Answering(b"HTTP/1.1 200 OK\r\n\r\n", context) as server:
-        assert healthcheck.main(["--mode", "http", "--target", f"127.0.0.1:{server.port}/"]) == 0
+        target = f"127.0.0.1:{server.port}/"
+        assert healthcheck.main(["--mode", "http", "--target", target, *PATIENT]) == 0
     assert json.loads(capsys.readouterr().out)["message"] == "target answers 200"
 
 

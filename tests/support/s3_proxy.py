@@ -11,6 +11,7 @@ from collections.abc import Awaitable
 from email.utils import formatdate, parsedate_to_datetime
 from typing import Any, NamedTuple
 
+from runtime.embedded.ports import free_ports
 from tests.support.s3_requests import Asked, Rule, signed_again
 
 _STATUS_CODES = {
@@ -47,6 +48,8 @@ class S3Proxy:
         self._credentials = (access_key, secret_key, region)
         self._tls = tls
         self.seen: list[Asked] = []
+        self.passing = 0
+        """How many requests are not carried out yet, also those for whose answers nobody waits any more."""
         self.rules: list[Rule] = []
         self.rewrites_etags = False
         self.clock_offset_s = 0.0
@@ -101,13 +104,15 @@ class S3Proxy:
         self.seen.clear()
 
     def _do(self, work: Awaitable[None]) -> None:
-        asyncio.run_coroutine_threadsafe(_awaited(work), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(_awaited(work), self._loop).result(60)
 
     async def _listen(self) -> None:
+        if not self.port:
+            # One that nobody else gets while it is not listened on.
+            (self.port,) = free_ports(1)
         self._server = await asyncio.start_server(
             self._serve, "127.0.0.1", self.port, limit=1 << 20, ssl=self._tls
         )
-        self.port = self._server.sockets[0].getsockname()[1]
 
     async def _refuse_all(self) -> None:
         if self._server is not None:
@@ -127,8 +132,12 @@ class S3Proxy:
         try:
             while (asked := await _request(reader, writer)) is not None:
                 self.seen.append(asked)
-                if not await self._pass(asked, server, writer):
-                    break
+                self.passing += 1
+                try:
+                    if not await self._pass(asked, server, writer):
+                        break
+                finally:
+                    self.passing -= 1
         except (OSError, EOFError, asyncio.CancelledError):
             pass
         finally:

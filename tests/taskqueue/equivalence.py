@@ -49,7 +49,7 @@ class RoutedChannel:
     def __init__(self, deployment: SimulatedDeployment) -> None:
         self.nodes = [name for name in deployment.nodes if deployment.table.ingress[0] in name]
         self._deployment = deployment
-        self._router = Router(deployment.table.routing)
+        self._router = Router(deployment.table.routing, deployment.world)
 
     def bind(
         self, method: Method, request: type[Request], response: type[Response]

@@ -106,9 +106,27 @@ def test_a_job_that_left_the_queue_is_flagged() -> None:
         assert (answer.accepted, answer.current_status, answer.already_terminal) == (True, QUEUED, False)
         record = await stack.record(job_id)
         assert (record.summary.cancel_requested, record.cancel_reason) == (True, "why")
-        assert len(stack.anomalies(job_id)) == 1
+        (line,) = stack.log("cancel_race")
+        assert (line["level"], line["job_id"], stack.anomalies()) == ("WARNING", job_id, [])
 
     play(scenario, without=NO_WORKER)
+
+
+@pytest.mark.req("CH-62", "TQ-166")
+def test_a_cancel_right_after_the_submit_is_no_anomaly() -> None:
+    """A job that is on its way to a worker when it is canceled leaves a warning, and nothing worse."""
+
+    async def scenario(stack: Stack) -> None:
+        raced = 0
+        while raced < 3:  # Some jobs are withdrawn, some run already; the race is the narrow rest.
+            job_id = await stack.submitted(JobSpec(job_type="sleep"), key=f"k{len(stack.exchanges)}")
+            await stack.cancel(job_id)
+            await stack.ended(job_id)
+            raced = len(stack.log("cancel_race")) + len(stack.anomalies())
+        assert {line["level"] for line in stack.log("cancel_race")} == {"WARNING"}
+        assert stack.anomalies() == []
+
+    play(scenario)
 
 
 @pytest.mark.req("TQ-099", "TQ-155", "CH-60")

@@ -94,6 +94,34 @@ def test_a_pop_without_an_answer_is_not_repeated(fault: Fault) -> None:
     play(scenario, without=NO_WORKER)
 
 
+@pytest.mark.req("CH-29", "CH-33", "TQ-081")
+@pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.TIMEOUT])
+def test_an_outage_of_the_queue_is_told_when_it_begins_and_when_it_ends(fault: Fault) -> None:
+    """However many slots ask meanwhile, and however often; the last line says how many pops had no answer."""
+
+    async def scenario(stack: Stack) -> None:
+        await stack.world.sleep(2)
+        before = len(stack.exchanges)
+        stack.fail(failing("DequeueJob", fault=fault))
+        await stack.world.sleep(30)
+        lost = stack.calls("coordinator", before).count("DequeueJob")
+        assert lost > 20
+        (began,), (failed,) = stack.log("consistency_anomaly"), stack.log("fetch_failed")
+        assert began["message"].startswith("a job may have left the queue unseen: ")
+        assert (began["worker_id"], failed["worker_id"]) == ("w1", "w1")
+        assert failed["grpc_code"] == "UNAVAILABLE"
+        stack.heal()
+        await stack.world.sleep(5)
+        assert len(stack.log("consistency_anomaly")) == len(stack.log("fetch_failed")) == 2
+        over = f"the queue answers again; pops without an answer: {lost}"
+        assert stack.anomalies()[1] == f"a job may have left the queue unseen: {over}"
+        over = f"there are answers again; requests without an answer: {lost}"
+        assert stack.log("fetch_failed")[1]["message"] == over
+        assert (await stack.ended(await stack.submitted())).status == DONE
+
+    play(scenario, WORKER_SLOTS="4")
+
+
 @pytest.mark.req("CH-46", "CH-57", "TQ-059", "TQ-120")
 def test_a_cancel_that_came_before_dispatch_is_honoured_there() -> None:
     """A flag that the first read shows ends the job as CANCELED, in the order start, envelope, end."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import json
-import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from generated.taskqueue.messages import DONE, FAILED, JobSpec
 from handlers.jobs import Job, JobFailed, JobFatal, Output, find, find_or_any, job
@@ -95,42 +93,6 @@ def registered(function: Callable[[Job], Any]) -> Callable[[Job], Any]:
     return find_or_any("mine")
 
 
-async def test_a_plain_function_does_not_hold_up_the_others(job_types: None) -> None:
-    """Plain functions run in threads of their own, all at once, while the loop goes on."""
-    together = threading.Barrier(12, timeout=60)
-
-    def meet(given: Job) -> Output:
-        together.wait()
-        return Output(given.job_id.encode(), threading.current_thread().name)
-
-    run = registered(meet)
-    made = await asyncio.gather(*(run(GIVEN) for _ in range(12)))
-    assert {each.content for each in made} == {b"id"}
-    assert {each.summary for each in made} == {"job-id"}
-
-
-@pytest.mark.parametrize(
-    ("error", "seen"),
-    [
-        (JobFailed("NO"), JobFailed),
-        (KeyError("lost"), KeyError),
-        (SystemExit(1), SystemExit),
-        (StopIteration(), RuntimeError),
-        (asyncio.CancelledError(), asyncio.CancelledError),
-    ],
-)
-async def test_what_a_plain_function_raises_arrives(
-    job_types: None, error: BaseException, seen: type[BaseException]
-) -> None:
-    """Whatever ends the thread ends the wait for it, even what a future cannot carry."""
-
-    def fail(_given: Job) -> Output:
-        raise error
-
-    with pytest.raises(seen):
-        await registered(fail)(GIVEN)
-
-
 @pytest.mark.parametrize("made", [b"bytes", {1, 2}, float("nan"), Output("text")])  # type: ignore[arg-type]
 @pytest.mark.parametrize("plain", [True, False])
 async def test_a_function_returns_bytes_or_what_json_can_hold(
@@ -146,38 +108,6 @@ async def test_a_function_returns_bytes_or_what_json_can_hold(
 
     with pytest.raises(TypeError, match="the function of 'mine' must return an Output of bytes"):
         await registered(give if plain else give_later)(GIVEN)
-
-
-async def test_nobody_waits_for_a_thread_that_hangs(job_types: None) -> None:
-    """A wait that is given up ends at once; the thread is one that does not keep its process from ending."""
-    began, end, threads = threading.Event(), threading.Event(), list[threading.Thread]()
-
-    def hang(_given: Job) -> Output:
-        threads.append(threading.current_thread())
-        began.set()
-        end.wait(60)
-        return Output()
-
-    waiting = asyncio.ensure_future(registered(hang)(GIVEN))
-    await asyncio.to_thread(began.wait, 60)
-    waiting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-    assert threads[0].daemon
-    end.set()
-    await asyncio.to_thread(threads[0].join, 60)
-    await asyncio.sleep(0)
-
-
-async def test_a_plain_function_sees_the_context_of_its_call(job_types: None) -> None:
-    """What is known where the job was started, such as a trace, is known in its thread."""
-    known = contextvars.ContextVar("known", default="")
-
-    def look(_given: Job) -> Output:
-        return Output(known.get().encode())
-
-    known.set("here")
-    assert (await registered(look)(GIVEN)).content == b"here"
 
 
 def test_a_type_has_one_function(job_types: None) -> None:

@@ -93,6 +93,15 @@ def deployment_server(old: Spec, new: Spec) -> Iterator[Found]:
         yield from _entries(name, "server", dict(before.servers.items()), dict(after.servers.items()), path)
 
 
+@kind("deployment.load_generator", "A deployment has another load generator.", Verdict.COMPATIBLE)
+def deployment_load_generator(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after in _deployments(old, new):
+        was, now = (each.load_generator.command if each.load_generator else None for each in (before, after))
+        if was != now:
+            text = f"{name} load generator {turn(was, now)}"
+            yield Found(name, text, ("deployments", name, "load_generator"))
+
+
 @kind("node.added", "A deployment has one more kind of node.", Verdict.CONFIGURATION)
 def node_added(old: Spec, new: Spec) -> Iterator[Found]:
     for name, before, after in _deployments(old, new):

@@ -77,7 +77,7 @@ def variable_choice(old: Spec, new: Spec) -> Iterator[Found]:
 
 @kind(
     "variable.changed",
-    "A variable has another type, unit or role, or is clamped otherwise.",
+    "A variable has another type, unit, role or pattern, or is clamped otherwise.",
     Verdict.CONFIGURATION,
 )
 def variable_changed(old: Spec, new: Spec) -> Iterator[Found]:

@@ -68,8 +68,12 @@ def _direction(name: str, before: Any, after: Any) -> Turn:
     rule = name.removeprefix("items.")
     if rule in FLAGS:
         return "tightened" if after else "loosened"
-    if rule == "required_when" and {} in (before, after):
+    if (rule == "required_when" and {} in (before, after)) or (
+        rule == "required_unless" and () in (before, after)
+    ):
         return "tightened" if after else "loosened"
+    if rule == "required_unless":
+        return _narrowed(set(before), set(after))
     if rule in LOWER_BOUNDS | UPPER_BOUNDS | DEMANDS and None in (before, after):
         return "tightened" if before is None else "loosened"
     if rule == "one_of":

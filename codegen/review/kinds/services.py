@@ -213,6 +213,9 @@ def _named(value: str, own: object) -> str:
 
 
 def _bytes(spec: Spec, row: MethodRow) -> float:
+    variable = spec.environment.variables.get(row.max_request_variable or "")
+    if variable is not None and isinstance(variable.default, int):
+        return variable.default
     limit = spec.system.policies.limits.get(row.max_request or "")
     return limit.value if limit else math.inf
 

@@ -1,4 +1,4 @@
-// Generated from spec/objectqueue (sha256:bcf217fe09fccb39). Do not edit; run `nox -s generate`.
+// Generated from spec/objectqueue (sha256:b8993dd62b528384). Do not edit; run `nox -s generate`.
 export const spec = {
   "system": "objectqueue",
   "title": "Task queue in object storage",
@@ -705,6 +705,18 @@ export const spec = {
         "type": "uint64",
         "optional": false,
         "doc": "Attempts whose outcome counted for nothing."
+      },
+      {
+        "name": "instance",
+        "type": "string",
+        "optional": true,
+        "doc": "Tells one start of a worker from every other of the same name; whoever has the name writes its own."
+      },
+      {
+        "name": "process",
+        "type": "string",
+        "optional": true,
+        "doc": "Machine, process namespace, number and start time of its process, where they are known."
       }
     ],
     "heartbeat": "last_heartbeat",

@@ -1,12 +1,12 @@
 -- Every statement that the engine sends about a job of orchestrator.
--- Generated from spec/orchestrator (sha256:afff08b015cf7050). Do not edit; run `nox -s generate`.
+-- Generated from spec/orchestrator (sha256:159d75815b2c6e54). Do not edit; run `nox -s generate`.
 --
 -- The line above each statement has its name and what it takes, in order. Names in capitals are variables of
--- the environment. Rows that are asked for by key are found by key: their state is compared by `IS TRUE`, which
+-- the environment; `record_…` is a field of the record, and `given_…` is what an edge takes. Rows that are asked for by key are found by key: their state is compared by `IS TRUE`, which
 -- no index serves, so that no plan goes through all that are or were in that state instead. Whatever depends on
 -- time goes by clock_timestamp(), because now() stands still within a transaction.
 
--- create(actor text, job_id uuid[], job_type text[], payload jsonb[], idempotency_key text[])
+-- create(actor text, record_job_id uuid[], record_job_type text[], record_payload jsonb[], record_idempotency_key text[])
 -- Adds a job unless one has the same idempotency_key.
 WITH actor AS MATERIALIZED (
     SELECT set_config('app.actor', $1::text, true)
@@ -34,7 +34,7 @@ RETURNING
     jobs.result,
     jobs.last_error;
 
--- create_shared(actor text, job_id uuid[], job_type text[], payload jsonb[], idempotency_key text[])
+-- create_shared(actor text, record_job_id uuid[], record_job_type text[], record_payload jsonb[], record_idempotency_key text[])
 -- The same for several who ask at once.
 WITH actor AS MATERIALIZED (
     SELECT set_config('app.actor', $1::text, true),
@@ -64,11 +64,11 @@ RETURNING
     jobs.result,
     jobs.last_error;
 
--- create_accept(actor text, job_id uuid[], job_type text[], payload jsonb[], idempotency_key text[])
+-- create_accept(actor text, record_job_id uuid[], record_job_type text[], record_payload jsonb[], record_idempotency_key text[])
 -- Adds each unless it is known, and takes accept with it: their keys, or NULL if all are new.
 SELECT jobs_create_accept($1::text, $2::uuid[], $3::text[], $4::jsonb[], $5::text[]);
 
--- find_unique(idempotency_key text[])
+-- find_unique(record_idempotency_key text[])
 -- The job that has what a new one must not share.
 SELECT
     jobs.job_id,
@@ -192,7 +192,7 @@ due AS MATERIALIZED (
         -- A clock that is asked once can be looked up in the index.
         AND created_at < (SELECT clock_timestamp() - $2::double precision * interval '1 second')
         AND job_id <> ALL($3::uuid[])
-    ORDER BY created_at
+    ORDER BY jobs.created_at
     LIMIT $4::integer
     FOR NO KEY UPDATE SKIP LOCKED
 )
@@ -213,7 +213,7 @@ SELECT job_id
         -- A clock that is asked once can be looked up in the index.
         AND created_at < (SELECT clock_timestamp() - $1::double precision * interval '1 second')
         AND job_id <> ALL($2::uuid[])
-ORDER BY created_at
+ORDER BY jobs.created_at
 LIMIT $3::integer;
 
 -- acquire(actor text, free integer, from timestamptz, owner text, LEASE_SECONDS double precision)
@@ -227,7 +227,7 @@ next AS MATERIALIZED (
     WHERE state = 'QUEUED'
         AND (lease_expiry IS NULL OR lease_expiry < clock_timestamp())
         AND created_at >= $3::timestamptz
-    ORDER BY created_at
+    ORDER BY jobs.created_at
     LIMIT $2::integer
     FOR UPDATE SKIP LOCKED
 ),
@@ -259,19 +259,19 @@ RETURNING
     jobs.updated_at,
     jobs.result,
     jobs.last_error,
-    extract(epoch FROM taken.moment - taken.since)::double precision AS waited;
+    extract(epoch FROM taken.moment - taken.since)::double precision AS _waited;
 
--- settle_complete(actor text, keys uuid[], owners text[], fences integer[], result jsonb[])
+-- settle_complete(actor text, keys uuid[], owners text[], fences integer[], given_result jsonb[])
 -- The job function returned. Its holder alone may. (spec/orchestrator/lifecycle.yaml: job.complete)
 WITH actor AS MATERIALIZED (
     SELECT set_config('app.actor', $1::text, true)
 ),
 given AS MATERIALIZED (
     SELECT *, 'RUNNING' AS state, clock_timestamp() AS moment
-    FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::jsonb[]) AS given (key, owner, fence, result)
+    FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::jsonb[]) AS given (key, owner, fence, given_result)
 ),
 held AS MATERIALIZED (
-    SELECT jobs.ctid AS place, given.moment, given.result
+    SELECT jobs.ctid AS place, given.moment, given.given_result
     FROM given JOIN jobs ON jobs.job_id = given.key
     WHERE (jobs.state = given.state) IS TRUE
         AND jobs.lease_owner = given.owner
@@ -286,19 +286,19 @@ SET
     lease_expiry = NULL,
     next_attempt_at = NULL,
     updated_at = held.moment,
-    result = held.result
+    result = held.given_result
 FROM held, actor
 WHERE jobs.ctid = held.place
 RETURNING jobs.job_id, jobs.attempt;
 
--- settle_complete_alone(actor text, keys uuid[], owners text[], fences integer[], result jsonb[])
+-- settle_complete_alone(actor text, keys uuid[], owners text[], fences integer[], given_result jsonb[])
 -- The same for one that somebody else had locked, in its latest version.
 WITH actor AS MATERIALIZED (
     SELECT set_config('app.actor', $1::text, true)
 ),
 given AS MATERIALIZED (
     SELECT *, 'RUNNING' AS state, clock_timestamp() AS moment
-    FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::jsonb[]) AS given (key, owner, fence, result)
+    FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::jsonb[]) AS given (key, owner, fence, given_result)
 )
 UPDATE jobs
 SET
@@ -307,7 +307,7 @@ SET
     lease_expiry = NULL,
     next_attempt_at = NULL,
     updated_at = given.moment,
-    result = given.result
+    result = given.given_result
 FROM given, actor
 WHERE jobs.job_id = given.key
         AND (jobs.state = given.state) IS TRUE
@@ -316,7 +316,7 @@ WHERE jobs.job_id = given.key
         AND jobs.lease_expiry > clock_timestamp()
 RETURNING jobs.job_id, jobs.attempt;
 
--- exchange_complete(actor text, keys uuid[], owners text[], fences integer[], result jsonb[], free integer, from timestamptz, owner text, LEASE_SECONDS double precision)
+-- exchange_complete(actor text, keys uuid[], owners text[], fences integer[], given_result jsonb[], free integer, from timestamptz, owner text, LEASE_SECONDS double precision)
 -- The same, and takes one for each that it settled and some more, all in one commit.
 -- One update for both, because what a statement pays for each update of a table with guards is more than what
 -- it pays for some rows. A row that somebody else has is waited for so shortly that it need not be locked before.
@@ -327,10 +327,10 @@ WITH actor AS MATERIALIZED (
 ),
 given AS MATERIALIZED (
     SELECT *, 'RUNNING' AS state, clock_timestamp() AS moment
-    FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::jsonb[]) AS given (key, owner, fence, result)
+    FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::jsonb[]) AS given (key, owner, fence, given_result)
 ),
 held AS MATERIALIZED (
-    SELECT jobs.ctid AS place, given.moment, given.result
+    SELECT jobs.ctid AS place, given.moment, given.given_result
     FROM given JOIN jobs ON jobs.job_id = given.key
     WHERE (jobs.state = given.state) IS TRUE
         AND jobs.lease_owner = given.owner
@@ -343,12 +343,12 @@ next AS MATERIALIZED (
     WHERE state = 'QUEUED'
         AND (lease_expiry IS NULL OR lease_expiry < clock_timestamp())
         AND created_at >= $7::timestamptz
-    ORDER BY created_at
+    ORDER BY jobs.created_at
     LIMIT $6::integer + (SELECT count(*) FROM held)
     FOR UPDATE SKIP LOCKED
 ),
 moved AS MATERIALIZED (
-    SELECT true AS settles, place, moment, NULL::text AS owner, NULL::timestamptz AS since, result FROM held
+    SELECT true AS settles, place, moment, NULL::text AS owner, NULL::timestamptz AS since, given_result FROM held
     UNION ALL
     SELECT false, place, clock_timestamp(), $8::text, since, NULL::jsonb FROM next
 )
@@ -359,7 +359,7 @@ SET
     lease_expiry = CASE WHEN moved.settles THEN NULL ELSE moved.moment + $9::double precision * interval '1 second' END,
     next_attempt_at = NULL,
     updated_at = moved.moment,
-    result = CASE WHEN moved.settles THEN moved.result ELSE jobs.result END,
+    result = CASE WHEN moved.settles THEN moved.given_result ELSE jobs.result END,
     attempt = CASE WHEN moved.settles THEN jobs.attempt ELSE jobs.attempt + 1 END
 FROM moved, actor
 WHERE jobs.ctid = moved.place
@@ -378,20 +378,22 @@ RETURNING
     CASE WHEN NOT moved.settles THEN jobs.updated_at END AS updated_at,
     CASE WHEN NOT moved.settles THEN jobs.result END AS result,
     CASE WHEN NOT moved.settles THEN jobs.last_error END AS last_error,
-    CASE WHEN NOT moved.settles THEN extract(epoch FROM moved.moment - moved.since)::double precision END AS waited;
+    CASE WHEN NOT moved.settles THEN extract(epoch FROM moved.moment - moved.since)::double precision END AS _waited;
 
--- settle_fail(actor text, keys uuid[], owners text[], fences integer[], error text[], BACKOFF_MAX_SECONDS double precision, BACKOFF_BASE_SECONDS double precision)
+-- settle_fail(actor text, keys uuid[], owners text[], fences integer[], given_error text[], BACKOFF_MAX_SECONDS double precision, BACKOFF_BASE_SECONDS double precision)
 -- The run failed, or its worker was not heard of until its lease ended. Its holder alone may. (spec/orchestrator/lifecycle.yaml: job.fail)
--- cuts error to 2000 bytes
+-- cuts given_error to 2000 bytes
 WITH actor AS MATERIALIZED (
-    SELECT set_config('app.actor', $1::text, true)
+    SELECT set_config('app.actor', $1::text, true),
+    -- Another edge connects the same states, so that guards and history are told which one is taken.
+    set_config('app.edge', 'fail', true)
 ),
 given AS MATERIALIZED (
     SELECT *, 'RUNNING' AS state, clock_timestamp() AS moment
-    FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::text[]) AS given (key, owner, fence, error)
+    FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::text[]) AS given (key, owner, fence, given_error)
 ),
 held AS MATERIALIZED (
-    SELECT jobs.ctid AS place, given.moment, given.error
+    SELECT jobs.ctid AS place, given.moment, given.given_error
     FROM given JOIN jobs ON jobs.job_id = given.key
     WHERE (jobs.state = given.state) IS TRUE
         AND jobs.lease_owner = given.owner
@@ -407,20 +409,22 @@ SET
     retry_count = jobs.retry_count + 1,
     next_attempt_at = held.moment + least($6::double precision, CASE jobs.job_type WHEN 'SEND_EMAIL' THEN 10 ELSE $7::double precision END * 2 ^ least(jobs.retry_count, 60)) * interval '1 second',
     updated_at = held.moment,
-    last_error = coalesce(nullif(held.error, ''), 'LEASE_EXPIRED')
+    last_error = coalesce(nullif(held.given_error, ''), 'LEASE_EXPIRED')
 FROM held, actor
 WHERE jobs.ctid = held.place
 RETURNING jobs.job_id, jobs.attempt;
 
--- settle_fail_alone(actor text, keys uuid[], owners text[], fences integer[], error text[], BACKOFF_MAX_SECONDS double precision, BACKOFF_BASE_SECONDS double precision)
+-- settle_fail_alone(actor text, keys uuid[], owners text[], fences integer[], given_error text[], BACKOFF_MAX_SECONDS double precision, BACKOFF_BASE_SECONDS double precision)
 -- The same for one that somebody else had locked, in its latest version.
--- cuts error to 2000 bytes
+-- cuts given_error to 2000 bytes
 WITH actor AS MATERIALIZED (
-    SELECT set_config('app.actor', $1::text, true)
+    SELECT set_config('app.actor', $1::text, true),
+    -- Another edge connects the same states, so that guards and history are told which one is taken.
+    set_config('app.edge', 'fail', true)
 ),
 given AS MATERIALIZED (
     SELECT *, 'RUNNING' AS state, clock_timestamp() AS moment
-    FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::text[]) AS given (key, owner, fence, error)
+    FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::text[]) AS given (key, owner, fence, given_error)
 )
 UPDATE jobs
 SET
@@ -430,7 +434,7 @@ SET
     retry_count = jobs.retry_count + 1,
     next_attempt_at = given.moment + least($6::double precision, CASE jobs.job_type WHEN 'SEND_EMAIL' THEN 10 ELSE $7::double precision END * 2 ^ least(jobs.retry_count, 60)) * interval '1 second',
     updated_at = given.moment,
-    last_error = coalesce(nullif(given.error, ''), 'LEASE_EXPIRED')
+    last_error = coalesce(nullif(given.given_error, ''), 'LEASE_EXPIRED')
 FROM given, actor
 WHERE jobs.job_id = given.key
         AND (jobs.state = given.state) IS TRUE
@@ -441,18 +445,20 @@ RETURNING jobs.job_id, jobs.attempt;
 
 -- sweep_fail(actor text, skip uuid[], most integer, BACKOFF_MAX_SECONDS double precision, BACKOFF_BASE_SECONDS double precision)
 -- All of them by the clock, some at a time. (spec/orchestrator/lifecycle.yaml: job.fail)
--- cuts error to 2000 bytes
+-- cuts given_error to 2000 bytes
 WITH actor AS MATERIALIZED (
-    SELECT set_config('app.actor', $1::text, true)
+    SELECT set_config('app.actor', $1::text, true),
+    -- Another edge connects the same states, so that guards and history are told which one is taken.
+    set_config('app.edge', 'fail', true)
 ),
 due AS MATERIALIZED (
-    SELECT ctid AS place, clock_timestamp() AS moment, NULL::text AS error
+    SELECT ctid AS place, clock_timestamp() AS moment, NULL::text AS given_error
     FROM jobs
     WHERE state = 'RUNNING'
         -- A clock that is asked once can be looked up in the index.
         AND lease_expiry < (SELECT clock_timestamp())
         AND job_id <> ALL($2::uuid[])
-    ORDER BY lease_expiry
+    ORDER BY jobs.lease_expiry
     LIMIT $3::integer
     FOR NO KEY UPDATE SKIP LOCKED
 )
@@ -464,21 +470,21 @@ SET
     retry_count = jobs.retry_count + 1,
     next_attempt_at = due.moment + least($4::double precision, CASE jobs.job_type WHEN 'SEND_EMAIL' THEN 10 ELSE $5::double precision END * 2 ^ least(jobs.retry_count, 60)) * interval '1 second',
     updated_at = due.moment,
-    last_error = coalesce(nullif(due.error, ''), 'LEASE_EXPIRED')
+    last_error = coalesce(nullif(due.given_error, ''), 'LEASE_EXPIRED')
 FROM due, actor
 WHERE jobs.ctid = due.place
 RETURNING jobs.job_id;
 
 -- due_fail(skip uuid[], most integer)
 -- Which are due, where one of them stands in the way of the others.
--- cuts error to 2000 bytes
+-- cuts given_error to 2000 bytes
 SELECT job_id
     FROM jobs
     WHERE state = 'RUNNING'
         -- A clock that is asked once can be looked up in the index.
         AND lease_expiry < (SELECT clock_timestamp())
         AND job_id <> ALL($1::uuid[])
-ORDER BY lease_expiry
+ORDER BY jobs.lease_expiry
 LIMIT $2::integer;
 
 -- give_up_fail(actor text, keys uuid[], final boolean[], MAX_RETRIES integer)
@@ -504,6 +510,134 @@ SET
 FROM failed, actor
 WHERE jobs.ctid = failed.place
 RETURNING jobs.job_id;
+
+-- settle_release(actor text, keys uuid[], owners text[], fences integer[], given_error text[])
+-- The worker is stopped and gives back what it has not done. That is no failure, and the wait is over at once. Its holder alone may. (spec/orchestrator/lifecycle.yaml: job.release)
+-- cuts given_error to 2000 bytes
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true),
+    -- Another edge connects the same states, so that guards and history are told which one is taken.
+    set_config('app.edge', 'release', true)
+),
+given AS MATERIALIZED (
+    SELECT *, 'RUNNING' AS state, clock_timestamp() AS moment
+    FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::text[]) AS given (key, owner, fence, given_error)
+),
+held AS MATERIALIZED (
+    SELECT jobs.ctid AS place, given.moment, given.given_error
+    FROM given JOIN jobs ON jobs.job_id = given.key
+    WHERE (jobs.state = given.state) IS TRUE
+        AND jobs.lease_owner = given.owner
+        AND jobs.attempt = given.fence
+        AND jobs.lease_expiry > clock_timestamp()
+    FOR NO KEY UPDATE OF jobs SKIP LOCKED
+)
+UPDATE jobs
+SET
+    state = 'RETRY',
+    lease_owner = NULL,
+    lease_expiry = NULL,
+    next_attempt_at = held.moment,
+    updated_at = held.moment,
+    last_error = coalesce(nullif(held.given_error, ''), 'GIVEN_BACK')
+FROM held, actor
+WHERE jobs.ctid = held.place
+RETURNING jobs.job_id, jobs.attempt;
+
+-- settle_release_alone(actor text, keys uuid[], owners text[], fences integer[], given_error text[])
+-- The same for one that somebody else had locked, in its latest version.
+-- cuts given_error to 2000 bytes
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true),
+    -- Another edge connects the same states, so that guards and history are told which one is taken.
+    set_config('app.edge', 'release', true)
+),
+given AS MATERIALIZED (
+    SELECT *, 'RUNNING' AS state, clock_timestamp() AS moment
+    FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::text[]) AS given (key, owner, fence, given_error)
+)
+UPDATE jobs
+SET
+    state = 'RETRY',
+    lease_owner = NULL,
+    lease_expiry = NULL,
+    next_attempt_at = given.moment,
+    updated_at = given.moment,
+    last_error = coalesce(nullif(given.given_error, ''), 'GIVEN_BACK')
+FROM given, actor
+WHERE jobs.job_id = given.key
+        AND (jobs.state = given.state) IS TRUE
+        AND jobs.lease_owner = given.owner
+        AND jobs.attempt = given.fence
+        AND jobs.lease_expiry > clock_timestamp()
+RETURNING jobs.job_id, jobs.attempt;
+
+-- exchange_release(actor text, keys uuid[], owners text[], fences integer[], given_error text[], free integer, from timestamptz, owner text, LEASE_SECONDS double precision)
+-- The same, and takes one for each that it settled and some more, all in one commit.
+-- cuts given_error to 2000 bytes
+-- One update for both, because what a statement pays for each update of a table with guards is more than what
+-- it pays for some rows. A row that somebody else has is waited for so shortly that it need not be locked before.
+WITH actor AS MATERIALIZED (
+    SELECT set_config('app.actor', $1::text, true),
+    -- Another edge connects the same states, so that guards and history are told which one is taken.
+    set_config('app.edge', 'release', true),
+    -- What another transaction is about to add is not waited for here: all who share this would wait for it.
+    set_config('lock_timeout', '50ms', true)
+),
+given AS MATERIALIZED (
+    SELECT *, 'RUNNING' AS state, clock_timestamp() AS moment
+    FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::text[]) AS given (key, owner, fence, given_error)
+),
+held AS MATERIALIZED (
+    SELECT jobs.ctid AS place, given.moment, given.given_error
+    FROM given JOIN jobs ON jobs.job_id = given.key
+    WHERE (jobs.state = given.state) IS TRUE
+        AND jobs.lease_owner = given.owner
+        AND jobs.attempt = given.fence
+        AND jobs.lease_expiry > clock_timestamp()
+),
+next AS MATERIALIZED (
+    SELECT ctid AS place, updated_at AS since
+    FROM jobs
+    WHERE state = 'QUEUED'
+        AND (lease_expiry IS NULL OR lease_expiry < clock_timestamp())
+        AND created_at >= $7::timestamptz
+    ORDER BY jobs.created_at
+    LIMIT $6::integer + (SELECT count(*) FROM held)
+    FOR UPDATE SKIP LOCKED
+),
+moved AS MATERIALIZED (
+    SELECT true AS settles, place, moment, NULL::text AS owner, NULL::timestamptz AS since, given_error FROM held
+    UNION ALL
+    SELECT false, place, clock_timestamp(), $8::text, since, NULL::text FROM next
+)
+UPDATE jobs
+SET
+    state = CASE WHEN moved.settles THEN 'RETRY' ELSE 'RUNNING' END,
+    lease_owner = CASE WHEN moved.settles THEN NULL ELSE moved.owner END,
+    lease_expiry = CASE WHEN moved.settles THEN NULL ELSE moved.moment + $9::double precision * interval '1 second' END,
+    next_attempt_at = CASE WHEN moved.settles THEN moved.moment ELSE NULL END,
+    updated_at = moved.moment,
+    last_error = CASE WHEN moved.settles THEN coalesce(nullif(moved.given_error, ''), 'GIVEN_BACK') ELSE jobs.last_error END,
+    attempt = CASE WHEN moved.settles THEN jobs.attempt ELSE jobs.attempt + 1 END
+FROM moved, actor
+WHERE jobs.ctid = moved.place
+RETURNING
+    jobs.job_id AS job_id,
+    CASE WHEN NOT moved.settles THEN jobs.job_type END AS job_type,
+    CASE WHEN NOT moved.settles THEN jobs.payload END AS payload,
+    CASE WHEN NOT moved.settles THEN jobs.idempotency_key END AS idempotency_key,
+    CASE WHEN NOT moved.settles THEN jobs.state END AS state,
+    CASE WHEN NOT moved.settles THEN jobs.retry_count END AS retry_count,
+    jobs.attempt AS attempt,
+    CASE WHEN NOT moved.settles THEN jobs.lease_owner END AS lease_owner,
+    CASE WHEN NOT moved.settles THEN jobs.lease_expiry END AS lease_expiry,
+    CASE WHEN NOT moved.settles THEN jobs.next_attempt_at END AS next_attempt_at,
+    CASE WHEN NOT moved.settles THEN jobs.created_at END AS created_at,
+    CASE WHEN NOT moved.settles THEN jobs.updated_at END AS updated_at,
+    CASE WHEN NOT moved.settles THEN jobs.result END AS result,
+    CASE WHEN NOT moved.settles THEN jobs.last_error END AS last_error,
+    CASE WHEN NOT moved.settles THEN extract(epoch FROM moved.moment - moved.since)::double precision END AS _waited;
 
 -- move_requeue(actor text, keys uuid[])
 -- The wait is over. (spec/orchestrator/lifecycle.yaml: job.requeue)
@@ -561,7 +695,7 @@ due AS MATERIALIZED (
         AND next_attempt_at < (SELECT clock_timestamp())
         AND retry_count <= CASE jobs.job_type WHEN 'SEND_EMAIL' THEN 5 ELSE $2::integer END
         AND job_id <> ALL($3::uuid[])
-    ORDER BY next_attempt_at
+    ORDER BY jobs.next_attempt_at
     LIMIT $4::integer
     FOR NO KEY UPDATE SKIP LOCKED
 )
@@ -582,7 +716,7 @@ SELECT job_id
         -- A clock that is asked once can be looked up in the index.
         AND next_attempt_at < (SELECT clock_timestamp())
         AND job_id <> ALL($1::uuid[])
-ORDER BY next_attempt_at
+ORDER BY jobs.next_attempt_at
 LIMIT $2::integer;
 
 -- sweep_requeue_giving_up(actor text, MAX_RETRIES integer, skip uuid[], most integer)
@@ -598,7 +732,7 @@ due AS MATERIALIZED (
         AND next_attempt_at < (SELECT clock_timestamp())
         AND retry_count > CASE jobs.job_type WHEN 'SEND_EMAIL' THEN 5 ELSE $2::integer END
         AND job_id <> ALL($3::uuid[])
-    ORDER BY next_attempt_at
+    ORDER BY jobs.next_attempt_at
     LIMIT $4::integer
     FOR NO KEY UPDATE SKIP LOCKED
 )
@@ -686,34 +820,7 @@ SELECT
 FROM jobs
 WHERE job_id = ANY($1::uuid[]);
 
--- change(actor text, changed text[], job_type text, payload jsonb, key uuid)
--- Puts other fields of a job that no transition touches.
-WITH actor AS MATERIALIZED (
-    SELECT set_config('app.actor', $1::text, true)
-)
-UPDATE jobs
-SET
-    job_type = CASE WHEN 'job_type' = ANY($2::text[]) THEN $3::text ELSE jobs.job_type END,
-    payload = CASE WHEN 'payload' = ANY($2::text[]) THEN $4::jsonb ELSE jobs.payload END
-FROM actor
-WHERE job_id = $5::uuid
-RETURNING
-    jobs.job_id,
-    jobs.job_type,
-    jobs.payload,
-    jobs.idempotency_key,
-    jobs.state,
-    jobs.retry_count,
-    jobs.attempt,
-    jobs.lease_owner,
-    jobs.lease_expiry,
-    jobs.next_attempt_at,
-    jobs.created_at,
-    jobs.updated_at,
-    jobs.result,
-    jobs.last_error;
-
--- find(states text[], since timestamptz, until timestamptz, after_at timestamptz, after_key uuid, job_type text, idempotency_key text, retry_count integer, attempt integer, lease_owner text, last_error text, size integer)
+-- find(states text[], since timestamptz, until timestamptz, after_at timestamptz, after_key uuid, record_job_type text, record_idempotency_key text, record_retry_count integer, record_attempt integer, record_lease_owner text, record_last_error text, size integer)
 -- A page of the listing, newest first.
 -- Each state is read in its own order through an index, and only what one page needs of it.
 SELECT
@@ -803,7 +910,7 @@ SELECT
     jobs.last_error
 FROM jobs
 WHERE state = ANY($1::text[])
-ORDER BY created_at DESC, job_id
+ORDER BY jobs.created_at DESC, jobs.job_id
 OFFSET $2::bigint LIMIT $3::bigint;
 
 -- page_oldest(states text[], offset bigint, size bigint)
@@ -825,12 +932,12 @@ SELECT
     jobs.last_error
 FROM jobs
 WHERE state = ANY($1::text[])
-ORDER BY created_at ASC, job_id
+ORDER BY jobs.created_at ASC, jobs.job_id
 OFFSET $2::bigint LIMIT $3::bigint;
 
 -- history(key uuid)
 -- Every state change of one job, oldest first.
-SELECT coalesce(from_state, ''), to_state, actor, fence, at
+SELECT coalesce(from_state, ''), to_state, actor, fence, at, coalesce(edge, '')
 FROM job_transitions
 WHERE job_id = $1::uuid
 ORDER BY number;
@@ -854,36 +961,8 @@ GROUP BY state;
 
 -- delete(actor text, key uuid, expected text)
 -- Takes one job back.
-WITH actor AS MATERIALIZED (
-    SELECT set_config('app.actor', $1::text, true)
-),
-gone AS (
-    DELETE FROM jobs USING actor
-    WHERE job_id = $2::uuid AND state = $3::text
-    RETURNING job_id
-),
-forgotten AS (
-    DELETE FROM job_transitions USING gone WHERE job_transitions.job_id = gone.job_id
-)
-SELECT job_id FROM gone;
+SELECT jobs_remove($1::text, $2::uuid, $3::text);
 
 -- purge(actor text, older_than double precision, most integer)
 -- Deletes those that ended long ago, and their history.
-WITH actor AS MATERIALIZED (
-    SELECT set_config('app.actor', $1::text, true)
-),
-old AS MATERIALIZED (
-    SELECT ctid AS place FROM jobs
-    WHERE state IN ('SUCCESS', 'DEAD')
-        AND updated_at < (SELECT clock_timestamp() - $2::double precision * interval '1 second')
-    LIMIT $3::integer
-    FOR UPDATE SKIP LOCKED
-),
-gone AS (
-    DELETE FROM jobs USING old, actor WHERE jobs.ctid = old.place
-    RETURNING jobs.job_id
-),
-forgotten AS (
-    DELETE FROM job_transitions USING gone WHERE job_transitions.job_id = gone.job_id
-)
-SELECT job_id FROM gone;
+SELECT jobs_purge($1::text, $2::double precision, $3::integer);

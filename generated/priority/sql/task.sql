@@ -1,10 +1,10 @@
 -- Every statement that the engine sends about the history of a task of priority.
--- Generated from spec/priority (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+-- Generated from spec/priority (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 --
 -- The line above each statement has its name and what it takes, in order. Whatever is written comes as the text
 -- of an array for each column, with times as microseconds since the epoch.
 
--- write_changes(task_id text, sequence text, from_state text, to_state text, at text, actor text, owner text, fence text, reason text, trace text)
+-- write_changes(key text, sequence text, from_state text, to_state text, at text, actor text, owner text, fence text, reason text, trace text)
 -- Adds changes. One that is there already is the same one: a writer died, or another was faster.
 INSERT INTO task_changes (task_id, sequence, from_state, to_state, at, actor, owner, fence, reason, trace)
 SELECT task_id, sequence, from_state, to_state, 'epoch'::timestamptz + at * interval '1 microsecond', actor, owner, fence, reason, trace
@@ -54,20 +54,8 @@ SELECT task_id, task_type, priority, effective_priority, parameters, required_ca
 
 -- history(key text)
 -- Every change of one task, oldest first.
-SELECT task_id, sequence, from_state, to_state, at, actor, owner, fence, reason, trace FROM task_changes WHERE task_id = $1::text ORDER BY sequence;
+SELECT task_id, sequence, from_state, to_state, at, actor, owner, fence, reason, trace FROM task_changes WHERE task_id = $1::text ORDER BY task_changes.sequence;
 
 -- forget(seconds double precision, most integer)
 -- Takes away some of those that ended long ago and have not changed since, with all that is known of them.
-WITH old AS (
-    SELECT task_id FROM ended_tasks AS gone
-    WHERE _at < clock_timestamp() - $1::double precision * interval '1 second'
-    AND NOT EXISTS (
-        SELECT 1 FROM task_changes AS later
-        WHERE later.task_id = gone.task_id AND later.sequence > gone.changes
-    )
-    ORDER BY _at LIMIT $2::integer FOR UPDATE SKIP LOCKED
-), changes AS (
-    DELETE FROM task_changes USING old WHERE task_changes.task_id = old.task_id
-)
-DELETE FROM ended_tasks USING old WHERE ended_tasks.task_id = old.task_id
-RETURNING 1;
+SELECT ended_tasks_forget($1::double precision, $2::integer);

@@ -1,5 +1,5 @@
 -- What queuey keeps in a SQLite file, for a fresh one.
--- Generated from spec/queuey (sha256:a3f168a8a1c4ff9a). Do not edit; run `nox -s generate`.
+-- Generated from spec/queuey (sha256:1b3f6742c989844c). Do not edit; run `nox -s generate`.
 --
 -- The guards hold for everybody, also for what a person types in: an edge that the lifecycle does not have is
 -- refused, and so is a deletion that it does not let.
@@ -21,6 +21,7 @@ CREATE TABLE jobs (
     stderr_addr TEXT,
     exit_code INTEGER,
     reason TEXT,
+    releases INTEGER NOT NULL DEFAULT 0,
     UNIQUE (job_id),
     UNIQUE (idempotency_key),
     CHECK (created_at >= 0),
@@ -28,6 +29,7 @@ CREATE TABLE jobs (
     CHECK (completed_at >= 0),
     CHECK (status IN ('pending', 'active', 'completed', 'failed')),
     CHECK (run_attempts >= 0),
+    CHECK (releases >= 0),
     CHECK (status <> 'active' OR runner_id IS NOT NULL)
 ) STRICT;
 
@@ -48,7 +50,8 @@ CREATE TABLE job_changes (
     to_state TEXT NOT NULL,
     actor TEXT NOT NULL,
     fence INTEGER NOT NULL,
-    at INTEGER NOT NULL
+    at INTEGER NOT NULL,
+    edge TEXT
 ) STRICT;
 
 CREATE INDEX job_changes_of ON job_changes (job_id, number);
@@ -73,7 +76,7 @@ END;
 
 -- What never changes, and what never falls.
 CREATE TRIGGER jobs_3_keep BEFORE UPDATE ON jobs
-WHEN NEW.job_id <> OLD.job_id OR NEW.run_attempts < OLD.run_attempts
+WHEN NEW.job_id <> OLD.job_id OR NEW.run_attempts < OLD.run_attempts OR NEW.releases < OLD.releases
 BEGIN
     SELECT RAISE(ABORT, 'ILLEGAL_CHANGE: the key of a job never changes, and its counts never fall');
 END;

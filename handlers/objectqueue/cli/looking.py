@@ -87,13 +87,23 @@ def history(task_id: str, where: Where) -> None:
 def list_tasks(shard: str | None, state: str | None, task_type: str | None, limit: int, where: Where) -> None:
     """List tasks, what changed last first."""
     from handlers.objectqueue.cli.desk import run
+    from handlers.objectqueue.cli.hints import hint_unserved, is_due, say_unreadable
+
+    unreadable: list[str] = []
 
     async def work(desk: Desk) -> list[tuple[Any, Any]]:
+        waiting: set[str] = set()
+        rows: list[tuple[Any, Any]] = []
         with looking():
-            found = tasks(desk, shard, state, task_type, limit)
-            return [(desk.json(task), desk.plain(task)) async for task in found]
+            async for task in tasks(desk, shard, state, task_type, limit, unreadable):
+                rows.append((desk.json(task), desk.plain(task)))
+                if is_due(task):
+                    waiting.add(task.task_type)
+        await hint_unserved(desk, waiting)
+        return rows
 
     found = run(work, where)
+    say_unreadable(len(unreadable), unreadable)
     if where.as_json:
         print_json([as_json for as_json, _ in found])
     else:
@@ -104,9 +114,14 @@ def list_tasks(shard: str | None, state: str | None, task_type: str | None, limi
 
 
 async def tasks(
-    desk: Desk, shard: str | None, state: str | None, task_type: str | None, limit: int | None
+    desk: Desk,
+    shard: str | None,
+    state: str | None,
+    task_type: str | None,
+    limit: int | None,
+    unreadable: list[str] | None = None,
 ) -> AsyncIterator[Task]:
-    """Tasks by filter, page by page."""
+    """Tasks by filter, page by page; to `unreadable` the ids of objects are added that cannot be read."""
     from generated.objectqueue.messages import ListTasksRequest, TaskStatus
 
     request = ListTasksRequest(
@@ -118,6 +133,8 @@ async def tasks(
     seen = 0
     while True:
         answer = await desk.queue.list_tasks(request, desk.call())
+        if unreadable is not None:
+            unreadable += answer.unreadable_ids
         for task in answer.tasks:
             yield task
             seen += 1
@@ -131,23 +148,26 @@ async def tasks(
 @click.command()
 @places
 def workers(where: Where) -> None:
-    """List workers, how they are and what they did."""
+    """List workers, how they are, what they did and what they run."""
     from generated.objectqueue.messages import ListWorkersRequest
     from handlers.objectqueue.cli.desk import run
+    from handlers.objectqueue.cli.hints import say_unserved
 
     async def work(desk: Desk) -> Any:
-        return desk.plain(await desk.queue.list_workers(ListWorkersRequest(), desk.call()))
+        return desk.plain(await desk.queue.list_workers(ListWorkersRequest(with_waiting=True), desk.call()))
 
     answer = run(work, where)
     if where.as_json:
         print_json(answer)
     else:
-        titles = "worker", "state", "heartbeat", "shards", "task", "completed", "failed", "lost"
+        titles = "worker", "state", "heartbeat", "shards", "task", "completed", "failed", "lost", "types"
         print_table(titles, [_worker_row(each["worker"], live=each["live"]) for each in answer["workers"]])
     if answer["uncovered_shards"]:
         served = any(each["live"] for each in answer["workers"])
         which = f"serves {', '.join(answer['uncovered_shards'])}" if served else "is there"
         say(f"warning: no live worker {which}")
+    has_live = any(each["live"] for each in answer["workers"])
+    say_unserved(answer["unserved_types"], answer["task_types"], has_live=has_live)
 
 
 @click.command()
@@ -157,6 +177,7 @@ def stats(shard: str | None, where: Where) -> None:
     """Count tasks by shard and state. It reads every task of the queue."""
     from generated.objectqueue.messages import GetStatsRequest
     from handlers.objectqueue.cli.desk import run
+    from handlers.objectqueue.cli.hints import say_unreadable
 
     async def work(desk: Desk) -> Any:
         request = GetStatsRequest(shards=[shard] if shard else [])
@@ -164,14 +185,16 @@ def stats(shard: str | None, where: Where) -> None:
             return desk.plain(await desk.queue.get_stats(request, desk.call()))
 
     shards = run(work, where)["shards"]
+    say_unreadable(sum(int(each["unreadable"]) for each in shards))
     if where.as_json:
         print_json({"shards": shards})
         return
-    rows = [[each["shard"], *(each[state] for state in STATUSES)] for each in shards]
+    columns = (*STATUSES, "unreadable")
+    rows = [[each["shard"], *(each[name] for name in columns)] for each in shards]
     totals = [sum(column) for column in list(zip(*rows, strict=True))[1:]]
     oldest = [each["oldest_pending_ms"] for each in shards]
     shown = [[*row, _age(ms)] for row, ms in zip(rows, oldest, strict=True)]
-    print_table(("shard", *STATUSES, "oldest"), [*shown, ("all", *totals, _age(max(oldest)))])
+    print_table(("shard", *columns, "oldest"), [*shown, ("all", *totals, _age(max(oldest)))])
 
 
 @click.command()
@@ -220,4 +243,5 @@ def _worker_row(worker: Any, *, live: bool) -> tuple[object, ...]:
         worker["tasks_completed"],
         worker["tasks_failed"],
         worker["leases_lost"],
+        ", ".join(worker["task_types"]),
     )

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from generated.objectqueue.messages import PENDING
 from handlers.objectqueue.cli.arriving import arriving
 from handlers.objectqueue.cli.results import Results, results
 from handlers.objectqueue.cli.wishes import NoWish, Wishes
@@ -32,6 +33,8 @@ class Many:
         self._as_json = as_json
         self._submitted = 0
         self._refused = 0
+        self.waiting_types: set[str] = set()
+        """Types of tasks that were submitted and wait."""
 
     async def submit(self, path: Path) -> tuple[int, int]:
         """Submits them all; how many were submitted, and how many were not."""
@@ -81,6 +84,8 @@ class Many:
                 told.say(f"line {number}: {problem}")
         else:
             self._submitted += 1
+            if result.task.status == PENDING:
+                self.waiting_types.add(result.task.task_type)
             if self._as_json:
                 told.json({"line": number, "task_id": result.task.id, "created": result.created})
             else:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from handlers.objectqueue.cli.parameters import SHARDS
+from handlers.objectqueue.cli.parameters import SHARDS, WORKER_ID
 from handlers.objectqueue.cli.places import Where, places
 
 _MODES = click.Choice(["index-only", "hybrid", "log-scan"])
@@ -46,7 +46,12 @@ def _monitors(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command()
-@click.option("--id", "worker_id", help="Name of the worker; no two that live have the same. [QO_WORKER_ID]")
+@click.option(
+    "--id",
+    "worker_id",
+    type=WORKER_ID,
+    help="Name of the worker; no two that live have the same. [QO_WORKER_ID]",
+)
 @click.option(
     "--shards", type=SHARDS, help="Shards that it serves, such as 0,1,a; all unless said. [QO_SHARDS]"
 )

@@ -31,6 +31,17 @@ class TaskId(click.ParamType[str]):
         return found
 
 
+class Name(click.ParamType[str]):
+    """A name that is not empty; what else it may be is checked with the settings."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not str(value).strip():
+            self.fail("an empty name is none.", param, ctx)
+        return str(value)
+
+
 class Shards(click.ParamType[str]):
     """Shards, separated by commas; or one."""
 
@@ -110,6 +121,7 @@ def _content(value: str) -> bytes:
 
 
 TASK_ID = TaskId()
+WORKER_ID = Name()
 SHARD = Shards(several=False)
 SHARDS = Shards(several=True)
 SPAN = Span()

@@ -99,7 +99,9 @@ def submit(
 def _submit_one(wish: dict[str, Any], where: Where, *, waits: bool, seconds: float | None) -> None:
     import orjson
 
+    from generated.objectqueue.messages import PENDING
     from handlers.objectqueue.cli.desk import run
+    from handlers.objectqueue.cli.hints import hint_unserved
     from handlers.objectqueue.cli.waiting import told_end, until_ended
     from handlers.objectqueue.cli.wishes import NoWish, Wishes
 
@@ -111,6 +113,8 @@ def _submit_one(wish: dict[str, Any], where: Where, *, waits: bool, seconds: flo
         answer = await desk.queue.submit_task(request, desk.call())
         if not answer.hinted:
             say("warning: its ready entry is not written; a look through all tasks, or the sweeper, finds it")
+        if answer.task.status == PENDING:
+            await hint_unserved(desk, [answer.task.task_type])
         if waits:
             # Whoever stops waiting still knows which task it was.
             say(f"waiting for {answer.task.id}")
@@ -128,10 +132,14 @@ def _submit_one(wish: dict[str, Any], where: Where, *, waits: bool, seconds: flo
 
 def _submit_many(path: Path, wish: dict[str, Any], parallel: int, where: Where) -> None:
     from handlers.objectqueue.cli.desk import run
+    from handlers.objectqueue.cli.hints import hint_unserved
     from handlers.objectqueue.cli.many import Many
 
-    def work(desk: Desk) -> Any:
-        return Many(desk, wish, parallel, as_json=where.as_json).submit(path)
+    async def work(desk: Desk) -> Any:
+        many = Many(desk, wish, parallel, as_json=where.as_json)
+        counts = await many.submit(path)
+        await hint_unserved(desk, many.waiting_types)
+        return counts
 
     submitted, refused = run(work, where)
     say(f"{submitted:,} submitted" + (f", {refused:,} not" if refused else ""))

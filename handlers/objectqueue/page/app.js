@@ -22,8 +22,8 @@ class App {
     this.bucket = bucket;
     this.live = new Live(() => this.#work(), () => this.#showLive());
     const refresh = () => this.live.now();
-    this.tasks = new TaskList(bucket, refresh);
     this.workers = new Workers(bucket);
+    this.tasks = new TaskList(bucket, refresh, () => this.workers.types());
     this.detail = new Detail(bucket, { close: () => this.#closeDetail(), refresh });
     startTicking(bucket.clock);
     drawLegend();

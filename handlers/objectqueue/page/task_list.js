@@ -12,14 +12,20 @@ const SORTS = {
   attempt: (row) => row.task?.number(rules.lease.fence) ?? 0,
 };
 
+const LOOKS = 6; // one refresh in so many that show tasks which wait looks at what workers run
+
 export class TaskList {
   #listing = null;
   #tasks = new Map(); // what has been read, in whatever list
   #place = "";
   #sort = null; // {by, up}: an order of the rows on the screen
+  #types = null; // what active workers run; null where that is not known
+  #looks = 0;
 
-  constructor(bucket, refresh) {
+  /** `types` reads what active workers run: a set, or null. */
+  constructor(bucket, refresh, types) {
     this.bucket = bucket;
+    this.readTypes = types;
     this.refreshNow = refresh;
     this.rows = find("task-rows");
     this.#buildTools();
@@ -40,6 +46,34 @@ export class TaskList {
       await this.#listing.fill(() => this.#show(route(), key));
     }
     await this.#show(route(), key);
+    await this.#lookAtTypes();
+  }
+
+  /** Finds out now and then which tasks wait for a worker that is not there. Who may not read workers sees no hint. */
+  async #lookAtTypes() {
+    if (!this.page?.rows.some((row) => this.#isDue(row)) || this.#looks++ % LOOKS) return;
+    try {
+      this.#types = await this.readTypes();
+    } catch {
+      this.#types = null;
+    }
+    this.#hint();
+  }
+
+  #isDue({ task }) {
+    return Boolean(task) && waiting(task.state) && (task.time(rules.lease.oldest_by) ?? 0) <= this.bucket.clock.now() * 1000;
+  }
+
+  #hint() {
+    const rows = new Map(this.page.rows.map((row) => [row.id, row]));
+    for (const element of this.rows.children) {
+      const row = rows.get(element.dataset.key);
+      const type = row?.task?.text(rules.lease.only);
+      const unserved = this.#types !== null && row && this.#isDue(row) && !this.#types.has(type);
+      const hint = element.querySelector(".unserved");
+      if (!unserved) hint?.remove();
+      else if (!hint) element.querySelector(".col-doing").append(h("span", { class: "unserved" }, `No active worker runs ${type}.`));
+    }
   }
 
   /** Marks the row of the open task. */
@@ -64,6 +98,7 @@ export class TaskList {
     const place = route();
     const number = Number(place.page) || 0;
     reconcile(this.rows, this.#sorted(rows), { key: (row) => row.id, create: newRow, update: fillRow });
+    this.#hint();
     this.mark(place.task);
     find("task-table").removeAttribute("aria-busy");
     find("no-tasks").hidden = rows.length > 0 || cut;

@@ -6,20 +6,40 @@ import { linkTo } from "./route.js";
 import { spec } from "./spec.js";
 import { SHARDS, isTaskId, shardOf } from "./tasks.js";
 import { microseconds } from "./time.js";
+import { WaitingTypes } from "./waiting_types.js";
 
 const SHOWN = 100;
+const LOOKS = 6; // one refresh in so many looks at what waits
 const PARALLEL = 8;
 const [BEFORE_ID, AFTER_ID] = spec.worker.object.split(`{${spec.worker.key}}`);
 
 export class Workers {
   #known = new Map(); // by key: {etag, worker | corrupt}
 
+  #looks = 0;
+  #waiting = new Set();
+
   constructor(bucket) {
     this.bucket = bucket;
+    this.waitingTypes = new WaitingTypes(bucket);
+  }
+
+  /** Brings the dashboard up to date. */
+  async refresh() {
+    const { workers, more } = await this.#readAll();
+    this.#render(workers, more);
+    if (this.#looks++ % LOOKS === 0) await this.#lookAtWaiting();
+    this.#renderUnserved(workers, more);
+  }
+
+  /** What active workers run: a set of types, or null where that is not known of all of them. */
+  async types() {
+    const { workers, more } = await this.#readAll();
+    return more ? null : this.#typesOf(workers);
   }
 
   /** One LIST, and a GET for each worker that has been heard of since. */
-  async refresh() {
+  async #readAll() {
     const { entries, more } = await this.bucket.list(BEFORE_ID);
     const newest = entries
       .filter((entry) => entry.key.endsWith(AFTER_ID))
@@ -32,7 +52,7 @@ export class Workers {
     await Promise.all(Array.from({ length: PARALLEL }, reader));
     const workers = newest.map((entry) => this.#known.get(entry.key)).filter(Boolean);
     workers.sort((one, other) => (one.id < other.id ? -1 : 1));
-    this.#render(workers, more || entries.length > SHOWN);
+    return { workers, more: more || entries.length > SHOWN };
   }
 
   async #read(entry) {
@@ -52,8 +72,31 @@ export class Workers {
     this.#known.set(entry.key, known);
   }
 
+  async #lookAtWaiting() {
+    try {
+      this.#waiting = await this.waitingTypes.read();
+    } catch {
+      this.#waiting = new Set(); // who may not read tasks still sees the workers
+    }
+  }
+
+  #isStale(worker) {
+    return (this.bucket.clock.now() * 1000 - worker.heard) / 1e6 > spec.worker.stale_after_seconds;
+  }
+
+  #typesOf(workers) {
+    return new Set(workers.filter((worker) => !this.#isStale(worker)).flatMap(typesOf));
+  }
+
+  #renderUnserved(workers, more) {
+    const known = this.#typesOf(workers);
+    const unserved = more ? [] : [...this.#waiting].filter((type) => !known.has(type)).sort();
+    find("unserved").hidden = !unserved.length;
+    setText(find("unserved-types"), unserved.join(", "));
+  }
+
   #render(workers, more) {
-    const stale = (worker) => (this.bucket.clock.now() * 1000 - worker.heard) / 1e6 > spec.worker.stale_after_seconds;
+    const stale = (worker) => this.#isStale(worker);
     const live = workers.filter((worker) => !stale(worker));
     reconcile(find("worker-cards"), workers, {
       key: (worker) => worker.id,
@@ -112,6 +155,7 @@ function fillCard(card, worker, stale) {
       { class: "shards", role: "img", "aria-label": `Serves the shards ${[...served].join(", ") || "none"}` },
       ...SHARDS.map((shard) => h("span", { data: { served: served.has(shard) ? "yes" : "no" } }, shard)),
     ),
+    h("p", { class: "faint types" }, `Runs ${typesOf(worker).join(", ") || "nothing"}`),
     h("p", { class: "faint" }, "Started ", moment(microseconds(worker.fields.get(spec.worker.created)))),
   );
 }
@@ -128,6 +172,11 @@ function currentTasks({ fields }) {
   const several = fields?.get("current_tasks");
   const ids = Array.isArray(several) && several.length ? several : [fields?.get("current_task")];
   return ids.filter((id) => id !== null && id !== undefined).map((id) => (typeof id === "string" ? id : jsonText(id)));
+}
+
+function typesOf({ fields }) {
+  const types = fields?.get("task_types");
+  return Array.isArray(types) ? types.filter((type) => typeof type === "string") : [];
 }
 
 function shardsOf({ fields }) {

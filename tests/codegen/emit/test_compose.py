@@ -24,8 +24,42 @@ def stack(deployment: str) -> Any:
 
 
 def parsed(of: Spec, deployment: str) -> Any:
+    """The compose file without what starts only when it is asked for by name."""
     text = texts(compose.emit, of)[f"generated/{of.name}/deploy/{deployment}/compose.yaml"]
-    return quick_yaml.read(text)
+    found = quick_yaml.read(text)
+    found["services"] = {name: row for name, row in found["services"].items() if "profiles" not in row}
+    return found
+
+
+@pytest.mark.req("TQ-186", "TQ-200", "TQ-019")
+@pytest.mark.parametrize(
+    ("deployment", "nodes"),
+    [("microservices", ["gateway"]), ("monolith", [f"monolith-{n}" for n in range(6)])],
+)
+def test_the_load_generator_is_a_service_that_starts_by_its_name(deployment: str, nodes: list[str]) -> None:
+    """It is in a profile of its own, calls the ingress nodes in their order, and trusts their authority."""
+    text = texts(compose.emit, spec("spec/taskqueue"))[
+        f"generated/taskqueue/deploy/{deployment}/compose.yaml"
+    ]
+    service = quick_yaml.read(text)["services"]["load-generator"]
+    assert service["profiles"] == ["load"]
+    words = [filled(word) for word in service["entrypoint"]]
+    assert words[:4] == ["python", "-m", "bench", f"taskqueue.{deployment}"]
+    options = dict(zip(words[4::2], words[5::2], strict=True))
+    assert options["--target"] == ",".join(f"{node}:50051" for node in nodes)
+    assert options["--ca-file"] == "/run/secrets/ca.crt"
+    assert service["secrets"] == ["ca.crt"]
+    assert service["networks"] == ["internal"]
+    assert service["volumes"] == [f"results:{options['--out']}"]
+    assert set(service["depends_on"]) == set(stack(deployment)["services"])
+    assert "ports" not in service
+
+
+def test_a_system_without_a_load_generator_has_no_service_for_it() -> None:
+    """Neither the service nor its volume is there."""
+    text = texts(compose.emit, spec("tests/specs/locker"))["generated/locker/deploy/branch/compose.yaml"]
+    assert "load-generator" not in text
+    assert "volumes" not in quick_yaml.read(text)
 
 
 def filled(text: str, **environment: str) -> str:
@@ -285,4 +319,5 @@ def test_identity_is_one_certificate_a_component() -> None:
         "monolith.crt",
         "monolith.key",
     ]
-    assert stack("microservices")["secrets"]["job.key"] == {"file": "${CERTS_DIR:-../../../../certs}/job.key"}
+    folder = "../../../../certs/taskqueue.microservices"
+    assert stack("microservices")["secrets"]["job.key"] == {"file": f"${{CERTS_DIR:-{folder}}}/job.key"}

@@ -32,7 +32,7 @@ def test_containers_may_do_no_more_than_they_need(folder: str) -> None:
             assert service["read_only"] and service["init"]
             assert service["tmpfs"] == ["/tmp"]
             assert service["user"] == "${RUN_AS:-10001:10001}"
-            ends = name == compose.BUCKETS
+            ends = name in (compose.BUCKETS, compose.SCHEMA) or "profiles" in service
             assert service["restart"] == ("no" if ends else "unless-stopped")
             assert set(service["deploy"]["resources"]["limits"]) == {"cpus", "memory", "pids"}
 
@@ -70,7 +70,8 @@ def test_compose_files_fit_the_compose_schema(folder: str, tmp_path: Path) -> No
 def test_tokens_are_for_those_who_have_nothing_better() -> None:
     """No token is set where callers have certificates; a caller with nothing else is let in by its token."""
     services = parsed(spec("spec/taskqueue"), "microservices")["services"].values()
-    assert not any({"CALLER_TOKEN", "ACCEPTED_TOKENS"} & set(row["environment"]) for row in services)
+    told = [set(row.get("environment", ())) for row in services]
+    assert any(told) and not any({"CALLER_TOKEN", "ACCEPTED_TOKENS"} & each for each in told)
     locker = parsed(spec("tests/specs/locker"), "branch")["services"]
     assert "LOCKER_TOKENS" in locker["desk"]["environment"]
     assert "LOCKER_TOKENS" not in locker["vault"]["environment"]
@@ -148,12 +149,35 @@ def test_a_server_comes_with_the_nodes() -> None:
 
 
 def test_nodes_wait_for_their_server_and_know_where_it_is() -> None:
-    """Every node that reads the variable is told the URL and starts when the server is healthy."""
-    url = "postgresql://bakery:${POSTGRES_PASSWORD:?must be set}@postgres:5432/bakery"
+    """Every node that reads the variable is told the URL, and starts when its tables are up to date."""
+    url = "postgresql://bakery_service:${POSTGRES_SERVICE_PASSWORD:?must be set}@postgres:5432/bakery"
+    waits = {
+        "postgres": {"condition": "service_healthy"},
+        "postgres-schema": {"condition": "service_completed_successfully"},
+    }
     services = parsed(spec(BAKERY), "village")["services"]
     for name in ("shop", "oven-0", "oven-1"):
         assert services[name]["environment"]["BAKERY_DATABASE"] == url
-        assert services[name]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
+        assert services[name]["depends_on"] == waits
+        assert not [each for each in services[name]["environment"] if each.startswith("OWNER_")]
+
+
+def test_the_owner_of_the_tables_is_none_of_the_nodes() -> None:
+    """A container that ends brings the tables up to date; it alone has the password of their owner."""
+    services = parsed(spec(BAKERY), "village")["services"]
+    schema = services["postgres-schema"]
+    assert schema["command"] == "python -m runtime.postgres migrate bakery"
+    assert (schema["restart"], schema["depends_on"]) == ("no", {"postgres": {"condition": "service_healthy"}})
+    nodes, owner = (
+        "bakery_service:${POSTGRES_SERVICE_PASSWORD:?must be set}",
+        "bakery:${POSTGRES_PASSWORD:?must be set}",
+    )
+    assert schema["environment"] == {
+        "BAKERY_DATABASE": f"postgresql://{nodes}@postgres:5432/bakery",
+        "OWNER_BAKERY_DATABASE": f"postgresql://{owner}@postgres:5432/bakery",
+    }
+    using = [name for name, each in services.items() if "POSTGRES_PASSWORD" in str(each)]
+    assert sorted(using) == ["postgres", "postgres-schema"]
 
 
 def test_http_ports_of_open_nodes_are_published() -> None:

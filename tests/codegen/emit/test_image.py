@@ -45,7 +45,7 @@ def _fits(name: str, pattern: str) -> bool:
 def test_hadolint_has_nothing_to_say(folder: str, tmp_path: Path) -> None:
     """The linter for Dockerfiles accepts every Dockerfile as it is."""
     for path, text in texts(image.emit, spec(folder)).items():
-        if path.endswith("Dockerfile"):
+        if path.endswith(("Dockerfile", "Dockerfile.load")):
             (tmp_path / "Dockerfile").write_text(text, encoding="utf-8")
             done = run(HADOLINT, tmp_path / "Dockerfile")
             assert (done.returncode, done.stdout) == (0, "")
@@ -103,6 +103,20 @@ def test_labels_say_what_the_image_is() -> None:
 def test_the_build_sees_only_what_the_image_needs(path: str, wanted: bool) -> None:
     """The system's own code goes in; other systems, tools, secrets and caches stay out."""
     assert sent(path) is wanted
+
+
+def test_the_load_generator_has_an_image_of_its_own() -> None:
+    """It has the benchmark and its locked packages, which no node needs, and runs as a plain user."""
+    found = texts(image.emit, spec("spec/taskqueue"))
+    text, ignore = found[f"{DOCKERFILE}.load"], found[f"{DOCKERFILE}.load.dockerignore"]
+    assert "--requirement /requirements-bench.lock" in text
+    assert "COPY bench bench" in text
+    assert text.splitlines()[-1] == "USER 10001:10001"
+    assert {"!bench", "bench/results", "!requirements-bench.lock"} <= set(ignore.splitlines())
+    assert "bench" not in dockerfile()
+    assert f"{DOCKERFILE.replace('taskqueue', 'locker')}.load" not in texts(
+        image.emit, spec("tests/specs/locker")
+    )
 
 
 @pytest.mark.req("CH-83")

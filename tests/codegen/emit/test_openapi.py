@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -141,3 +142,38 @@ def test_content_is_no_json() -> None:
         "If-Range",
         "If-None-Match",
     }
+
+
+@pytest.mark.parametrize("folder", ROUTED)
+def test_what_has_a_default_is_never_required(folder: str) -> None:
+    """A client may leave out every field of a body that has a default."""
+    found = openapi.document(spec(folder))
+    for name, schema in found["components"]["schemas"].items():
+        defaults = {field for field, row in schema.get("properties", {}).items() if "default" in row}
+        assert defaults.isdisjoint(schema.get("required", ())), name
+
+
+@pytest.mark.parametrize(
+    ("least", "allowed"), [(1, [0, 1, 2, 3, 4]), (3, [0, 3, 4]), (0, [0, 1, 2, 3, 4])], ids=str
+)
+def test_a_number_with_a_default_may_be_0(least: int, allowed: list[int]) -> None:
+    """Its bounds are those of any other number, and 0 stands for the default."""
+
+    def bounded(types: Any) -> None:
+        field = types["public"]["messages"]["ReplayDeadLettersRequest"]["fields"]["most"]
+        field["rules"] = {"default": 4, "min": least, "max": 4}
+
+    found = openapi.document(changed(spec("spec/priority"), "types", bounded))
+    schema = found["components"]["schemas"]["ReplayDeadLettersRequest"]["properties"]["most"]
+    fits = Draft202012Validator(schema)
+    assert [number for number in range(-1, 6) if fits.is_valid(number)] == allowed
+
+
+def test_one_of_several_fields_has_to_be_given() -> None:
+    """A body says so where a field may be left out only by another one."""
+    found = openapi.document(spec("spec/priority"))["components"]["schemas"]["PurgeDeadLettersRequest"]
+    fits = Draft202012Validator(found)
+    taken = ({"all": True}, {"older_than_seconds": 1}, {"older_than_seconds": 1, "all": False})
+    assert all(fits.is_valid(body) for body in taken)
+    left_out: tuple[dict[str, object], ...] = ({}, {"all": False}, {"older_than_seconds": 0})
+    assert not any(fits.is_valid(body) for body in left_out)

@@ -79,6 +79,35 @@ def test_endpoints_are_those_of_the_contract() -> None:
 
 
 @pytest.mark.req("TQ-189")
+def test_a_node_that_is_called_over_http_alone_serves_something() -> None:
+    """What has routes is named; a node that only tells how it is serves nothing."""
+    served = {
+        row["DNS name"]: row["Service"]
+        for rows in tables(page(spec("spec/queuey")))
+        for row in rows
+        if "DNS name" in row
+    }
+    assert served["store"] == "queuey.v1.StoreService"
+    assert served["runner-0, runner-1"] == "none"
+
+
+def test_addresses_from_outside_are_a_range_of_one_port() -> None:
+    """Replicas with two ports each have two lists of addresses, and nothing between them."""
+
+    def more(deployments: Any) -> None:
+        deployments["compose"]["nodes"]["api"]["replicas"] = 4
+
+    for of, wanted in (
+        (spec("spec/priority"), "127.0.0.1:50071, 127.0.0.1:50072, 127.0.0.1:8090, 127.0.0.1:8091"),
+        (
+            changed(spec("spec/priority"), "deployments", more),
+            "127.0.0.1:50071 to 127.0.0.1:50074, 127.0.0.1:8090 to 127.0.0.1:8093",
+        ),
+    ):
+        _, compose = [rows for rows in tables(page(of)) if "DNS name" in rows[0]]
+        assert compose[0]["From outside"] == wanted
+
+
 def test_readme_tables_follow_the_start_command_and_the_environment() -> None:
     """The README's sections name each container, command and variable of compose, and change with them."""
     of = spec("spec/taskqueue")
@@ -86,6 +115,8 @@ def test_readme_tables_follow_the_start_command_and_the_environment() -> None:
     for path, text in texts(compose.emit, of).items():
         if path.endswith("compose.yaml"):
             for name, service in quick_yaml.read(text)["services"].items():
+                if "profiles" in service:
+                    continue
                 node = re.sub(r"-\d$", "", name)
                 shown = f"`{name}`" if node == name else f"`{node}-0` to `{node}-5`"
                 command = service["command"].removesuffix(node) + "{node}"

@@ -53,9 +53,11 @@ def test_every_statement_can_be_prepared(folder: str) -> None:
         assert texts(sqlite.emit, of) == {}
         return
     connection = tables(sqlite.schema(of))
-    for name in sqlite.entities(of):
+    for name, entity in sqlite.entities(of).items():
         found = parsed(texts(sqlite.emit, of)[f"generated/{of.name}/sqlite/{name}.sql"])
-        assert {"create", "get", "find", "census", "acquire", "renew"} <= set(found)
+        leased = {"acquire", "renew"} if entity.row.lease else set()
+        assert {"create", "get", "find", "census"} <= set(found)
+        assert found.keys() & {"acquire", "renew"} == leased
         for statement in found.values():
             connection.execute(f"EXPLAIN {statement}", Nothing())
 

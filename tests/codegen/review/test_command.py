@@ -218,6 +218,7 @@ def test_markdown_is_for_a_pull_request(accepted: Project) -> None:
         ["--colour"],
         ["--format", "xml"],
         ["--system", "lockr"],
+        ["--accept", "lockr"],
         ["--accept", "--check"],
         ["--accept", "--base", "x"],
     ],
@@ -251,10 +252,39 @@ def test_one_system_of_several(accepted: Project) -> None:
             text.replace("locker_", "depot_"), encoding="utf-8"
         )
     assert accepted.review("--check", "--system", "locker") == (0, "")
+    assert accepted.review("--check", "locker") == (0, "")
     code, said = accepted.review("--check")
     assert code == 1
     assert "system.added depot" in said
     assert "locker: no differences" not in said
+
+
+def test_accept_takes_the_named_system_alone(accepted: Project) -> None:
+    """What another system has pending, recorded or not, stays as it is and stands in the way of nothing."""
+    (accepted.root / "spec/depot").mkdir()
+    for path in (accepted.root / "spec/locker").glob("*.yaml"):
+        text = path.read_text(encoding="utf-8").replace("name: locker", "name: depot")
+        (accepted.root / "spec/depot" / path.name).write_text(
+            text.replace("locker_", "depot_"), encoding="utf-8"
+        )
+    accepted.edit(*SHELF)
+    before = accepted.accepted
+    assert accepted.review("--accept", "locker", "depot")[0] == 1
+    assert accepted.review("--accept", "depot")[0] == 1
+    accepted.record("0002-a-depot", "system.added depot", system="depot")
+    accepted.record("0003-another-depot", system="depot", resolves=["D-1"])
+    accepted.record("0004-a-third-depot", system="depot", resolves=["D-1"])
+    assert accepted.review("--accept", "depot")[0] == 1
+    (accepted.root / "spec/changes/0004-a-third-depot.yaml").unlink()
+    code, said = accepted.review("--accept", "depot")
+    assert (code, accepted.accepted) == (0, before), said
+    assert (accepted.root / "spec/accepted/depot.json").exists()
+    assert "locker" not in said
+    accepted.record("0005-a-fourth-depot", system="depot", resolves=["D-1"])
+    accepted.record("0006-a-shelf", "variable.default SHELF_DAYS")
+    code, said = accepted.review("--accept", "locker")
+    assert code == 0, said
+    assert accepted.accepted != before
 
 
 def test_a_failed_write_leaves_the_old_form(accepted: Project, monkeypatch: pytest.MonkeyPatch) -> None:

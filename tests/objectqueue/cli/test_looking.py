@@ -9,7 +9,17 @@ from typing import Any
 
 import pytest
 
-from tests.objectqueue.cli.shell import CONFLICT, DONE, GOES_ON, NOBODY, NOT_FOUND, TROUBLE, Shell, key_of
+from tests.objectqueue.cli.shell import (
+    CONFLICT,
+    DONE,
+    GOES_ON,
+    NOBODY,
+    NOT_FOUND,
+    TROUBLE,
+    UUID4,
+    Shell,
+    key_of,
+)
 from tests.support.s3_proxy import S3Proxy
 
 STATES = ("Pending", "Running", "Completed", "Failed", "Archived")
@@ -91,9 +101,9 @@ def test_without_versions_there_is_no_history(shell: Shell) -> None:
 @pytest.mark.req("OQ-227", "OQ-075", "OQ-167")
 def test_workers_are_active_or_stale(shell: Shell) -> None:
     """With their counters as the bucket has them, and the shards that nobody serves."""
-    now = datetime.now(UTC)
+    now = datetime.now(UTC) + timedelta(hours=1)  # However long the test takes, it is not stale.
     live = _worker(shell, "w1", now, list("01234567"), tasks_completed=3, current_task=NOBODY)
-    stale = _worker(shell, "w2", now - timedelta(minutes=5), list("89abcdef"), tasks_failed=2)
+    stale = _worker(shell, "w2", now - timedelta(hours=2), list("89abcdef"), tasks_failed=2)
     found = shell.json("workers")
     assert [(each["worker"]["worker_id"], each["live"]) for each in found["workers"]] == [
         ("w1", True),
@@ -145,7 +155,7 @@ def test_an_id_that_nobody_has_is_told(shell: Shell, command: str) -> None:
 
 @pytest.mark.req("OQ-104", "OQ-235")
 def test_what_is_no_task_is_told(shell: Shell) -> None:
-    """One by its id, and lists go on without it."""
+    """One by its id; lists and counts go on, and say that it is there."""
     good, bad = shell.submitted(), shell.submitted()
     shell.bucket.raw.put_object(Bucket=shell.bucket.name, Key=key_of(bad), Body=b"{")
     result = shell.run("status", bad)
@@ -153,7 +163,69 @@ def test_what_is_no_task_is_told(shell: Shell) -> None:
     assert [each["task"] is None for each in shell.json("history", bad)] == [False, True]
     assert "cannot be read" in shell.out("history", bad)
     assert [each["id"] for each in shell.json("list")] == [good]
-    assert shell.run("stats").exit_code == DONE
+    warned = f"warning: 1 object cannot be read as a task: {bad}"
+    for arguments in (("list",), ("list", "--json"), ("list", "--shard", bad[0])):
+        assert warned in shell.run(*arguments).stderr
+    for arguments in (("list", "--status", "pending"), ("list", "--type", "echo")):
+        assert "cannot be read" not in shell.run(*arguments).stderr
+    counted = shell.run("stats")
+    assert counted.exit_code == DONE and "unreadable" in counted.stdout
+    assert "1 object cannot be read as a task" in counted.stderr
+    found = {each["shard"]: each["unreadable"] for each in shell.json("stats")["shards"]}
+    assert {shard: count for shard, count in found.items() if count} == {bad[0]: 1}
+
+
+@pytest.mark.req("OQ-104", "OQ-021")
+def test_each_unreadable_object_is_told_once_however_long_the_list_is(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages of two tasks each, with others between them that cannot be read."""
+    monkeypatch.setattr("handlers.objectqueue.cli.looking._PAGE", 2)
+    ids = [shell.submitted() for _ in range(7)]
+    bad = ids[1::2]
+    for each in bad:
+        shell.bucket.raw.put_object(Bucket=shell.bucket.name, Key=key_of(each), Body=b"[]")
+    result = shell.run("list", "--json")
+    assert {each["id"] for each in json.loads(result.stdout)} == set(ids) - set(bad)
+    assert f"3 objects cannot be read as tasks: {', '.join(sorted(bad))}" in result.stderr
+
+
+@pytest.mark.req("OQ-105", "OQ-075")
+def test_a_type_that_no_live_worker_runs_is_pointed_out(shell: Shell) -> None:
+    """When it is submitted, in the list, and where workers are listed; not one that is to wait anyway."""
+    now = datetime.now(UTC) + timedelta(hours=1)  # However long the test takes, it is not stale.
+    alone = shell.run("submit", "--type", "send_email", "--input", '{"to": "user@example.com"}')
+    assert alone.exit_code == DONE and UUID4.fullmatch(alone.stdout.strip())
+    assert alone.stderr == (
+        "hint: there is no live worker; tasks of type send_email wait until one starts (qo worker)\n"
+    )
+    _worker(shell, "w1", now, list(SHARDS), task_types=["echo", "resize"])
+    _worker(shell, "dead", now - timedelta(hours=2), list(SHARDS), task_types=["send_email"])
+    said = (
+        "hint: no live worker runs tasks of type send_email; they wait until one does. "
+        "Live ones run echo, resize\n"
+    )
+    assert shell.run("submit", "--type", "send_email").stderr == said
+    assert shell.run("submit", "--type", "send_email", "--json").stderr == said
+    assert shell.run("list").stderr == said
+    shown = shell.run("workers")
+    assert said in shown.stderr and "echo, resize" in shown.stdout
+    assert shell.json("workers")["unserved_types"] == ["send_email"]
+    lines = b'{"task_type": "echo"}\n{"task_type": "send_email"}\n'
+    assert said in shell.run("submit", "--from-file", "-", given=lines).stderr
+    assert shell.run("submit", "--type", "resize", "--delay", "1h").stderr == ""
+    _worker(shell, "w2", now, list(SHARDS), task_types=["send_email"])
+    assert shell.run("submit", "--type", "send_email").stderr == ""
+    assert shell.run("list").stderr == ""
+    assert shell.run("workers").stderr == ""
+
+
+@pytest.mark.req("OQ-087", "OQ-093")
+def test_who_may_not_see_workers_submits_all_the_same(proxied: Shell, s3_proxy: S3Proxy) -> None:
+    """The hint is left out."""
+    s3_proxy.rule(kind="ListObjectsV2", status=403, times=None)
+    result = proxied.run("submit", "--type", "send_email")
+    assert result.exit_code == DONE and result.stderr == ""
 
 
 def _suspend_versions(shell: Shell) -> None:
@@ -178,6 +250,8 @@ def _worker(shell: Shell, name: str, heard: datetime, shards: list[str], **field
         "tasks_completed": 0,
         "tasks_failed": 0,
         "leases_lost": 0,
+        "instance": None,
+        "process": None,
         **fields,
     }
     body = json.dumps(made).encode()

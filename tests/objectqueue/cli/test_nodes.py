@@ -140,7 +140,7 @@ def test_metrics_are_served_where_a_port_is_named(shell: Shell) -> None:
     [
         (("--bucket", "there-is-none"), TROUBLE, "there-is-none"),
         (("--handlers", "no.such.module"), USAGE, "no.such.module"),
-        (("--index-mode", "index-only", "--sweep-interval", "0"), TROUBLE, "index-only"),
+        (("--index-mode", "index-only", "--sweep-interval", "0"), USAGE, "index-only"),
     ],
 )
 def test_a_worker_that_cannot_work_says_so(

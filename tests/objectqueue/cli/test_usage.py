@@ -33,6 +33,7 @@ ASKED_BY_BASH = {"_QO_COMPLETE": "bash_complete", "COMP_WORDS": "qo sta", "COMP_
         *(("list", "--shard", shard) for shard in ("g", "10", "", "0,1")),
         ("worker", "--shards", "0,g"),
         ("worker", "--shards", ""),
+        ("worker", "--id", ""),
         ("list", "--status", "foo"),
         ("list", "--limit", "0"),
         ("submit", "--type", "echo", "--seconds", "3"),
@@ -63,6 +64,13 @@ def test_what_cannot_be_meant_is_refused_before_any_request(
         ("QO_MAX_CLOCK_SKEW_MS", "-1"),
         ("QO_LOG", "loud"),
         ("S3_ENDPOINT", "nowhere"),
+        ("S3_BUCKET", "not a name"),
+        ("S3_BUCKET", "no"),
+        ("S3_BUCKET", "Capital"),
+        ("S3_BUCKET", "two..dots"),
+        ("S3_REGION", "eu west"),
+        ("QO_QUEUE", "../other"),
+        ("QO_QUEUE", "a//b"),
     ],
 )
 def test_settings_that_are_wrong_are_named(shell: Shell, variable: str, value: str) -> None:
@@ -72,13 +80,30 @@ def test_settings_that_are_wrong_are_named(shell: Shell, variable: str, value: s
     assert variable in result.stderr and len(result.stderr.splitlines()) == 1
 
 
+@pytest.mark.req("OQ-155", "OQ-235", "OQ-007")
+@pytest.mark.parametrize("name", ["a/b", "../w", ".hidden", "two words", "w\x7f", "w" * 201])
+def test_a_worker_has_a_name_that_can_be_part_of_a_key(proxied: Shell, s3_proxy: S3Proxy, name: str) -> None:
+    """Any other is refused by its flag and by its variable, with the code of wrong settings."""
+    for arguments, more in ((("--id", name), {}), ((), {"QO_WORKER_ID": name})):
+        ended = subprocess.run(
+            [*QO, "worker", *arguments],
+            env={**proxied.environ, **more},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert (ended.returncode, ended.stdout) == (USAGE, "")
+        assert "QO_WORKER_ID" in ended.stderr and "Traceback" not in ended.stderr
+    assert s3_proxy.asked() == []
+
+
 @pytest.mark.req("OQ-236", "OQ-204", "OQ-203", "OQ-205", "OQ-235")
 @pytest.mark.parametrize(
     ("flags", "variables", "said"),
     [
         (("--bucket", "there-is-none"), {}, "bucket"),
-        (("--bucket", "not a name"), {}, "S3_BUCKET"),
-        (("--queue", "../other"), {}, "QO_QUEUE"),
         (("--endpoint", "http://127.0.0.1:9"), {}, "127.0.0.1:9"),
         ((), {"AWS_SECRET_ACCESS_KEY": "wrong"}, "key"),
         ((), {"AWS_ACCESS_KEY_ID": "nobody"}, "key"),
@@ -190,6 +215,8 @@ LINE = b'{"task_type": "echo"}\n'
 @contextlib.contextmanager
 def submitting(shell: Shell) -> Iterator[Any]:
     """A command to which tasks are given one by one; the first is told before there is a second."""
+    # A child inherits that an interrupt is ignored, as it is where tests run in the background of a shell.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(
         [*QO, "submit", "--from-file", "-", "--parallel", "1"],
         cwd=ROOT,
@@ -198,6 +225,7 @@ def submitting(shell: Shell) -> Iterator[Any]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as many:
+        signal.signal(signal.SIGINT, before)
         assert many.stdin and many.stdout
         many.stdin.write(LINE)
         many.stdin.flush()

@@ -133,7 +133,8 @@ async def test_a_keyboard_is_enough(stage: Stage, visit: Visit) -> None:
     visitor.asked.clear()
     await keys.press("r")
     await page.wait_for_selector("#refresh:not(.busy)")
-    assert len(visitor.lists()) == 1
+    # At one refresh in six it lists the workers, too.
+    assert [each for each in visitor.lists() if each != "workers%2F"] == ["tasks%2F3%2F"]
 
 
 async def test_colours_can_be_chosen(stage: Stage, visit: Visit) -> None:
@@ -148,7 +149,7 @@ async def test_colours_can_be_chosen(stage: Stage, visit: Visit) -> None:
     await page.click("#theme")
     assert await page.evaluate(ground) != light
     await expect(page.locator("#theme")).to_have_attribute("aria-label", "Colours: dark")
-    assert await page.evaluate("document.querySelector('#lifecycle-view img').naturalWidth") > 300
+    await page.wait_for_function("document.querySelector('#lifecycle-view img').naturalWidth > 300")
 
 
 async def test_the_lifecycle_is_the_one_of_the_spec(stage: Stage, visit: Visit) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import expect
 
-from tests.objectqueue.page.stage import Stage, Visit
+from tests.objectqueue.page.stage import Stage, Visit, soon
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -47,19 +47,41 @@ async def test_workers_are_active_or_stale_and_show_what_they_do(stage: Stage, v
 @pytest.mark.req("OQ-196", "OQ-201", "OQ-075")
 async def test_a_refresh_reads_the_workers_that_were_heard_of(stage: Stage, visit: Visit) -> None:
     """One LIST and a GET for each change; workers that stopped go; shards that nobody serves are named."""
-    stage.worker("one", shards=list("01234567"))
-    stage.worker("two", shards=list("89abcd"))
+    # Heard of in an hour: however long the test takes, none is stale.
+    stage.worker("one", silent_s=-3600, shards=list("01234567"))
+    stage.worker("two", silent_s=-3600, shards=list("89abcd"))
     visitor = await visit("#view=workers")
     page = visitor.page
     await expect(page.locator(".worker")).to_have_count(2)
     await expect(page.locator("#uncovered-shards")).to_have_text("e, f")
     await visitor.pause()
-    stage.worker("two", shards=list("89abcdef"), tasks_completed=5)
+    stage.worker("two", silent_s=-3600, shards=list("89abcdef"), tasks_completed=5)
     visitor.asked.clear()
     await visitor.refresh()
     await expect(page.locator('[data-key="two"] [data-counter=tasks_completed]')).to_have_text("5")
     await expect(page.locator("#uncovered")).to_be_hidden()
-    assert (len(visitor.lists()), len(visitor.requests("GET", "/workers/"))) == (1, 1)
+    # At one refresh in six it lists what waits, too.
+    assert [each for each in visitor.lists() if each != "ready%2F"] == ["workers%2F"]
+    assert len(visitor.requests("GET", "/workers/")) == 1
     stage.bucket.raw.delete_object(Bucket=stage.bucket.name, Key="workers/one.json")
     await visitor.refresh()
     await expect(page.locator(".worker")).to_have_count(1)
+
+
+@pytest.mark.req("OQ-105", "OQ-196")
+async def test_types_that_wait_and_that_nobody_runs_are_named(stage: Stage, visit: Visit) -> None:
+    """Each card says what its worker runs; a stale worker runs nothing."""
+    for kind in ("send_email", "resize", "print"):
+        stage.add(task_type=kind)
+    stage.add(task_type="later", available_at=soon(7200))
+    stage.write("ready/3/0000000001/00000000-0000-4000-8000-000000000000", "{}")
+    stage.worker("live", silent_s=-3600, task_types=["echo", "resize"])
+    stage.worker("dead", silent_s=3600, task_types=["print"])
+    visitor = await visit("#view=workers")
+    page = visitor.page
+    await expect(page.locator("#unserved-types")).to_have_text("print, send_email")
+    await expect(page.locator('.worker[data-key="live"] .types')).to_have_text("Runs echo, resize")
+    await visitor.pause()
+    stage.worker("new", silent_s=-3600, task_types=["print", "send_email"])
+    await visitor.refresh()
+    await expect(page.locator("#unserved")).to_be_hidden()

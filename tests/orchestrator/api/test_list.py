@@ -32,7 +32,7 @@ def listed(new_database: NewDatabase, logs: Path) -> Iterator[Stack]:
         for number in range(ROUNDS):
             for steps in (steps for ways in WAYS.values() for steps in ways):
                 made.sql.move(submit(http, f"type.{number % 3}", {"n": number}), *steps)
-        made.sql.run(
+        made.sql.force(
             "UPDATE jobs SET created_at = '2030-01-01'::timestamptz + place * interval '100 ms' FROM"
             " (SELECT job_id AS id, row_number() OVER (ORDER BY created_at) AS place FROM jobs) AS placed"
             " WHERE job_id = id"
@@ -146,7 +146,7 @@ def test_jobs_of_the_same_moment_are_told_apart(alone: Stack) -> None:
     http, kind = alone.api.http, new_key("type")
     jobs = [{"jobType": kind, "payload": {}, "idempotencyKey": new_key()} for _ in range(9)]
     http.post("/jobs/batch", json={"jobs": jobs}).raise_for_status()
-    alone.sql.run(f"UPDATE jobs SET created_at = '2029-05-05 05:05:05.555555+00' WHERE job_type = '{kind}'")
+    alone.sql.force(f"UPDATE jobs SET created_at = '2029-05-05 05:05:05.555555+00' WHERE job_type = '{kind}'")
     assert ids(every(http, jobType=kind, pageSize=1)) == rows(alone, f"job_type = '{kind}'")
 
 

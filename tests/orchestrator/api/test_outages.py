@@ -16,6 +16,7 @@ from runtime.embedded.postgres import EmbeddedPostgres
 from tests.orchestrator.conftest import make_database
 from tests.orchestrator.sql import Sql
 from tests.orchestrator.stack import (
+    SERVE,
     Node,
     Stack,
     get,
@@ -45,7 +46,7 @@ DETAILS = (
 def fragile(own_server: EmbeddedPostgres, logs: Path) -> Iterator[Stack]:
     """An API on a server that is stopped and killed. Every test leaves it running."""
     with Stack(make_database(own_server), logs) as made:
-        made.add("api", CREATED_GRACE_SECONDS="3600")
+        made.add("api", program=SERVE, CREATED_GRACE_SECONDS="3600")
         yield made
 
 
@@ -135,7 +136,7 @@ def test_an_api_that_starts_before_its_database_waits_for_it(
 ) -> None:
     """It lives, says that it is not ready, and becomes ready without being started again."""
     with outage(own_server, fragile):
-        early = fragile.node("api").begin()
+        early = fragile.node("api", program=SERVE).begin()
         wait_until(lambda: _status(early, "/healthz") == 200, "it lives")
         assert _status(early, "/readyz") == 503
     early.wait()
@@ -210,7 +211,7 @@ def test_a_commit_that_nobody_confirmed_is_not_promised(fragile: Stack, own_serv
         url = fragile.database.replace(f":{own_server.port}/", f":{line.port}/")
         far = Stack(url, fragile.api.log.parent)
         with far:
-            api = far.add("api", CREATED_GRACE_SECONDS="3600")
+            api = far.add("api", program=SERVE, CREATED_GRACE_SECONDS="3600")
             # A connection that has to ask for the plan first does not get as far as the row: then once more.
             for key in (new_key() for _ in range(10)):
                 submit(api.http)

@@ -195,6 +195,24 @@ def test_both_refuse_alike(
     assert error["message"] == words
 
 
+@pytest.mark.req("ORC-075", "ORC-096")
+def test_nul_is_refused_by_its_field_or_not_found(api: Node, remote: Remote) -> None:
+    """A filter, a key and a payload say which rule they break; an id with NUL is one that no job has."""
+    problem = "must not contain the character NUL"
+    answer = api.http.get("/jobs?jobType=%00")
+    assert (answer.status_code, answer.json()["error"]) == (
+        400,
+        {"code": "VALIDATION_ERROR", "message": f"jobType: {problem}", "field": "jobType"},
+    )
+    told = remote.call(LIST, ListJobsRequest(job_type="a\0b"))
+    assert (told.code, told.message) == ("INVALID_ARGUMENT", f"job_type: {problem}")
+    nested = wish("k", payload=r'{"a": [{"b": "\u0000"}]}')
+    told = remote.call(SUBMIT, nested)
+    assert (told.code, told.message) == ("INVALID_ARGUMENT", f"payload: {problem}")
+    assert remote.call(GET, GetJobRequest(job_id="\0")).code == "NOT_FOUND"
+    assert api.http.get("/jobs/%00").status_code == 404
+
+
 @pytest.mark.req("ORC-077")
 @pytest.mark.parametrize(
     "payload",
@@ -264,3 +282,19 @@ def test_times_are_whole_microseconds(api: Node, remote: Remote) -> None:
     job = remote.call(GET, GetJobRequest(job_id=job_id)).answer
     assert job.created_at.nanos % 1000 == 0
     assert datetime.fromisoformat(get(api.http, job_id)["createdAt"]) == job.created_at.ToDatetime(UTC)
+
+
+@pytest.mark.req("ORC-076")
+def test_a_request_may_have_a_mebibyte_over_grpc_too(remote: Remote, sql: Sql) -> None:
+    """MAX_PAYLOAD_BYTES holds whatever carries a request, to the last byte."""
+    key, most = new_key(), 1_048_576
+    request = wish(key, payload=json.dumps({"a": ""}))
+    # The length of a long field takes two bytes more than that of a short one.
+    room = most - request.ByteSize() - 2
+    request.payload = json.dumps({"a": "x" * (room + 1)})
+    assert request.ByteSize() == most + 1
+    refused = remote.call(SUBMIT, request)
+    assert (refused.code, refused.condition) == ("RESOURCE_EXHAUSTED", "payload_too_large")
+    assert sql.jobs(key) == []
+    request.payload = json.dumps({"a": "x" * room})
+    assert remote.call(SUBMIT, request).answer.job_id

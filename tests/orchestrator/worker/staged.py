@@ -17,6 +17,7 @@ from typing import Any
 
 from handlers.jobs import Job, JobFailed, JobFatal, job
 from runtime.serve import load_system, main
+from tests.orchestrator.patient import be_patient
 from tests.orchestrator.worker.stage import BEGUN, ENDED, STOPPED, VARIABLE, Stage
 
 SHIFT = "CHARTER_CLOCK_SHIFT_SECONDS"
@@ -65,9 +66,31 @@ async def act(given: Job) -> Any:
 
 @job("plain")
 def plain(given: Job) -> Any:
-    """Runs in a thread and is done at once."""
+    """Runs in a process of its own and is done at once."""
     write(BEGUN, given)
     return "plain"
+
+
+@job("endless", timeout_s=2)
+def endless(given: Job) -> None:
+    """A plain function that never ends, and notes which of its runs are there at the same time."""
+    (stage().folder / f"endless-{given.attempt}").write_text(str(os.getpid()))
+    for earlier in range(1, given.attempt):
+        known = stage().folder / f"endless-{earlier}"
+        if known.exists() and (pid := known.read_text()) and Path(f"/proc/{pid}").exists():
+            stage().open("two at a time")
+    write(BEGUN, given)
+    while True:
+        time.sleep(60)
+
+
+@job("block")
+async def block(given: Job) -> str:
+    """Blocks its loop until a gate is opened, which no async function should."""
+    write(BEGUN, given)
+    while not (stage().folder / (given.payload or {})["gate"]).exists():
+        time.sleep(0.01)
+    return "unblocked"
 
 
 @job("hasty", timeout_s=0.5)
@@ -142,6 +165,7 @@ def shift_clocks(seconds: float) -> None:
 
 
 if __name__ == "__main__":
+    be_patient()
     if os.environ.get(SHIFT):
         shift_clocks(float(os.environ[SHIFT]))
     sys.exit(main(sys.argv[1:]))

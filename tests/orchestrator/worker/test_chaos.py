@@ -18,7 +18,7 @@ from tests.deep import DEEP
 from tests.fate import Fate
 from tests.orchestrator.conftest import make_database
 from tests.orchestrator.processes import CALM, Crew
-from tests.orchestrator.stack import Node, wait_until
+from tests.orchestrator.stack import SERVE, Node, wait_until
 from tests.orchestrator.worker.stage import BEGUN
 from tests.orchestrator.worker.verdict import verdict
 from tests.submitting import Submitter
@@ -69,7 +69,7 @@ def test_whatever_is_killed_nothing_acknowledged_is_lost(shaken: Crew, own_serve
     """Workers, the API and PostgreSQL die at random: every job ends, and is run again only for a reason."""
     print(f"CHARTER_SEED={SEED}")
     chance = random.Random(SEED)
-    api = shaken.add("api")
+    api = shaken.add("api", program=SERVE)
     shaken.work("a", "b", "c", WORKER_CONCURRENCY="3", LEASE_SECONDS="1", MAX_RETRIES="1000")
     clients = [Client(name, api.url, chance) for name in ("one", "another")]
     for client in clients:

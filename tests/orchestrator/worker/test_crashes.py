@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
-from tests.orchestrator.processes import CALM, Crew, gone, ready, told
+from tests.orchestrator.processes import BRIEF, CALM, Crew, gone, measured, ready, told
 from tests.orchestrator.stack import final, submit, wait_until
 from tests.orchestrator.worker.stage import BEGUN, ENDED, STOPPED
 
@@ -17,6 +19,7 @@ def test_the_job_of_a_worker_that_died_is_run_again(lone: Crew, moment: str, end
     job = lone.one(**{moment: [1]})
     gone(victim)
     assert lone.sql.job(job)["state"] == "RUNNING", "a crash tells nobody"
+    lone.expire(job)
     lone.work("heir")
     row = lone.until(job, "SUCCESS")
     assert (row["attempt"], row["retry_count"], row["last_error"]) == (2, 1, "LEASE_EXPIRED")
@@ -31,6 +34,7 @@ def test_a_job_that_kills_every_worker_dies_out(lone: Crew) -> None:
     job = lone.one(die=True)
     for _ in range(2):
         gone(node)
+        lone.expire(job)
         node.begin()
     row = lone.until(job, "DEAD")
     assert (row["retry_count"], row["attempt"]) == (2, 2)
@@ -46,11 +50,11 @@ def test_a_job_that_kills_every_worker_dies_out(lone: Crew) -> None:
 def test_one_loss_disturbs_nobody_else(lone: Crew) -> None:
     """Of three busy workers one is killed: the runs of the others go on, and one of them takes its job."""
     jobs = lone.put(count=3, gate="three")
-    nodes = [lone.hand("a"), lone.hand("b", **CALM), lone.hand("c", **CALM)]
-    ready(nodes)
+    victim, *_ = lone.work("a", "b", "c")
     runs = {lone.begun(job).worker: job for job in jobs}
     lost = runs.pop("a")
-    nodes[0].kill()
+    victim.kill()
+    lone.expire(lost)
     assert lone.until(lost, "RETRY", "QUEUED")["retry_count"] == 1
     assert lone.states([*runs.values()]) == {"RUNNING": 2}
     lone.stage.open("three")
@@ -66,7 +70,7 @@ def test_everything_is_in_the_database(lone: Crew) -> None:
     api = lone.add("api", CREATED_GRACE_SECONDS="0.1")
     jobs = [submit(api.http, "act", {"gate": "fifty"}) for _ in range(50)]
     assert lone.states() == {"QUEUED": 50}, "an answer waits for no worker"
-    workers = lone.work("a", "b", WORKER_CONCURRENCY="5")
+    workers = lone.work("a", "b", **BRIEF, WORKER_CONCURRENCY="5")
     wait_until(lambda: len(lone.stage.runs(BEGUN)), "ten have begun", lambda seen: seen >= 10)
     for node in (api, *workers):
         node.kill()
@@ -110,14 +114,37 @@ def test_states_survive_a_redeploy(lone: Crew) -> None:
 @pytest.mark.req("ORC-X06", "ORC-127")
 def test_a_worker_that_is_asked_to_stop_finishes_what_it_has(lone: Crew) -> None:
     """The run comes to its end, its outcome is written, nothing else is taken, and the exit code is 0."""
-    job, waits = lone.one(seconds=0.5), ""
-    (node,) = lone.work("orderly", **CALM)
+    job = lone.one(gate="orderly")
+    (node,) = lone.work("orderly", SHUTDOWN_GRACE_SECONDS="20")
     lone.begun(job)
     waits = lone.one()
-    assert node.stop() == 0
+    node.signal(signal.SIGTERM)
+    told(node, "service_stopping")
+    lone.stage.open("orderly")
+    assert gone(node) == 0
     assert lone.sql.job(job)["state"] == "SUCCESS"
     assert lone.sql.job(waits)["state"] == "QUEUED"
     assert node.lines()[-1]["event"] == "service_stopped"
+
+
+@pytest.mark.req("ORC-X06", "ORC-038", "ORC-046")
+def test_more_stops_than_retries_end_no_job(lone: Crew) -> None:
+    """Being stopped is no failure: nothing counts, the history has every stop, and the job ends well."""
+    job, stops = lone.one(gate="deployed"), 4
+    (node,) = lone.work("deployed", SHUTDOWN_GRACE_SECONDS="0", MAX_RETRIES="1", LEASE_SECONDS="600")
+    for attempt in range(1, stops + 1):
+        lone.begun(job, attempt)
+        assert node.stop() == 0
+        row = lone.sql.job(job)
+        # The node has a scheduler too, which may have queued it again before it ended.
+        assert row["state"] in ("RETRY", "QUEUED") and (row["retry_count"], row["attempt"]) == (0, attempt)
+        node.begin()
+    lone.begun(job, stops + 1)
+    lone.stage.open("deployed")
+    row = lone.until(job, "SUCCESS")
+    assert (row["retry_count"], row["attempt"]) == (0, stops + 1)
+    edges = [each["edge"] for each in lone.sql.history(job)]
+    assert edges[2:] == [*["acquire", "release", "requeue"] * stops, "acquire", "complete"]
 
 
 @pytest.mark.req("ORC-X06")
@@ -125,15 +152,25 @@ def test_a_worker_that_is_asked_to_stop_finishes_what_it_has(lone: Crew) -> None
 def test_what_does_not_end_within_the_grace_is_given_back(lone: Crew, grace: str) -> None:
     """It is stopped and waits in RETRY, at once and not after its lease; another worker runs it."""
     jobs = lone.put(count=2, gate="given back")
-    (node,) = lone.work("hurried", **CALM, SHUTDOWN_GRACE_SECONDS=grace, WORKER_CONCURRENCY="2")
+    (node,) = lone.work(
+        "hurried",
+        SHUTDOWN_GRACE_SECONDS=grace,
+        WORKER_CONCURRENCY="2",
+        # Its own scheduler would queue them again, maybe before it has ended.
+        SCHEDULER_INTERVAL_SECONDS="3600",
+    )
+    wait_until(
+        lambda: measured(node, "charter_sweep_last_run_seconds", entity="job", change="requeue"),
+        "the scheduler has looked for the first time, and will not look again",
+    )
     for job in jobs:
         lone.begun(job)
     assert node.stop() == 0
     for job in jobs:
         row = lone.sql.job(job)
-        assert (row["state"], row["retry_count"], row["last_error"]) == ("RETRY", 1, "GIVEN_BACK")
+        assert (row["state"], row["retry_count"], row["last_error"]) == ("RETRY", 0, "GIVEN_BACK")
         assert lone.stage.attempts(job, STOPPED) == [1]
     told(node, "service_stopped")
     lone.stage.open("given back")
-    node.start()
+    lone.work("heir")
     assert lone.ended() == {"SUCCESS": 2}

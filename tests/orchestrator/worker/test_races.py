@@ -20,6 +20,7 @@ from tests.orchestrator.processes import Crew, call_of, opened
 WORKER, REAPER = call_of("worker"), call_of("reaper")
 ROUNDS = 100 if DEEP else 15
 Kept = PostgresStore[JobRecord]
+ENDED = "SELECT lease_expiry <= clock_timestamp() FROM jobs"
 
 
 async def taken(store: Kept, owner: str = "a") -> tuple[str, Held]:
@@ -84,7 +85,7 @@ def test_one_attempt_takes_one_job(crew: Crew) -> None:
             assert await asyncio.to_thread(crew.states, jobs) == {"RUNNING": 5, "QUEUED": 5}
 
     asyncio.run(take())
-    crew.sql.run("TRUNCATE jobs")
+    crew.sql.force("TRUNCATE jobs")
 
 
 @pytest.mark.req("ORC-015", "ORC-016", "ORC-106", "ORC-122", "ORC-124", "ORC-005")
@@ -133,17 +134,20 @@ def test_who_waits_for_a_lock_beyond_the_lease_writes_nothing(crew: Crew, target
         other = await asyncpg.connect(crew.database)
         async with opened(crew.database) as store:
             _, held = await taken(store)
-            holding = other.transaction()
-            await holding.start()
-            await other.execute(f"SELECT FROM jobs WHERE job_id = '{job}' FOR UPDATE")
-            writing = asyncio.create_task(store.settle(job, target, held, WORKER))
-            ended = "SELECT lease_expiry <= clock_timestamp() FROM jobs"
-            while not await other.fetchval(f"{ended} WHERE job_id = '{job}'"):
-                await asyncio.sleep(0.05)
-            assert not writing.done()
-            await holding.rollback()
-            with pytest.raises(LeaseLost):
-                await writing
+            lease_s, has_waited = 0.25, False
+            while not has_waited:  # A busy machine may not have sent it before the lease was over.
+                lease_s *= 2
+                ends = f"clock_timestamp() + interval '{lease_s} s' WHERE job_id = '{job}'"
+                await asyncio.to_thread(crew.sql.run, f"UPDATE jobs SET lease_expiry = {ends}")
+                async with other.transaction():
+                    await other.execute(f"SELECT FROM jobs WHERE job_id = '{job}' FOR UPDATE")
+                    writing = asyncio.create_task(store.settle(job, target, held, WORKER))
+                    has_waited = await _waits(crew, writing)
+                    while not await other.fetchval(f"{ENDED} WHERE job_id = '{job}'"):
+                        await asyncio.sleep(0.05)
+                    assert not (has_waited and writing.done())
+                with pytest.raises(LeaseLost):
+                    await writing
             assert (await asyncio.to_thread(crew.sql.job, job))["state"] == "RUNNING"
             assert await store.sweep(JOB_FAIL, REAPER) == 1
         await other.close()
@@ -226,6 +230,16 @@ def test_reaper_and_late_outcome_never_both_win(crew: Crew) -> None:
     asyncio.run(play())
     print(f"{ROUNDS} rounds: {won}")
     assert sum(won.values()) <= ROUNDS
+
+
+async def _waits(crew: Crew, writing: asyncio.Task[int]) -> bool:
+    """Whether a write has come to wait for a lock; not if it has ended without."""
+    locked = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    while not writing.done():
+        if await asyncio.to_thread(crew.sql.value, f"{locked} AND wait_event_type = 'Lock'"):
+            return True
+        await asyncio.sleep(0.01)
+    return False
 
 
 async def _sweep(store: Kept) -> int:

@@ -77,12 +77,12 @@ def test_without_retries_one_failure_is_the_end(lone: Crew) -> None:
 
 
 def failed(crew: Crew, job: str, count: int) -> dict[str, Any]:
-    """The row of a job once it waits for having failed so often."""
-    return wait_until(
-        lambda: crew.sql.job(job),
-        f"it has failed {count} times",
-        lambda row: (row["state"], row["retry_count"]) == ("RETRY", count),
-    )
+    """The row of a job as it was when it began to wait for having failed so often; it may have gone on."""
+
+    def look() -> list[dict[str, Any]]:
+        return [row for row in crew.versions(job) if (row["state"], row["retry_count"]) == ("RETRY", count)]
+
+    return wait_until(look, f"it has failed {count} times")[0]
 
 
 @pytest.mark.req("ORC-X01", "ORC-148", "ORC-150")
@@ -100,6 +100,9 @@ def test_a_job_type_may_have_a_policy_of_its_own(lone: Crew) -> None:
             assert (row["next_attempt_at"] - row["updated_at"]).total_seconds() == min(
                 60, 10 * 2 ** (count - 1)
             )
-            lone.sql.run(f"UPDATE jobs SET next_attempt_at = clock_timestamp() WHERE job_id = '{job}'")
+            lone.sql.run(
+                "UPDATE jobs SET next_attempt_at = clock_timestamp()"
+                f" WHERE job_id = '{job}' AND state = 'RETRY' AND retry_count = {count}"
+            )
         assert lone.until(job, "DEAD")["retry_count"] == 6
     assert lone.sql.job(failing)["attempt"] == 6

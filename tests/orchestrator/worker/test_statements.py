@@ -43,7 +43,7 @@ def test_an_idle_worker_looks_now_and_then(spied: Crew, slow: Node, server: Embe
     """It neither spins nor gives up: its slots together send at most two statements in each interval."""
     spied.until(spied.one(), "SUCCESS")
     told(slow, "worker_started")
-    before, since = logged(server).count(TAKES), time.monotonic()
+    since, before = time.monotonic(), logged(server).count(TAKES)
     wait_until(
         lambda: logged(server).count(TAKES) - before, "it has looked ten times", lambda seen: seen >= 10
     )

@@ -18,6 +18,8 @@ class SlowLink:
         self._server_port = port
         self.delay_ms = delay_ms
         """It may grow while things are on their way, and keeps their order then."""
+        self.journeys = 0
+        """How often something was carried over it, in either direction."""
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -65,6 +67,7 @@ class SlowLink:
         """Hands on what comes, in its order; what comes close together is on its way together."""
         loop = asyncio.get_running_loop()
         while content := await source.read(65536):
+            self.journeys += 1
             loop.call_later(self.delay_ms / 1000, target.write, content)
         await asyncio.sleep(self.delay_ms / 1000)
         if target.can_write_eof():

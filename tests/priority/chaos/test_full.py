@@ -27,18 +27,18 @@ def full(shaken: Stack) -> tuple[Queue, list[str]]:
 def test_a_submit_is_refused_clearly(full: tuple[Queue, list[str]]) -> None:
     """As full, not as broken; and nothing of it is left behind."""
     queue, tasks = full
-    before = queue.redis.dbsize()
+    before = queue.stored()
     answer = queue.post(task_type="echo", parameters=BALLAST, idempotency_key="no room")
     refused(answer, 429, "QUEUE_FULL")
     assert int(answer.headers["retry-after"]) > 0
-    assert queue.redis.dbsize() == before
+    assert queue.stored() == before
     assert queue.redis.zcard("queue:medium") == len(tasks) - 1
     refused(
         queue.client.post("/api/v1/tasks/batch", json={"tasks": [{"task_type": "echo"}] * 3}),
         429,
         "QUEUE_FULL",
     )
-    assert queue.redis.dbsize() == before
+    assert queue.stored() == before
 
 
 def test_what_is_there_can_be_drained(full: tuple[Queue, list[str]], own_redis: EmbeddedRedis) -> None:

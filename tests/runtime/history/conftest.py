@@ -10,6 +10,7 @@ import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
+from runtime.postgres import database
 from tests.runtime.history.kit import WORLD, Kit
 
 
@@ -19,6 +20,12 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedR
     made.start()
     yield made
     made.remove()
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes long here is a busy machine, of which no writer shall tell as of an outage."""
+    monkeypatch.setattr(database, "WAIT_S", 60.0)
 
 
 @pytest.fixture(scope="session")

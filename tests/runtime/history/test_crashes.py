@@ -43,10 +43,10 @@ async def test_killed_writers_lose_nothing_and_double_nothing(
         filling = asyncio.create_task(_fill(kit, tasks, tasks + AT_ONCE))
         tasks += AT_ONCE
         process = await asyncio.to_thread(_start, kit.redis_url, kit.database_url)
-        await _some_in_hand(kit)
+        await _some_in_hand(kit, process.pid, filling)
         process.kill()
         await asyncio.to_thread(process.communicate)
-        kills += await _in_hand(kit) > 0
+        kills += await _in_hand(kit, process.pid) > 0
         await filling
     monkeypatch.setattr(streams, "ABANDONED_MS", 200)
     monkeypatch.setattr(writers, "TIDY_S", 0.3)
@@ -64,7 +64,7 @@ async def test_a_killed_database_has_what_it_confirmed(own_kit: Kit, own_postgre
     own_kit.begin()
     filling = asyncio.create_task(_fill(own_kit, 0, 4 * AT_ONCE))
     for _ in range(OUTAGES):
-        await _some_in_hand(own_kit)
+        await _some_in_hand(own_kit, os.getpid(), filling)
         own_postgres.kill()
         own_postgres.start()  # here, because it ends with the thread that starts it
     await filling
@@ -92,20 +92,19 @@ async def own_kit(redis_server: EmbeddedRedis, own_postgres: EmbeddedPostgres) -
     await made.close()
 
 
-async def _some_in_hand(kit: Kit) -> None:
-    """Waits until a writer has taken something."""
-    for _ in range(2_000):
-        if await _in_hand(kit):
-            return
+async def _some_in_hand(kit: Kit, pid: int, filling: asyncio.Task[None]) -> None:
+    """Waits until the writer of a process has taken something, or all that there is and will be is done."""
+    while not await _in_hand(kit, pid) and not (filling.done() and not await kit.redis.xlen(STREAM)):
         await asyncio.sleep(0.002)
 
 
-async def _in_hand(kit: Kit) -> int:
-    """How many entries were taken and not done; none if no writer came as far as to take any."""
+async def _in_hand(kit: Kit, pid: int) -> int:
+    """How many entries a process has taken and not done; none if it did not come as far as to take any."""
     try:
-        return int((await kit.redis.xpending(STREAM, streams.GROUP))["pending"])
+        holders = (await kit.redis.xpending(STREAM, streams.GROUP))["consumers"]
     except ResponseError:
         return 0
+    return sum(int(each["pending"]) for each in holders if f":{pid}:" in each["name"])
 
 
 async def _fill(kit: Kit, first: int, end: int) -> None:

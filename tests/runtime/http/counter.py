@@ -24,14 +24,20 @@ from runtime.systems import load_system, system_names
 from runtime.tables import System
 from runtime.world import RealWorld
 from tests import quick_yaml
+from tests.support.patient_spec import patient
 
 ROOT = Path(__file__).parents[3]
 SPECS = ROOT / "tests/specs"
 HERE = Path(__file__).parent
 NAME = "counter"
-TOKENS = {"courier": "courier-secret", "clerk": "clerk-secret"}
+TOKENS = {"courier": "courier-secret", "clerk": "clerk-secret", "desk": "desk-secret"}
 DIGESTS = ",".join(f"{name}={hashlib.sha256(token.encode()).hexdigest()}" for name, token in TOKENS.items())
-ENVIRON = {"LOCKER_TOKENS": DIGESTS, "LOCKER_SITE": "corner", "LOCKER_LOG": "DEBUG"}
+ENVIRON = {
+    "LOCKER_TOKENS": DIGESTS,
+    "LOCKER_TOKEN": TOKENS["desk"],
+    "LOCKER_SITE": "corner",
+    "LOCKER_LOG": "DEBUG",
+}
 
 
 def bearer(name: str) -> dict[str, str]:
@@ -71,7 +77,7 @@ def write_spec(folder: Path) -> None:
     folder.mkdir(parents=True)
     additions = quick_yaml.read((HERE / "additions.yaml").read_text(encoding="utf-8"))
     for file in sorted((SPECS / "locker").glob("*.yaml")):
-        data = quick_yaml.read(file.read_text(encoding="utf-8").replace("locker", NAME))
+        data = quick_yaml.read(patient(file.read_text(encoding="utf-8")).replace("locker", NAME))
         merged = _merged(data, additions.get(file.stem, {}))
         (folder / file.name).write_text(quick_yaml.write(merged), encoding="utf-8")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import ssl
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,9 +16,10 @@ from runtime.client import Client
 from runtime.conditions import Condition
 from runtime.tables import System
 from tests.plain import NO_TLS
-from tests.runtime.http.counter import Served, bearer
+from tests.runtime.http.counter import TOKENS, Served, bearer
 
 STAMP = "/forms/7/stamp"
+PATIENCE_S = 60
 
 
 def code(response: httpx.Response) -> tuple[int, str]:
@@ -32,13 +34,30 @@ def test_a_token_proves_its_principal(http: httpx.Client, clerk: httpx.Client) -
 
 
 @pytest.mark.parametrize(
-    "value", ["Bearer wrong", "clerk", "Basic Y2xlcms6", "bearer clerk-secret", "Bearer é"]
+    "value", ["Bearer wrong", "clerk", "Basic Y2xlcms6", "bearers clerk-secret", "Bearer é"]
 )
 def test_a_wrong_proof_is_no_proof(http: httpx.Client, value: str) -> None:
     """Not even where nobody has to prove himself: whoever shows something is held to it."""
     response = http.get("/forms", headers=[(b"authorization", value.encode())])
     assert code(response) == (401, "STRANGER")
     assert response.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("scheme", ["bearer", "BEARER", "bEaReR"])
+def test_the_scheme_of_a_token_is_taken_in_any_case(http: httpx.Client, scheme: str) -> None:
+    headers = {"authorization": f"{scheme} {TOKENS['clerk']}"}
+    assert http.put(STAMP, json={"ink": "red"}, headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("second", ["clerk-secret", "courier-secret", "unknown"])
+def test_two_authorization_headers_prove_nothing(http: httpx.Client, kiosk: Served, second: str) -> None:
+    """Whatever they say: a proxy and a node might each take another one of them."""
+    headers = [("authorization", f"Bearer {each}") for each in (TOKENS["clerk"], second)]
+    response = http.put(STAMP, json={"ink": "red"}, headers=[*headers, ("x-request-id", f"two-{second}")])
+    assert code(response) == (401, "STRANGER")
+    assert "more than one authorization header" in response.json()["error"]["message"]
+    lines = [line for line in kiosk.log if line.get("request_id") == f"two-{second}"]
+    assert [line["event"] for line in lines] == ["call_denied", "rpc_error"]
 
 
 def test_who_shows_nothing_is_whom_the_listener_says(http: httpx.Client, kiosk: Served) -> None:
@@ -166,6 +185,15 @@ def test_a_certificate_is_optional(secure: Served, authority: Authority, tmp_pat
 
 
 def test_plain_http_is_not_spoken_there(secure: Served) -> None:
-    """Nobody sends a token in the clear by mistake and gets an answer."""
+    """Nobody sends a token in the clear by mistake and gets an answer; the log says that there was one."""
     with pytest.raises(httpx.TransportError):
         httpx.get(f"{secure.url}/healthz")
+
+    def messages() -> list[str]:
+        return [each["message"] for each in secure.log if each["event"] == "handshake_failed"]
+
+    until = time.monotonic() + PATIENCE_S
+    while not (lines := [each for each in messages() if each.endswith("http request")]):
+        assert time.monotonic() < until, secure.log
+        time.sleep(0.01)
+    assert lines == ["a client was refused: http request"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import ssl
 from pathlib import Path
@@ -14,6 +15,7 @@ from runtime.launch.health import CallRate
 from runtime.tables import System
 from tests.plain import NO_TLS
 from tests.runtime.http.counter import ROOT
+from tests.runtime.up import PATIENCE
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +42,10 @@ async def test_a_deployment_that_lets_somebody_in_is_in_the_clear() -> None:
             assert caller.service("DeskService") is not None
         rate = CallRate(running.processes["kiosk"])
         assert await rate.sample() is None
-        assert await rate.sample() is not None
+        async with asyncio.timeout(PATIENCE):
+            # A page that a busy machine does not send within a second has to be asked for twice again.
+            while await rate.sample() is None:
+                pass
 
 
 async def test_with_certificates_methods_are_behind_tls_and_health_is_not() -> None:

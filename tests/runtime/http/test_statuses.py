@@ -284,6 +284,15 @@ def test_refusals_are_counted_and_logged_as_others_are(http: httpx.Client, kiosk
     assert counted in http.get("/metrics").text
 
 
+def test_a_request_for_which_there_is_no_method_is_one_line(http: httpx.Client, kiosk: Served) -> None:
+    http.get("/nothing", headers={"x-request-id": "no route"})
+    http.patch("/forms", headers={"x-request-id": "no method"})
+    for name, method, status in (("no route", "GET /nothing", 404), ("no method", "PATCH /forms", 405)):
+        (line,) = (line for line in kiosk.log if line.get("request_id") == name)
+        assert (line["event"], line["method"], line["http_status"]) == ("rpc_error", method, status)
+        assert line["grpc_code"] != "OK"
+
+
 def test_path_parameters_are_taken_as_they_were_sent(http: httpx.Client) -> None:
     """Percent signs are resolved inside a part, so that a slash in a value does not make two of it."""
     for sent, meant in (("a%2Fb", "a/b"), ("%C3%A9", "é"), ("a+b", "a+b"), ("%00", "\0"), ("%FF", "\ufffd")):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from generated.taskqueue.messages import QUEUED, RUNNING, JobSummary
 from generated.taskqueue.system import SYSTEM
@@ -27,8 +27,10 @@ def styled(counter: System) -> Iterator[Served]:
     instead = (Instead(204, "paid", is_set=True), Instead(203, "short_note", is_set=True))
 
     def other(method: Method) -> Method:
-        fills = method.route is not None and method.route.path.endswith("/fill")
-        return replace(method, route=replace(method.route, instead=instead)) if fills else method  # type: ignore[type-var]
+        route = method.route
+        if route is None or not route.path.endswith("/fill"):
+            return method
+        return replace(method, route=replace(route, instead=instead))
 
     services = {
         name: replace(service, methods=tuple(map(other, service.methods)))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import grpc
 import grpc.aio
+from msgspec.structs import replace
 
 from generated.taskqueue import messages as m
 from generated.taskqueue.system import SYSTEM
@@ -19,7 +19,7 @@ from runtime.dispatch import Endpoint
 from runtime.grpc_calls import Answer, Calls, Converse
 from runtime.grpc_messages import Head
 from runtime.grpc_server import GrpcServer
-from runtime.http2.streams import Limits
+from runtime.http2.streams import Held, Limits
 from runtime.identity import Identity
 from runtime.log import Log
 from runtime.metrics import Metrics
@@ -51,9 +51,11 @@ async def answering(
         {path.encode(): each for path, each in answers.items()},
         {path.encode(): each for path, each in (talks or {}).items()},
         lambda _: (),
+        lambda *_: None,
         message_bytes=given.message_bytes,
         connections=1000,
         most_held=given.most_held,
+        held=Held.of(given),
     )
     async with served(calls, given) as port:
         yield port, calls
@@ -76,14 +78,18 @@ async def serving(
     tls: Credentials | None = None,
     anonymous: str | None = "gateway",
     open_to_anyone: bool = False,
+    lines: Lines | None = None,
+    tokens: Mapping[str, bytes] | None = None,
+    metrics: Metrics | None = None,
 ) -> AsyncIterator[tuple[int, GrpcServer]]:
     """A whole server with one method of a system, whose callers are `anonymous` without proof."""
     world = RealWorld()
     handler = SimpleNamespace(**{METHOD.attribute: handle})
-    endpoint = Endpoint(system, METHOD, handler, world, Log("test", "INFO", world, Lines()), Metrics())
-    identity = Identity(system, None, anonymous, has_certificates=tls is not None)
+    log = Log("test", "INFO", world, lines if lines is not None else Lines())
+    endpoint = Endpoint(system, METHOD, handler, world, log, metrics or Metrics())
+    identity = Identity(system, tokens, anonymous, has_certificates=tls is not None)
     server = GrpcServer(
-        system, {METHOD.path: endpoint}, identity, world, tls=tls, open_to_anyone=open_to_anyone
+        system, {METHOD.path: endpoint}, identity, world, log, tls=tls, open_to_anyone=open_to_anyone
     )
     port = await server.start("127.0.0.1", 0)
     await server.ready()

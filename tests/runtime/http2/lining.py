@@ -11,7 +11,7 @@ from typing import Any
 from hpack import Decoder, Encoder
 
 from runtime.grpc_line import Line
-from runtime.grpc_messages import CONTENT_TYPE, framed, timeout_of
+from runtime.grpc_messages import ACCEPT_ENCODING, CONTENT_TYPE, framed, timeout_of
 from runtime.http2.headers import Header, written
 from tests.runtime.http2.peer import (
     ACK,
@@ -41,12 +41,13 @@ def headers(path: str = "/echo.Echo/Say", *more: Header) -> tuple[Header, ...]:
         (b":authority", b"here"),
         (b"te", b"trailers"),
         CONTENT_TYPE,
+        ACCEPT_ENCODING,
         *more,
     )
 
 
 async def say(
-    line: Line, message: bytes = b"hello", path: str = "/echo.Echo/Say", patience: float = 20
+    line: Line, message: bytes = b"hello", path: str = "/echo.Echo/Say", patience: float = PATIENCE_S
 ) -> bytes:
     """A call as a channel makes it."""
     varying = written([timeout_of(patience), (b"x-request-id", message[:8].hex().encode())])
@@ -72,10 +73,12 @@ class Scripted:
         self.heard: list[Frame] = []
         self.heads: list[dict[str, str]] = []
         self.connections = 0
+        self.writer: asyncio.StreamWriter
         self._news = asyncio.Event()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self.writer = writer
         self.decoder, self.encoder = Decoder(), Encoder()
         try:
             assert await reader.readexactly(len(PREFACE)) == PREFACE
@@ -112,11 +115,21 @@ class Scripted:
         first = [frame(HEADERS, END_HEADERS, stream, each) for each in encoded[:-1]]
         return b"".join((*first, body, frame(HEADERS, BOTH, stream, encoded[-1])))
 
-    def echo(self, found: Frame) -> bytes:
+    def echo(self, found: Frame, message: bytes = b"good") -> bytes:
         """A good answer."""
         return self.said(
-            found.stream, OK, [("grpc-status", "0")], body=frame(DATA, 0, found.stream, framed(b"good"))
+            found.stream, OK, [("grpc-status", "0")], body=frame(DATA, 0, found.stream, framed(message))
         )
+
+
+def in_turns(*answers: Callable[[Scripted, Frame], bytes]) -> Callable[[Scripted, Frame], bytes]:
+    """One answer after the other."""
+    turns = iter(answers)
+
+    def answer(script: Scripted, found: Frame) -> bytes:
+        return next(turns)(script, found)
+
+    return answer
 
 
 @asynccontextmanager

@@ -27,7 +27,7 @@ BOTH = END_HEADERS | END_STREAM
 NO_ERROR, PROTOCOL, INTERNAL, FLOW, CLOSED, SIZE, REFUSED, CANCEL, COMPRESSION, CALM = (
     *(0, 1, 2, 3, 5, 6, 7, 8, 9, 11),
 )
-INITIAL_WINDOW_SIZE, MAX_FRAME_SIZE = 4, 5
+HEADER_TABLE_SIZE, INITIAL_WINDOW_SIZE, MAX_FRAME_SIZE = 1, 4, 5
 
 
 class Frame(NamedTuple):
@@ -167,6 +167,13 @@ class Peer:
                 found = said
         assert found is not None, "the server went without a word"
         return found
+
+    async def drained(self) -> Frame:
+        """Acknowledge the first GOAWAY of a graceful shutdown; returns the second."""
+        first = await self.find(GOAWAY)
+        assert (first.last, first.code) == (2**31 - 1, NO_ERROR)
+        self.say(frame(PING, ACK, 0, (await self.find(PING)).payload))
+        return await self.find(GOAWAY)
 
     async def silence(self) -> list[Frame]:
         """What the server says until it goes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from urllib.parse import unquote
 
 import grpc
 import grpc.aio
@@ -11,10 +12,11 @@ import pytest
 
 from generated.taskqueue.errors import JobNotFound
 from runtime.conditions import CONDITION_HEADER, CallFailed
-from runtime.grpc_messages import Head
+from runtime.grpc_messages import Head, timeout_of
+from runtime.http2 import calm
 from tests.runtime.http2 import peer as raw
 from tests.runtime.http2.calling import answering, channel, echo, message, method, told
-from tests.runtime.http2.tiny import MESSAGE_BYTES, PATIENCE_S, large
+from tests.runtime.http2.tiny import GROWING_S, MESSAGE_BYTES, PATIENCE_S, large
 
 Names = tuple[bytes, ...]
 
@@ -120,29 +122,36 @@ async def test_messages_may_be_packed(compression: grpc.Compression) -> None:
 
 async def test_a_client_that_stops_waiting_ends_its_call() -> None:
     """A cancel and a deadline of the client's reach the method."""
-    for patience in (None, 0.1):
-        held = Held()
-        async with answering({"/a/held": held}) as (port, _), channel(port) as client:
-            call = method(client, "/a/held")(b"", timeout=patience)
-            await soon(held.begun)
-            if patience is None:
-                call.cancel()
-            else:
-                assert (await failed(call)).code() is grpc.StatusCode.DEADLINE_EXCEEDED
-            await soon(held.given_up)
+    held = Held()
+    async with answering({"/a/held": held}) as (port, _), channel(port) as client:
+        call = method(client, "/a/held")(b"")
+        await soon(held.begun)
+        call.cancel()
+        await soon(held.given_up)
+    held = Held()
+    async with answering({"/a/held": held}) as (port, _), channel(port) as client:
+        for patience in GROWING_S:
+            ended = await failed(method(client, "/a/held")(b"", timeout=patience))
+            assert ended.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            if held.begun.is_set():
+                break
+        await soon(held.given_up)
 
 
 async def test_a_deadline_ends_a_call_without_the_client() -> None:
     """Also if it never says that it has stopped waiting, before the method has begun or after."""
     held = Held()
     async with answering({"/a/held": held}) as (port, calls), raw.connected(port) as client:
-        ended = await told(client, 1, b"/a/held", message(b""), (b"grpc-timeout", b"10m"))
-        assert (ended.status, ended.bare) == (4, True)
+        for turn, patience in enumerate(GROWING_S):
+            ended = await told(client, 2 * turn + 1, b"/a/held", message(b""), timeout_of(patience))
+            assert (ended.status, ended.bare) == (4, True)
+            if held.begun.is_set():
+                break
         await soon(held.given_up)
         held.begun.clear()
         block = client.block(b"/a/held", (b"content-type", b"application/grpc"), (b"grpc-timeout", b"10m"))
-        client.say(raw.frame(raw.HEADERS, raw.END_HEADERS, 3, block), raw.frame(raw.DATA, 0, 3, b"\0\0"))
-        assert (await client.answer(3)).headers[b"grpc-status"] == b"4"
+        client.say(raw.frame(raw.HEADERS, raw.END_HEADERS, 99, block), raw.frame(raw.DATA, 0, 99, b"\0\0"))
+        assert (await client.answer(99)).headers[b"grpc-status"] == b"4"
         assert not held.begun.is_set()
         assert calls.tasks == set()
 
@@ -170,23 +179,26 @@ async def test_a_call_that_goes_on_after_its_end_counts(end: str) -> None:
         answering({"/a/held": held, "/a/echo": echo}, streams=1) as (port, calls),
         raw.connected(port) as client,
     ):
-        said = (
-            (b"content-type", b"application/grpc"),
-            (b"grpc-timeout", b"10m" if end == "deadline" else b"9H"),
-        )
-        client.say(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.block(b"/a/held", *said)))
-        client.say(raw.frame(raw.DATA, raw.END_STREAM, 1, message(b"")))
-        await soon(held.begun)
-        if end == "reset":
-            client.say(raw.reset(1))
+        for turn, patience in enumerate(GROWING_S if end == "deadline" else (3600.0,)):
+            said = ((b"content-type", b"application/grpc"), timeout_of(patience))
+            number = 2 * turn + 1
+            client.say(raw.frame(raw.HEADERS, raw.END_HEADERS, number, client.block(b"/a/held", *said)))
+            client.say(raw.frame(raw.DATA, raw.END_STREAM, number, message(b"")))
+            if end == "reset":
+                await soon(held.begun)
+                client.say(raw.reset(number))
+            else:
+                assert (await client.answer(number)).headers[b"grpc-status"] == b"4"
+            if held.begun.is_set():
+                break
         await soon(held.given_up)
-        client.say(raw.frame(raw.HEADERS, raw.BOTH, 3, client.block(b"/a/echo", *said)))
-        assert (await client.find(raw.RST_STREAM, 3)).code == raw.REFUSED
+        client.say(raw.frame(raw.HEADERS, raw.BOTH, 97, client.block(b"/a/echo", *said)))
+        assert (await client.find(raw.RST_STREAM, 97)).code == raw.REFUSED
         (task,) = calls.tasks
         held.go_on.set()
         await asyncio.wait([task])
         await client.heard()
-        assert (await told(client, 5, b"/a/echo", message(b"x"))).status == 0
+        assert (await told(client, 99, b"/a/echo", message(b"x"))).status == 0
 
 
 async def test_a_failure_is_told_with_its_condition() -> None:
@@ -216,6 +228,20 @@ async def test_a_failure_of_another_component_has_no_condition() -> None:
         error = await failed(method(client, "/a/fail")(b""))
         assert (error.code(), error.details()) == (grpc.StatusCode.UNAVAILABLE, "nobody there")
         assert CONDITION_HEADER not in dict(error.trailing_metadata() or ())
+
+
+@pytest.mark.parametrize("words", [" ", "no job ' '? ", " 100% ü"])
+async def test_words_may_begin_and_end_with_blanks(words: str) -> None:
+    """No value of a header may (RFC 9113, 8.2.1), so they are escaped, and read again as they were."""
+
+    async def fail(_head: Head, _message: bytes, _names: Names) -> bytes:
+        raise CallFailed("ABORTED", words, "Other")
+
+    async with answering({"/a/fail": fail}) as (port, _), raw.connected(port) as client:
+        said = (await told(client, 1, b"/a/fail", message(b""))).words
+        assert (said.strip(), unquote(said)) == (said, words)
+        async with channel(port) as other:
+            assert (await failed(method(other, "/a/fail")(b""))).details() == words
 
 
 async def test_long_words_are_cut_to_what_a_client_takes() -> None:
@@ -296,3 +322,33 @@ async def test_fifty_connections() -> None:
         together, everybody = list[int](), asyncio.Barrier(50)
         await asyncio.gather(*map(one, range(50)))
         assert max(together) == 50
+
+
+@pytest.mark.parametrize("size", [10, 60_000])
+async def test_a_busy_client_of_grpc_is_not_taken_for_a_flood(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hundreds of calls wait at once, each with window updates that come before and after its answer."""
+    monkeypatch.setattr(calm, "_ODD_FRAMES", 50)
+    in_flight, all_in_flight, waiting = 300, asyncio.Event(), 0
+
+    async def wait_for_all(_head: Head, _message: bytes, _names: Names) -> bytes:
+        nonlocal waiting
+        waiting += 1
+        if waiting >= in_flight:
+            all_in_flight.set()
+        await all_in_flight.wait()
+        return large(size)
+
+    async with (
+        answering({"/a/wait": wait_for_all}, streams=in_flight) as (port, _),
+        # Settings that follow its probes of the bandwidth are weighed by their streams, and not meant here.
+        channel(port, **{"http2.bdp_probe": 0}) as client,
+    ):
+        turns = asyncio.Semaphore(in_flight)
+
+        async def call() -> int:
+            async with turns:
+                return len(await method(client, "/a/wait")(b"a message"))
+
+        assert set(await asyncio.gather(*(call() for _ in range(4 * in_flight)))) == {size}

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from runtime.grpc_calls import Calls
 from runtime.grpc_messages import Head
 from runtime.http2.connection import Connection
+from runtime.http2.streams import Held
 from tests.runtime.http2.peer import (
     BOTH,
     CONTINUATION,
@@ -33,7 +34,7 @@ from tests.runtime.http2.peer import (
     settings,
     window,
 )
-from tests.runtime.http2.tiny import limits
+from tests.runtime.http2.tiny import PATIENCE_S, limits
 
 LOOPS = pytest.mark.parametrize(
     "loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"]
@@ -95,7 +96,8 @@ def conversation() -> bytes:
     encoder = Encoder()
 
     def call(number: int, path: bytes, *more: tuple[bytes, bytes]) -> bytes:
-        usual = [(b":method", b"POST"), (b":path", path), (b"content-type", b"application/grpc"), *more]
+        usual = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", path)]
+        usual += [(b"content-type", b"application/grpc"), *more]
         return frame(HEADERS, END_HEADERS, number, encoder.encode(usual))
 
     message = b"\0" + struct.pack(">L", 20) + b"x" * 20
@@ -135,7 +137,14 @@ def heard(pieces: list[bytes], loop: Callable[[], asyncio.AbstractEventLoop]) ->
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: faults.append(context))
         answers = {b"/at-once": at_once, b"/later": later, b"/never": never}
         calls = Calls(
-            answers, {b"/again": again}, lambda _: (), message_bytes=1000, connections=1, most_held=2000
+            answers,
+            {b"/again": again},
+            lambda _: (),
+            lambda *_: None,
+            message_bytes=1000,
+            connections=1,
+            most_held=2000,
+            held=Held(4000),
         )
         connection, wire = Connection(calls, limits(message_bytes=1000)), Wire()
         connection.connection_made(wire)
@@ -144,12 +153,13 @@ def heard(pieces: list[bytes], loop: Callable[[], asyncio.AbstractEventLoop]) ->
         for _ in range(5):
             await asyncio.sleep(0)
         connection.connection_lost(None)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while len(asyncio.all_tasks()) > 1:
                 await asyncio.sleep(0)
         # Whoever wanted to know that they are over hears of it afterwards.
         await asyncio.sleep(0)
         assert (connection._streams, connection.unfinished, connection.unread) == ({}, 0, 0)
+        assert calls.held.size == 0
         assert (connection._sender._held, calls.connections, calls.tasks, calls.talks) == (
             0,
             {},

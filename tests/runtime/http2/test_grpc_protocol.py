@@ -9,10 +9,12 @@ from collections.abc import AsyncGenerator, AsyncIterator
 
 import pytest
 
+from runtime import grpc_calls
+from runtime.grpc_messages import timeout_of
 from runtime.http2 import streams
 from tests.runtime.http2 import peer as raw
 from tests.runtime.http2.calling import answering, echo, message, told
-from tests.runtime.http2.tiny import MESSAGE_BYTES, PATIENCE_S
+from tests.runtime.http2.tiny import GROWING_S, MESSAGE_BYTES, PATIENCE_S
 
 BIG = bytes(MESSAGE_BYTES + 1)
 GZIP, DEFLATE = (b"grpc-encoding", b"gzip"), (b"grpc-encoding", b"deflate")
@@ -128,6 +130,46 @@ async def test_what_begins_and_does_not_end_is_bounded(monkeypatch: pytest.Monke
         assert (await told(client, 15, b"/a/echo", message(b"x"))).status == OK
 
 
+async def test_what_all_connections_hold_is_bounded() -> None:
+    """Each of them has its share, and not all at once; what is given up makes room for the others."""
+    async with (
+        answering({"/a/echo": echo}, message_bytes=20_000) as (port, calls),
+        raw.connected(port) as one,
+        raw.connected(port) as another,
+    ):
+        calls.held.most = 40_000
+        said = ((b"content-type", b"application/grpc"),)
+        for client, number in ((one, 1), (one, 3), (another, 1)):
+            client.say(raw.frame(raw.HEADERS, raw.END_HEADERS, number, client.block(b"/a/echo", *said)))
+            client.say(raw.frame(raw.DATA, 0, number, message(bytes(20_000))[:16_000]))
+            if client is one:
+                await client.heard()
+        refused = await another.answer(1)
+        assert refused.headers[b"grpc-status"] == b"8"
+        assert refused.headers[b"grpc-message"] == b"too many messages have begun on this server"
+        assert calls.held.size == 32_000
+        assert (await told(another, 3, b"/a/echo", message(b"x"))).status == OK
+        one.say(raw.reset(1))
+        await one.heard()
+        another.say(raw.frame(raw.HEADERS, raw.END_HEADERS, 5, another.block(b"/a/echo", *said)))
+        another.say(raw.frame(raw.DATA, 0, 5, message(bytes(20_000))[:16_000]))
+        another.say(raw.frame(raw.DATA, raw.END_STREAM, 5, message(bytes(20_000))[16_000:]))
+        assert (await another.answer(5)).trailers[b"grpc-status"] == b"0"
+
+
+async def test_a_connection_has_so_many_conversations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more is refused, until another has ended."""
+    monkeypatch.setattr(grpc_calls, "_MOST_TALKS", 2)
+    async with answering({}, {"/a/again": again}) as (port, _), raw.connected(port) as client:
+        said = ((b"content-type", b"application/grpc"),)
+        for number in (1, 3):
+            client.say(raw.frame(raw.HEADERS, raw.END_HEADERS, number, client.block(b"/a/again", *said)))
+        assert (await told(client, 5, b"/a/again", message(b"x"))).status == EXHAUSTED
+        client.say(raw.frame(raw.DATA, raw.END_STREAM, 1))
+        assert (await client.answer(1)).headers[b"grpc-status"] == b"0"
+        assert (await told(client, 7, b"/a/again", message(b"x"))).status == OK
+
+
 @pytest.mark.parametrize(
     ("changed", "status"),
     [
@@ -143,7 +185,12 @@ async def test_what_begins_and_does_not_end_is_bounded(monkeypatch: pytest.Monke
 )
 async def test_what_is_no_call_of_grpc_is_told_so_in_http(changed: dict[bytes, bytes], status: bytes) -> None:
     """So that whoever took the port for another understands it."""
-    usual = {b":method": b"POST", b":path": b"/a/echo", b"content-type": b"application/grpc"}
+    usual = {
+        b":method": b"POST",
+        b":scheme": b"http",
+        b":path": b"/a/echo",
+        b"content-type": b"application/grpc",
+    }
     async with answering({"/a/echo": echo}) as (port, _), raw.connected(port) as client:
         block = client.encoder.encode(list({**usual, **changed}.items()))
         client.say(raw.frame(raw.HEADERS, raw.BOTH, 1, block))
@@ -153,7 +200,7 @@ async def test_what_is_no_call_of_grpc_is_told_so_in_http(changed: dict[bytes, b
 async def test_a_method_that_there_is_not_is_unimplemented() -> None:
     """Whatever it is called, and whether there is a message or not."""
     async with answering({"/a/echo": echo}) as (port, _), raw.connected(port) as client:
-        for number, path in enumerate((b"/a/other", b"/", b"", b"/a/\xff\n", b"/" + b"x" * 9000)):
+        for number, path in enumerate((b"/a/other", b"/", b"*", b"/a/\xff\x7f", b"/" + b"x" * 9000)):
             ended = await told(client, 2 * number + 1, path, None if number % 2 else message(b""))
             assert (ended.status, ended.bare) == (UNIMPLEMENTED, True)
             assert len(ended.words) < 10_000
@@ -243,12 +290,20 @@ async def test_a_deadline_in_the_middle_of_a_long_answer_is_told_as_such() -> No
         yield bytes(100_000)
         await asyncio.Event().wait()
 
-    async with answering({}, {"/a/talk": talk}) as (port, calls), raw.connected(port) as client:
-        said = ((b"content-type", b"application/grpc"), (b"grpc-timeout", b"20m"))
-        client.say(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.block(b"/a/talk", *said)))
-        await client.find(raw.DATA, 1)
-        async with asyncio.timeout(PATIENCE_S):
-            while calls.talks:
-                await client.heard()
-        client.say(raw.window(0, 100_000), raw.window(1, 100_000))
-        assert (await client.answer(1)).headers[b"grpc-status"] == b"4"
+    for patience in GROWING_S:
+        async with answering({}, {"/a/talk": talk}) as (port, calls), raw.connected(port) as client:
+            said = ((b"content-type", b"application/grpc"), timeout_of(patience))
+            client.say(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.block(b"/a/talk", *said)))
+            while (first := await client.next()) is not None:
+                if first.stream == 1 and (first.kind == raw.DATA or first.flags & raw.END_STREAM):
+                    break
+            assert first is not None
+            if first.kind != raw.DATA:
+                continue  # The deadline had passed before it began to talk.
+            async with asyncio.timeout(PATIENCE_S):
+                while calls.talks:
+                    await client.heard()
+            client.say(raw.window(0, 100_000), raw.window(1, 100_000))
+            assert (await client.answer(1)).headers[b"grpc-status"] == b"4"
+            return
+    raise AssertionError("no deadline was long enough")

@@ -7,11 +7,20 @@ from hpack import Decoder, Encoder, HPACKError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.http2.frames import Broken, Code
-from runtime.http2.headers import LARGEST_LIST, Header, HeaderReader, written
+from runtime.http2.fields import check_request_fields
+from runtime.http2.frames import Broken, Code, StreamError
+from runtime.http2.headers import (
+    LARGEST_LIST,
+    Header,
+    HeaderListTooLarge,
+    HeaderReader,
+    HeaderWriter,
+    written,
+)
 
 NAMES = st.sampled_from([b":path", b"te", b"content-type", b"x-a", b"x-b", b"x-" + b"n" * 200])
-HEADERS = st.lists(st.tuples(NAMES, st.binary(max_size=300)), max_size=8)
+VALUES = st.binary(max_size=300).map(lambda value: value.translate(None, b"\0\r\n").strip())
+HEADERS = st.lists(st.tuples(NAMES, VALUES), max_size=8)
 PACKED = bytes.fromhex("8c f1e3c2e5f23a6ba0ab90f4ff")
 """A text of the standard's own example, packed: www.example.com."""
 
@@ -82,6 +91,21 @@ def test_what_is_written_is_read_by_the_library(headers: list[Header]) -> None:
     assert list(decoder.decode(written(headers), raw=True)) == headers
 
 
+@pytest.mark.parametrize("name", [b"authorization", b"cookie", b"proxy-authorization"])
+@pytest.mark.parametrize("has_table", [True, False])
+def test_credentials_are_never_indexed(name: bytes, has_table: bool) -> None:
+    """Whether or not the reader keeps a table, and also by those who pass them on."""
+    headers = ((b":path", b"/here"), (name, b"secret" * 30), (b"x-other", b"known"))
+    writer, decoder = HeaderWriter(), Decoder()
+    if not has_table:
+        writer.number_nothing()
+    for _ in range(3):
+        found = list(decoder.decode(writer.block(headers), raw=True))
+        assert found == list(headers)
+        assert [each.indexable for each in found] == [True, False, True]
+    assert all(entry[0] != name for entry in decoder.header_table.dynamic_entries)
+
+
 def test_the_example_of_the_standard_is_read() -> None:
     """A packed text, indexed and not, next to entries of the fixed table."""
     assert reader().read(bytes.fromhex("828684") + b"\x41" + PACKED) == [
@@ -142,6 +166,39 @@ def test_a_name_with_capital_letters_is_none() -> None:
     assert reader().read(b"\x40\x04path\x01X") == [(b"path", b"X")]
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        *((name, b"x") for name in (b"", b":", b"X-Id", b"X", b"\xff", b"\n")),
+        *((b"x", value) for value in (b"a\0b", b"a\rb", b"a\nb", b" a", b"a ", b"\ta", b"a\t", b" ")),
+    ],
+)
+def test_a_malformed_header_is_an_error_of_its_stream(header: Header) -> None:
+    """However often it is said: also as the number of the entry that it has become; the table is in step."""
+    read: HeaderReader[list[Header]] = HeaderReader(list, check_request_fields)
+    for block in (b"\x40" + text(header[0]) + text(header[1]), b"\xbe", b"\x82\xbe"):
+        with pytest.raises(StreamError) as caught:
+            read.read(block)
+        assert caught.value.code is Code.PROTOCOL_ERROR
+    assert read.read(b"\x40\x01a\x01b") == [(b"a", b"b")]
+    assert read.read(b"\xbe\x82") == [(b"a", b"b"), (b":method", b"GET")]
+    with pytest.raises(StreamError):
+        read.read(b"\xbf")
+
+
+def test_an_answer_may_have_white_space_at_the_ends_of_its_values() -> None:
+    """Servers of gRPC send messages as they are; a token that is empty is the guard's concern."""
+    assert reader().read(b"\x40\x0cgrpc-message\x02a ") == [(b"grpc-message", b"a ")]
+    of_requests: HeaderReader[list[Header]] = HeaderReader(list, check_request_fields)
+    empty = b"\x40\x0dauthorization" + text(b"Bearer ")
+    assert of_requests.read(empty) == [(b"authorization", b"Bearer ")]
+
+
+@pytest.mark.parametrize("value", [b"", b"a b", b"a\tb", b"\x80\xff", b"Bearer x"])
+def test_a_value_may_have_any_other_bytes(value: bytes) -> None:
+    assert reader().read(b"\x40\x01a" + text(value)) == [(b"a", value)]
+
+
 def test_a_list_has_a_largest_size() -> None:
     """A few bytes may name large entries many times; as much as was said is read, and not more."""
     value = b"v" * (4096 - 32 - 1)
@@ -149,9 +206,11 @@ def test_a_list_has_a_largest_size() -> None:
     assert len(read.read(b"\x40\x01n" + text(value))) == 1
     most = LARGEST_LIST // 4096
     assert len(read.read(b"\xbe" * most)) == most
-    with pytest.raises(Broken) as caught:
-        read.read(b"\xbe" * (most + 1))
-    assert caught.value.code is Code.ENHANCE_YOUR_CALM
+    with pytest.raises(HeaderListTooLarge) as caught:
+        read.read(b"\xbe" * (most + 1) + b"\x40\x01m\x01w")
+    assert (caught.value.code, len(caught.value.headers)) == (Code.ENHANCE_YOUR_CALM, most)
+    # The rest of it has changed the table all the same.
+    assert read.read(b"\xbe") == [(b"m", b"w")]
 
 
 def test_the_table_never_has_more_than_its_size() -> None:

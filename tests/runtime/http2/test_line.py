@@ -15,7 +15,7 @@ from runtime.conditions import CONDITION_HEADER
 from runtime.grpc_line import Ended
 from runtime.grpc_messages import Refused
 from tests.runtime.http2.lining import NOBODY, lines, say
-from tests.runtime.http2.tiny import MESSAGE_BYTES, PATIENCE_S
+from tests.runtime.http2.tiny import GROWING_S, MESSAGE_BYTES, PATIENCE_S
 
 
 class Echo:
@@ -81,6 +81,17 @@ async def test_long_messages_go_both_ways(size: int) -> None:
         assert await say(line, b"%d" % size, "/echo.Echo/Grow") == bytes(size)
 
 
+@pytest.mark.parametrize("algorithm", list(grpc.Compression))
+async def test_answers_may_be_compressed(algorithm: grpc.Compression) -> None:
+    """As the server likes best of what it is offered."""
+    option = {"default_compression_algorithm": algorithm.value}
+    async with served(**option) as (_, address, _), lines(address) as line:
+        assert await say(line, b"hello" * 1000) == b"hello" * 1000
+        with pytest.raises(Refused) as refused:
+            await say(line, b"%d" % (MESSAGE_BYTES + 1), "/echo.Echo/Grow")
+        assert refused.value.status == "RESOURCE_EXHAUSTED"
+
+
 async def test_a_longer_answer_than_was_agreed_is_refused() -> None:
     """And the connection is good for the next call."""
     async with served() as (_, address, _), lines(address) as line:
@@ -105,9 +116,12 @@ async def test_how_a_call_ended_is_told_with_its_condition() -> None:
 async def test_who_waits_no_longer_ends_the_call_on_the_other_side_too() -> None:
     """By a deadline, and by a cancel."""
     async with served() as (echo, address, _), lines(address) as line:
-        with pytest.raises(Refused) as refused:
-            await say(line, path="/echo.Echo/Wait", patience=0.2)
-        assert refused.value.status == "DEADLINE_EXCEEDED"
+        for patience in GROWING_S:
+            with pytest.raises(Refused) as refused:
+                await say(line, path="/echo.Echo/Wait", patience=patience)
+            assert refused.value.status == "DEADLINE_EXCEEDED"
+            if echo.begun.is_set():
+                break
         async with asyncio.timeout(PATIENCE_S):
             await echo.cancelled.wait()
         echo.begun.clear()

@@ -41,7 +41,7 @@ async def test_a_message_that_is_none_of_the_method_is_refused() -> None:
     async with serving(found) as (port, _), channel(port) as client:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(client, METHOD.path)(b"\xff\xff")
-        assert caught.value.code() is grpc.StatusCode.INTERNAL
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
         assert "GetResultRequest" in (caught.value.details() or "")
 
 

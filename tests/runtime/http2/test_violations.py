@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from runtime.http2 import calm, streams
+from tests.runtime.http2.calling import answering
 from tests.runtime.http2.peer import (
     ACK,
     BOTH,
@@ -17,6 +19,7 @@ from tests.runtime.http2.peer import (
     CONTINUATION,
     DATA,
     END_HEADERS,
+    END_STREAM,
     FLOW,
     GOAWAY,
     HEADERS,
@@ -39,7 +42,7 @@ from tests.runtime.http2.peer import (
     settings,
     window,
 )
-from tests.runtime.http2.tiny import Tiny, limits, served
+from tests.runtime.http2.tiny import Tiny, answer, limits, served
 
 CALL = bytes.fromhex("838604") + b"\x05/wait"
 """A header block that leaves the table alone."""
@@ -51,8 +54,6 @@ LONG = b"\x00\x01n\x7f\x81\x7f" + b"v" * (128 * 127)
 VIOLATIONS = {
     "data of no stream": (frame(DATA, 0, 0, b"x"), PROTOCOL),
     "data of a stream that nobody opened": (frame(DATA, 0, 3, b"x"), PROTOCOL),
-    "data after the end": (ENDED + frame(DATA, 0, 1, b"x"), CLOSED),
-    "data after trailers": (OPEN + frame(HEADERS, BOTH, 1, b"") + frame(DATA, 0, 1, b"x"), CLOSED),
     "data with more padding than data": (OPEN + frame(DATA, PADDED, 1, b"\x02x\x00"[:2]), PROTOCOL),
     "data with nothing but padding, and more": (OPEN + frame(DATA, PADDED, 1, b"\x01"), PROTOCOL),
     "padded data without a length": (OPEN + frame(DATA, PADDED, 1), PROTOCOL),
@@ -60,8 +61,6 @@ VIOLATIONS = {
     "headers of a server's stream": (frame(HEADERS, BOTH, 2, CALL), PROTOCOL),
     "headers with too much padding": (frame(HEADERS, BOTH | PADDED, 1, b"\xff" + CALL), PROTOCOL),
     "headers with half a priority": (frame(HEADERS, BOTH | WITH_PRIORITY, 1, bytes(4)), SIZE),
-    "headers in the middle": (OPEN + OPEN, PROTOCOL),
-    "trailers after the end": (ENDED + frame(HEADERS, BOTH, 1, b""), PROTOCOL),
     "headers within headers": (frame(HEADERS, 0, 1, CALL) + frame(HEADERS, BOTH, 3, CALL), PROTOCOL),
     "a ping within headers": (frame(HEADERS, 0, 1, CALL) + frame(PING, payload=bytes(8)), PROTOCOL),
     "an unknown frame within headers": (frame(HEADERS, 0, 1, CALL) + frame(0x55), PROTOCOL),
@@ -76,14 +75,11 @@ VIOLATIONS = {
         frame(HEADERS, BOTH, 3, CALL) + frame(HEADERS, BOTH, 1, b"\x80"),
         COMPRESSION,
     ),
-    "capital letters": (frame(HEADERS, BOTH, 1, CALL + b"\x00\x01A\x01a"), PROTOCOL),
     "too many headers": (frame(HEADERS, BOTH, 1, CALL + LONG[:16_370]), COMPRESSION),
-    "headers that are too large": (
-        frame(HEADERS, BOTH, 1, b"\x40\x01n" + b"\x7f\x80\x1e" + b"v" * 3967 + b"\xbe" * 5),
-        CALM,
-    ),
     "headers in too many pieces": (
-        frame(HEADERS, 0, 1, bytes(16_384)) + frame(CONTINUATION, 0, 1, b"x"),
+        frame(HEADERS, 0, 1, bytes(16_384))
+        + frame(CONTINUATION, 0, 1, bytes(16_384)) * 3
+        + frame(CONTINUATION, 0, 1, b"x"),
         CALM,
     ),
     "a priority of nothing": (frame(PRIORITY, 0, 0, bytes(5)), PROTOCOL),
@@ -108,11 +104,9 @@ VIOLATIONS = {
     "a leave of a stream": (frame(GOAWAY, 0, 1, bytes(8)), PROTOCOL),
     "a short leave": (frame(GOAWAY, 0, 0, bytes(7)), SIZE),
     "a window that grows by nothing": (window(0, 0), PROTOCOL),
-    "a stream's window that grows by nothing": (OPEN + window(1, 1 << 31), PROTOCOL),
     "a short window": (frame(WINDOW_UPDATE, 0, 0, bytes(3)), SIZE),
     "a window of a stream that nobody opened": (window(1, 1), PROTOCOL),
     "a window that grows too large": (window(0, 2**31 - 1), FLOW),
-    "a stream's window that grows too large": (OPEN + window(1, 2**31 - 1), FLOW),
     "a setting that makes a window too large": (
         OPEN + window(1, 2**31 - 1 - 65_535) + settings((INITIAL_WINDOW_SIZE, 65_536)),
         FLOW,
@@ -135,6 +129,174 @@ async def test_a_violation_ends_its_connection_with_its_code(said: str) -> None:
         other.say(other.call(3, body=b"and me?"))
         assert (await other.answer(3)).body == b"and me?"
         assert application.connections[0]._streams.keys() == {1}
+
+
+STREAM_ERRORS = {
+    "data after the end": (ENDED + frame(DATA, 0, 1, b"x"), CLOSED),
+    "data after trailers": (OPEN + frame(HEADERS, BOTH, 1, b"") + frame(DATA, 0, 1, b"x"), CLOSED),
+    "trailers after the end": (ENDED + frame(HEADERS, BOTH, 1, b""), CLOSED),
+    "trailers that do not end": (OPEN + frame(HEADERS, END_HEADERS, 1, b""), PROTOCOL),
+    "a window that grows by nothing": (OPEN + window(1, 1 << 31), PROTOCOL),
+    "a window that grows too large": (OPEN + window(1, 2**31 - 1), FLOW),
+    "trailers that are too large": (
+        OPEN + frame(HEADERS, BOTH, 1, b"\x40\x01n" + b"\x7f\x80\x1e" + b"v" * 3967 + b"\xbe" * 5),
+        CALM,
+    ),
+    "a short priority": (OPEN + frame(PRIORITY, 0, 1, bytes(4)), SIZE),
+}
+
+
+@pytest.mark.parametrize("said", STREAM_ERRORS)
+async def test_a_stream_error_ends_its_stream_only(said: str) -> None:
+    """A reset with its code; other calls of the connection, which may be anybody's, are answered."""
+    bytes_of_it, code = STREAM_ERRORS[said]
+    application = Tiny()
+    async with served(application) as port, connected(port) as peer:
+        peer.say(bytes_of_it)
+        assert (await peer.answer(1)).reset == code
+        assert application.lost_streams in ([], [1])
+        peer.say(peer.call(3, body=b"and me?"))
+        assert (await peer.answer(3)).body == b"and me?"
+        assert application.connections[0]._streams == {}
+
+
+M, S, P, A = (b":method", b"POST"), (b":scheme", b"http"), (b":path", b"/echo"), (b":authority", b"here")
+MALFORMED = {
+    "no method": [S, P, A],
+    "no scheme": [M, P, A],
+    "no path": [M, S, A],
+    "an empty path": [M, S, (b":path", b"")],
+    "no pseudo-header": [(b"te", b"trailers")],
+    "two methods": [M, M, S, P],
+    "two paths": [M, S, P, P],
+    "two authorities": [M, S, P, A, A],
+    "the pseudo-header of an answer": [M, S, P, (b":status", b"200")],
+    "an unknown pseudo-header": [M, S, P, (b":protocol", b"websocket")],
+    "a pseudo-header after a header": [M, S, (b"te", b"trailers"), P],
+    "a late pseudo-header": [M, S, P, (b"x", b"y"), A],
+    "no CONNECT": [M, A],
+    "connection": [M, S, P, (b"connection", b"close")],
+    "keep-alive": [M, S, P, (b"keep-alive", b"1")],
+    "proxy-connection": [M, S, P, (b"proxy-connection", b"close")],
+    "transfer-encoding": [M, S, P, (b"transfer-encoding", b"chunked")],
+    "upgrade": [M, S, P, (b"upgrade", b"h2c")],
+    "te": [M, S, P, (b"te", b"gzip")],
+    "two te": [M, S, P, (b"te", b"trailers"), (b"te", b"trailers")],
+    "capital letters": [M, S, P, (b"X-Id", b"1")],
+    "a space in a name": [M, S, P, (b"x id", b"1")],
+    "an empty name": [M, S, P, (b"", b"1")],
+    "a colon in a name": [M, S, P, (b"x:id", b"1")],
+    "a byte in a name that is no letter": [M, S, P, (b"caf\xe9", b"1")],
+    "a zero in a name": [M, S, P, (b"x\0", b"1")],
+    "a line feed in a value": [M, S, P, (b"x-id", b"1\n2")],
+    "a space after a value": [M, S, P, (b"x-id", b"1 ")],
+    "a line feed in the path": [M, S, (b":path", b"/a\nb")],
+    "no content-length": [M, S, P, (b"content-length", b"+5")],
+    "two content-lengths": [M, S, P, (b"content-length", b"5"), (b"content-length", b"5")],
+    "a content-length without data": [M, S, P, (b"content-length", b"5")],
+}
+
+
+@pytest.mark.parametrize("said", MALFORMED)
+async def test_a_malformed_request_ends_its_stream_only(said: str) -> None:
+    """No application sees it, and the next call of the connection is answered."""
+    application = Tiny()
+    async with served(application) as port, connected(port) as peer:
+        peer.say(frame(HEADERS, BOTH, 1, peer.encoder.encode(MALFORMED[said])))
+        assert (await peer.answer(1)).reset == PROTOCOL
+        peer.say(peer.call(3, body=b"and me?"))
+        assert (await peer.answer(3)).body == b"and me?"
+        assert set(application.heads) == {3}
+
+
+async def test_a_malformed_request_that_comes_again_is_reset_again() -> None:
+    """By then its headers are numbers of entries in the table."""
+    async with served(Tiny()) as port, connected(port) as peer:
+        for number in (1, 3, 5):
+            block = peer.encoder.encode(MALFORMED["connection"])
+            peer.say(frame(HEADERS, BOTH, number, block))
+            assert (await peer.answer(number)).reset == PROTOCOL
+        assert len(block) == 4
+        peer.say(frame(HEADERS, BOTH, 7, peer.encoder.encode([M, S, P, (b"te", b"Trailers")])))
+        assert (await peer.answer(7)).headers == {b":status": b"200"}
+
+
+@pytest.mark.parametrize(
+    "trailers", [[P], [(b":status", b"200")], [(b"connection", b"close")], [(b"A", b"b")]]
+)
+async def test_malformed_trailers_end_their_stream_only(trailers: list[tuple[bytes, bytes]]) -> None:
+    async with served(Tiny()) as port, connected(port) as peer:
+        peer.say(frame(HEADERS, END_HEADERS, 1, peer.block()), frame(DATA, 0, 1, b"x"))
+        peer.say(frame(HEADERS, BOTH, 1, peer.encoder.encode(trailers)), peer.call(3))
+        answers = await peer.answers(1, 3)
+        assert (answers[1].reset, answers[3].reset) == (PROTOCOL, None)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "trailing", "is_right"),
+    [
+        ((5,), False, True),
+        ((2, 3), False, True),
+        ((2, 3), True, True),
+        ((5, 0), False, True),
+        ((4,), False, False),
+        ((2, 2), True, False),
+        ((6,), False, False),
+        ((3, 3), True, False),
+        ((), True, False),
+    ],
+)
+async def test_a_content_length_is_the_length_of_the_data(
+    sizes: tuple[int, ...], trailing: bool, is_right: bool
+) -> None:
+    """Without padding; whether the data or trailers end the stream. Without it, nothing is counted."""
+    application = Tiny()
+    async with served(application) as port, connected(port) as peer:
+        peer.say(frame(HEADERS, END_HEADERS, 1, peer.block(b"/echo", (b"content-length", b"5"))))
+        for at, size in enumerate(sizes):
+            ends = END_STREAM if at == len(sizes) - 1 and not trailing else 0
+            peer.say(frame(DATA, PADDED | ends, 1, b"\x03" + b"x" * size + bytes(3)))
+        if trailing:
+            peer.say(frame(HEADERS, BOTH, 1, b""))
+        peer.say(peer.call(3, body=b"next"))
+        answers = await peer.answers(1, 3)
+        assert answers[1].reset == (None if is_right else PROTOCOL)
+        assert application.lost_streams == ([] if is_right else [1])
+        assert answers[3].body == b"next"
+
+
+async def test_a_tunnel_is_no_malformed_request() -> None:
+    """CONNECT has neither a scheme nor a path; the application may say that it has no tunnels."""
+    async with answering({}) as (port, _), connected(port) as peer:
+        peer.say(frame(HEADERS, BOTH, 1, peer.encoder.encode([(b":method", b"CONNECT"), A])))
+        assert (await peer.answer(1)).headers[b":status"] == b"405"
+
+
+def blocks(number: int, block: bytes) -> bytes:
+    """The frames of a header block of any size."""
+    parts = [block[at : at + 16_384] for at in range(0, len(block), 16_384)]
+    said = [frame(HEADERS, END_STREAM, number, parts[0])]
+    said += [frame(CONTINUATION, 0, number, part) for part in parts[1:]]
+    return b"".join((*said, frame(CONTINUATION, END_HEADERS, number)))
+
+
+@pytest.mark.parametrize("size", [17_000, 60_000])
+async def test_headers_that_are_too_large_end_their_stream_only(size: int) -> None:
+    """The table stays in step: what the block has added to it is known to the blocks that follow."""
+    application = Tiny()
+    async with served(application) as port, connected(port) as peer:
+        peer.say(peer.call(1, b"/wait"))
+        large = peer.block(b"/echo", (b"x-before", b"1"), (b"x-large", b"x" * size), (b"x-after", b"2" * 99))
+        peer.say(blocks(3, large))
+        assert (await peer.answer(3)).headers == {b":status": b"431"}
+        again = peer.block(b"/echo", (b"x-after", b"2" * 99))
+        assert len(again) < 99
+        peer.say(frame(HEADERS, BOTH, 5, again))
+        assert (await peer.answer(5)).headers == {b":status": b"200"}
+        assert application.heads[5][b"x-after"] == b"2" * 99
+        assert application.lost_streams == []
+        answer(*application.waiting[1], b"still here")
+        assert (await peer.answer(1)).body == b"still here"
 
 
 @pytest.mark.parametrize(
@@ -173,6 +335,7 @@ def floods() -> Iterator[tuple[str, bytes, bytes]]:
     yield "resets of an old stream", ANSWERED, reset(1)
     yield "windows", b"", window(0, 1)
     yield "windows of a stream", waiting, window(1, 1)
+    yield "malformed requests", b"", b"".join(frame(HEADERS, BOTH, each, b"") for each in range(1, 401, 2))
     yield "pieces of a header", frame(HEADERS, 0, 1), frame(CONTINUATION, 0, 1)
 
 
@@ -193,6 +356,14 @@ async def test_a_flood_of_what_brings_nothing_forward_is_stopped(
 async def test_calls_that_are_reset_at_once_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each costs the server more than the client."""
     monkeypatch.setattr(calm, "_ODD_FRAMES", 100)
+    made = calm.Restraint.__init__
+
+    def stand_still(self: calm.Restraint, *given: Any) -> None:
+        """All come within the same second, however long the machine takes to send them."""
+        made(self, *given)
+        self._now = lambda: self._odd_since
+
+    monkeypatch.setattr(calm.Restraint, "__init__", stand_still)
     application = Tiny()
     async with served(application) as port, connected(port) as peer:
         peer.say(*(peer.call(number, b"/wait") + reset(number) for number in range(1, 801, 2)))
@@ -257,6 +428,22 @@ async def test_pings_that_come_too_soon_are_stopped_in_words_that_clients_know()
         peer.say(frame(PING, payload=bytes(8)))
         end = await peer.end()
         assert (end.code, end.payload[8:]) == (CALM, b"too_many_pings")
+
+
+async def test_answers_that_nobody_reads_are_bounded_for_all_connections() -> None:
+    """Whoever shares a server with those who do not read is answered when some of it is read."""
+    application = Tiny()
+    application.held.most = 150_000
+    async with served(application) as port, connected(port) as one, connected(port) as another:
+        for peer in (one, another):
+            peer.say(settings((INITIAL_WINDOW_SIZE, 0)), peer.call(1, b"/large/100000"))
+            if peer is one:
+                await peer.heard()
+        assert (await another.answer(1)).reset == CALM
+        one.say(window(1, 100_000), window(0, 100_000))
+        assert len((await one.answer(1)).body) == 100_000
+        another.say(another.call(3, b"/large/100000"), window(3, 100_000), window(0, 100_000))
+        assert len((await another.answer(3)).body) == 100_000
 
 
 async def test_who_does_not_read_his_answers_gets_no_more_of_them(monkeypatch: pytest.MonkeyPatch) -> None:

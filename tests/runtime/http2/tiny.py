@@ -11,11 +11,14 @@ from typing import Any
 
 from runtime.http2.connection import Connection
 from runtime.http2.headers import Header, written
-from runtime.http2.streams import Limits, Stream
+from runtime.http2.streams import Held, Limits, Stream
 
 Head = dict[bytes, bytes]
-PATIENCE_S = 20.0
-"""After which a test has failed that waits for something."""
+PATIENCE_S = 60.0
+"""After which a test has failed that waits for something; far more than anything takes on a busy machine."""
+GROWING_S = (0.01, 0.2, 2.0, 20.0, 60.0)
+"""Deadlines to be tried one after the other, where a call has to be under way before its deadline passes: the
+first does, unless the process stands still at that moment."""
 MOST_STREAMS = 64
 MESSAGE_BYTES = 2**20
 
@@ -38,7 +41,9 @@ class Tiny:
 
     def __init__(self, most: int = 100) -> None:
         self._most = most
+        self.held = Held(2**30)
         self.connections: list[Connection[Head]] = []
+        self.heads: dict[int, Head] = {}
         self.bodies: dict[int, bytearray] = {}
         self.waiting: dict[int, tuple[Connection[Head], Stream]] = {}
         self.lost_streams: list[int] = []
@@ -46,6 +51,9 @@ class Tiny:
 
     def head(self, headers: list[Header]) -> Head:
         return dict(headers)
+
+    def oversized(self, headers: list[Header]) -> Head:
+        return {**dict(headers), b":path": b"/oversized"}
 
     def connected(self, connection: Connection[Head]) -> bool:
         if len(self.connections) >= self._most:
@@ -60,9 +68,12 @@ class Tiny:
 
     def opened(self, connection: Connection[Head], stream: Stream, head: Head) -> None:
         stream.state = head[b":path"]
+        self.heads[stream.id] = head
         self.bodies[stream.id] = bytearray()
         if stream.state == b"/early":
             answer(connection, stream, b"no more, please")
+        elif stream.state == b"/oversized":
+            connection.send(stream, None, b"", written([(b":status", b"431")]))
         elif stream.state == b"/bare":
             connection.send(stream, None, b"", written([(b":status", b"200"), (b"x-long", b"x" * 4000)]))
         self._changed.set()
@@ -137,6 +148,6 @@ async def served(application: Any, given: Limits | None = None) -> AsyncIterator
         if left := asyncio.all_tasks() - before:
             await asyncio.wait(left, timeout=PATIENCE_S)
     assert asyncio.all_tasks() <= before
-    assert faults == []
+    assert (faults, application.held.size) == ([], 0)
     for each in made:
         assert (each._streams, each.unfinished, each.unread, each._sender._held) == ({}, 0, 0, 0)

@@ -12,23 +12,24 @@ import asyncpg
 import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.postgres import database
+from runtime.postgres import database, table, upkeep
 from runtime.world import RealWorld
-from tests.runtime.postgres.kit import Kit
+from tests.runtime.postgres.kit import Kit, unguarded
 
 MakeKit = Callable[..., Awaitable[Kit]]
 SHARED = "shared"
 
 
-@pytest.fixture
-def patience() -> float:
-    """For how many seconds a connection is waited for: nothing is away here, but the machine may be busy."""
-    return 20.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture(autouse=True)
-def _patient(patience: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "WAIT_S", patience)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes long here is a busy machine: neither a connection nor a statement is given up for that."""
+    monkeypatch.setattr(database, "WAIT_S", PATIENCE_S)
+    monkeypatch.setattr(table, "STATEMENT_S", PATIENCE_S)
+    # Nor do counts rest for minutes after one that was held up.
+    monkeypatch.setattr(upkeep, "_QUICK_COUNT_S", PATIENCE_S)
 
 
 @pytest.fixture(scope="session")
@@ -55,7 +56,7 @@ async def url(server: EmbeddedPostgres) -> str:
         return url
     connection: asyncpg.Connection[Any] = await asyncpg.connect(url)
     try:
-        await connection.execute("TRUNCATE jobs, job_transitions RESTART IDENTITY")
+        await connection.execute(unguarded("TRUNCATE jobs, job_transitions RESTART IDENTITY"))
     finally:
         await connection.close()
     return url

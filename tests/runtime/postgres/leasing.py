@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -20,9 +21,11 @@ async def take(kit: Kit, owner: str = "w") -> JobRecord:
     return taken
 
 
-async def settle(kit: Kit, job: JobRecord, target: int = SUCCESS, **given: Any) -> int:
+async def settle(
+    kit: Kit, job: JobRecord, target: int = SUCCESS, *, final: bool = False, edge: str = "", **given: Any
+) -> int:
     held = Held(job.lease_owner or "", job.attempt)
-    return await kit.store.settle(job.job_id, target, held, kit.call("worker"), **given)
+    return await kit.store.settle(job.job_id, target, held, kit.call("worker"), final, edge, **given)
 
 
 async def lost(kit: Kit, job: JobRecord, held: Held | None = None, target: int = SUCCESS) -> None:
@@ -34,6 +37,19 @@ async def lost(kit: Kit, job: JobRecord, held: Held | None = None, target: int =
     assert caught.value.code == "lease_lost"
     assert not await kit.store.renew(job.job_id, held)
     assert await kit.row(job.job_id) == before
+
+
+async def waits(kit: Kit, writing: asyncio.Task[int]) -> bool:
+    """Whether a write has come to wait for somebody else's lock; not if it has ended without."""
+    locked = (
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    )
+    while not writing.done():
+        if await kit.sql.fetchval(locked):
+            return True
+        await asyncio.sleep(0.01)
+    return False
 
 
 async def shift(kit: Kit, key: str, seconds: float) -> None:

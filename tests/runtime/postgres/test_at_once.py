@@ -12,6 +12,7 @@ from generated.orchestrator.messages import CREATED, QUEUED
 from runtime.postgres.statements import statements
 from tests.runtime.postgres.conftest import MakeKit
 from tests.runtime.postgres.kit import WORLD, Kit
+from tests.runtime.postgres.test_store import blocked
 
 SUBMIT = statements("orchestrator", "job")["create_accept"].text
 INSERT = "INSERT INTO jobs (job_type, payload, idempotency_key, state) VALUES ('a', '{}', $1, $2)"
@@ -88,7 +89,7 @@ async def test_one_that_is_under_way_is_waited_for(make_kit: MakeKit) -> None:
         await begun.start()
         _, (first,) = await submit(one, [key])
         waiting = asyncio.ensure_future(submit(other, [key]))
-        await asyncio.sleep(0.1)
+        await blocked(kit)
         assert not waiting.done()
         await (begun.commit() if commits else begun.rollback())
         said, (second,) = await asyncio.wait_for(waiting, 60)

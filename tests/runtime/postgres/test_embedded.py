@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.programs import EmbeddedError, data_folder, lent_user, reachable
 
 ROOT = Path(__file__).parents[3]
+RIGHTS = "SELECT rolsuper OR rolcreaterole OR rolcreatedb FROM pg_roles WHERE rolname = current_user"
 
 
 @pytest.fixture
@@ -35,6 +37,24 @@ async def ask(url: str, text: str) -> Any:
         return await connection.fetchval(text)
     finally:
         await connection.close()
+
+
+async def test_nodes_have_a_role_of_their_own(place: Path) -> None:
+    """It owns nothing and may make nothing, after a restart as well; the owner has migrated before."""
+    server = EmbeddedPostgres(place)
+    server.start()
+    try:
+        url = await server.admit("orchestrator")
+        server.restart()
+        assert await server.admit("orchestrator") == url
+        assert await ask(url, "SELECT current_user") == "charter_service"
+        assert await ask(url, RIGHTS) is False
+        assert await ask(url, "SELECT count(*) FROM pg_tables WHERE tableowner = current_user") == 0
+        assert await ask(url, "SELECT count(*) FROM jobs") == 0
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await ask(url, "CREATE TABLE mine ()")
+    finally:
+        server.remove()
 
 
 async def test_data_outlives_the_server(place: Path) -> None:
@@ -86,16 +106,33 @@ async def test_a_killed_server_leaves_a_folder_that_can_be_used(place: Path) -> 
     await ask(server.start(), "CREATE TABLE kept ()")
     server.kill()
     again = EmbeddedPostgres(place)
-    for _ in range(600):  # its sessions notice within moments that it has gone
-        try:
-            url = again.start()
-            break
-        except EmbeddedError:
-            time.sleep(0.1)
     try:
-        assert await ask(url, "SELECT to_regclass('kept')::text") == "kept"
+        assert await ask(again.start(), "SELECT to_regclass('kept')::text") == "kept"
     finally:
         again.remove()
+
+
+async def test_sessions_that_outlive_a_killed_server_are_waited_for(place: Path) -> None:
+    """They notice within moments that it has gone, unless the machine gives them no time."""
+    server = EmbeddedPostgres(place)
+    session: asyncpg.Connection[Any] = await asyncpg.connect(server.start())
+    os.kill(session.get_server_pid(), signal.SIGSTOP)
+    server.kill()
+    again = EmbeddedPostgres(place)
+
+    def let_go() -> None:
+        while "is still in use" not in again.log.read_text():
+            time.sleep(0.02)
+        os.kill(session.get_server_pid(), signal.SIGCONT)
+
+    refused = threading.Thread(target=let_go)
+    refused.start()
+    try:
+        assert await ask(again.start(), "SELECT 1") == 1
+    finally:
+        again.remove()
+        refused.join()
+        session.terminate()
 
 
 async def test_a_server_stops_when_its_parent_is_killed(place: Path) -> None:

@@ -13,6 +13,7 @@ from runtime.store import Busy, GuardBreach, Held, Settling, Unstorable
 from tests.runtime.postgres.conftest import MakeKit
 from tests.runtime.postgres.kit import Kit
 from tests.runtime.postgres.leasing import shift
+from tests.runtime.postgres.test_store import blocked
 
 
 async def taken(kit: Kit, count: int) -> list[JobRecord]:
@@ -62,6 +63,25 @@ async def test_outcomes_of_all_kinds_go_into_one_exchange(kit: Kit) -> None:
     assert len(found) == 1
 
 
+@pytest.mark.req("ORC-115", "ORC-111")
+async def test_attempts_that_share_a_transaction_take_one_each(kit: Kit) -> None:
+    """Four free slots take four leases in one transaction; a settled job makes room for one, and no more."""
+    for _ in range(8):
+        await kit.add(QUEUED)
+    found, _ = await kit.store.exchange("w", [], 4, kit.call("worker"))
+    assert len({job.job_id for job in found}) == 4
+    assert [(job.lease_owner, job.attempt) for job in found] == [("w", 1)] * 4
+    assert all(job.lease_expiry is not None for job in found)
+    rows = await kit.sql.fetch("SELECT xmin::text, count(*) FROM jobs WHERE state = 'RUNNING' GROUP BY 1")
+    assert [count for _, count in rows] == [4]
+    more, outcomes = await kit.store.exchange("w", [done(found[0])], 0, kit.call("worker"))
+    assert (outcomes, len(more)) == ([SUCCESS], 1)
+    more, _ = await kit.store.exchange("w", [], 0, kit.call("worker"))
+    assert more == []
+    assert await kit.sql.fetchval("SELECT count(*) FROM jobs WHERE state = 'RUNNING'") == 4
+    assert await kit.sql.fetchval("SELECT count(*) FROM jobs WHERE state = 'QUEUED'") == 3
+
+
 @pytest.mark.req("ORC-123", "ORC-010", "ORC-115")
 async def test_nothing_is_taken_for_what_was_not_settled(kit: Kit) -> None:
     """A lease that is over or another's writes nothing, and makes no room."""
@@ -106,7 +126,7 @@ async def test_a_row_that_somebody_has_is_left_and_the_others_go_on(kit: Kit, ch
     assert len(found) == 2
     key, held, target, *_ = done(jobs[1])
     writing = asyncio.create_task(kit.store.settle(key, target, held, kit.call("worker")))
-    await asyncio.sleep(0.1)
+    await blocked(kit)
     assert not writing.done()
     await begun.commit()
     assert await writing == SUCCESS

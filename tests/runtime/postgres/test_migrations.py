@@ -254,16 +254,15 @@ async def test_the_old_release_works_on_the_new_schema(fresh_url: str, spec: Spe
 
     try:
         keys = [WORLD.new_id(), WORLD.new_id()]
-        await run(
-            "create", actor="api", job_id=keys, job_type=["a"] * 2, payload=["{}"] * 2, idempotency_key=keys
-        )
+        given = {"job_id": keys, "job_type": ["a"] * 2, "payload": ["{}"] * 2, "idempotency_key": keys}
+        await run("create", actor="api", **{f"record_{name}": values for name, values in given.items()})
         assert len(await run("move_accept", actor="api", keys=keys)) == 2
         start = await connection.fetchval("SELECT min(created_at) FROM jobs")
         taken = await run("acquire", actor="worker", owner="w", free=2, **{"from": start})
         assert len(taken) == 2
         fenced = {"owners": ["w"], "fences": [1]}
-        assert await run("settle_complete", actor="worker", keys=keys[:1], **fenced, result=[None])
-        assert await run("settle_fail", actor="worker", keys=keys[1:], **fenced, error=["e"])
+        assert await run("settle_complete", actor="worker", keys=keys[:1], **fenced, given_result=[None])
+        assert await run("settle_fail", actor="worker", keys=keys[1:], **fenced, given_error=["e"])
         assert len(await run("get", key=keys[0])) == 1
     finally:
         await connection.close()

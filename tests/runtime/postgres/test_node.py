@@ -12,17 +12,11 @@ from generated.orchestrator.system import SYSTEM
 from runtime.assembly import Assembly
 from runtime.call import Channel
 from runtime.launch import launched
-from runtime.postgres import PostgresStore, database
+from runtime.postgres import PostgresStore
 from runtime.wiring import needs_no_handler
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
-from tests.runtime.postgres.kit import Kit
-
-
-@pytest.fixture
-def patience() -> float:
-    """As in use: what is away has to be told."""
-    return database.WAIT_S
+from tests.runtime.postgres.kit import Kit, unguarded
 
 
 def nobody_else(_parts: Assembly, component: str, service: str) -> Channel:
@@ -59,7 +53,7 @@ def test_components_that_the_clock_drives_need_no_handler() -> None:
 async def test_the_engine_drives_what_is_due(kit: Kit) -> None:
     """A node that hosts a component drives its edges, and leaves those of others alone."""
     left, held = await kit.add(), await kit.add(RUNNING)
-    await kit.sql.execute("UPDATE jobs SET created_at = '2001-01-01Z' WHERE state = 'CREATED'")
+    await kit.sql.execute(unguarded("UPDATE jobs SET created_at = '2001-01-01Z' WHERE state = 'CREATED'"))
     await kit.sql.execute("UPDATE jobs SET lease_expiry = '2001-01-01Z' WHERE state = 'RUNNING'")
     stopping = asyncio.Event()
     worker = assembled(kit.url, "worker", REAPER_INTERVAL_SECONDS="0.05", SCHEDULER_INTERVAL_SECONDS="0.05")

@@ -16,18 +16,11 @@ from runtime.postgres import Database, database
 from runtime.postgres.database import Unavailable
 from runtime.store import Held
 from tests.clusters import Clusters
-from tests.runtime.postgres.conftest import MakeKit
-from tests.runtime.postgres.kit import Kit
+from tests.runtime.postgres.kit import Kit, unguarded
 from tests.runtime.postgres.test_store import blocked
 
 ENOUGH_S, LONG_ENOUGH_S = 30.0, 60.0
 """Far more than any answer may take; what is tested is that nobody waits for the database."""
-
-
-@pytest.fixture
-def patience() -> float:
-    """As in use: what is away has to be told."""
-    return database.WAIT_S
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +36,7 @@ async def own(own_server: EmbeddedPostgres) -> AsyncIterator[Kit]:
         own_server.spawn()
         own_server.wait()
     kit = await Kit(own_server.url).open()
-    await kit.sql.execute("TRUNCATE jobs, job_transitions")
+    await kit.sql.execute(unguarded("TRUNCATE jobs, job_transitions"))
     yield kit
     await kit.close()
 
@@ -188,13 +181,15 @@ async def test_an_answer_that_was_lost_is_found_out_about(kit: Kit) -> None:
     assert len(await kit.edges(job.job_id)) == 4
 
 
-async def test_too_few_connections_are_told_soon(kit: Kit, make_kit: MakeKit) -> None:
+async def test_too_few_connections_are_told_soon(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls that find all connections in use do not wait for long."""
     small = Database(kit.url, most=1)
     async with small.connection():
-        async with asyncio.timeout(ENOUGH_S):
-            with pytest.raises(Unavailable, match="in use"):
-                await small.fetch("SELECT 1")
+        with monkeypatch.context() as impatient:
+            impatient.setattr(database, "WAIT_S", 0.1)
+            async with asyncio.timeout(ENOUGH_S):
+                with pytest.raises(Unavailable, match="in use"):
+                    await small.fetch("SELECT 1")
     assert (await small.fetch("SELECT 1"))[0][0] == 1
     await small.close()
 
@@ -214,11 +209,8 @@ async def test_a_session_that_is_cut_off_costs_one_call(kit: Kit) -> None:
     assert found == made
 
 
-async def test_a_call_that_is_cancelled_leaves_its_connection_usable(
-    kit: Kit, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_call_that_is_cancelled_leaves_its_connection_usable(kit: Kit) -> None:
     """Whoever stops waiting disturbs nobody who comes after."""
-    monkeypatch.setattr(database, "WAIT_S", 20.0)
     made = await kit.add()
     other = await kit.connect()
     begun = other.transaction()

@@ -10,9 +10,18 @@ import pytest
 import redis.asyncio
 
 from runtime.embedded.redis import EmbeddedRedis
+from runtime.redis import server as servers
+from runtime.redis import upkeep
 from tests.runtime.redis.kit import Kit
 
 MakeKit = Callable[..., Awaitable[Kit]]
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever stalls while it connects has lost nothing, and nothing is trimmed while a test counts."""
+    monkeypatch.setattr(servers, "CONNECT_S", 60.0)
+    monkeypatch.setattr(upkeep, "_TRIM_EVERY_S", 3600.0)
 
 
 @pytest.fixture(scope="session")

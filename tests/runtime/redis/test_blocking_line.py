@@ -65,24 +65,35 @@ def test_one_stall_does_not_put_all_that_follow_to_sleep(ends: Ends, monkeypatch
     """Twice as many are slept for after each that takes longer than the last; one that is seen ends that."""
     line, there = ends
 
-    def late() -> None:
-        time.sleep(0.01)
+    monkeypatch.setattr(blocking, "_LOOK_S", 0)
+
+    def answer() -> None:
         there.sendall(b":1\r\n")
 
-    def answered(look_s: float) -> int:
-        """How many are slept for after one that is looked for so long."""
-        monkeypatch.setattr(blocking, "_LOOK_S", look_s)
+    def answer_late() -> None:
+        while not line._unseen:
+            time.sleep(0.001)  # It still looks.
+        answer()
+
+    def late() -> int:
+        """How many are slept for after one that was not there when it was looked for."""
         with ThreadPoolExecutor(1) as thread:
-            thread.submit(late)
+            answering = thread.submit(answer_late)
             assert line.ask_one(("PING",)) == 1
+            answering.result()
         unseen = line._unseen
         for _ in range(unseen):
-            there.sendall(b":1\r\n")
-            assert line.ask_one(("PING",)) == 1
+            at_once()
         return unseen
 
-    assert [answered(0) for _ in range(8)] == [1, 2, 4, 8, 16, 32, 64, 64]
-    assert [answered(1), answered(0), answered(0)] == [0, 1, 2]
+    def at_once() -> int:
+        """How many are slept for after one that was there."""
+        answer()
+        assert line.ask_one(("PING",)) == 1
+        return line._unseen
+
+    assert [late() for _ in range(8)] == [1, 2, 4, 8, 16, 32, 64, 64]
+    assert [at_once(), late(), late()] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("slept_for", [0, 10])

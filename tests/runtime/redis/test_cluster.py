@@ -19,12 +19,15 @@ from runtime.embedded.redis import EmbeddedRedis
 from runtime.redis.line import ReplyError
 from tests.runtime.redis.conftest import MakeKit
 
+CLUSTER = {"cluster-enabled": "yes", "cluster-node-timeout": "600000"}
+"""A node that stalls for a while is not taken for lost by the other one."""
+
 
 @pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[list[EmbeddedRedis]]:
     """Two servers in cluster mode."""
     made = [
-        EmbeddedRedis(tmp_path / f"node-{number}", settings={"cluster-enabled": "yes"}, password="cluster")
+        EmbeddedRedis(tmp_path / f"node-{number}", settings=CLUSTER, password="cluster")
         for number in range(2)
     ]
     for each in made:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import redis.asyncio
+from msgspec.structs import replace
 
 from generated.priority.lifecycle import TASK_RETRY, WORKER_BEAT
 from generated.priority.messages import CANCELLED, COMPLETED, HIGH, MEDIUM, QUEUED
 from generated.priority.records import TaskRecord
 from runtime.conditions import Condition
 from runtime.embedded.redis import EmbeddedRedis
+from runtime.redis import creation
+from runtime.redis import line as lines
 from runtime.redis import server as servers
 from runtime.redis.line import ReplyError
 from runtime.redis.server import Full, Server, Unavailable, code_of, refusal
@@ -84,7 +86,7 @@ async def test_while_redis_is_away_everybody_is_told_so(own_server: EmbeddedRedi
         while await kit.tasks.problem() is not None:
             await asyncio.sleep(0.05)
     assert await kit.settle(task) == COMPLETED
-    assert [each.task_id for each in await kit.claim(worker, wait_s=5.0)] == [waiting.task_id]
+    assert [each.task_id for each in await kit.claim(worker, wait_s=60.0)] == [waiting.task_id]
     await kit.sound()
 
 
@@ -108,7 +110,10 @@ async def test_after_a_kill_everything_acknowledged_is_there(
 
     submitting = [asyncio.create_task(submit()) for _ in range(3)]
     for _ in range(3):
-        await asyncio.sleep(0.3)
+        before = len(acknowledged)
+        async with asyncio.timeout(60):
+            while len(acknowledged) < before + 20:
+                await asyncio.sleep(0.01)
         await asyncio.to_thread(own_server.kill)
         await asyncio.to_thread(own_server.start)
     stopping.set()
@@ -198,7 +203,7 @@ def replica(own_server: EmbeddedRedis, tmp_path: Path) -> Iterator[EmbeddedRedis
 
 @pytest.mark.req("PQ-253")
 async def test_a_creation_waits_for_the_replicas_that_it_needs(
-    own_server: EmbeddedRedis, replica: EmbeddedRedis, make_kit: MakeKit
+    own_server: EmbeddedRedis, replica: EmbeddedRedis, make_kit: MakeKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With one it is acknowledged and there; with two it is not, and a repeat under its key finds it."""
     kit = await make_kit(own_server.url, REDIS_WAIT_REPLICAS=1)
@@ -209,14 +214,19 @@ async def test_a_creation_waits_for_the_replicas_that_it_needs(
             await asyncio.sleep(0.1)
         while (await kit.redis.info("replication"))["slave0"]["state"] != "online":
             await asyncio.sleep(0.1)
+    # However long the replica takes.
+    monkeypatch.setattr(lines, "COMMAND_S", 120.0)
+    monkeypatch.setattr(creation, "_WAIT_MS", 60_000)
     made = await kit.add(idempotency_key="k1")
     there = redis.asyncio.Redis.from_url(replica.url, decode_responses=True)
     assert (await there.hgetall(f"tasks:{made.task_id}"))["status"] == "queued"
     await there.aclose()
+    monkeypatch.setattr(creation, "_WAIT_MS", 100)
     entities.variables = {**kit.values, "REDIS_WAIT_REPLICAS": 2}
     with pytest.raises(Condition) as unsure:
         await kit.create(kit.intent(idempotency_key="k2"))
     assert unsure.value.code == "service_unavailable"
+    monkeypatch.setattr(creation, "_WAIT_MS", 60_000)
     entities.variables = kit.values
     (again,) = await kit.create(kit.intent(idempotency_key="k2"))
     assert not again.is_new
@@ -231,8 +241,8 @@ async def test_a_replica_is_no_place_to_write_to(
     with pytest.raises(Condition) as away:
         await kit.create(kit.intent())
     assert away.value.code == "service_unavailable"
-    await asyncio.sleep(0.3)
-    # Whatever the machine does meanwhile, the change comes while somebody waits for it.
+    # The server is asked again at once; the change comes while somebody waits for it, however long it takes.
+    kit.server._closed_until = 0.0
     monkeypatch.setattr(servers, "PATIENCE_S", 60.0)
     promoted = asyncio.create_task(_promote(kit))
     (made,) = await kit.create(kit.intent())

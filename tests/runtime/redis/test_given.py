@@ -84,12 +84,12 @@ async def test_one_by_itself_that_is_sent_again_is_its_own(kit: Kit) -> None:
 async def test_the_first_of_a_part_rings_and_the_next_does_not(kit: Kit) -> None:
     listening = kit.redis.pubsub()
     await listening.subscribe("queue:wake")
-    assert (await listening.get_message(timeout=5))["type"] == "subscribe"
+    assert (await listening.get_message(timeout=60))["type"] == "subscribe"
     made = [await kit.add(), await kit.add(), await kit.add(required_capabilities=("gpu",))]
-    heard = [(await listening.get_message(timeout=5))["data"] for _ in range(2)]
+    heard = [(await listening.get_message(timeout=60))["data"] for _ in range(2)]
     assert heard == [f"1 {made[0].task_id}", f"2 {made[2].task_id}"]
     await kit.redis.publish("queue:wake", "the end")
-    assert (await listening.get_message(timeout=5))["data"] == "the end"
+    assert (await listening.get_message(timeout=60))["data"] == "the end"
     await listening.aclose()
 
 

@@ -234,21 +234,27 @@ async def test_a_wait_that_ends_leaves_nothing_behind(make_kit: MakeKit) -> None
 async def test_no_task_is_lost_between_a_note_and_the_end_of_a_wait(make_kit: MakeKit) -> None:
     """Waits end at all moments around a creation; whatever is handed over is heard of."""
     kit, other = await make_kit(level="WARNING"), await make_kit(level="WARNING")
-    worker, chance, handed = await kit.worker(50), random.Random(6), 0
+    worker, chance = await kit.worker(50), random.Random(6)
+
+    async def is_handed(claim: asyncio.Task[list[TaskRecord]]) -> bool:
+        """Whether a task that comes now is handed to the claim; if not it is there to be taken."""
+        made = await other.add()
+        (task,) = await claim or await kit.claim(worker, 5)
+        assert task.task_id == made.task_id
+        await kit.settle(task)
+        return task.started_at == task.queued_at
+
+    await told_of(other, kit, worker)
+    async with waiting(kit, worker) as claim:
+        assert await is_handed(claim)
     for _ in range(400):
         length = chance.uniform(0.0005, 0.004)
         claim = asyncio.create_task(kit.claim(worker, 5, wait_s=length))
         await asyncio.sleep(chance.uniform(0.0, 1.5 * length))
-        made = await other.add()
-        taken = await claim
-        if taken:
-            (task,) = taken
-            handed += task.started_at == task.queued_at
-        else:
-            (task,) = await kit.claim(worker, 5)
-        assert task.task_id == made.task_id
-        await kit.settle(task)
-    assert 0 < handed < 400
+        await is_handed(claim)
+    claim = asyncio.create_task(kit.claim(worker, 5, wait_s=0.001))
+    await asyncio.wait({claim})
+    assert not await is_handed(claim)
 
 
 async def test_who_may_have_been_handed_something_unheard_is_told_so(make_kit: MakeKit) -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
+import redis.asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from generated.priority.messages import COMPLETED, QUEUED
+from generated.priority.lifecycle import TASK_ADVANCE, WORKER_BEAT
+from generated.priority.messages import ACTIVE, CANCELLED, COMPLETED, DEAD_LETTER, QUEUED
+from runtime.conditions import Condition
+from runtime.redis import RedisStore
 from runtime.redis.rows import signature, texts_of
-from runtime.store import Held, Settlement, Unstorable
+from runtime.store import GuardBreach, Held, NoSuchEntity, Settlement, Unstorable
 from tests.runtime.redis.kit import Kit, gathered
 
 HOSTILE = (
@@ -107,3 +112,59 @@ async def test_json_comes_back_as_it_was(kit: Kit, payload: object) -> None:
 
 def test_a_list_in_a_hash_is_json() -> None:
     assert texts_of("[]") == () and texts_of('["a","ü"]') == ("a", "ü")
+
+
+async def test_no_id_is_the_name_of_another_key(kit: Kit) -> None:
+    """Whatever else begins as the hashes do is no entity: nothing is found there, and nothing is changed."""
+    worker = await kit.worker()
+    await kit.running(worker)
+    task = await kit.add()
+    kinds = {key: await kit.redis.type(key) for key in await kit.redis.keys("*")}
+    for store, head in ((kit.tasks, "tasks:"), (kit.workers, "workers:")):
+        indexes = [
+            key.removeprefix(head) for key, kind in kinds.items() if key.startswith(head) and kind != "hash"
+        ]
+        assert any(each.startswith("status:") for each in indexes), indexes
+        before = await contents(kit)
+        for name in (*indexes, *(key for key in kinds if not key.startswith(head)), f"{task.task_id}\n", ""):
+            await check_unknown(kit, store, name)
+        assert await contents(kit) == before
+    await kit.sound()
+
+
+async def contents(kit: Kit) -> dict[str, bytes]:
+    raw: Any = redis.asyncio.Redis.from_url(kit.url)
+    async with raw:
+        return {key: await raw.dump(key) for key in sorted(await kit.redis.keys("*"))}
+
+
+async def check_unknown(kit: Kit, store: RedisStore[Any], name: str) -> None:
+    """Every way to name an entity, or the holder of one."""
+    assert await store.get(name) is None
+    assert await store.ended(name) is None
+    assert await store.history(name) == []
+    if store is kit.tasks:
+        with pytest.raises(NoSuchEntity):
+            await store.move(name, QUEUED, CANCELLED, kit.call("client"))
+        with pytest.raises(NoSuchEntity):
+            await store.move_to(name, CANCELLED, kit.call("client"))
+        with pytest.raises(NoSuchEntity):
+            await store.update(name, digest="x")
+        with pytest.raises(NoSuchEntity):
+            await store.delete(name, DEAD_LETTER, kit.call("admin"))
+        with pytest.raises(NoSuchEntity):
+            await store.shift(name, TASK_ADVANCE, kit.call("worker"), Held(name, 1), progress="{}")
+        assert await store.renew(name, Held(name, 1), 5) is None
+        (refused,) = await store.settle_all([Settlement(name, COMPLETED, Held(name, 1))], kit.call("worker"))
+        assert isinstance(refused, Condition) and refused.code == "stale_attempt"
+        with pytest.raises(GuardBreach):
+            await kit.create(kit.intent(task_id=name or " "))
+    else:
+        with pytest.raises(NoSuchEntity):
+            await store.delete(name, ACTIVE, kit.call("worker"))
+        with pytest.raises(NoSuchEntity):
+            await store.shift(name, WORKER_BEAT, kit.call("worker"), reported_load="1")
+        assert await kit.claim(name) == [] and await kit.tasks.held_by(name) == set()
+        assert await kit.tasks.taken_from(name) == set()
+        found = await kit.tasks.exchange([], name, 5, kit.call("worker"))
+        assert found == ([], [])

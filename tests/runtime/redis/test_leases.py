@@ -171,15 +171,15 @@ async def test_a_lease_is_made_longer_by_its_holder_alone(kit: Kit) -> None:
 async def test_its_holder_tells_how_far_it_is(kit: Kit) -> None:
     task = await kit.running()
     held, call = Held(task.assigned_worker_id or "", 1), kit.call("worker")
-    assert await kit.tasks.shift(task.task_id, TASK_ADVANCE, call, held=held, progress='{"done": 3}')
+    assert await kit.tasks.shift(task.task_id, TASK_ADVANCE, call, held, progress='{"done": 3}')
     assert (await kit.task(task.task_id)).progress == '{"done": 3}'
-    assert not await kit.tasks.shift(task.task_id, TASK_ADVANCE, call, held=Held("x", 1), progress="{}")
+    assert not await kit.tasks.shift(task.task_id, TASK_ADVANCE, call, Held("x", 1), progress="{}")
     with pytest.raises(GuardBreach):
         await kit.tasks.shift(task.task_id, TASK_ADVANCE, call, progress="{}")
     with pytest.raises(Condition):
-        await kit.tasks.shift(task.task_id, TASK_ADVANCE, kit.call("client"), held=held)
+        await kit.tasks.shift(task.task_id, TASK_ADVANCE, kit.call("client"), held)
     with pytest.raises(NoSuchEntity):
-        await kit.tasks.shift("none", TASK_ADVANCE, call, held=held)
+        await kit.tasks.shift("none", TASK_ADVANCE, call, held)
     assert (await kit.task(task.task_id)).progress == '{"done": 3}'
 
 

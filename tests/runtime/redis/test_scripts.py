@@ -79,7 +79,7 @@ def test_a_script_is_laid_out_by_its_header() -> None:
             "-- once argument actor",
             "-- once argument LIMIT_SECONDS",
             "-- each argument key",
-            "-- each argument believed.signature",
+            "-- each argument believed..signature",
             "-- each argument new.name",
             "-- each argument new.size",
             "-- each pairs",
@@ -89,7 +89,7 @@ def test_a_script_is_laid_out_by_its_header() -> None:
     )
     script = Script("x", text, "{p}:", "thing_id")
     each = [
-        {"key": key, "believed.signature": "any", "new.name": name, "new.size": "s", PAIRS: ["f", "v"]}
+        {"key": key, "believed..signature": "any", "new.name": name, "new.size": "s", PAIRS: ["f", "v"]}
         for key, name in (("1", "one"), ("2", "{x}"))
     ]
     call = script.call({"LIMIT_SECONDS": 7}, {"owner": "o", "actor": "me"}, each)

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from generated.priority.lifecycle import TASK_GIVE_BACK
 from generated.priority.messages import (
     CANCELLED,
     COMPLETED,
@@ -174,3 +175,33 @@ async def test_changes_of_a_kind_are_told_in_one_entry_that_is_not_too_large(kit
             ("executing", "completed", "1")
         }
     await kit.sound()
+
+
+@pytest.mark.req("PQ-184", "PQ-185")
+async def test_what_is_given_back_counts_nothing_and_fences(kit: Kit) -> None:
+    """Neither retries nor time limit nor place change; an old lease settles nothing, and failures count."""
+    worker = await kit.worker()
+    task = await kit.running(worker, max_retries=0, timeout_seconds=100, priority=LOW)
+    edge, first = TASK_GIVE_BACK, Held(worker, 1)
+    for attempt in range(1, 6):
+        given = Settlement(
+            task.task_id, QUEUED, Held(worker, attempt), {"reason": "given_back"}, edge=edge.name
+        )
+        # The same report twice is answered alike, also together with another one.
+        assert await kit.tasks.settle_all([given], kit.call("worker")) == [QUEUED]
+        assert await kit.tasks.settle_all([given], kit.call("worker")) == [QUEUED]
+        waits = await kit.task(task.task_id)
+        assert (waits.status, waits.retry_count, waits.timeout_seconds) == (QUEUED, 0, 100)
+        assert (waits.queued_at, waits.error, waits.available_at) == (task.queued_at, None, None)
+        (again,) = await kit.claim(worker)
+        assert again.attempt == attempt + 1
+        (stale,) = await kit.tasks.settle_all(
+            [Settlement(task.task_id, COMPLETED, first)], kit.call("worker")
+        )
+        assert isinstance(stale, Condition) and stale.code == "stale_attempt"
+    await kit.sound()
+    for actor in ("detector", "client"):
+        given = Settlement(task.task_id, QUEUED, Held(worker, 6), edge=edge.name)
+        (denied,) = await kit.tasks.settle_all([given], kit.call(actor))
+        assert isinstance(denied, Condition) and denied.code == "forbidden"
+    assert await kit.fail(await kit.task(task.task_id)) == DEAD_LETTER

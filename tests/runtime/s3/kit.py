@@ -170,6 +170,9 @@ class Process:
         ]
         return [json.loads(each) for each in bodies]
 
+    def raw_delete(self, key: str) -> None:
+        self.bucket.raw.delete_object(Bucket=self.bucket.name, Key=key)
+
     def raw_put(self, key: str, body: bytes) -> None:
         self.bucket.raw.put_object(Bucket=self.bucket.name, Key=key, Body=body)
 

@@ -134,7 +134,7 @@ async def test_edges_by_name_and_with_conditions(garden: Garden) -> None:
     assert garden.bucket.keys("green/leaves/") == [f"green/leaves/{plant.plant_id}/description.json"]
     held = Held("Ann", 1)
     measure = garden.plant.shifts["measure"]
-    assert await garden.plants.shift(plant.plant_id, measure, shed, held=held, height="3.50")
+    assert await garden.plants.shift(plant.plant_id, measure, shed, held, height="3.50")
     down = Settling(plant.plant_id, held, words.DRY, {}, False, "put_down")
     assert await taking.settle_all([down], shed) == [words.DRY]
     found = await garden.plants.get(plant.plant_id)

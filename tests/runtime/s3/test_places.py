@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 import time
 import urllib.request
@@ -14,6 +15,7 @@ import pytest
 from botocore.auth import S3SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as BotoKey
+from msgspec import structs
 
 from runtime.certs import make_certificates
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
@@ -73,7 +75,7 @@ def kept_elsewhere() -> KeptInS3:
     kept = load_system("objectqueue").lifecycles["task"].in_s3
     assert kept is not None
     endpoint, bucket, region, prefix = NURSERY
-    return replace(kept, endpoint=endpoint, bucket=bucket, region=region, prefix=prefix)
+    return structs.replace(kept, endpoint=endpoint, bucket=bucket, region=region, prefix=prefix)
 
 
 def test_a_place_is_where_the_variables_of_a_spec_say() -> None:
@@ -241,16 +243,21 @@ async def test_a_key_is_renewed_before_it_ends(monkeypatch: pytest.MonkeyPatch) 
     ]
 
 
+async def heard(objects: Objects, ahead_s: float) -> None:
+    """Asks until it is known how far the store's clock is ahead: an answer that comes late says little."""
+    async with asyncio.timeout(60):
+        while objects.clock_offset_s != pytest.approx(ahead_s, abs=0.7):
+            await objects.page("", most=1)
+
+
 async def test_the_clock_of_the_store_is_known(bucket: Bucket, s3_proxy: S3Proxy) -> None:
     """From the answers that come anyway; a few of them say it to a fraction of a second."""
     objects = Objects(bucket.through(s3_proxy).place)
     assert objects.clock_offset_s is None
     s3_proxy.clock_offset_s = 30
-    await objects.page("", most=1)
-    assert objects.clock_offset_s == pytest.approx(30, abs=0.7)
+    await heard(objects, 30)
     s3_proxy.clock_offset_s = -30
-    await objects.page("", most=1)
-    assert objects.clock_offset_s == pytest.approx(-30, abs=0.7)
+    await heard(objects, -30)
     await objects.close()
 
 
@@ -275,7 +282,7 @@ async def test_a_clock_that_is_far_off_keeps_nobody_out(
     monkeypatch.setattr("runtime.s3.objects.time.time", lambda: real() - 7200)
     objects = Objects(bucket.place)
     await objects.create("a", b"1")
-    assert objects.clock_offset_s == pytest.approx(7200, abs=1)
+    await heard(objects, 7200)
     found = await objects.get("a")
     assert found is not None and found.body == b"1"
     await objects.close()

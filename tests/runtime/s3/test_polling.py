@@ -118,7 +118,7 @@ async def test_every_page_is_listed(process: Make, s3_proxy: S3Proxy) -> None:
     """What is due is found behind pages of what is not, and what is not due is not read again and again."""
     one = process(s3_proxy, QO_INDEX_MODE="index-only", QO_READY_PAGE_SIZE=5)
     # Early in a minute, so that all of them have their entries in it.
-    one.world.ahead_ms = 65_000 - one.world.now_ms() % 60_000
+    one.world.stands_at_ms = one.world.now_ms() // 60_000 * 60_000 + 65_000
     soon = one.tasks._changes.now() + timedelta(seconds=30)
     waiting = [
         one.new(id=f"a{number:07x}{one.world.new_id()[8:]}", available_at=soon) for number in range(17)

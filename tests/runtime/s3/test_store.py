@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from generated.objectqueue.lifecycle import TASK_ADVANCE
+from generated.objectqueue.messages import FAILED, PENDING
 from runtime.conditions import Condition
 from runtime.object_store import NotReadable
-from runtime.store import GuardBreach, NoSuchEntity, StoreUnusable
+from runtime.settings import SettingsError
+from runtime.store import GuardBreach, Held, NoSuchEntity, StoreUnusable
 from tests.runtime.s3.conftest import Make
 from tests.s3_fixtures import Bucket
 from tests.support.s3_proxy import S3Proxy
@@ -42,6 +45,25 @@ async def test_a_key_is_used_once(process: Make, s3_proxy: S3Proxy) -> None:
     assert (is_new, found.input) == (False, "1")
     assert s3_proxy.asked("PutObject", "ready/.*") == []
     assert len(one.raw_versions(task)) == 1
+
+
+async def test_what_is_no_key_names_no_object(process: Make, s3_proxy: S3Proxy) -> None:
+    """Nothing is asked of the bucket for it, whichever object it would lead to."""
+    one = process(s3_proxy)
+    task = await one.submit()
+    await one.tasks.drained()
+    s3_proxy.forget()
+    for name in ("", "x", f"{task.id}.json", f"../{task.id[0]}/{task.id}", f"{task.id}\n", task.id.upper()):
+        assert await one.tasks.get(name) is None
+        assert await one.tasks.versions(name) == []
+        assert not await one.tasks.shift(name, TASK_ADVANCE, one.call("worker"), Held("w", 1))
+        with pytest.raises(NoSuchEntity):
+            await one.tasks.move(name, PENDING, FAILED, one.call())
+        with pytest.raises(NoSuchEntity):
+            await one.tasks.move_to(name, FAILED, one.call())
+        with pytest.raises(GuardBreach):
+            await one.tasks.create(one.new(id=name or " "), one.call())
+    assert s3_proxy.asked() == []
 
 
 @pytest.mark.req("OQ-089")
@@ -188,7 +210,7 @@ async def test_listings_are_narrowed_and_what_changed_last_comes_first(process: 
     assert await one.tasks.find(equal={"shard": "f"}) == []
     first, more = await one.tasks.page([], 0, 4, newest_first=False)
     assert (len(first), more) == (4, True)
-    sizes = await one.tasks.sizes()
+    sizes = (await one.tasks.sizes()).by_state
     assert {place: each.entities for place, each in sizes.items()} == {
         ("0", one.states["FAILED"]): 1, ("0", one.states["PENDING"]): 2, ("1", one.states["PENDING"]): 3,
     }  # fmt: skip
@@ -297,7 +319,7 @@ async def test_a_store_that_ignores_conditions_is_refused(process: Make, s3_prox
     """Whoever takes leases finds out; so does whoever could lose what is in no index."""
     one = process(s3_proxy)
     await one.tasks.open(one.log, ["worker", "monitor"])
-    with pytest.raises(StoreUnusable, match="QO_INDEX_MODE"):
+    with pytest.raises(SettingsError, match="QO_INDEX_MODE"):
         await process(QO_INDEX_MODE="index-only", QO_MONITOR_SWEEP_INTERVAL=0).tasks.open(one.log, ["worker"])
     s3_proxy.rule(kind="PutObject", strip=("if-match", "if-none-match"), times=None)
     with pytest.raises(StoreUnusable, match="conditions"):

@@ -25,7 +25,7 @@ async def test_a_taking_is_a_read_and_a_guarded_write(process: Make, s3_proxy: S
     [taken] = await one.take()
     asked = [each for each in s3_proxy.seen if each.kind != "ListObjectsV2"]
     assert [(each.kind, each.key.partition("/")[0]) for each in asked] == [
-        ("GetObject", "tasks"), ("PutObject", "tasks"), ("DeleteObject", "ready"), ("PutObject", "leases"),
+        ("GetObject", "tasks"), ("PutObject", "tasks"), ("PutObject", "leases"), ("DeleteObject", "ready"),
     ]  # fmt: skip
     assert "if-match" in asked[1].headers
     s3_proxy.forget()
@@ -198,6 +198,7 @@ async def test_a_lease_is_made_longer_and_its_entry_follows(process: Make) -> No
 async def test_what_is_not_due_is_left_alone(process: Make) -> None:
     """Its entry stays, nobody waits for it, and what is due is taken meanwhile."""
     one = process()
+    one.world.stands_at_ms = one.world.now_ms()
     now = one.tasks._changes.now()
     later = await one.submit(available_at=now + timedelta(seconds=40))
     due = await one.submit()
@@ -264,12 +265,12 @@ async def test_the_holder_says_how_far_it_is(process: Make) -> None:
     [taken] = await one.take()
     advance = one.task.shifts["advance"]
     held = Held("w1", taken.attempt)
-    assert await one.tasks.shift(task.id, advance, one.call("worker"), held=held, progress='{"done":0.5}')
+    assert await one.tasks.shift(task.id, advance, one.call("worker"), held, progress='{"done":0.5}')
     assert one.raw_task(task)["progress"] == {"done": 0.5}
     stranger = Held("w2", taken.attempt)
-    assert not await one.tasks.shift(task.id, advance, one.call("worker"), held=stranger, progress="1")
+    assert not await one.tasks.shift(task.id, advance, one.call("worker"), stranger, progress="1")
     assert await one.settle(taken, "complete", output="1") == one.states["COMPLETED"]
-    assert not await one.tasks.shift(task.id, advance, one.call("worker"), held=held, progress="1")
+    assert not await one.tasks.shift(task.id, advance, one.call("worker"), held, progress="1")
 
 
 @pytest.mark.req("OQ-251")

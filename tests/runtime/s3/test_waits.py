@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from runtime.kept_in_s3 import KeptInS3
 from runtime.s3.changes import Changes
@@ -118,3 +118,25 @@ async def test_what_has_failed_too_often_or_for_good_has_ended(process: Make) ->
     assert await one.settle(taken, "retry", error="never", final=True) == one.states["FAILED"]
     assert (one.raw_task(final)["retry_count"], one.raw_task(final)["attempt"]) == (0, 1)
     assert [each.id for each in await one.tasks.find(states=[one.states["FAILED"]])] == [final.id, task.id]
+
+
+def test_what_was_no_failure_is_subtracted_before_the_limit() -> None:
+    """Where an edge names a second count, the difference of the two is compared with the limit."""
+    waiting = Waiting()
+    assert waiting.lifecycle.record is not None and waiting.lifecycle.lease is not None
+    retry = waiting.lifecycle.transition("retry")
+    assert retry.gives_up is not None
+    lenient = replace(retry, gives_up=replace(retry.gives_up, less="attempt"))
+    policy = waiting.kept.messages["RetryPolicy"].made()
+    record = waiting.changes.created(waiting.lifecycle.record(id="", task_type="t", input="1"))
+    record = replace(
+        record,
+        status=waiting.lifecycle.lease.state,
+        retry_policy=policy,
+        retry_count=5,
+        attempt=4,
+        max_retries=2,
+    )
+    for edge, taken in ((retry, "fail"), (lenient, "retry")):
+        assert waiting.changes.moved(record, edge, {"error": "x"})[1].name == taken
+    assert waiting.changes.moved(replace(record, attempt=3), lenient, {"error": "x"})[1].name == "fail"

@@ -85,7 +85,7 @@ class Kit:
             self.words.SHIRT_SOAKING,
             Held(shirt.machine, shirt.turn),
             self.call("machine"),
-            final=final,
+            final,
             remark=remark,
         )
         return target

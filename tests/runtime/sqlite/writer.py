@@ -42,10 +42,10 @@ async def live(file: File, name: str) -> None:
     while True:
         number += 1
         key = f"{os.getpid()}-{name}-{number}"
-        tell("pending", await run("create", job_id=key, binary_addr="b"))
+        tell("pending", await run("create", record_job_id=key, record_binary_addr="b"))
         taken = await run("acquire", owner=name)
         tell("active", taken)
-        tell("completed", await run("move_complete", key=taken, output_addr="o"))
+        tell("completed", await run("move_complete", key=taken, given_output_addr="o"))
 
 
 def tell(state: str, key: str) -> None:

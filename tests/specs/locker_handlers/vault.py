@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from generated.locker import errors
 from generated.locker.messages import (
@@ -27,8 +27,7 @@ from runtime.store import Moved, NoSuchEntity, Store
 from runtime.world import World
 
 
-@dataclass(frozen=True, slots=True)
-class ParcelRecord:
+class ParcelRecord(Struct, frozen=True):
     """One parcel, with the code that opens its door."""
 
     parcel_id: str

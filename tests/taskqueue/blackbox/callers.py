@@ -17,7 +17,7 @@ from runtime.tls import server_name
 from tests.taskqueue.blackbox.oracle import PRINCIPALS, Called
 
 Metadata = Sequence[tuple[str, str]]
-PATIENCE = 30.0
+PATIENCE = 60.0
 FORGED: Metadata = (
     ("x-caller", "gateway"),
     ("caller", "gateway"),

@@ -9,19 +9,24 @@ import pytest_asyncio
 
 from runtime.launch import Launched, launched
 from tests.taskqueue.blackbox.api import Api
+from tests.taskqueue.blackbox.gates import HANDLERS
 
 DEPLOYMENTS = ["taskqueue.microservices", "taskqueue.monolith"]
 """Everything that offers the public API. A deployment that is added here has to pass the same tests."""
 
+PATIENT = {"WORKER_TIMEOUT_MS": "120000", **HANDLERS}
+"""Settings under which a worker that a busy machine holds up for a while is not taken for lost."""
 SMALL = {
+    **PATIENT,
     "HEARTBEAT_INTERVAL_MS": "100",
-    "WORKER_TIMEOUT_MS": "3000",
     "MAX_DEDUP_KEYS": "2",
     "MAX_OUTPUT_BYTES": "16",
     "WORKER_SLOTS": "2",
     "WORKER_ID": "hand",
 }
-"""Settings under which little is much, and a lost worker is noticed soon."""
+"""Settings under which little is much."""
+HASTY = {**SMALL, "WORKER_TIMEOUT_MS": "3000"}
+"""The same where a lost worker is noticed soon. A job that is to end well may be given up for it."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -31,14 +36,14 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def microservices() -> AsyncIterator[Launched]:
     """All nodes of the deployment, healthy, on free ports. It stays when tests turn to the other one."""
-    async with launched("taskqueue.microservices", ports="auto", tls=False) as running:
+    async with launched("taskqueue.microservices", ports="auto", tls=False, settings=PATIENT) as running:
         yield running
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def monolith() -> AsyncIterator[Launched]:
     """The same of the other one."""
-    async with launched("taskqueue.monolith", ports="auto", tls=False) as running:
+    async with launched("taskqueue.monolith", ports="auto", tls=False, settings=PATIENT) as running:
         yield running
 
 
@@ -67,12 +72,7 @@ async def fragile() -> AsyncIterator[Launched]:
 async def whole(fragile: Launched) -> AsyncIterator[Launched]:
     """The same with all nodes running, also after a test that left some of them stopped."""
     yield fragile
-    stopped = [name for name, process in fragile.processes.items() if not process.running]
-    for name in stopped:
-        await fragile.restart(name)
-    if stopped:
-        async with fragile.client() as client:
-            await Api(client).reached()
+    await mend(fragile)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -80,3 +80,34 @@ async def tried(whole: Launched) -> AsyncIterator[Api]:
     """The public API of the deployment whose nodes are stopped and killed."""
     async with whole.client() as client:
         yield Api(client)
+
+
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
+async def hasty() -> AsyncIterator[Launched]:
+    """Six nodes for tests that lose workers."""
+    async with launched("taskqueue.microservices", ports="auto", tls=False, settings=HASTY) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def losing(hasty: Launched) -> AsyncIterator[Launched]:
+    """The same with all nodes running."""
+    yield hasty
+    await mend(hasty)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def lost(losing: Launched) -> AsyncIterator[Api]:
+    """The public API of the deployment that loses workers."""
+    async with losing.client() as client:
+        yield Api(client)
+
+
+async def mend(deployment: Launched) -> None:
+    """Starts again what a test has stopped."""
+    stopped = [name for name, process in deployment.processes.items() if not process.running]
+    for name in stopped:
+        await deployment.restart(name)
+    if stopped:
+        async with deployment.client() as client:
+            await Api(client).reached()

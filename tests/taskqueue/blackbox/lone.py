@@ -1,8 +1,9 @@
-"""One node by itself, with exactly the variables that a test gives it."""
+"""One node by itself, with exactly the variables that a test gives it, and tokens."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import signal
 import socket
@@ -21,6 +22,17 @@ from tests.taskqueue.blackbox.polling import PATIENCE
 DEPLOYMENT = SYSTEM.deployments["microservices"]
 
 
+PROOFS = {
+    "CALLER_TOKEN": "a token",
+    "ACCEPTED_TOKENS": ",".join(
+        f"{name}={hashlib.sha256(name.encode()).hexdigest()}"
+        for name, each in SYSTEM.principals.items()
+        if "token" in each.proofs
+    ),
+}
+"""What a node needs so that it starts without TLS. Nothing that a test calls shows one of these tokens."""
+
+
 def node(name: str, variables: Mapping[str, str], logs: Path) -> NodeProcess:
     """A node of the microservices that nobody has started yet."""
     table = DEPLOYMENT.nodes[name]
@@ -28,7 +40,7 @@ def node(name: str, variables: Mapping[str, str], logs: Path) -> NodeProcess:
         name=name,
         node=name,
         command=(sys.executable, "-m", "runtime.serve", f"taskqueue.microservices.{name}"),
-        variables=variables,
+        variables={**PROOFS, **variables},
         healthcheck=table.healthcheck,
         address=None,
         url=None,

@@ -7,6 +7,7 @@ import importlib
 import json
 import sys
 import time
+import uuid
 from typing import Any
 
 import grpc
@@ -16,7 +17,18 @@ api: Any = importlib.import_module("taskqueue_public_pb2")
 stubs: Any = importlib.import_module("taskqueue_public_pb2_grpc")
 
 TERMINAL = (api.DONE, api.FAILED, api.CANCELED)
-PATIENCE = 30.0
+PATIENCE = 60.0
+
+
+def answered(method: Any, request: Any) -> Any:
+    """The answer to a call, which is made again while a node is not available."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return method(request, timeout=PATIENCE)
+        except grpc.RpcError as error:
+            if error.code() is not grpc.StatusCode.UNAVAILABLE or time.monotonic() > deadline:
+                raise
 
 
 def main(address: str) -> None:
@@ -26,17 +38,19 @@ def main(address: str) -> None:
         spec = api.JobSpec(
             job_type="old", work_duration_ms=5, payload_size_bytes=7, labels={"by": "an old client"}
         )
-        submitted = service.SubmitJob(api.SubmitJobRequest(spec=spec), timeout=PATIENCE)
+        # Under a key, so that it can be submitted again where a busy machine does not answer in time.
+        wanted = api.SubmitJobRequest(spec=spec, client_request_id=str(uuid.uuid4()))
+        submitted = answered(service.SubmitJob, wanted)
         named = {"job_id": submitted.job_id}
         deadline = time.monotonic() + PATIENCE
         while True:
-            status = service.GetJobStatus(api.GetJobStatusRequest(**named), timeout=PATIENCE)
+            status = answered(service.GetJobStatus, api.GetJobStatusRequest(**named))
             if status.status in TERMINAL or time.monotonic() > deadline:
                 break
-        result = service.GetJobResult(api.GetJobResultRequest(**named), timeout=PATIENCE)
-        canceled = service.CancelJob(api.CancelJobRequest(**named), timeout=PATIENCE)
+        result = answered(service.GetJobResult, api.GetJobResultRequest(**named))
+        canceled = answered(service.CancelJob, api.CancelJobRequest(**named))
         wanted = api.ListJobsRequest(status_filter=[api.DONE], page=api.PageRequest(page_size=200))
-        listed = service.ListJobs(wanted, timeout=PATIENCE)
+        listed = answered(service.ListJobs, wanted)
     told = {
         "submitted": [submitted.initial_status, submitted.accepted_at_ms],
         "status": [status.status, status.created_at_ms],

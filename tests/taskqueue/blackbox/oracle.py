@@ -67,13 +67,6 @@ METHODS = [
 ]
 
 
-def is_open(component: str) -> bool:
-    """Whether callers without proof have any business with a component."""
-    return any(
-        service in _CALLERS["may_call"][ANONYMOUS] for service in _SERVICES["components"][component]["serves"]
-    )
-
-
 def verdict(caller: str | None, called: Called, request: Any) -> str | None:
     """The code with which the call is turned away, or None if it is for the handler to answer.
 

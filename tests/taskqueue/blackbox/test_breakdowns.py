@@ -11,12 +11,11 @@ from generated.taskqueue.messages import (
     DONE,
     FAILED,
     QUEUED,
-    RUNNING,
     GetJobResultResponse,
     JobSpec,
     SubmitJobRequest,
 )
-from runtime.launch import Launched
+from runtime.launch import Launched, NodeProcess
 from tests.taskqueue.blackbox.api import Api, new_key, refused
 from tests.taskqueue.blackbox.callers import Shown, caller
 from tests.taskqueue.blackbox.logs import lines, told
@@ -51,10 +50,10 @@ async def test_a_small_output_is_the_largest(tried: Api) -> None:
 @pytest.mark.req("TQ-175", "CH-44")
 async def test_a_worker_has_as_many_slots_as_it_is_told(tried: Api) -> None:
     """With two slots the third job waits while two run."""
-    first, second, third = [(await tried.submit(ms=500)).job_id for _ in range(3)]
-    await asyncio.gather(tried.started(first), tried.started(second))
-    assert (await tried.status(third)).status == QUEUED
-    ended = [await tried.ended(job_id) for job_id in (first, second, third)]
+    async with tried.busy(slots=2) as running:
+        third = (await tried.submit()).job_id
+        assert (await tried.status(third)).status == QUEUED
+    ended = [await tried.ended(job_id) for job_id in (*running, third)]
     assert ended[2].started_at_ms >= min(ended[0].finished_at_ms, ended[1].finished_at_ms)
 
 
@@ -62,14 +61,13 @@ async def test_a_worker_has_as_many_slots_as_it_is_told(tried: Api) -> None:
 async def test_without_the_queue_nothing_is_accepted_and_nothing_is_left(whole: Launched, tried: Api) -> None:
     """A submit is unavailable, no job is listed for it, and its key is free for another payload."""
     name, key = f"refused-{new_key()}", new_key()
-    before = await tried.walk()
     await whole.stop("queue")
     spec = JobSpec(job_type=name)
     async with caller(whole, Shown("client")) as client:
         submits = [SubmitJobRequest(spec=spec, client_request_id=given) for given in (key, "")]
         codes = await asyncio.gather(*(client.code(PUBLIC[0], each) for each in submits))
     assert (PUBLIC[0].method, codes) == ("SubmitJob", ["UNAVAILABLE"] * 2)
-    assert await tried.walk() == before
+    assert [each for each in await tried.walk() if each.job_type == name] == []
     await whole.restart("queue")
     await tried.reached()
     accepted = await tried.submit("another", key=key)
@@ -116,7 +114,7 @@ async def test_a_job_whose_result_is_lost_is_an_anomaly(whole: Launched, tried: 
     await whole.restart("result")
     await tried.reached()
     with refused("UNAVAILABLE"):
-        await tried.result(job_id)
+        await tried.result_at_once(job_id)
     anomaly = await told(whole.processes["gateway"], "consistency_anomaly", job_id=job_id)
     assert anomaly["current_status"] == "DONE"
     assert await tried.status(job_id) == before
@@ -129,10 +127,9 @@ async def test_the_gateway_knows_nothing_that_could_be_lost(whole: Launched, tri
     key = new_key()
     done = await tried.submit(size=5, key=key)
     status, result = await tried.ended(done.job_id), await tried.result(done.job_id)
-    runs = (await tried.submit(ms=1000)).job_id
-    await tried.started(runs)
-    await whole.restart("gateway")
-    await tried.reached()
+    async with tried.running() as runs:
+        await whole.restart("gateway")
+        await tried.reached()
     assert await tried.status(done.job_id) == status
     assert await tried.result(done.job_id) == result
     assert await tried.submit(size=5, key=key) == done
@@ -140,31 +137,55 @@ async def test_the_gateway_knows_nothing_that_could_be_lost(whole: Launched, tri
 
 
 @pytest.mark.req("TQ-139", "TQ-138", "TQ-175", "CH-32")
-async def test_a_job_ends_with_its_worker(whole: Launched, tried: Api) -> None:
+async def test_a_job_ends_with_its_worker(losing: Launched, lost: Api) -> None:
     """The coordinator gives up a worker that crashed, and its jobs; a worker that returns is welcome."""
-    jobs = [(await tried.submit(ms=LONG_MS)).job_id for _ in range(2)]
+    jobs = [(await lost.submit(ms=LONG_MS)).job_id for _ in range(2)]
     for job_id in jobs:
-        await tried.started(job_id)
-    waits = (await tried.submit()).job_id
-    await tried.cancel(jobs[1], "no longer wanted")
-    await whole.kill("worker")
+        await lost.left_queue(job_id)
+    waits = (await lost.submit()).job_id
+    await lost.cancel(jobs[1], "no longer wanted")
+    await losing.kill("worker")
     for job_id in jobs:
-        ended = await tried.ended(job_id)
+        ended = await lost.ended(job_id)
         assert (ended.status, ended.failure_reason) == (FAILED, "WORKER_LOST")
-        assert (await tried.result(job_id)).output_summary.startswith("WORKER_LOST")
-        await told(whole.processes["coordinator"], "consistency_anomaly", job_id=job_id, worker_id="hand")
-    await told(whole.processes["coordinator"], "worker_unavailable", worker_id="hand")
-    assert (await tried.status(waits)).status == QUEUED
-    await whole.restart("worker")
-    assert (await tried.ended(waits)).status == DONE
+        assert (await lost.result(job_id)).output_summary.startswith("WORKER_LOST")
+        await told(losing.processes["coordinator"], "consistency_anomaly", job_id=job_id, worker_id="hand")
+    await told(losing.processes["coordinator"], "worker_unavailable", worker_id="hand")
+    assert (await lost.status(waits)).status == QUEUED
+    await losing.restart("worker")
+    assert (await lost.ended(waits)).status == DONE
+
+
+@pytest.mark.req("CH-94", "CH-63", "TQ-081")
+async def test_what_waited_in_a_killed_queue_runs(losing: Launched, lost: Api) -> None:
+    """The queue comes back with nothing in it; what waited runs all the same, with an anomaly each."""
+    await losing.stop("worker")
+    jobs = [(await lost.submit()).job_id for _ in range(3)]
+    await losing.kill("queue")
+    await asyncio.gather(losing.restart("queue"), losing.restart("worker"))
+    for job_id in jobs:
+        assert (await lost.ended(job_id)).status == DONE
+        await told(losing.processes["coordinator"], "consistency_anomaly", job_id=job_id)
+
+
+@pytest.mark.req("CH-94", "CH-63", "CH-32")
+async def test_what_ran_when_coordinator_and_worker_were_killed_is_lost(losing: Launched, lost: Api) -> None:
+    """Neither knows of the job when it is back; it ends as WORKER_LOST, and others run."""
+    job_id = (await lost.submit(ms=LONG_MS)).job_id
+    await lost.left_queue(job_id)
+    await asyncio.gather(losing.kill("coordinator"), losing.kill("worker"))
+    await asyncio.gather(losing.restart("coordinator"), losing.restart("worker"))
+    ended = await lost.ended(job_id)
+    assert (ended.status, ended.failure_reason) == (FAILED, "WORKER_LOST")
+    await told(losing.processes["coordinator"], "consistency_anomaly", job_id=job_id)
+    assert (await lost.ended((await lost.submit()).job_id)).status == DONE
 
 
 @pytest.mark.req("CH-45", "TQ-220")
 async def test_a_worker_that_is_asked_to_stop_finishes_its_job(whole: Launched, tried: Api) -> None:
     """The job ends as done and is reported before the worker exits with 0; it takes no other."""
-    runs = (await tried.submit(ms=1000, size=3)).job_id
-    await tried.started(runs)
-    await whole.stop("worker")
+    async with tried.running(size=3) as runs:
+        await begin_to_stop(whole.processes["worker"])
     assert await exit_code(whole.processes["worker"]) == 0
     assert (await tried.status(runs)).status == DONE
     assert len((await tried.result(runs)).output_bytes) == 3
@@ -175,11 +196,20 @@ async def test_a_worker_that_is_asked_to_stop_finishes_its_job(whole: Launched, 
 
 
 @pytest.mark.req("CH-45")
-async def test_a_second_signal_ends_a_node_at_once(whole: Launched, tried: Api) -> None:
+async def test_a_second_signal_ends_a_node_at_once(losing: Launched, lost: Api) -> None:
     """A worker that drains is cut off: its job stays behind and no line tells of an orderly stop."""
-    runs = (await tried.submit(ms=LONG_MS)).job_id
-    await tried.started(runs)
-    process = whole.processes["worker"]
+    runs = (await lost.submit(ms=LONG_MS)).job_id
+    await lost.left_queue(runs)
+    process = losing.processes["worker"]
+    written = await begin_to_stop(process)
+    terminate(process)
+    assert await exit_code(process) == 1
+    assert "service_stopped" not in [line["event"] for line in lines(process)[written:]]
+    assert (await lost.ended(runs)).failure_reason == "WORKER_LOST"
+
+
+async def begin_to_stop(process: NodeProcess) -> int:
+    """Asks a node once to stop; returns when it does, with the number of lines that it had written before."""
     written = len(lines(process))
     terminate(process)
 
@@ -187,8 +217,4 @@ async def test_a_second_signal_ends_a_node_at_once(whole: Launched, tried: Api) 
         return [line["event"] for line in lines(process)[written:]]
 
     await eventually(told_since, lambda events: "service_stopping" in events, "the beginning of the stop")
-    terminate(process)
-    assert await exit_code(process) == 1
-    assert "service_stopped" not in await told_since()
-    assert (await tried.status(runs)).status == RUNNING
-    assert (await tried.ended(runs)).failure_reason == "WORKER_LOST"
+    return written

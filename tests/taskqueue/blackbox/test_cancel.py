@@ -6,20 +6,23 @@ import pytest
 
 from generated.taskqueue.lifecycle import JOB
 from generated.taskqueue.messages import CANCELED, DONE, RUNNING, CancelJobResponse
-from tests.taskqueue.blackbox.api import BUSY_MS, Api, new_key, refused
+from tests.taskqueue.blackbox.api import Api, new_key, refused
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+WORK_MS = 100
 
 
 @pytest.mark.req("TQ-095", "TQ-058", "TQ-006", "CH-58", "TQ-065")
 async def test_a_job_that_waits_never_runs_after_its_cancel(api: Api) -> None:
     """It is canceled at once and still is when jobs that were submitted after it have run."""
-    job_id = await api.waiting()
-    later = (await api.submit()).job_id
-    assert await api.cancel(job_id) == CancelJobResponse(
-        job_id=job_id, accepted=True, current_status=CANCELED, already_terminal=False
-    )
-    canceled = await api.status(job_id)
+    async with api.busy():
+        job_id = (await api.submit()).job_id
+        later = (await api.submit()).job_id
+        assert await api.cancel(job_id) == CancelJobResponse(
+            job_id=job_id, accepted=True, current_status=CANCELED, already_terminal=False
+        )
+        canceled = await api.status(job_id)
     await api.ended(later)
     assert await api.status(job_id) == canceled
     assert (canceled.status, canceled.started_at_ms, canceled.failure_reason) == (CANCELED, 0, "")
@@ -33,8 +36,7 @@ async def test_a_job_that_waits_never_runs_after_its_cancel(api: Api) -> None:
 )
 async def test_the_result_tells_why_a_waiting_job_was_canceled(api: Api, reason: str, summary: str) -> None:
     """The reason of the client, or a text that says when it was canceled; nothing ran, nothing came out."""
-    job_id = await api.waiting()
-    await api.cancel(job_id, reason)
+    job_id = await api.canceled(reason)
     result = await api.result(job_id)
     assert (result.result_ready, result.terminal_status) == (True, CANCELED)
     assert (result.output_bytes, result.runtime_ms, result.output_summary) == (b"", 0, summary)
@@ -43,29 +45,25 @@ async def test_the_result_tells_why_a_waiting_job_was_canceled(api: Api, reason:
 @pytest.mark.req("TQ-096", "TQ-059", "TQ-097", "TQ-100", "TQ-104", "TQ-120", "TQ-006", "TQ-155", "CH-46")
 async def test_a_running_job_runs_on_and_ends_as_canceled(api: Api) -> None:
     """The flag shows at once while the job runs, a repeat changes nothing, and the first reason stays."""
-    job_id = (await api.submit(ms=BUSY_MS)).job_id
-    await api.started(job_id)
-    answer = CancelJobResponse(job_id=job_id, accepted=True, current_status=RUNNING)
-    assert await api.cancel(job_id, "too slow") == answer
-    flagged = await api.status(job_id)
-    assert (flagged.status, flagged.cancel_requested) == (RUNNING, True)
-    assert await api.cancel(job_id, "once more") == answer
+    async with api.running(ms=WORK_MS) as job_id:
+        answer = CancelJobResponse(job_id=job_id, accepted=True, current_status=RUNNING)
+        assert await api.cancel(job_id, "too slow") == answer
+        flagged = await api.status(job_id)
+        assert (flagged.status, flagged.cancel_requested) == (RUNNING, True)
+        assert await api.cancel(job_id, "once more") == answer
     ended = await api.ended(job_id)
     assert (ended.status, ended.cancel_requested, ended.failure_reason) == (CANCELED, True, "")
-    assert ended.finished_at_ms - ended.started_at_ms >= BUSY_MS
+    assert ended.finished_at_ms - ended.started_at_ms >= WORK_MS
     result = await api.result(job_id)
     assert (result.terminal_status, result.output_summary) == (CANCELED, "too slow")
-    assert result.runtime_ms >= BUSY_MS
+    assert result.runtime_ms >= WORK_MS
 
 
 @pytest.mark.req("TQ-099", "TQ-102", "TQ-113", "TQ-155", "CH-60")
 @pytest.mark.parametrize("kind", ["sleep", "fail", "canceled"])
 async def test_a_job_that_has_ended_stays_as_it_is(api: Api, kind: str) -> None:
     """The answer is that it was terminal already, each time, and neither status nor result change."""
-    if kind == "canceled":
-        await api.cancel(job_id := await api.waiting())
-    else:
-        job_id = (await api.submit(kind)).job_id
+    job_id = await api.canceled() if kind == "canceled" else (await api.submit(kind)).job_id
     ended = await api.ended(job_id)
     result = await api.result(job_id)
     for _ in range(2):
@@ -99,7 +97,6 @@ async def test_nobody_s_job_cannot_be_canceled(api: Api) -> None:
 async def test_a_key_outlives_the_cancel_of_its_job(api: Api) -> None:
     """A repeat of the submit finds the canceled job and does not start it."""
     key = new_key()
-    job_id = await api.waiting(key=key)
-    await api.cancel(job_id)
+    job_id = await api.canceled(key=key)
     assert (await api.submit("waits", key=key)).job_id == job_id
     assert (await api.status(job_id)).status == CANCELED

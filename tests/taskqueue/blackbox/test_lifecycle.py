@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import groupby
 
 import pytest
 
-from generated.taskqueue.lifecycle import JOB
-from generated.taskqueue.messages import DONE, FAILED, QUEUED, RUNNING, GetJobStatusResponse
+from generated.taskqueue.messages import DONE, FAILED, QUEUED, RUNNING
 from tests.taskqueue.blackbox.api import SLOTS, Api, new_key
-from tests.taskqueue.blackbox.polling import eventually
+from tests.taskqueue.blackbox.gates import GATED, gate
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -18,19 +16,13 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.req("TQ-004", "TQ-053", "TQ-056", "TQ-065")
 async def test_a_job_waits_runs_and_is_done(api: Api) -> None:
     """All states of a life, in their order, each with the times that it must have."""
-    await api.fill()
-    accepted = await api.submit(ms=1000)
-    seen: list[GetJobStatusResponse] = []
-
-    async def look() -> GetJobStatusResponse:
-        seen.append(await api.status(accepted.job_id))
-        return seen[-1]
-
-    await eventually(look, lambda found: found.status in JOB.terminal, "the end of the job")
-    states = [status for status, _ in groupby(each.status for each in seen)]
-    # A machine that is busy enough may let a look miss a state; it cannot change their order.
-    assert states == [each for each in (QUEUED, RUNNING, DONE) if each in states]
-    assert states[-1] == DONE
+    with gate() as labels:
+        async with api.busy():
+            accepted = await api.submit(GATED, labels=labels)
+            seen = [await api.status(accepted.job_id)]
+        seen.append(await api.started(accepted.job_id))
+    seen.append(await api.ended(accepted.job_id))
+    assert [each.status for each in seen] == [QUEUED, RUNNING, DONE]
     for each in seen:
         assert each.job_id == accepted.job_id
         assert each.created_at_ms == accepted.accepted_at_ms
@@ -59,8 +51,10 @@ async def test_a_job_that_fails_says_why(api: Api) -> None:
 @pytest.mark.req("TQ-135", "TQ-081", "CH-44")
 async def test_all_slots_are_used_and_no_more(api: Api) -> None:
     """Of three times as many jobs as slots, as many as slots run at a time, and every one of them ends."""
-    answers = await asyncio.gather(*(api.submit("slot", ms=400) for _ in range(3 * SLOTS)))
-    ended = [await api.ended(answer.job_id) for answer in answers]
+    async with api.busy() as first:
+        answers = await asyncio.gather(*(api.submit("slot", ms=50) for _ in range(2 * SLOTS)))
+        jobs = [*first, *(answer.job_id for answer in answers)]
+    ended = [await api.ended(job_id) for job_id in jobs]
     assert {each.status for each in ended} == {DONE}
     # Where one ends in the millisecond in which another starts, the slot was free already.
     changes = sorted(

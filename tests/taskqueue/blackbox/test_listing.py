@@ -61,15 +61,17 @@ async def test_a_listing_is_newest_first_unless_asked_otherwise(api: Api) -> Non
 @pytest.mark.req("TQ-127", "TQ-128", "TQ-029")
 async def test_a_filter_lets_through_what_it_names(api: Api) -> None:
     """Each state is listed under its own filter, several together, and all without one."""
-    canceled = await api.waiting()
-    await api.cancel(canceled)
-    waits = (await api.submit()).job_id
-    found = {each.job_id: each for each in (await api.list(QUEUED, CANCELED, size=200)).jobs}
-    assert {found[waits].status, found[canceled].status} == {QUEUED, CANCELED}
-    assert (found[waits].started_at_ms, found[waits].finished_at_ms) == (0, 0)
-    assert found[canceled].cancel_requested
-    assert {each.status for each in found.values()} == {QUEUED, CANCELED}
-    assert {each.status for each in (await api.list(RUNNING)).jobs} == {RUNNING}
+    async with api.busy() as running:
+        canceled, waits = [(await api.submit()).job_id for _ in range(2)]
+        await api.cancel(canceled)
+        found = {each.job_id: each for each in await api.walk(QUEUED, CANCELED, size=200)}
+        assert (found[waits].status, found[canceled].status) == (QUEUED, CANCELED)
+        assert (found[waits].started_at_ms, found[waits].finished_at_ms) == (0, 0)
+        assert found[canceled].cancel_requested
+        assert {each.status for each in found.values()} == {QUEUED, CANCELED}
+        runs = await api.walk(RUNNING)
+        assert {each.status for each in runs} == {RUNNING}
+        assert {each.job_id for each in runs} == set(running)
 
     failed, done = (await api.submit("fail")).job_id, (await api.submit()).job_id
     await quiet(api, 0)

@@ -26,7 +26,6 @@ from tests.taskqueue.blackbox.oracle import (
     PRINCIPALS,
     STATES,
     Called,
-    is_open,
     requests,
     verdict,
 )
@@ -69,10 +68,12 @@ async def test_everybody_may_do_what_the_spec_says_and_nothing_else(guarded: Lau
         async with caller(guarded, shown) as calling:
             for called in METHODS:
                 for request in requests(shown.name or "gateway", called):
-                    code, expected = (
-                        await calling.code(called, request),
-                        expectation(guarded, shown, called, request),
-                    )
+                    expected = expectation(guarded, shown, called, request)
+                    # What the node calls itself may not answer in time on a busy machine.
+                    for _ in range(10):
+                        code = await calling.code(called, request)
+                        if code != "UNAVAILABLE" or code in expected:
+                            break
                     tried += 1
                     if code not in expected:
                         wrong.append(
@@ -137,11 +138,8 @@ async def test_a_step_from_where_a_job_no_longer_is_changes_nothing(guarded: Lau
 
 def expectation(deployment: Launched, shown: Shown, called: Called, request: Any) -> tuple[str, ...]:
     """The codes that a call may end with."""
-    if deployment.env.get("CHARTER_CA_FILE"):
-        # Whoever is open to anyone still takes only certificates that are good.
-        welcome = shown.trusted and (shown.certificate is not None or is_open(called.component))
-        if not welcome:
-            return ("UNAVAILABLE",)  # The handshake fails; there is nobody to give another answer.
+    if deployment.env.get("CHARTER_CA_FILE") and not shown.trusted:
+        return ("UNAVAILABLE",)  # The handshake fails; there is nobody to give another answer.
     code = verdict(shown.name, called, request)
     return ANSWERED if code is None else (code,)
 

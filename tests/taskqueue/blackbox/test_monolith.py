@@ -8,12 +8,13 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from generated.taskqueue.messages import CREATED_AT_ASC, DONE, ListJobsRequest
+from generated.taskqueue.messages import CREATED_AT_ASC, DONE, QUEUED, ListJobsRequest
 from handlers.taskqueue.merged_listing import all_jobs
 from runtime.conditions import Failure
 from runtime.launch import Launched, launched
 from runtime.routing import owner
 from tests.taskqueue.blackbox.api import Api
+from tests.taskqueue.blackbox.conftest import PATIENT
 
 NODES = 6
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("monolith")]
@@ -22,7 +23,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def monolith() -> AsyncIterator[Launched]:
     """Six nodes that nobody else uses."""
-    async with launched("taskqueue.monolith", ports="auto", tls=False) as running:
+    async with launched("taskqueue.monolith", ports="auto", tls=False, settings=PATIENT) as running:
         yield running
 
 
@@ -76,9 +77,10 @@ async def test_a_key_counts_where_it_was_used(nodes: list[Api]) -> None:
 @pytest.mark.req("TQ-196")
 async def test_a_node_runs_one_job_at_a_time(nodes: list[Api]) -> None:
     """The second of two jobs on one node starts when the first is over."""
-    first = await nodes[4].submit("sleep", ms=150)
-    second = await nodes[4].submit("sleep", ms=10)
-    ended = [await nodes[4].ended(each.job_id) for each in (first, second)]
+    async with nodes[4].running() as first:
+        second = (await nodes[4].submit()).job_id
+        assert (await nodes[4].status(second)).status == QUEUED
+    ended = [await nodes[4].ended(job_id) for job_id in (first, second)]
     assert ended[0].finished_at_ms <= ended[1].started_at_ms
 
 

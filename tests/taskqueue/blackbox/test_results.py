@@ -16,7 +16,7 @@ from generated.taskqueue.messages import (
     RUNNING,
     GetJobResultResponse,
 )
-from tests.taskqueue.blackbox.api import BUSY_MS, Api
+from tests.taskqueue.blackbox.api import Api
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -27,17 +27,14 @@ OF_NOTHING = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 @pytest.mark.req("TQ-117", "TQ-005", "TQ-155", "TQ-146", "CH-56")
 async def test_before_the_end_there_is_no_result_and_no_error(api: Api) -> None:
     """A waiting and a running job answer that the result is not ready, with nothing else set, each time."""
-    waits = await api.waiting()
-    assert (await api.status(waits)).status == QUEUED
-    runs = (await api.submit(ms=BUSY_MS)).job_id
-    for job_id in (waits, waits):
-        assert await api.result(job_id) == GetJobResultResponse(job_id=job_id)
-    await api.started(runs)
-    for job_id in (runs, runs):
-        answer = await api.result(job_id)
-        assert answer == GetJobResultResponse(job_id=job_id)
-        assert answer.terminal_status == JOB_STATUS_UNSPECIFIED
-    assert (await api.status(runs)).status == RUNNING
+    async with api.busy() as running:
+        waits = (await api.submit()).job_id
+        for job_id, status in ((waits, QUEUED), (running[0], RUNNING)):
+            for _ in range(2):
+                answer = await api.result(job_id)
+                assert answer == GetJobResultResponse(job_id=job_id)
+                assert answer.terminal_status == JOB_STATUS_UNSPECIFIED
+            assert (await api.status(job_id)).status == status
 
 
 @pytest.mark.req("TQ-118", "TQ-005", "TQ-091", "TQ-092", "TQ-113")
@@ -99,8 +96,7 @@ async def test_a_job_that_failed_says_why_in_its_result(api: Api) -> None:
 @pytest.mark.req("TQ-087", "TQ-092", "TQ-123", "TQ-053", "TQ-091")
 async def test_every_job_that_ended_has_a_result_of_its_state(api: Api) -> None:
     """Whatever ended so far, in this test and before: its result is ready, fits its state and checks out."""
-    canceled = await api.waiting()
-    await api.cancel(canceled)
+    await api.canceled()
     for kind in ("sleep", "fail"):
         await api.ended((await api.submit(kind)).job_id)
     ended = await api.walk(DONE, FAILED, CANCELED)

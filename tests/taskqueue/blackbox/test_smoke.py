@@ -27,8 +27,9 @@ async def test_a_job_is_accepted_run_and_its_result_handed_out(api: Api) -> None
 @pytest.mark.req("TQ-215", "TQ-006")
 async def test_a_job_that_waits_is_canceled(api: Api) -> None:
     """Cancel takes a job back for which no slot is free yet."""
-    job_id = await api.waiting()
-    assert (await api.cancel(job_id)).current_status == CANCELED
+    async with api.busy():
+        job_id = (await api.submit()).job_id
+        assert (await api.cancel(job_id)).current_status == CANCELED
     assert (await api.status(job_id)).status == CANCELED
 
 

@@ -102,11 +102,12 @@ async def test_a_blank_key_is_a_key(api: Api) -> None:
         SubmitJobRequest(),
         SubmitJobRequest(spec=JobSpec()),
         SubmitJobRequest(spec=JobSpec(work_duration_ms=5), client_request_id="any"),
+        SubmitJobRequest(spec=JobSpec(job_type="sleep", work_duration_ms=2**32 - 1)),
     ],
-    ids=["no spec", "empty spec", "no job type"],
+    ids=["no spec", "empty spec", "no job type", "49 days"],
 )
-async def test_a_job_without_a_type_is_refused(api: Api, request_: SubmitJobRequest) -> None:
-    """Spec and job type are required, with or without a key."""
+async def test_a_job_without_a_type_or_an_end_is_refused(api: Api, request_: SubmitJobRequest) -> None:
+    """Spec and job type are required, with or without a key, and the work lasts an hour at most."""
     with refused("INVALID_ARGUMENT"):
         await api.send(request_)
 

@@ -1,6 +1,6 @@
 -- spec/priority/lifecycle.yaml entities.task.transitions.claim
 -- A worker that can run the task takes it.
--- Generated from it (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 --
 -- once key index_waiting.high     queue:high
 -- once key index_waiting.medium   queue:medium
@@ -157,9 +157,10 @@ local function take(key, n, word, p, signature)
     was[row[i]] = row[i + 1]
   end
   was['.given'] = nil
-  local was_status, was_effective_priority, was_signature, was_timeout_seconds, was_attempt, was_available_at,
-      was_changes, was_trace_id = was['status'], was['effective_priority'], was['.signature'],
-      was['timeout_seconds'], was['attempt'], was['available_at'], was['changes'], was['trace_id']
+  local was_status, was_effective_priority, was__signature, was_timeout_seconds, was_attempt,
+      was_available_at, was_changes, was_trace_id = was['status'], was['effective_priority'],
+      was['.signature'], was['timeout_seconds'], was['attempt'], was['available_at'], was['changes'],
+      was['trace_id']
 
   if was_status ~= 'queued' or was_effective_priority ~= word or was_available_at then
     -- Whatever the index says, this one is not to be had.
@@ -167,7 +168,7 @@ local function take(key, n, word, p, signature)
     redis.call('ZREM', index, key)
     redis.call('ZREM', part_waiting, key)
     return
-  elseif was_signature ~= signature then
+  elseif was__signature ~= signature then
     gone = gone + 1
     redis.call('ZREM', part_waiting, key)
     return

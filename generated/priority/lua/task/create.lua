@@ -1,6 +1,6 @@
 -- spec/priority/lifecycle.yaml entities.task.create
 -- A client submits a task under a key that is new, or under none.
--- Generated from it (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 --
 -- once key clock                  clock:task
 -- once key index_waiting.high     queue:high
@@ -25,7 +25,7 @@
 -- each argument new.idempotency_key
 -- each argument new.available_at
 -- each argument new.effective_priority
--- each argument believed.signature
+-- each argument believed..signature
 -- each argument new.required_capabilities
 -- each argument apart
 -- each argument new.trace_id
@@ -91,7 +91,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local new_idempotency_key = ARGV[a + 3]
   local new_available_at = ARGV[a + 4]
   local new_effective_priority = ARGV[a + 5]
-  local believed_signature = ARGV[a + 6]
+  local believed__signature = ARGV[a + 6]
   local new_required_capabilities = ARGV[a + 7]
   local apart = ARGV[a + 8]
   local new_trace_id = ARGV[a + 9]
@@ -113,13 +113,13 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     if available_at_if_set and tonumber(available_at_if_set) <= now then available_at_if_set = nil end
     if not available_at_if_set then put(zadd, index_waiting[new_effective_priority], stamp, key) end
     if not available_at_if_set then put(zadd, part_waiting, stamp, key) end
-    if not available_at_if_set then parts[part_waiting] = {believed_signature, new_required_capabilities,
+    if not available_at_if_set then parts[part_waiting] = {believed__signature, new_required_capabilities,
         key = key} end
     if available_at_if_set then put(zadd, index_delayed, available_at_if_set, key) end
     put(zadd, index_listed.queued, stamp, key)
     local sequence = '1'
     redis.call('HSET', hash, 'changes', '1', 'status', 'queued', 'created_at', stamp, 'queued_at', stamp,
-        'updated_at', stamp, '.signature', believed_signature, '.given', fields)
+        'updated_at', stamp, '.signature', believed__signature, '.given', fields)
     if apart ~= '' then redis.call('HSET', hash, unpack(cjson.decode(apart))) end
     if available_at_if_set then redis.call('HSET', hash, 'available_at', available_at_if_set) end
     redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'to', 'queued', 'at',

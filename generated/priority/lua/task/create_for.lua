@@ -1,6 +1,6 @@
 -- spec/priority/lifecycle.yaml entities.task.create
 -- A client submits a task under a key that is new, or under none.
--- Generated from it (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 --
 -- once key clock                  clock:task
 -- once key known                  queue:capabilities
@@ -20,7 +20,7 @@
 -- once argument actor
 -- each argument key
 -- each argument fields
--- each argument believed.signature
+-- each argument believed..signature
 -- each argument new.required_capabilities
 -- each argument new.trace_id
 -- each argument believed.owner
@@ -64,7 +64,7 @@ local index_booked = KEYS[k + 4]
 local holder = KEYS[k + 5]
 local key = ARGV[a + 1]
 local fields = ARGV[a + 2]
-local believed_signature = ARGV[a + 3]
+local believed__signature = ARGV[a + 3]
 local new_required_capabilities = ARGV[a + 4]
 local new_trace_id = ARGV[a + 5]
 local believed_owner = ARGV[a + 6]
@@ -84,7 +84,7 @@ if waits then
   local channel, taker, fits, offered = string.match(waits, '^(%S+) (%S+)( .- )|(.*)$')
   local status, capacity, offers = unpack(redis.call('HMGET', holder, 'status', 'capacity', 'capabilities'))
   handed = (status == 'active') and (offers or '') == offered
-  handed = handed and string.find(fits, ' ' .. believed_signature .. ' ', 1, true)
+  handed = handed and string.find(fits, ' ' .. believed__signature .. ' ', 1, true)
   handed = handed and capacity - redis.call('SCARD', index_booked) > 0
   if handed then
     -- A server without memory refuses this, before anybody is told.
@@ -92,7 +92,7 @@ if waits then
     local fence = text(new_attempt + 1)
     redis.call('HSET', hash, 'changes', '2', 'status', 'executing', 'created_at', stamp, 'queued_at', stamp,
         'updated_at', stamp, 'assigned_worker_id', owner, 'deadline_at', ends, 'attempt', fence, 'started_at',
-        stamp, '.signature', believed_signature, '.given', fields)
+        stamp, '.signature', believed__signature, '.given', fields)
     handed = redis.call('PUBLISH', channel,
         owner .. '\n{"changes":"2","status":"executing","created_at":"' .. stamp .. '","queued_at":"' .. stamp .. '","updated_at":"' .. stamp .. '","deadline_at":"' .. ends .. '","attempt":"' .. fence .. '","started_at":"' .. stamp .. '",".given":' .. fields .. '}') > 0
     if handed then
@@ -122,14 +122,14 @@ if not handed then
   redis.call('ZADD', index_waiting, stamp, key)
   redis.call('ZADD', part_waiting, stamp, key)
   if news then
-    if redis.call('HSETNX', known, believed_signature, new_required_capabilities) == 1 then
+    if redis.call('HSETNX', known, believed__signature, new_required_capabilities) == 1 then
       redis.call('INCR', version)
     end
   end
   redis.call('ZADD', index_listed.queued, stamp, key)
   local sequence = '1'
   redis.call('HSET', hash, 'changes', '1', 'status', 'queued', 'created_at', stamp, 'queued_at', stamp,
-      'updated_at', stamp, '.signature', believed_signature, '.given', fields)
+      'updated_at', stamp, '.signature', believed__signature, '.given', fields)
   redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'to', 'queued', 'at',
       stamp, 'actor', actor, 'trace', new_trace_id)
 end

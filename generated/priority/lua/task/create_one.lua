@@ -1,6 +1,6 @@
 -- spec/priority/lifecycle.yaml entities.task.create
 -- A client submits a task under a key that is new, or under none.
--- Generated from it (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 --
 -- once key clock               clock:task
 -- once key known               queue:capabilities
@@ -16,7 +16,7 @@
 -- once argument actor
 -- each argument key
 -- each argument fields
--- each argument believed.signature
+-- each argument believed..signature
 -- each argument new.required_capabilities
 -- each argument new.trace_id
 -- answers JSON
@@ -42,7 +42,7 @@ local index_waiting = KEYS[k + 2]
 local part_waiting = KEYS[k + 3]
 local key = ARGV[a + 1]
 local fields = ARGV[a + 2]
-local believed_signature = ARGV[a + 3]
+local believed__signature = ARGV[a + 3]
 local new_required_capabilities = ARGV[a + 4]
 local new_trace_id = ARGV[a + 5]
 if redis.call('EXISTS', hash) == 1 then
@@ -59,14 +59,14 @@ local news = redis.call('EXISTS', part_waiting) == 0
 redis.call('ZADD', index_waiting, stamp, key)
 redis.call('ZADD', part_waiting, stamp, key)
 if news then
-  if redis.call('HSETNX', known, believed_signature, new_required_capabilities) == 1 then
+  if redis.call('HSETNX', known, believed__signature, new_required_capabilities) == 1 then
     redis.call('INCR', version)
   end
 end
 redis.call('ZADD', index_listed.queued, stamp, key)
 local sequence = '1'
 redis.call('HSET', hash, 'changes', '1', 'status', 'queued', 'created_at', stamp, 'queued_at', stamp,
-    'updated_at', stamp, '.signature', believed_signature, '.given', fields)
+    'updated_at', stamp, '.signature', believed__signature, '.given', fields)
 redis.call('XADD', outbox, '*', 'entity', 'task', 'key', key, 'sequence', sequence, 'to', 'queued', 'at',
     stamp, 'actor', actor, 'trace', new_trace_id)
 local hint

@@ -1,6 +1,6 @@
 -- spec/priority/lifecycle.yaml entities.task.delete
 -- An administrator purges a dead letter, or it has been there for too long.
--- Generated from it (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 --
 -- once key index_dead               queue:dlq
 -- once key index_listed.dead_letter tasks:status:dead_letter

@@ -1,6 +1,6 @@
 -- spec/priority/lifecycle.yaml entities.task.kept_in.unique
 -- Lets a value be used again that belongs to an entity which is gone.
--- Generated from it (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 --
 -- once key unique {unique}
 -- each key hash   tasks:{task_id}

@@ -1,6 +1,6 @@
 -- spec/priority/lifecycle.yaml entities.task.transitions.bury
 -- It failed as often as it may.
--- Generated from it (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 --
 -- once key index_running            executing:deadlines
 -- once key index_dead               queue:dlq
@@ -156,8 +156,8 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   end
   was['.given'] = nil
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_changes, was_priority,
-      was_created_at, was_settled = was['status'], was['assigned_worker_id'], was['attempt'], was['trace_id'],
-      was['changes'], was['priority'], was['created_at'], was['.settled']
+      was_created_at, was__settled = was['status'], was['assigned_worker_id'], was['attempt'],
+      was['trace_id'], was['changes'], was['priority'], was['created_at'], was['.settled']
 
   if way ~= 'held' and way ~= 'plain' then
     answers[n] = {WAY}
@@ -165,7 +165,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     answers[n] = {AGAIN, was_status}
   elseif not was_status then
     answers[n] = {NONE}
-  elseif way == 'held' and was_attempt == fence and was_settled == 'bury ' .. believed_assigned_worker_id .. ' ' .. fence then
+  elseif way == 'held' and was_attempt == fence and was__settled == 'bury ' .. believed_assigned_worker_id .. ' ' .. fence then
     answers[n] = {SAME, was_status}
   elseif way == 'held' and (was_status ~= 'executing' or was_assigned_worker_id ~= believed_assigned_worker_id or was_attempt ~= fence) then
     answers[n] = {LOST, was_status}

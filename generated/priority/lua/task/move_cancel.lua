@@ -1,6 +1,6 @@
 -- spec/priority/lifecycle.yaml entities.task.transitions.cancel
 -- A client no longer wants it.
--- Generated from it (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 --
 -- once key index_waiting.high     queue:high
 -- once key index_waiting.medium   queue:medium
@@ -18,7 +18,7 @@
 -- once argument way
 -- once argument TASK_RETENTION_SECONDS
 -- each argument key
--- each argument believed.signature
+-- each argument believed..signature
 -- answers JSON
 
 local KEYS_ONCE, KEYS_EACH = 8, 4
@@ -115,7 +115,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local k, a = KEYS_ONCE + (n - 1) * KEYS_EACH, ARGV_ONCE + (n - 1) * ARGV_EACH
   local hash = KEYS[k + 1]
   local key = ARGV[a + 1]
-  local believed_signature = ARGV[a + 2]
+  local believed__signature = ARGV[a + 2]
   local row, was = redis.call('HGETALL', hash), {}
   for i = 1, #row, 2 do
     if row[i] == '.given' then
@@ -128,7 +128,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   end
   was['.given'] = nil
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_available_at,
-      was_effective_priority, was_changes, was_priority, was_created_at, was_signature = was['status'],
+      was_effective_priority, was_changes, was_priority, was_created_at, was__signature = was['status'],
       was['assigned_worker_id'], was['attempt'], was['trace_id'], was['available_at'],
       was['effective_priority'], was['changes'], was['priority'], was['created_at'], was['.signature']
 
@@ -140,7 +140,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     answers[n] = {NONE}
   elseif was_status ~= 'queued' then
     answers[n] = {STATE, was_status}
-  elseif believed_signature ~= (was_signature or '') then
+  elseif believed__signature ~= (was__signature or '') then
     answers[n] = {AGAIN, was_status}
   else
     seen[hash] = true

@@ -1,6 +1,6 @@
 -- spec/priority/lifecycle.yaml entities.task.transitions.replay
 -- An administrator gives it all its tries again.
--- Generated from it (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 --
 -- once key index_waiting.high       queue:high
 -- once key index_waiting.medium     queue:medium
@@ -21,7 +21,7 @@
 -- once argument actor
 -- once argument way
 -- each argument key
--- each argument believed.signature
+-- each argument believed..signature
 -- answers JSON
 
 local KEYS_ONCE, KEYS_EACH = 12, 4
@@ -115,11 +115,11 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local k, a = KEYS_ONCE + (n - 1) * KEYS_EACH, ARGV_ONCE + (n - 1) * ARGV_EACH
   local hash = KEYS[k + 1]
   local key = ARGV[a + 1]
-  local believed_signature = ARGV[a + 2]
+  local believed__signature = ARGV[a + 2]
   local row = redis.call('HMGET', hash, 'status', 'assigned_worker_id', 'attempt', 'trace_id', 'priority',
       'base_timeout_seconds', '.signature', 'required_capabilities', 'changes', '.given')
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_priority, was_base_timeout_seconds,
-      was_signature, was_required_capabilities, was_changes, given = unpack(row)
+      was__signature, was_required_capabilities, was_changes, given = unpack(row)
   -- What nobody has written since then is as it was created.
   given = given and cjson.decode(given) or {}
   was_attempt = was_attempt or given['attempt']
@@ -136,13 +136,13 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     answers[n] = {NONE}
   elseif was_status ~= 'dead_letter' then
     answers[n] = {STATE, was_status}
-  elseif believed_signature ~= (was_signature or '') then
+  elseif believed__signature ~= (was__signature or '') then
     answers[n] = {AGAIN, was_status}
   else
     seen[hash] = true
     put(zadd, index_waiting[was_priority], stamp, key)
     put(zadd, KEYS[k + part_waiting[was_priority]], stamp, key)
-    parts[KEYS[k + part_waiting[was_priority]]] = {was_signature, was_required_capabilities, key = key}
+    parts[KEYS[k + part_waiting[was_priority]]] = {was__signature, was_required_capabilities, key = key}
     put(zrem, index_dead, key)
     put(zrem, index_listed.dead_letter, key)
     put(zadd, index_listed.queued, stamp, key)

@@ -1,6 +1,6 @@
 -- spec/priority/lifecycle.yaml entities.task.transitions.retry
 -- The run failed, ran out of time, or its worker died; it has another try.
--- Generated from it (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 --
 -- once key index_waiting.high       queue:high
 -- once key index_waiting.medium     queue:medium
@@ -34,7 +34,7 @@
 -- each argument key
 -- each argument take.error
 -- each argument take.retriable
--- each argument believed.signature
+-- each argument believed..signature
 -- each argument believed.assigned_worker_id
 -- each argument take.reason
 -- each argument final
@@ -176,7 +176,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local key = ARGV[a + 1]
   local take_error = ARGV[a + 2]
   local take_retriable = ARGV[a + 3]
-  local believed_signature = ARGV[a + 4]
+  local believed__signature = ARGV[a + 4]
   local believed_assigned_worker_id = ARGV[a + 5]
   local take_reason = ARGV[a + 6]
   local final = ARGV[a + 7]
@@ -185,8 +185,8 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
       'retry_count', 'timeout_seconds', 'queued_at', '.signature', 'required_capabilities', 'changes',
       'max_retries', 'created_at', '.settled', 'deadline_at', '.given')
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_priority, was_retry_count,
-      was_timeout_seconds, was_queued_at, was_signature, was_required_capabilities, was_changes,
-      was_max_retries, was_created_at, was_settled, was_deadline_at, given = unpack(row)
+      was_timeout_seconds, was_queued_at, was__signature, was_required_capabilities, was_changes,
+      was_max_retries, was_created_at, was__settled, was_deadline_at, given = unpack(row)
   -- What nobody has written since then is as it was created.
   given = given and cjson.decode(given) or {}
   was_attempt = was_attempt or given['attempt']
@@ -203,7 +203,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     answers[n] = {AGAIN, was_status}
   elseif not was_status then
     answers[n] = {NONE}
-  elseif way == 'held' and was_attempt == fence and was_settled == 'retry ' .. believed_assigned_worker_id .. ' ' .. fence then
+  elseif way == 'held' and was_attempt == fence and was__settled == 'retry ' .. believed_assigned_worker_id .. ' ' .. fence then
     answers[n] = {SAME, was_status}
   elseif way == 'held' and (was_status ~= 'executing' or was_assigned_worker_id ~= believed_assigned_worker_id or was_attempt ~= fence) then
     answers[n] = {LOST, was_status}
@@ -213,7 +213,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     answers[n] = {EARLY, was_status}
   elseif way == 'holder' and (redis.call('HGET', holder, 'status') or 'dead') ~= 'dead' then
     answers[n] = {EARLY, was_status}
-  elseif believed_signature ~= (was_signature or '') then
+  elseif believed__signature ~= (was__signature or '') then
     answers[n] = {AGAIN, was_status}
   elseif believed_assigned_worker_id ~= (was_assigned_worker_id or '') then
     answers[n] = {AGAIN, was_status}
@@ -258,7 +258,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
       local new_retriable = take_retriable ~= '' and take_retriable or nil
       if not new_available_at then put(zadd, index_waiting[was_priority], was_queued_at, key) end
       if not new_available_at then put(zadd, KEYS[k + part_waiting[was_priority]], was_queued_at, key) end
-      if not new_available_at then parts[KEYS[k + part_waiting[was_priority]]] = {was_signature,
+      if not new_available_at then parts[KEYS[k + part_waiting[was_priority]]] = {was__signature,
           was_required_capabilities, key = key} end
       if new_available_at then put(zadd, index_delayed, new_available_at, key) end
       put(zrem, index_running, key)

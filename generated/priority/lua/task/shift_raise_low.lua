@@ -1,6 +1,6 @@
 -- spec/priority/lifecycle.yaml entities.task.shifts.raise_low
 -- A task of low priority has waited for long.
--- Generated from it (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 --
 -- once key index_waiting.low    queue:low
 -- once key index_waiting.medium queue:medium
@@ -18,7 +18,7 @@
 -- once argument way
 -- once argument LOW_TO_MEDIUM_SECONDS
 -- each argument key
--- each argument believed.signature
+-- each argument believed..signature
 -- answers JSON
 
 local KEYS_ONCE, KEYS_EACH = 8, 4
@@ -74,11 +74,11 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local k, a = KEYS_ONCE + (n - 1) * KEYS_EACH, ARGV_ONCE + (n - 1) * ARGV_EACH
   local hash = KEYS[k + 1]
   local key = ARGV[a + 1]
-  local believed_signature = ARGV[a + 2]
+  local believed__signature = ARGV[a + 2]
   local row = redis.call('HMGET', hash, 'status', 'assigned_worker_id', 'attempt', 'trace_id', 'queued_at',
       'available_at', '.signature', 'required_capabilities', 'effective_priority', '.given')
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_queued_at, was_available_at,
-      was_signature, was_required_capabilities, was_effective_priority, given = unpack(row)
+      was__signature, was_required_capabilities, was_effective_priority, given = unpack(row)
   -- What nobody has written since then is as it was created.
   given = given and cjson.decode(given) or {}
   was_attempt = was_attempt or given['attempt']
@@ -98,7 +98,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     answers[n] = {STATE, was_status}
   elseif way == 'due' and not (was_queued_at and tonumber(was_queued_at) + LOW_TO_MEDIUM_SECONDS * 1000000 <= now) then
     answers[n] = {EARLY, was_status}
-  elseif believed_signature ~= (was_signature or '') then
+  elseif believed__signature ~= (was__signature or '') then
     answers[n] = {AGAIN, was_status}
   else
     seen[hash] = true
@@ -106,7 +106,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     if not was_available_at then put(zrem, KEYS[k + part_waiting.low], key) end
     if not was_available_at then put(zadd, index_waiting.medium, was_queued_at, key) end
     if not was_available_at then put(zadd, KEYS[k + part_waiting.medium], was_queued_at, key) end
-    if not was_available_at then parts[KEYS[k + part_waiting.medium]] = {was_signature,
+    if not was_available_at then parts[KEYS[k + part_waiting.medium]] = {was__signature,
         was_required_capabilities, key = key} end
     redis.call('HSET', hash, 'effective_priority', 'medium')
     count('tasks_promoted_total|low|medium', 1)

@@ -1,6 +1,6 @@
 -- spec/priority/lifecycle.yaml entities.task.shifts.release
 -- The time of a delayed task has come.
--- Generated from it (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 --
 -- once key index_waiting.high   queue:high
 -- once key index_waiting.medium queue:medium
@@ -18,7 +18,7 @@
 -- once argument actor
 -- once argument way
 -- each argument key
--- each argument believed.signature
+-- each argument believed..signature
 -- answers JSON
 
 local KEYS_ONCE, KEYS_EACH = 9, 4
@@ -67,11 +67,11 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
   local k, a = KEYS_ONCE + (n - 1) * KEYS_EACH, ARGV_ONCE + (n - 1) * ARGV_EACH
   local hash = KEYS[k + 1]
   local key = ARGV[a + 1]
-  local believed_signature = ARGV[a + 2]
+  local believed__signature = ARGV[a + 2]
   local row = redis.call('HMGET', hash, 'status', 'assigned_worker_id', 'attempt', 'trace_id', 'available_at',
       'effective_priority', 'queued_at', '.signature', 'required_capabilities', '.given')
   local was_status, was_assigned_worker_id, was_attempt, was_trace_id, was_available_at,
-      was_effective_priority, was_queued_at, was_signature, was_required_capabilities, given = unpack(row)
+      was_effective_priority, was_queued_at, was__signature, was_required_capabilities, given = unpack(row)
   -- What nobody has written since then is as it was created.
   given = given and cjson.decode(given) or {}
   was_attempt = was_attempt or given['attempt']
@@ -89,7 +89,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     answers[n] = {STATE, was_status}
   elseif way == 'due' and not (was_available_at and tonumber(was_available_at) <= now) then
     answers[n] = {EARLY, was_status}
-  elseif believed_signature ~= (was_signature or '') then
+  elseif believed__signature ~= (was__signature or '') then
     answers[n] = {AGAIN, was_status}
   else
     seen[hash] = true
@@ -97,7 +97,7 @@ for n = 1, (#KEYS - KEYS_ONCE) / KEYS_EACH do
     if not was_available_at then put(zrem, KEYS[k + part_waiting[was_effective_priority]], key) end
     put(zadd, index_waiting[was_effective_priority], was_queued_at, key)
     put(zadd, KEYS[k + part_waiting[was_effective_priority]], was_queued_at, key)
-    parts[KEYS[k + part_waiting[was_effective_priority]]] = {was_signature, was_required_capabilities,
+    parts[KEYS[k + part_waiting[was_effective_priority]]] = {was__signature, was_required_capabilities,
         key = key}
     if was_available_at then put(zrem, index_delayed, key) end
     redis.call('HDEL', hash, 'available_at')

@@ -1,6 +1,6 @@
 -- spec/priority/lifecycle.yaml entities.task.kept_in
 -- Forgets what has expired, and sets of texts that no entity has any more.
--- Generated from it (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 --
 -- once key index_listed_completed tasks:status:completed
 -- once key index_listed_failed    tasks:status:failed

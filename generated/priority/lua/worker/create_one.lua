@@ -1,6 +1,6 @@
 -- spec/priority/lifecycle.yaml entities.worker.create
 -- A worker introduces itself.
--- Generated from it (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 --
 -- once key clock               clock:worker
 -- once key index_alive         workers:heartbeats

@@ -1,6 +1,6 @@
 -- spec/priority/lifecycle.yaml entities.worker.kept_in.indexes
 -- Which of an index have been there for so long, by the clock of Redis; nothing is changed.
--- Generated from it (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 --
 -- once key index {index}
 -- once argument after

@@ -1,6 +1,6 @@
 -- spec/priority/lifecycle.yaml entities.worker.transitions.drain
 -- It wants no more tasks.
--- Generated from it (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 --
 -- once key index_listed.active   workers:status:active
 -- once key index_listed.draining workers:status:draining

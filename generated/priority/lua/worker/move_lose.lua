@@ -1,6 +1,6 @@
 -- spec/priority/lifecycle.yaml entities.worker.transitions.lose
 -- It was not heard of for too long.
--- Generated from it (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 --
 -- once key index_alive         workers:heartbeats
 -- once key index_listed.active workers:status:active

@@ -1,6 +1,6 @@
 -- spec/priority/lifecycle.yaml entities.worker.shifts.beat
 -- It is heard of.
--- Generated from it (sha256:461d063c7f6f0b75). Do not edit; run `nox -s generate`.
+-- Generated from it (sha256:7e7cda949e7fa8e0). Do not edit; run `nox -s generate`.
 --
 -- once key index_alive workers:heartbeats
 -- each key hash        workers:{worker_id}

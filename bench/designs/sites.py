@@ -1,0 +1,222 @@
+"""Where a design runs while it is measured: local processes, containers, or what runs already."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from rich.console import Console
+
+from bench.designs.nodes import Meter, process_tree
+from bench.generator.fleet import Target
+from bench.generator.traffic import touch_nodes
+from runtime.certs import make_certificates
+from runtime.client import Client, connect
+from runtime.conditions import Failure
+from runtime.launch import Launched, launched
+from runtime.systems import find_deployment
+from runtime.tables import Deployment, System
+
+Kind = Literal["processes", "containers", "running"]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Which nodes were started, where clients reach them, and what they were given."""
+
+    deployment: str
+    addresses: tuple[str, ...]
+    nodes: Mapping[str, str]
+    slots: int | None
+    """How many jobs they run at a time, all together; None where that cannot be seen from outside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A deployment that is up and can be measured."""
+
+    launch: Launch
+    target: Target
+    client: Client
+    meter: Meter
+
+
+class Place(Protocol):
+    """Brings a deployment up, or finds it, for as long as it is measured."""
+
+    kind: Kind
+
+    def open(self, deployment: str, tls: bool, /) -> AbstractAsyncContextManager[Site]:
+        """A site of the deployment."""
+        ...
+
+
+class LocalProcesses:
+    """Each node as a process of this machine, launched afresh."""
+
+    kind: Kind = "processes"
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._settings = settings
+
+    @asynccontextmanager
+    async def open(self, deployment: str, tls: bool, /) -> AsyncIterator[Site]:
+        """Launches the deployment and takes it down."""
+        async with (
+            launched(deployment, ports="auto", tls=tls, settings=self._settings) as running,
+            running.client() as client,
+        ):
+            target = Target.of(running.env)
+            nodes = {name: process.planned.address or "" for name, process in running.processes.items()}
+            yield Site(
+                Launch(running.name, target.addresses, nodes, count_slots(running)),
+                target,
+                client,
+                Meter(
+                    {name: process.planned.metrics_port for name, process in running.processes.items()},
+                    {
+                        name: process_tree(process.pid)
+                        for name, process in running.processes.items()
+                        if process.pid is not None
+                    },
+                ),
+            )
+
+
+def count_slots(running: Launched) -> int:
+    """How many jobs all processes together run at a time, by the variables that they really have."""
+    variable = running.deployment.slots_variable
+    return sum(
+        int(process.planned.variables[variable])
+        for process in running.processes.values()
+        if variable is not None and variable in process.planned.variables
+    )
+
+
+class Running:
+    """A deployment that runs already, reached by its addresses; only clients can be measured."""
+
+    kind: Kind = "running"
+
+    def __init__(self, addresses: Sequence[str], ca_file: Path | None) -> None:
+        self._addresses = tuple(addresses)
+        self._ca_file = str(ca_file) if ca_file is not None else None
+        if self._ca_file is not None:
+            require_certificates(self._ca_file)
+
+    @asynccontextmanager
+    async def open(self, deployment: str, _tls: bool, /) -> AsyncIterator[Site]:
+        """Connects; raises ValueError where a node cannot be called."""
+        system, _ = find_deployment(deployment)
+        target = Target(system.name, self._addresses, self._ca_file)
+        async with connect(system, self._addresses, ca_file=self._ca_file) as client:
+            try:
+                await touch_nodes(client)
+            except Failure as failure:
+                raise ValueError(f"{deployment} cannot be called at --target: {failure}") from failure
+            yield Site(Launch(deployment, self._addresses, {}, None), target, client, Meter({}, {}))
+
+
+def require_addresses(name: str, deployment: Deployment, addresses: Sequence[str]) -> None:
+    """Raise ValueError unless there is an address for each ingress node."""
+    wanted = sum(deployment.nodes[node].replicas for node in deployment.ingress)
+    if len(addresses) != wanted:
+        raise ValueError(
+            f"--target has {len(addresses)} addresses, and {name} has {wanted} nodes that clients call. "
+            "Give all of them, in the order of their indexes, separated by commas."
+        )
+
+
+def require_certificates(ca_file: str) -> None:
+    """Raise ValueError unless a file has certificates of an authority."""
+    try:
+        ssl.create_default_context(cafile=ca_file)
+    except ssl.SSLError:
+        raise ValueError(f"--ca-file {ca_file} has no certificates in PEM form.") from None
+
+
+class Containers:
+    """Each node in a container of the generated compose file; clients come in by the published ports."""
+
+    kind: Kind = "containers"
+
+    def __init__(self, console: Console, settings: Mapping[str, str]) -> None:
+        self._console = console
+        self._settings = settings
+
+    @asynccontextmanager
+    async def open(self, deployment: str, _tls: bool, /) -> AsyncIterator[Site]:
+        """Builds the image, starts the containers, and takes them away."""
+        # Only this place needs the scripts for containers, which an image does not have.
+        from scripts.compose_proof import make_readable
+        from scripts.compose_stack import Stack
+
+        system, table = find_deployment(deployment)
+        with tempfile.TemporaryDirectory(prefix="charter-certs-") as folder:
+            certificates = Path(folder)
+            make_certificates(system, table.name, certificates)
+            make_readable(certificates)
+            stack = Stack(system, table, self._console, certificates)
+            stack.made_up.update(self._settings)
+            try:
+                stack.up()
+                inside = _listening_port(system, table, self._settings)
+                addresses = tuple(f"127.0.0.1:{port}" for port in stack.published(inside))
+                require_addresses(deployment, table, addresses)
+                authority = str(certificates / "ca.crt")
+                inspected = inspect_containers(stack.run("ps", "--quiet").split())
+                async with connect(system, addresses, ca_file=authority) as client:
+                    yield Site(
+                        Launch(
+                            deployment,
+                            addresses,
+                            {each.service: "" for each in inspected},
+                            sum(int(each.variables.get(table.slots_variable or "", 0)) for each in inspected),
+                        ),
+                        Target(system.name, addresses, authority),
+                        client,
+                        Meter({}, {each.service: process_tree(each.pid) for each in inspected}),
+                    )
+            finally:
+                stack.down()
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A running container, as the engine describes it."""
+
+    service: str
+    pid: int
+    """Its first process, as the machine numbers it."""
+    variables: Mapping[str, str]
+
+
+def inspect_containers(identifiers: Sequence[str]) -> list[Container]:
+    """Ask the engine about containers."""
+    command = ["docker", "inspect", *identifiers]
+    described = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [read_container(each) for each in json.loads(described)]
+
+
+def read_container(described: Mapping[str, object]) -> Container:
+    """A container from what `docker inspect` prints of it."""
+    state, config = described["State"], described["Config"]
+    assert isinstance(state, dict)
+    assert isinstance(config, dict)
+    # A variable that compose passes on and that has no value stands there without an equals sign.
+    variables = dict(each.split("=", 1) for each in config["Env"] if "=" in each)
+    return Container(config["Labels"]["com.docker.compose.service"], int(state["Pid"]), variables)
+
+
+def _listening_port(system: System, deployment: Deployment, settings: Mapping[str, str]) -> str:
+    """The port inside of the containers that clients call."""
+    node = deployment.nodes[deployment.ingress[0]]
+    name = node.port_variable or ""
+    return settings.get(name) or node.defaults.get(name) or system.variables[name].default or ""

@@ -1,0 +1,243 @@
+-- Leads to the schema sha256:21f3f283a9230fce. A migration is never edited once it was accepted.
+
+ALTER TABLE job_transitions ADD COLUMN edge text;
+
+-- The guards are functions of their own and not conditions of the triggers, because every statement reads and
+-- prepares the conditions of its triggers anew: one of this size takes ten times as long as the function.
+
+-- Which edges there are, and who may drive each.
+CREATE OR REPLACE FUNCTION jobs_move() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    actor text := coalesce(current_setting('app.actor', true), '');
+    edge text := coalesce(current_setting('app.edge', true), '');
+BEGIN
+    IF NEW.job_id <> OLD.job_id THEN
+        RAISE EXCEPTION 'ILLEGAL_CHANGE: job_id of a job never changes' USING ERRCODE = 'CH003';
+    ELSIF NEW.retry_count < OLD.retry_count THEN
+        RAISE EXCEPTION 'ILLEGAL_CHANGE: retry_count of a job is never lowered' USING ERRCODE = 'CH003';
+    ELSIF NEW.attempt < OLD.attempt THEN
+        RAISE EXCEPTION 'ILLEGAL_CHANGE: attempt of a job is never lowered' USING ERRCODE = 'CH003';
+    ELSIF (OLD.state <> NEW.state) IS NOT TRUE THEN
+        RETURN NEW;
+    ELSIF (CASE OLD.state
+        WHEN 'CREATED' THEN
+            NEW.state = 'QUEUED' AND (actor IN ('', 'api'))
+        WHEN 'QUEUED' THEN
+            NEW.state = 'RUNNING' AND (actor IN ('', 'worker'))
+        WHEN 'RUNNING' THEN
+            NEW.state = 'SUCCESS' AND (actor IN ('', 'worker'))
+            OR NEW.state = 'RETRY' AND edge NOT IN ('release') AND (actor IN ('', 'reaper', 'worker')
+                AND (actor <> 'reaper' OR OLD.lease_expiry < clock_timestamp())
+)
+            OR NEW.state = 'RETRY' AND edge = 'release' AND (actor IN ('', 'worker'))
+        WHEN 'RETRY' THEN
+            NEW.state = 'QUEUED' AND (actor IN ('', 'scheduler'))
+            OR NEW.state = 'DEAD' AND (actor IN ('', 'scheduler')
+                -- The others only in the transaction whose failure this ends.
+                OR actor IN ('reaper', 'worker') AND OLD.xmin = pg_current_xact_id()::xid
+)
+        ELSE false
+    END) THEN
+        RETURN NEW;
+    ELSIF (OLD.state, NEW.state) IN (
+        ('CREATED', 'QUEUED'),
+        ('QUEUED', 'RUNNING'),
+        ('RUNNING', 'SUCCESS'),
+        ('RUNNING', 'RETRY'),
+        ('RUNNING', 'RETRY'),
+        ('RETRY', 'QUEUED'),
+        ('RETRY', 'DEAD')
+    ) THEN
+        RAISE EXCEPTION 'ACTOR_NOT_ALLOWED: % may not move this job from % to %', actor, OLD.state, NEW.state
+            USING ERRCODE = 'CH002';
+    END IF;
+    RAISE EXCEPTION 'ILLEGAL_TRANSITION: a job never goes from % to %', OLD.state, NEW.state
+        USING ERRCODE = 'CH001';
+END $$;
+
+CREATE OR REPLACE TRIGGER jobs_2_move BEFORE UPDATE ON jobs FOR EACH ROW
+    EXECUTE FUNCTION jobs_move();
+
+-- A holder whose lease has ended writes nothing, however long it waited for the row: no row is changed then.
+CREATE OR REPLACE FUNCTION jobs_too_late() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF OLD.state = 'RUNNING' AND coalesce(current_setting('app.actor', true), '') NOT IN ('', 'reaper') THEN
+        RETURN NULL;
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE OR REPLACE TRIGGER jobs_3_lease BEFORE UPDATE ON jobs FOR EACH ROW
+    WHEN (OLD.lease_expiry <= clock_timestamp())
+    EXECUTE FUNCTION jobs_too_late();
+
+-- Completes a transition that was typed by hand. Those of the service are complete and do not come here.
+CREATE OR REPLACE FUNCTION jobs_complete() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.updated_at = OLD.updated_at THEN
+        NEW.updated_at := clock_timestamp();
+    END IF;
+    IF NEW.state IN ('RETRY') THEN
+        NEW.next_attempt_at := coalesce(NEW.next_attempt_at, clock_timestamp());
+    ELSE
+        NEW.next_attempt_at := NULL;
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE OR REPLACE TRIGGER jobs_4_complete BEFORE UPDATE ON jobs FOR EACH ROW
+    WHEN (
+        OLD.state <> NEW.state AND (
+            NEW.updated_at = OLD.updated_at
+            OR (NEW.next_attempt_at IS NULL) = (NEW.state IN ('RETRY'))
+
+        )
+    )
+    EXECUTE FUNCTION jobs_complete();
+
+-- The service deletes nothing but what the lifecycle lets it.
+CREATE OR REPLACE FUNCTION jobs_delete() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    actor text := coalesce(current_setting('app.actor', true), '');
+BEGIN
+    IF actor = '' OR actor IN ('', 'operator') AND OLD.state IN ('DEAD', 'SUCCESS') THEN
+        RETURN OLD;
+    END IF;
+    RAISE EXCEPTION 'ACTOR_NOT_ALLOWED: % may not delete a job that is %', actor, OLD.state
+        USING ERRCODE = 'CH002';
+END $$;
+
+CREATE OR REPLACE TRIGGER jobs_5_delete BEFORE DELETE ON jobs FOR EACH ROW
+    EXECUTE FUNCTION jobs_delete();
+
+-- Appends to the history, once for all rows of a statement. Both sides have the same rows, so they are joined by
+-- hash, whatever the session that runs the statement thinks of hash joins, and however few rows the first
+-- statement of the session had: its plan is kept, and a loop in a loop would take a hundred times as long for
+-- ten times as many.
+CREATE OR REPLACE FUNCTION jobs_record() RETURNS trigger
+LANGUAGE plpgsql SET enable_hashjoin = on SET enable_nestloop = off AS $$
+BEGIN
+    INSERT INTO job_transitions (job_id, from_state, to_state, actor, fence, at, edge)
+    SELECT
+        after.job_id, before.state, after.state, coalesce(current_setting('app.actor', true), ''),
+        after.attempt, clock_timestamp(),
+        CASE
+            WHEN before.state = 'CREATED' AND after.state = 'QUEUED' THEN 'accept'
+            WHEN before.state = 'QUEUED' AND after.state = 'RUNNING' THEN 'acquire'
+            WHEN before.state = 'RUNNING' AND after.state = 'SUCCESS' THEN 'complete'
+            WHEN before.state = 'RUNNING' AND after.state = 'RETRY' THEN CASE WHEN coalesce(current_setting('app.edge', true), '') IN ('release') THEN current_setting('app.edge') ELSE 'fail' END
+            WHEN before.state = 'RETRY' AND after.state = 'QUEUED' THEN 'requeue'
+            WHEN before.state = 'RETRY' AND after.state = 'DEAD' THEN 'bury'
+        END
+    FROM before JOIN after USING (job_id)
+    WHERE before.state <> after.state;
+    -- Whoever waits for something to take may look now. What it finds is decided by the table alone.
+    IF EXISTS (SELECT FROM after WHERE state = 'QUEUED') THEN
+        PERFORM pg_notify('jobs', '');
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE OR REPLACE TRIGGER jobs_6_record AFTER UPDATE ON jobs
+    REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT
+    EXECUTE FUNCTION jobs_record();
+
+-- Entities begin in one state, and only some may create them; this is checked while the history is written.
+CREATE OR REPLACE FUNCTION jobs_refuse_new(state text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'ILLEGAL_TRANSITION: a job begins as CREATED, not as %', state
+        USING ERRCODE = 'CH001';
+END $$;
+
+-- Whoever creates one may take accept with it in the same step, and says so by its name in app.at_once
+-- instead of app.actor: the row is written once, and the history has both.
+CREATE OR REPLACE FUNCTION jobs_record_new() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    at_once text := coalesce(current_setting('app.at_once', true), '');
+    the_actor text := CASE WHEN at_once = '' THEN coalesce(current_setting('app.actor', true), '') ELSE at_once END;
+    the_moment timestamptz := clock_timestamp();
+BEGIN
+    IF the_actor NOT IN ('', 'api') THEN
+        RAISE EXCEPTION 'ACTOR_NOT_ALLOWED: % may not create a job', the_actor USING ERRCODE = 'CH002';
+    END IF;
+    INSERT INTO job_transitions (job_id, from_state, to_state, actor, fence, at, edge)
+    SELECT
+        after.job_id, line.source,
+        CASE
+            WHEN after.state = 'QUEUED' AND at_once <> '' OR after.state = 'CREATED' THEN line.target
+            ELSE jobs_refuse_new(after.state)
+        END,
+        the_actor, after.attempt, the_moment, CASE WHEN line.source IS NOT NULL THEN 'accept' END
+    FROM after, (VALUES (NULL, 'CREATED'), ('CREATED', 'QUEUED')) AS line (source, target)
+    WHERE line.source IS NULL OR after.state = line.target;
+    IF at_once <> '' THEN
+        PERFORM pg_notify('jobs', '');
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE OR REPLACE TRIGGER jobs_7_record_new AFTER INSERT ON jobs
+    REFERENCING NEW TABLE AS after FOR EACH STATEMENT
+    EXECUTE FUNCTION jobs_record_new();
+
+-- The keys of those that have what a new one must not share, in the order in which that is given.
+-- It goes by the index, whatever plan was made while the table was small.
+CREATE OR REPLACE FUNCTION jobs_known(given_idempotency_key text[]) RETURNS uuid[]
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+BEGIN
+    RETURN ARRAY(
+        SELECT jobs.job_id
+        FROM unnest(given_idempotency_key) WITH ORDINALITY AS given (idempotency_key, place)
+        LEFT JOIN jobs ON jobs.idempotency_key = given.idempotency_key
+        ORDER BY given.place
+    );
+END $$;
+
+-- Creates many and takes accept with each, in one statement; those whose idempotency_key is known stay as they are.
+-- The keys of all in the order in which they were given, or NULL if each is new and has the key that was given.
+-- The session of its caller is as it was when this returns.
+CREATE OR REPLACE FUNCTION jobs_create_accept(
+    given_actor text,
+    given_job_id uuid[],
+    given_job_type text[],
+    given_payload jsonb[],
+    given_idempotency_key text[]
+) RETURNS uuid[] LANGUAGE plpgsql SET app.at_once = '' AS $$
+DECLARE
+    made bigint := 0;
+    added bigint;
+    known uuid[];
+BEGIN
+    PERFORM set_config('app.at_once', given_actor, true);
+    -- One that was found and then deleted before it could be read is created after all.
+    FOR attempt IN 1..3 LOOP
+        INSERT INTO jobs (job_id, job_type, payload, idempotency_key, state)
+        SELECT given.job_id, given.job_type, given.payload, given.idempotency_key, 'QUEUED'
+        FROM unnest(given_job_id, given_job_type, given_payload, given_idempotency_key) WITH ORDINALITY
+            AS given (job_id, job_type, payload, idempotency_key, place)
+        -- In one order everywhere, so that two who create the same ones do not wait for each other in a circle.
+        ORDER BY given.idempotency_key, given.place
+        ON CONFLICT (idempotency_key) DO NOTHING;
+        GET DIAGNOSTICS added = ROW_COUNT;
+        made := made + added;
+        IF made = cardinality(given_job_id) THEN
+            RETURN NULL;
+        END IF;
+        known := jobs_known(given_idempotency_key);
+        IF array_position(known, NULL) IS NULL THEN
+            RETURN known;
+        END IF;
+    END LOOP;
+    RAISE EXCEPTION 'a job was neither created nor found' USING ERRCODE = 'serialization_failure';
+END $$;
+
+-- What has happened stays as it was written.
+CREATE OR REPLACE FUNCTION job_transitions_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'ILLEGAL_CHANGE: job_transitions is only ever added to' USING ERRCODE = 'CH003';
+END $$;
+
+CREATE OR REPLACE TRIGGER job_transitions_keep BEFORE UPDATE OR DELETE ON job_transitions FOR EACH ROW
+    WHEN (coalesce(current_setting('app.actor', true), '') NOT IN ('operator'))
+    EXECUTE FUNCTION job_transitions_refuse();

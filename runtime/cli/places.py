@@ -1,0 +1,77 @@
+"""Where a command calls unless it is told, and as whom: addresses, certificates and tokens."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from runtime.cli.location import chosen_deployment
+from runtime.systems import outside_principals, token_variable
+from runtime.tables import Deployment, Method, Node, System
+from runtime.tls import Credentials
+
+
+def grpc_ingress(deployment: Deployment, service: str) -> list[Node]:
+    """The nodes of a deployment that take gRPC calls of a service from outside."""
+    nodes = [deployment.nodes[name] for name in deployment.ingress]
+    return [each for each in nodes if each.port_variable is not None and service in each.serves]
+
+
+def usual_address(system: System, service: str) -> str | None:
+    """Where a service listens unless something else is said; None where any port may be taken.
+
+    It is looked for in the deployment that is chosen, else in the first that has it.
+    """
+    order = (chosen_deployment(system), *system.deployments.values())
+    for node in (node for deployment in order for node in grpc_ingress(deployment, service)):
+        variable = node.port_variable or ""
+        port = node.defaults.get(variable) or system.variables[variable].default
+        return f"127.0.0.1:{port}" if port and int(port) else None
+    return None
+
+
+def token_variables(system: System, method: Method) -> list[str]:
+    """The variables with tokens of principals outside that may call a method, in the order of the spec."""
+    allowed = system.matrix.get(method.path, {})
+    return [
+        token_variable(name)
+        for name in outside_principals(system)
+        if name in allowed and "token" in system.principals[name].proofs
+    ]
+
+
+def choose_token(system: System, methods: Sequence[Method], environ: Mapping[str, str]) -> str | None:
+    """The variable whose token is shown: of a principal that may call all of the methods, else the first."""
+    by_method = [[name for name in token_variables(system, each) if environ.get(name)] for each in methods]
+    for name in by_method[0]:
+        if all(name in names for names in by_method):
+            return name
+    return next(iter(by_method[0]), None)
+
+
+def check_files(ca_file: Path | None, cert_file: Path | None, key_file: Path | None) -> None:
+    """Refuse files that are no certificates, and those that lack what belongs to them."""
+    if (cert_file is None) != (key_file is None):
+        raise click.UsageError("--cert-file and --key-file are given together or not at all.")
+    if cert_file is not None and ca_file is None:
+        raise click.UsageError("--cert-file needs --ca-file, the authority behind the server's certificate.")
+    if ca_file is None:
+        return
+    files = (("--ca-file", ca_file), ("--cert-file", cert_file), ("--key-file", key_file))
+    authority, *own = (_read(option, file) for option, file in files)
+    try:
+        Credentials(authority or b"", *own).for_client()
+    except (ssl.SSLError, TypeError, ValueError):
+        raise click.UsageError(
+            f"--cert-file, --key-file: {cert_file} and {key_file} are no certificate and its key in PEM form."
+        ) from None
+
+
+def _read(option: str, file: Path | None) -> bytes | None:
+    try:
+        return file.read_bytes() if file is not None else None
+    except OSError as error:
+        raise click.UsageError(f"{option}: {file} cannot be read: {error.strerror}.") from None

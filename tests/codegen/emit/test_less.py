@@ -1,0 +1,49 @@
+"""What is counted and was no failure is subtracted before the count is compared, in every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from codegen.emit import lifecycle, lua, sql, sqlite
+from codegen.emit.reference_lifecycle import transitions
+from codegen.spec import Spec
+from tests.codegen.emit.specs import changed, spec, texts
+
+
+def less(folder: str, entity: str, edge: str, field: str) -> Spec:
+    """A spec in which an edge subtracts a field from what it counts."""
+
+    def change(data: Any) -> None:
+        data["entities"][entity]["transitions"][edge]["gives_up"]["less"] = field
+
+    return changed(spec(f"tests/specs/{folder}"), "lifecycle", change)
+
+
+@pytest.mark.parametrize(
+    ("folder", "names", "emit", "path", "comparison"),
+    [
+        ("bakery", ("cake", "burn", "round"), sql.emit, "sql/cake.sql", "orders.burnt - orders.round > "),
+        ("laundry", ("shirt", "stain", "turn"), sqlite.emit, "sqlite/shirt.sql", "stains - turn > "),
+        (
+            "rental",
+            ("bike", "drop", "trips"),
+            lua.emit,
+            "lua/bike/move_drop.lua",
+            "tonumber(was_drops or 0) - tonumber(was_trips or 0) >= ",
+        ),
+    ],
+)
+def test_it_is_subtracted_where_the_store_decides(
+    folder: str, names: tuple[str, str, str], emit: Callable[[Spec], Any], path: str, comparison: str
+) -> None:
+    """The statement or script compares the difference, and the text without the word has none."""
+    entity, _edge, field = names
+    made = texts(emit, less(folder, *names))[f"generated/{folder}/{path}"]
+    usual = texts(emit, spec(f"tests/specs/{folder}"))[f"generated/{folder}/{path}"]
+    assert comparison in made and comparison not in usual
+    (table,) = texts(lifecycle.emit, less(folder, *names)).values()
+    assert f'less="{field}"' in table
+    assert f"less `{field}`" in transitions(less(folder, *names).lifecycle.entities[entity])

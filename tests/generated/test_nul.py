@@ -1,0 +1,91 @@
+"""Texts with NUL: wherever a store keeps them, the rules of every request refuse them, by their field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple, cast
+
+import pytest
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+from runtime.systems import load_system, system_names
+from runtime.tables import Method, System
+
+UNKNOWN = {("orchestrator", "job_id"), ("queuey", "job_id"), ("queuey", "address")}
+"""Ids that may look like anything: one that no entity has is not found."""
+TEXT = "a\0b"
+NESTED = json.dumps({"outer": [{"inner": "a\0b"}]})
+KEYED = json.dumps({"outer": {"a\0b": 1}})
+
+
+class Case(NamedTuple):
+    """A request with NUL in one of its texts, and the path of the field that has it."""
+
+    method: Method
+    path: str
+    request: Any
+
+
+def holes(
+    descriptor: Descriptor, system: System, at: str = ""
+) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
+    """Every text in a message: its path, and the steps that put a NUL there."""
+    for field in descriptor.fields:
+        path, step = f"{at}{field.name}", field.name
+        inner = field.message_type
+        if inner is not None and inner.GetOptions().map_entry:
+            if inner.fields_by_name["key"].type == FieldDescriptor.TYPE_STRING:
+                yield path, [(step, {TEXT: "x"})]
+                yield path, [(step, {"x": TEXT})]
+        elif inner is not None:
+            index = "[0]" if field.is_repeated else ""
+            for found, steps in holes(inner, system, f"{path}{index}."):
+                yield found, [(step, [] if field.is_repeated else None), *steps]
+        elif field.type == FieldDescriptor.TYPE_STRING:
+            values = (NESTED, KEYED) if field.full_name in system.json_fields else (TEXT,)
+            for value in values:
+                yield (
+                    f"{path}[0]" if field.is_repeated else path,
+                    [(step, [value] if field.is_repeated else value)],
+                )
+
+
+def filled(method: Method, steps: list[tuple[str, Any]]) -> Any:
+    request = method.request()
+    message: Any = request
+    for name, _ in steps[:-1]:
+        part = getattr(message, name)
+        message = part.add() if hasattr(part, "add") else part
+        if hasattr(message, "SetInParent"):
+            message.SetInParent()
+    name, value = steps[-1]
+    if isinstance(value, dict):
+        getattr(message, name).update(value)
+    elif isinstance(value, list):
+        getattr(message, name).extend(value)
+    else:
+        setattr(message, name, value)
+    return request
+
+
+def cases() -> Iterator[Any]:
+    for name in system_names():
+        system = load_system(name)
+        if all(each.record is None for each in system.lifecycles.values()):
+            continue  # It is kept in memory alone, where any text can be.
+        for service in system.services.values():
+            for method in service.methods:
+                descriptor = cast("Descriptor", method.request.DESCRIPTOR)
+                for number, (path, steps) in enumerate(holes(descriptor, system)):
+                    case = Case(method, path, filled(method, steps))
+                    if (name, path) in UNKNOWN:
+                        continue
+                    yield pytest.param(case, id=f"{name}-{method}-{path}-{number}")
+
+
+@pytest.mark.parametrize("case", [*cases()])
+def test_every_text_of_every_request_refuses_nul(case: Case) -> None:
+    """Whatever keeps it: no store has to say no, and none keeps what another one could not."""
+    assert case.method.check is not None
+    assert case.path in [each.field for each in case.method.check(case.request)]
