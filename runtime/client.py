@@ -19,7 +19,7 @@ from runtime.tls import Credentials
 from runtime.world import RealWorld, World
 
 if TYPE_CHECKING:
-    from runtime.grpc_client import GrpcChannel
+    from runtime.transport.grpc.channel import GrpcChannel
 
 Typed = TypeVar("Typed")
 AddressesOf = Callable[[str], Sequence[str]]
@@ -35,12 +35,15 @@ def connect(
     key_file: str | None = None,
     token: str | None = None,
     urls: Mapping[str, str] | None = None,
+    wait_for_ready: bool = False,
 ) -> Client:
     """A client of the ingress nodes of a deployment. It opens nothing until the first call.
 
     Several addresses are the nodes of a deployment in their fixed order; each call goes to the one that owns
-    what it is about. With a CA file it talks TLS. A certificate or a token proves a principal that has one;
-    without, the caller is anonymous.
+    what it is about. An address is `host:port`, or a target of gRPC such as `dns:///host:port`, whose
+    addresses are called in turn, or `unix:/path`. With a CA file it talks TLS. A certificate or a token
+    proves a principal that has one; without, the caller is anonymous. With `wait_for_ready` a call waits for
+    a connection as long as its deadline lets it.
     """
     tables = load_system(system) if isinstance(system, str) else system
     found = (addresses,) if isinstance(addresses, str) else tuple(addresses)
@@ -48,7 +51,9 @@ def connect(
         raise ValueError("a client needs at least one address")
     own = [Path(each).read_bytes() for each in (cert_file, key_file) if each is not None]
     tls = Credentials(Path(ca_file).read_bytes(), *own) if ca_file is not None else None
-    return Client(tables, lambda _component: found, tls=tls, token=token, urls=urls)
+    return Client(
+        tables, lambda _component: found, tls=tls, token=token, urls=urls, wait_for_ready=wait_for_ready
+    )
 
 
 class Client:
@@ -65,6 +70,7 @@ class Client:
         world: World | None = None,
         urls: Mapping[str, str] | None = None,
         variables: Mapping[str, str] | None = None,
+        wait_for_ready: bool = False,
     ) -> None:
         self.system = system
         self.urls = urls or {}
@@ -75,6 +81,7 @@ class Client:
         self._principal = principal or _anonymous(system)
         self._tls = tls
         self._token = token
+        self._wait_for_ready = wait_for_ready
         self._world = world or RealWorld()
         # Standard output belongs to whoever uses the client.
         self._log = Log("client", "ERROR", self._world, sys.stderr)
@@ -146,11 +153,19 @@ class Client:
 
     def _channel(self, address: str, component: str) -> GrpcChannel:
         # Not before a call is made: a launcher has a client for whoever wants one, and may make none.
-        from runtime.grpc_client import GrpcChannel
+        from runtime.transport.grpc.carrier import choose_carrier
+        from runtime.transport.grpc.channel import GrpcChannel
 
         if (address, component) not in self._channels:
             self._channels[address, component] = GrpcChannel(
-                self.system, address, self._principal, component, token=self._token, tls=self._tls
+                self.system,
+                address,
+                self._principal,
+                component,
+                token=self._token,
+                tls=self._tls,
+                carrier=choose_carrier(),
+                wait_for_ready=self._wait_for_ready,
             )
         return self._channels[address, component]
 

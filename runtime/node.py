@@ -25,9 +25,9 @@ from runtime.world import World
 
 if TYPE_CHECKING:
     from runtime.discovery import Announcer
-    from runtime.grpc_client import GrpcChannel
-    from runtime.grpc_server import GrpcServer
     from runtime.http.server import HttpServer
+    from runtime.transport.grpc.carrier import ServerCarrier
+    from runtime.transport.grpc.channel import GrpcChannel
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 30.0
 """How long a node waits before it asks again for a store that is away."""
@@ -46,6 +46,7 @@ class Node:
         stream: TextIO | None = None,
     ) -> None:
         self._system = system
+        self._environ = environ
         self._tracer = tracer(f"{system.name}.{name}", environ)
         self._channels: dict[str, GrpcChannel] = {}
         design = system.deployments[deployment]
@@ -60,7 +61,7 @@ class Node:
         self._stopping = asyncio.Event()
         self._are_stores_open = False
         self.background: list[asyncio.Task[None]] = []
-        self._server: GrpcServer | None = None
+        self._server: ServerCarrier | None = None
         self._http: HttpServer | None = None
         self._announcer: Announcer | None = None
         self._stop_metrics: Callable[[], None] = _nothing_to_stop
@@ -143,13 +144,14 @@ class Node:
         self.log.write(events.SERVICE_STOPPED, "stopped")
 
     async def _listen(self, port: int | None) -> None:
-        from runtime.grpc_server import GrpcServer
+        from runtime.transport.grpc.carrier import make_server
 
         table = self._table
         served = self._served()
         identity = self._identity(table.anonymous)
         open_to_anyone = table.anonymous is not None or any(self._is_open(path) for path in served)
-        self._server = GrpcServer(
+        self._server = make_server(
+            self._carrier(table.carrier),
             self._system,
             served,
             identity,
@@ -241,7 +243,7 @@ class Node:
         return any(each.anonymous and not each.without_tokens for each in allowed)
 
     def _channel(self, parts: Assembly, component: str, service: str) -> Channel:
-        from runtime.grpc_client import GrpcChannel
+        from runtime.transport.grpc.channel import GrpcChannel
 
         server = self._system.services[service].component
         address = self._address_of(parts, server)
@@ -253,8 +255,17 @@ class Node:
                 server,
                 token=parts.role("caller_token"),
                 tls=self._credentials(parts),
+                carrier=self._carrier(parts.deployment.carrier),
             )
         return self._channels[address]
+
+    def _carrier(self, chosen: str) -> str:
+        from runtime.transport.grpc.carrier import choose_carrier
+
+        try:
+            return choose_carrier(chosen, self._environ)
+        except ValueError as error:
+            raise SettingsError([str(error)]) from None
 
     def _address_of(self, parts: Assembly, component: str) -> str:
         for variable, target in self._table.upstreams.items():

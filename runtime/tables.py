@@ -239,6 +239,8 @@ class Node(Struct, frozen=True):
     port_variable: str | None = None
     anonymous: str | None = None
     """Who calls over gRPC without proof."""
+    carrier: str = "grpcio"
+    """What carries gRPC at its listener."""
     http: Listener | None = None
     announced: Announced | None = None
     finds: Mapping[str, str] = field(default_factory=dict)
@@ -264,6 +266,8 @@ class Deployment(Struct, frozen=True):
     in_process: bool
     ingress: tuple[str, ...]
     nodes: Mapping[str, Node]
+    carrier: str = "grpcio"
+    """What carries gRPC between its own nodes."""
     slots_variable: str | None = None
     slots_total: int | None = None
     routing: Routing | None = None
@@ -278,6 +282,7 @@ class Keepalive(Struct, frozen=True):
     ping_timeout_ms: int
     shortest_ping_accepted_ms: int
     idle_pings: bool
+    connection_age_ms: int
 
 
 class Upstream(Struct, frozen=True):

@@ -62,10 +62,11 @@ class Credentials(Struct, frozen=True):
     @classmethod
     def read(cls, certificate_file: str, key_file: str, authority_file: str) -> Credentials:
         """Reads the three files."""
-        return cls(
+        return CredentialsOfFiles(
             Path(authority_file).read_bytes(),
             Path(certificate_file).read_bytes(),
             Path(key_file).read_bytes(),
+            files=(certificate_file, key_file, authority_file),
         )
 
     def for_client(self) -> ssl.SSLContext:
@@ -90,10 +91,14 @@ class Credentials(Struct, frozen=True):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["h2"])
-        self._show(context)
-        context.load_verify_locations(cadata=self.authority.decode())
+        self.renew(context)
         context.verify_mode = ssl.CERT_OPTIONAL
         return context
+
+    def renew(self, context: ssl.SSLContext) -> None:
+        """Show and trust these in the handshakes to come. What was trusted before still is."""
+        self._show(context)
+        context.load_verify_locations(cadata=self.authority.decode())
 
     def _show(self, context: ssl.SSLContext) -> None:
         if self.certificate is not None and self.key is not None:
@@ -102,3 +107,45 @@ class Credentials(Struct, frozen=True):
                 both.write(self.certificate + self.key)
                 both.flush()
                 context.load_cert_chain(both.name)
+
+
+class CredentialsOfFiles(Credentials, frozen=True, kw_only=True):
+    """Credentials that were read from files: of the certificate, the key and the authority."""
+
+    files: tuple[str, str, str]
+
+
+class CertificateFiles:
+    """The files of a server's credentials, which are read again when they have changed."""
+
+    def __init__(self, files: tuple[str, str, str]) -> None:
+        self._files = files
+        self._seen = self._look()
+
+    @classmethod
+    def of(cls, credentials: Credentials) -> CertificateFiles | None:
+        """The files of some credentials; None where they came from elsewhere."""
+        return cls(credentials.files) if isinstance(credentials, CredentialsOfFiles) else None
+
+    def read_if_changed(self) -> Credentials | None:
+        """The credentials, if the files have changed since and can be used; None while that is not so.
+
+        Files that are being written may not belong together yet. They are looked at again the next time.
+        """
+        seen = self._look()
+        if seen is None or seen == self._seen:
+            return None
+        try:
+            renewed = Credentials.read(*self._files)
+            renewed.for_server()
+        except (OSError, ValueError):
+            return None
+        self._seen = seen
+        return renewed
+
+    def _look(self) -> tuple[tuple[int, int, int], ...] | None:
+        try:
+            found = [Path(each).stat() for each in self._files]
+        except OSError:
+            return None
+        return tuple((each.st_mtime_ns, each.st_size, each.st_ino) for each in found)

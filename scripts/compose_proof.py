@@ -23,6 +23,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -128,7 +129,7 @@ class Proof:
         if seen != status:
             raise SystemExit(f"{url} answered {seen} instead of {status}.")
 
-    def _proof_of_caller(self, wanted: str | None = None) -> dict[str, str]:
+    def _proof_of_caller(self, wanted: str | None = None) -> dict[str, Any]:
         """What a caller outside needs: the authority, and a certificate where callers prove themselves."""
         found = {"ca_file": str(self._stack.certificates / "ca.crt")}
         for name in [wanted] if wanted else outside_principals(self._system):

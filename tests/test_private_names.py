@@ -32,7 +32,7 @@ EXCEPTIONS = {
         "uvicorn.protocols.http.httptools_impl.HttpToolsProtocol": "no option bounds a head in bytes or time",
         "uvicorn.protocols.http.httptools_impl.RequestResponseCycle": "the type of a request under way",
     },
-    "runtime/http2/headers.py": {
+    "runtime/transport/grpc/direct/header_blocks.py": {
         "hpack.huffman_table.decode_huffman": "one text of a block, where the public decoder reads all of it",
         "hpack.table.HeaderTable": "the static table of the RFC",
     },

@@ -26,7 +26,7 @@ ENGINE = (
     "runtime.node",
     "runtime.collectors",
     "runtime.finding",
-    "runtime.grpc_server",
+    "runtime.transport.grpc.direct_carrier",
     "runtime.http.server",
     "uvicorn.protocols.http.httptools_impl",
 )

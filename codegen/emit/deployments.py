@@ -34,7 +34,7 @@ def serves(spec: Spec, deployment: Deployment, node: Node) -> list[str]:
     Where components talk in process, only what someone outside the components may call is on the wire.
     """
     offered = spec.services_of(deployment, node)
-    if deployment.transport == "grpc":
+    if deployment.transport != "in_process":
         return offered
     outsiders = set(spec.callers.principals) - set(spec.services.components)
     return [

@@ -75,6 +75,10 @@ def _connections(spec: Spec) -> str:
         ),
         ("Ping answered within", duration(keepalive.ping_timeout_ms)),
         ("Shortest time between pings accepted", duration(keepalive.shortest_ping_accepted_ms)),
+        (
+            "Age at which the client of a connection is asked for a new one",
+            duration(keepalive.connection_age_ms),
+        ),
         ("Grace for running calls at shutdown", duration(spec.system.policies.shutdown.grace_ms)),
     ]
     return table(("What", "Value"), rows)

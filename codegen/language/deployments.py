@@ -13,6 +13,7 @@ ServiceName = Annotated[
     StringConstraints(pattern=r"^_[A-Za-z0-9:-]{1,62}\._(tcp|udp)\.local\.$"),
     Field(description="Name of a service as DNS has it.", examples=["_printer._tcp.local."]),
 ]
+Carrier = Literal["grpcio", "direct"]
 Duration = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*(ms|s|m)$")]
 
 
@@ -59,6 +60,11 @@ class Listen(Part):
     port: UpperName
     anonymous: LowerName | None = Field(
         default=None, description="Who calls without proof; only on a loopback host."
+    )
+    carrier: Carrier | None = Field(
+        default=None,
+        description="What carries gRPC at this listener; by default grpcio on an ingress node, and on the "
+        "others what the transport of the deployment says.",
     )
     optional: bool = Field(
         default=False, description="Whether nothing is opened where the variable of the port has no value."
@@ -148,7 +154,11 @@ class Deployment(Part):
 
     title: Doc
     doc: Doc
-    transport: Literal["grpc", "in_process"] = Field(description="How components talk to each other.")
+    transport: Literal["grpc", "direct", "in_process"] = Field(
+        description="How components talk to each other: over gRPC by grpcio, over gRPC by the engine's own "
+        "carrier, or within one process. Listeners of ingress nodes stay with grpcio unless `carrier` says "
+        "otherwise."
+    )
     ingress: tuple[LowerName, ...] = Field(description="Nodes that clients outside may reach.")
     command: str = Field(description="The one start command of each node; {node} is its name.")
     healthcheck: Timing
@@ -161,6 +171,18 @@ class Deployment(Part):
     load_generator: LoadGenerator | None = Field(
         default=None, description="A service of the compose file that is started by its name alone."
     )
+
+    @property
+    def carrier(self) -> Carrier:
+        """What carries gRPC between its own nodes."""
+        return "direct" if self.transport == "direct" else "grpcio"
+
+    def carrier_at(self, name: str) -> Carrier:
+        """What carries gRPC at the listener of a node."""
+        listen = self.nodes[name].listen
+        if listen is not None and listen.carrier is not None:
+            return listen.carrier
+        return "grpcio" if name in self.ingress else self.carrier
 
     @property
     def in_containers(self) -> bool:

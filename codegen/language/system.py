@@ -76,6 +76,11 @@ class Keepalive(Part):
     ping_timeout_ms: Positive
     shortest_ping_accepted_ms: Positive
     idle_pings: bool = True
+    connection_age_ms: Positive = Field(
+        default=1_800_000,
+        description="How old a connection becomes before its server asks the client to make a new one, so "
+        "that calls are spread again behind a balancer of connections. Calls under way are answered.",
+    )
 
 
 class Shutdown(Part):

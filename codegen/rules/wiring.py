@@ -188,7 +188,7 @@ def _by_route(spec: Spec, node: Node, services: list[str]) -> bool:
 def _served(spec: Spec, deployment: Deployment, node: Node) -> list[str]:
     """The services of a node that are called from outside of it."""
     offered = spec.services_of(deployment, node)
-    if deployment.transport == "grpc":
+    if deployment.transport != "in_process":
         return offered
     public = {ref.partition(".")[0] for ref in public_methods(spec)}
     return [service for service in offered if service in public]

@@ -103,4 +103,5 @@ KEEPALIVE: Final = Keepalive(
     ping_timeout_ms=5000,
     shortest_ping_accepted_ms=10000,
     idle_pings=True,
+    connection_age_ms=1800000,
 )

@@ -23,7 +23,7 @@ from runtime.listening import bound
 from runtime.log import Log
 from runtime.metrics import Metrics
 from runtime.tables import System
-from runtime.tls_listener import TlsListener
+from runtime.transport.tls_listener import TlsListener
 from runtime.world import World
 
 _PAUSE = 0.02

@@ -13,9 +13,9 @@ from generated.taskqueue.callers import MATRIX
 from generated.taskqueue.policy import CALLS, COMPENSATION, KEEPALIVE, RESCUE, STANDARD
 from generated.taskqueue.system import SYSTEM
 from runtime.conditions import CallFailed
-from runtime.http2.streams import Limits
 from runtime.outbound import backoff, governed
 from runtime.tables import CallMode, Method
+from runtime.transport.grpc.direct_carrier import limits_of
 from tests.generated.still_world import StillWorld, call
 
 METHODS = {method.name: method for service in SYSTEM.services.values() for method in service.methods}
@@ -173,7 +173,7 @@ def test_what_is_safe_to_repeat_is_retried_and_nothing_else() -> None:
 
 def test_both_ends_of_a_connection_agree_on_pings() -> None:
     """A client pings no oftener than a server bears, and gives up on a ping before it sends the next."""
-    limits = Limits.of(SYSTEM)
+    limits = limits_of(SYSTEM)
     assert limits.ping_every_s >= limits.shortest_ping_s
     assert limits.ping_timeout_s < limits.ping_every_s
     assert SYSTEM.keepalive is KEEPALIVE

@@ -28,7 +28,7 @@ from runtime.metrics import Metrics
 from runtime.world import RealWorld
 from tests.plain import NO_TLS
 from tests.runtime.hand_world import Lines
-from tests.runtime.http2.calling import channel, get_result, serving
+from tests.runtime.transport.grpc.direct.calling import channel, get_result, serving
 
 WORLD = RealWorld()
 CANCEL = next(

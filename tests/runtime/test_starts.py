@@ -79,15 +79,17 @@ def test_the_tables_of_a_system_load_nothing_that_serves(system: str) -> None:
 def test_a_node_that_speaks_only_grpc_loads_no_http() -> None:
     """Nor any store but the one in memory, no library for metrics at which nobody looks, or for calls."""
     modules = loaded(NODE, "taskqueue.microservices.result", ACCEPTED_TOKENS=f"gateway={'0' * 64}")
-    assert "runtime.http2.connection" in modules
+    assert "runtime.transport.grpc.direct.server_connection" in modules
     assert among(modules, ("grpc", "grpc_reflection")) == []
     assert among(modules, HTTP, STORES, ("click", "opentelemetry", "prometheus_client", "rich")) == []
 
 
 def test_a_client_loads_no_grpc() -> None:
     """Nor does a node that calls others: calls go out by the engine's own means."""
-    modules = loaded("import sys, runtime.client, runtime.grpc_client; print('loaded:', *sys.modules)")
-    assert "runtime.http2.calling" in modules
+    modules = loaded(
+        "import sys, runtime.client, runtime.transport.grpc.channel; print('loaded:', *sys.modules)"
+    )
+    assert "runtime.transport.grpc.direct.client_connection" in modules
     assert among(modules, GRPC, HTTP, STORES) == []
 
 

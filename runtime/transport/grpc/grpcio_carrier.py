@@ -1,0 +1,319 @@
+"""The carrier `grpcio`: grpc.aio with its health and reflection services."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+import grpc
+import grpc.aio
+from grpc_health.v1 import health, health_pb2
+
+from runtime.conditions import Failure
+from runtime.identity import URI_SCHEME
+from runtime.tables import System
+from runtime.tls import CertificateFiles, Credentials
+from runtime.transport.grpc.carrier import CallRefused, Metadata, Send
+from runtime.transport.grpc.metadata import read_metadata
+from runtime.transport.grpc.served_methods import Answer, ServedMethods
+
+HEALTH = "grpc.health.v1.Health"
+REFLECTION = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")
+_SAN = "x509_subject_alternative_name"
+_LARGEST_HEADERS = 16 * 1024
+_ROOM = 2
+"""Messages up to so many times the limit are refused here, with a log line; larger ones by the library."""
+_FIRST_PAUSE_MS, _LONGEST_PAUSE_MS = 100, 1000
+"""Between attempts to connect: a node that comes back is found again soon."""
+_CODES = {code.name: code for code in grpc.StatusCode}
+_STOPS = "the server stops"
+
+Options = Sequence[tuple[str, Any]]
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+
+class Server:
+    """The serving side of one listener. Its health service says not serving until the node is ready."""
+
+    def __init__(
+        self, methods: ServedMethods, *, tls: Credentials | None = None, open_to_anyone: bool = False
+    ) -> None:
+        self._methods = methods
+        self._tls = tls
+        self._open_to_anyone = open_to_anyone
+        self._server: grpc.aio.Server | None = None
+        self._health = health.aio.HealthServicer()
+        self._stopping = asyncio.Event()
+
+    async def start(self, host: str, port: int) -> int:
+        """Bind and listen; return the port. Raises OSError when the port cannot be had."""
+        for service in ("", *self._methods.services):
+            await self._health.set(service, health_pb2.HealthCheckResponse.NOT_SERVING)
+        server = grpc.aio.server(options=_server_options(self._methods.system))
+        server.add_generic_rpc_handlers(
+            (_Dispatch(self._methods, self._health, self._stopping, certified=self._tls is not None),)
+        )
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        try:
+            if self._tls is None:
+                bound = server.add_insecure_port(address)
+            else:
+                bound = server.add_secure_port(address, self._credentials(self._tls))
+        except RuntimeError as error:
+            await server.stop(None)
+            raise OSError(f"cannot listen on {host}:{port}: the port is taken or not allowed") from error
+        await server.start()
+        self._server = server
+        return int(bound)
+
+    async def ready(self) -> None:
+        """Say through the health service that calls are welcome."""
+        for service in ("", *self._methods.services):
+            await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+
+    async def stop(self, grace: float) -> None:
+        """Take no new calls, wait for those under way, and cut off what is left after the grace."""
+        await self._health.enter_graceful_shutdown()
+        self._stopping.set()
+        if self._server is not None:
+            await self._server.stop(grace)
+
+    def _credentials(self, tls: Credentials) -> grpc.ServerCredentials:
+        """Credentials that follow their files.
+
+        The library cannot ask for a certificate without insisting on one, so a listener that lets anybody in
+        asks nobody.
+        """
+        files = CertificateFiles.of(tls)
+
+        def configuration(now: Credentials) -> grpc.ServerCertificateConfiguration:
+            pairs = [(now.key or b"", now.certificate or b"")]
+            return grpc.ssl_server_certificate_configuration(pairs, root_certificates=now.authority)
+
+        def fetch() -> Any:
+            """The new configuration, or None where nothing has changed."""
+            renewed = files.read_if_changed() if files is not None else None
+            return None if renewed is None else configuration(renewed)
+
+        return grpc.dynamic_ssl_server_credentials(
+            configuration(tls), fetch, require_client_authentication=not self._open_to_anyone
+        )
+
+
+class _Dispatch(grpc.GenericRpcHandler):
+    """Finds the method of a call."""
+
+    def __init__(
+        self, methods: ServedMethods, servicer: Any, stopping: asyncio.Event, *, certified: bool
+    ) -> None:
+        self._methods = methods
+        self._certified = certified
+        self._stopping = stopping
+        self._handlers: dict[str, Handler] = {
+            path: grpc.unary_unary_rpc_method_handler(self._serve(path, answer))
+            for path, answer in methods.answers.items()
+        }
+        self._handlers |= self._health(servicer)
+        for service in REFLECTION:
+            self._handlers[f"/{service}/ServerReflectionInfo"] = grpc.stream_stream_rpc_method_handler(
+                self._reflect
+            )
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler:
+        """The handler of a method; one that refuses for a method that nobody has."""
+        path: str = handler_call_details.method
+        known = self._handlers.get(path)
+        return known or grpc.stream_stream_rpc_method_handler(partial(self._refuse_unknown, path))
+
+    def _serve(self, path: str, answer: Answer) -> Callable[[bytes, Context], Awaitable[bytes]]:
+        methods, most = self._methods, self._methods.system.message_bytes
+        names_of = _names if self._certified else _no_names
+
+        async def handle(message: bytes, context: Context) -> bytes:
+            metadata = read_metadata(context.invocation_metadata() or ())
+            names = names_of(context)
+            if len(message) > most:
+                why = f"the message has {len(message)} bytes, and may have {most}"
+                methods.report(path, metadata, names, "RESOURCE_EXHAUSTED", why)
+                return _end(context, "RESOURCE_EXHAUSTED", why)
+            try:
+                return await answer(metadata, context.time_remaining(), message, names)
+            except Failure as failure:
+                return _end(context, failure.grpc, failure.message, methods.describe_failure(failure))
+
+        return handle
+
+    def _health(self, servicer: Any) -> dict[str, Handler]:
+        asked, told = health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse
+
+        async def watch(request: Any, context: Context) -> None:
+            # A stream that never ends would hold up the stop of the server.
+            watching = asyncio.ensure_future(servicer.Watch(request, context))
+            stopping = asyncio.ensure_future(self._stopping.wait())
+            try:
+                await asyncio.wait({watching, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                _end(context, "UNAVAILABLE", _STOPS)
+            finally:
+                watching.cancel()
+                stopping.cancel()
+
+        return {
+            f"/{HEALTH}/Check": grpc.unary_unary_rpc_method_handler(
+                servicer.Check, asked.FromString, told.SerializeToString
+            ),
+            f"/{HEALTH}/Watch": grpc.unary_stream_rpc_method_handler(
+                watch, asked.FromString, told.SerializeToString
+            ),
+        }
+
+    async def _reflect(self, questions: AsyncIterator[bytes], context: Context) -> AsyncIterator[bytes]:
+        """Answer what methods there are. The messages of both versions are the same on the wire."""
+        # Few ever ask, and what answers them is slow to load.
+        from grpc_reflection.v1alpha import reflection, reflection_pb2
+
+        async def parsed() -> AsyncIterator[Any]:
+            async for question in questions:
+                yield reflection_pb2.ServerReflectionRequest.FromString(question)
+
+        servicer: Any = reflection.aio.ReflectionServicer((*self._methods.services, HEALTH, *REFLECTION))
+        async for answer in servicer.ServerReflectionInfo(parsed(), context):
+            yield answer.SerializeToString()
+
+    async def _refuse_unknown(self, path: str, _messages: AsyncIterator[bytes], context: Context) -> None:
+        why = f"no method {path}"
+        names = _names(context) if self._certified else ()
+        metadata = read_metadata(context.invocation_metadata() or ())
+        self._methods.report(path, metadata, names, "UNIMPLEMENTED", why)
+        _end(context, "UNIMPLEMENTED", why)
+
+
+class Client:
+    """The calling side of one channel."""
+
+    def __init__(
+        self,
+        system: System,
+        address: str,
+        *,
+        tls: Credentials | None = None,
+        server_name: str = "",
+        metadata: Metadata = (),
+        wait_for_ready: bool = False,
+    ) -> None:
+        self._address = address
+        self._options = _client_options(system, server_name if tls is not None else "")
+        self._tls = tls
+        self._metadata = metadata
+        self._wait_for_ready = wait_for_ready
+        self._channel: grpc.aio.Channel | None = None
+        self._closed = False
+
+    def method(self, path: str) -> Send:
+        """A method as a function."""
+        known: Any = None
+        common, waits = self._metadata, self._wait_for_ready or None
+
+        async def send(message: bytes, metadata: Metadata, patience: float) -> bytes:
+            nonlocal known
+            if known is None:
+                known = self._open().unary_unary(path)
+            try:
+                answer: bytes = await known(
+                    message, timeout=patience, metadata=(*common, *metadata), wait_for_ready=waits
+                )
+            except grpc.aio.AioRpcError as error:
+                trailers = dict(error.trailing_metadata() or ())
+                raise CallRefused(error.code().name, error.details() or "", trailers) from None
+            except grpc.aio.UsageError:
+                raise CallRefused("CANCELLED", "the channel is closed") from None
+            return answer
+
+        return send
+
+    async def close(self) -> None:
+        """End the connection."""
+        self._closed = True
+        if self._channel is not None:
+            await self._channel.close()
+
+    def _open(self) -> grpc.aio.Channel:
+        """The channel, made in the event loop that uses it."""
+        if self._closed:
+            raise CallRefused("CANCELLED", "the channel is closed")
+        if self._channel is None:
+            tls = self._tls
+            if tls is None:
+                self._channel = grpc.aio.insecure_channel(self._address, self._options)
+            else:
+                credentials = grpc.ssl_channel_credentials(tls.authority, tls.key, tls.certificate)
+                self._channel = grpc.aio.secure_channel(self._address, credentials, self._options)
+        return self._channel
+
+
+def _server_options(system: System) -> Options:
+    keepalive = system.keepalive
+    return (
+        ("grpc.so_reuseport", 0),
+        ("grpc.max_receive_message_length", _ROOM * system.message_bytes),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.max_concurrent_streams", system.concurrent_streams),
+        ("grpc.max_allowed_incoming_connections", system.connections),
+        ("grpc.max_metadata_size", _LARGEST_HEADERS),
+        ("grpc.absolute_max_metadata_size", _LARGEST_HEADERS),
+        ("grpc.keepalive_time_ms", keepalive.ping_every_ms),
+        ("grpc.keepalive_timeout_ms", keepalive.ping_timeout_ms),
+        ("grpc.keepalive_permit_without_calls", int(keepalive.idle_pings)),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", keepalive.shortest_ping_accepted_ms),
+        ("grpc.http2.max_ping_strikes", 2),
+        ("grpc.max_connection_age_ms", keepalive.connection_age_ms),
+    )
+
+
+def _client_options(system: System, server_name: str) -> Options:
+    keepalive = system.keepalive
+    named = (("grpc.ssl_target_name_override", server_name),) if server_name else ()
+    return (
+        *named,
+        # Retries are the spec's, with full jitter.
+        ("grpc.enable_retries", 0),
+        ("grpc.lb_policy_name", "round_robin"),
+        ("grpc.use_local_subchannel_pool", 1),
+        ("grpc.max_receive_message_length", system.message_bytes),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.max_metadata_size", _LARGEST_HEADERS),
+        ("grpc.absolute_max_metadata_size", _LARGEST_HEADERS),
+        ("grpc.initial_reconnect_backoff_ms", _FIRST_PAUSE_MS),
+        ("grpc.min_reconnect_backoff_ms", _FIRST_PAUSE_MS),
+        ("grpc.max_reconnect_backoff_ms", _LONGEST_PAUSE_MS),
+        ("grpc.keepalive_time_ms", keepalive.ping_every_ms),
+        ("grpc.keepalive_timeout_ms", keepalive.ping_timeout_ms),
+        ("grpc.keepalive_permit_without_calls", int(keepalive.idle_pings)),
+        ("grpc.http2.max_pings_without_data", 0),
+    )
+
+
+def _end(
+    context: Context,
+    status: str,
+    message: str,
+    trailers: tuple[tuple[str, str | bytes], ...] = (),
+) -> bytes:
+    """End a call without an answer."""
+    context.set_code(_CODES[status])
+    context.set_details(message)
+    if trailers:
+        context.set_trailing_metadata(trailers)
+    return b""
+
+
+def _names(context: Context) -> tuple[bytes, ...]:
+    """The URI names in the certificate of a caller."""
+    named = context.auth_context().get(_SAN, ())
+    return tuple(each for each in named if each.startswith(URI_SCHEME))
+
+
+def _no_names(_context: Context) -> tuple[bytes, ...]:
+    return ()

@@ -1,0 +1,111 @@
+"""The methods of a node as a carrier serves them: bytes in, bytes out, every call through its endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from google.protobuf.message import DecodeError, Message
+
+from runtime import log as events
+from runtime.conditions import CONDITION_HEADER, Condition, Failure, TransportRefusal
+from runtime.dispatch import Endpoint
+from runtime.identity import Identity
+from runtime.log import Log
+from runtime.tables import System
+from runtime.transport.grpc.metadata import CallMetadata
+from runtime.transport.grpc.status_codes import STATUS_CODES
+from runtime.transport.grpc.status_details import DETAILS_HEADER, encode_details
+from runtime.world import World
+
+Answer = Callable[[CallMetadata, float | None, bytes, tuple[bytes, ...]], Coroutine[Any, Any, bytes]]
+"""Answers a message with one. It takes the metadata of the call, the seconds until its deadline, the message,
+and the URI names in the certificate of its caller; it raises a Failure that has been counted and logged."""
+
+
+class ServedMethods:
+    """The methods that a listener offers, by path, and what is said of calls that none of them answers."""
+
+    def __init__(
+        self,
+        system: System,
+        endpoints: Mapping[str, Endpoint],
+        identity: Identity,
+        world: World,
+        log: Log,
+    ) -> None:
+        self.system = system
+        self.services = sorted({endpoint.method.service for endpoint in endpoints.values()})
+        self.answers: Mapping[str, Answer] = {
+            path: _answer(system, endpoint, identity, world) for path, endpoint in endpoints.items()
+        }
+        self.log = log
+        self._endpoints = endpoints
+        self._identity = identity
+
+    def allow(self, path: str, metadata: CallMetadata, names: tuple[bytes, ...]) -> int:
+        """How many bytes the message of a caller may have; 0 where the guard refuses the caller anyway."""
+        caller = self._identity.proven(path, names, metadata.authorization)
+        is_allowed = isinstance(caller, str) and caller in self.system.matrix.get(path, {})
+        return self.system.message_bytes if is_allowed else 0
+
+    def report(
+        self, path: str, metadata: CallMetadata, names: tuple[bytes, ...], status: str, message: str
+    ) -> None:
+        """Log a call that no method has answered, and count it where it is of a method."""
+        caller = self._identity.proven(path, names, metadata.authorization)
+        if (endpoint := self._endpoints.get(path)) is not None:
+            failure = TransportRefusal(status, message)
+            endpoint.refuse(caller, failure, metadata.request_id, metadata.trace)
+            return
+        known = {"request_id": metadata.request_id, "caller": caller if isinstance(caller, str) else None}
+        method = path.rpartition(".")[2].replace("/", ".")
+        self.log.write(events.RPC_ERROR, message, method, {**known, "grpc_code": status})
+
+    def describe_failure(self, failure: Failure) -> tuple[tuple[str, str | bytes], ...]:
+        """The trailing metadata of a call that failed: the name of its condition, and its details."""
+        if not isinstance(failure, Condition):
+            return ()
+        details = encode_details(failure, STATUS_CODES[failure.grpc], self.system.name)
+        return (CONDITION_HEADER, failure.code), (DETAILS_HEADER, details)
+
+
+def _answer(system: System, endpoint: Endpoint, identity: Identity, world: World) -> Answer:
+    path, monotonic = endpoint.method.path, world.monotonic
+    read, serialize = endpoint.method.request.FromString, endpoint.method.response.SerializeToString
+    nobody, allowed = identity.proven(path, (), None), system.matrix.get(path, {})
+    kind = endpoint.method.request
+    invalid: Callable[..., Condition] = system.roles["invalid_request"]
+    most = system.message_bytes
+
+    def write(response: Message) -> bytes:
+        message: bytes = serialize(response)
+        if len(message) > most:
+            raise TransportRefusal(
+                "RESOURCE_EXHAUSTED", f"the answer has {len(message)} bytes, and may have {most}"
+            )
+        return message
+
+    async def answer(
+        metadata: CallMetadata, timeout: float | None, message: bytes, names: tuple[bytes, ...]
+    ) -> bytes:
+        caller = nobody
+        if names or metadata.authorization is not None:
+            caller = identity.proven(path, names, metadata.authorization)
+        try:
+            request = read(message)
+        except DecodeError:
+            if isinstance(caller, str) and caller in allowed:
+                problem = f"is no {kind.__name__}, or has text that is not UTF-8"
+                condition = invalid(field="message", problem=problem)
+                endpoint.refuse(caller, condition, metadata.request_id, metadata.trace)
+                raise condition from None
+            # A caller that is refused learns nothing of what is wrong with its message.
+            request = kind()
+        deadline = monotonic() + timeout if timeout is not None else None
+        response: bytes = await endpoint.answer(
+            caller, request, deadline, metadata.request_id, metadata.trace, write=write
+        )
+        return response
+
+    return answer

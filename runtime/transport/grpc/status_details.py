@@ -1,0 +1,40 @@
+"""The details of a failed call: google.rpc.ErrorInfo with its condition and fields, and RetryInfo."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from runtime.conditions import Condition
+
+if TYPE_CHECKING:
+    from google.rpc import error_details_pb2, status_pb2
+
+DETAILS_HEADER = "grpc-status-details-bin"
+_LONGEST_FIELD = 200
+_MOST_FIELDS = 16
+"""Details travel as one header, and clients take 8 KiB of headers."""
+
+
+def encode_details(condition: Condition, code: int, domain: str) -> bytes:
+    """Encode a condition as google.rpc.Status; `domain` is the system whose condition it is."""
+    status_messages, detail_messages = _messages()
+    # The message is in grpc-message already, and headers are short.
+    status: status_pb2.Status = status_messages.Status(code=code, message=condition.message[:_LONGEST_FIELD])
+    info = detail_messages.ErrorInfo(reason=condition.code.upper(), domain=domain)
+    for name, value in list(condition.fields.items())[:_MOST_FIELDS]:
+        info.metadata[name] = str(value)[:_LONGEST_FIELD]
+    status.details.add().Pack(info)
+    if condition.retry_after_s is not None:
+        retry: error_details_pb2.RetryInfo = detail_messages.RetryInfo()
+        retry.retry_delay.seconds = condition.retry_after_s
+        status.details.add().Pack(retry)
+    return bytes(status.SerializeToString())
+
+
+@cache
+def _messages() -> tuple[Any, Any]:
+    # A node that refuses nothing has no need of them.
+    from google.rpc import error_details_pb2, status_pb2
+
+    return status_pb2, error_details_pb2

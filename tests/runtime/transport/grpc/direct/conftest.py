@@ -1,0 +1,28 @@
+"""Everything here holds on the event loop that nodes run on, and on the one that Python has."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+import pytest
+import uvloop
+
+from runtime.transport import tls_listener
+from runtime.transport.grpc.direct import calm, server_connection
+from tests.runtime.transport.grpc.direct.tiny import PATIENCE_S
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """The loops on which each test runs."""
+    return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A peer that a busy machine holds up is not given up; a test that wants that says so itself."""
+    monkeypatch.setattr(calm, "_PATIENCE_S", PATIENCE_S)
+    monkeypatch.setattr(server_connection, "_DRAIN_S", PATIENCE_S)
+    monkeypatch.setattr(tls_listener, "_HANDSHAKE_SECONDS", PATIENCE_S)

@@ -1,0 +1,166 @@
+"""How much one connection has of a turn of the event loop: bounded work, however much has come at once."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from typing import Any
+
+import pytest
+
+from runtime.transport.grpc.direct import frame_reader as receiving
+from runtime.transport.grpc.direct.messages import Head
+from runtime.transport.grpc.direct.server_calls import Calls
+from runtime.transport.grpc.direct.server_connection import Connection
+from runtime.transport.grpc.direct.streams import Held
+from tests.runtime.transport.grpc.direct.calling import message
+from tests.runtime.transport.grpc.direct.peer import (
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    GREETING,
+    HEADERS,
+    Peer,
+    frame,
+)
+from tests.runtime.transport.grpc.direct.test_fuzz import Wire
+from tests.runtime.transport.grpc.direct.tiny import MESSAGE_BYTES, PATIENCE_S, Tiny, limits
+
+GRPC = ((b"content-type", b"application/grpc"), (b"grpc-encoding", b"gzip"))
+
+
+class Deaf(Wire):
+    """A wire that knows whether anybody listens to it."""
+
+    is_read = True
+
+    def pause_reading(self) -> None:
+        self.is_read = False
+
+    def resume_reading(self) -> None:
+        self.is_read = True
+
+
+def joined(application: Any) -> tuple[Connection[Any], Deaf, Peer]:
+    """The serving side of a connection that leads nowhere, and somebody who writes frames for it."""
+    connection: Connection[Any] = Connection(application, limits(streams=1000))
+    wire = Deaf()
+    connection.connection_made(wire)
+    connection.data_received(GREETING)
+    return connection, wire, Peer(None, None)  # type: ignore[arg-type]
+
+
+async def until(holds: Any) -> int:
+    """How many turns of the event loop it takes until something holds."""
+    turns = 0
+    async with asyncio.timeout(PATIENCE_S):
+        while not holds():
+            await asyncio.sleep(0)
+            turns += 1
+    return turns
+
+
+async def test_small_frames_are_read_in_many_turns() -> None:
+    """A quarter of a million of bytes is one read of a socket, and may be 25,000 frames."""
+    application = Tiny()
+    connection, wire, peer = joined(application)
+    body = bytes(range(256)) * 100
+    connection.data_received(
+        frame(HEADERS, END_HEADERS, 1, peer.block())
+        + b"".join(frame(DATA, 0, 1, body[at : at + 1]) for at in range(len(body)))
+        + frame(DATA, END_STREAM, 1)
+    )
+    assert len(application.bodies[1]) < receiving._FRAMES_A_TURN
+    assert not wire.is_read
+    turns = await until(lambda: not connection._streams)
+    assert turns >= len(body) // receiving._FRAMES_A_TURN
+    assert application.bodies[1] == body
+    await until(lambda: wire.is_read)
+    connection.connection_lost(None)
+
+
+async def test_huffman_code_is_read_in_many_turns() -> None:
+    """It is far more work for its bytes than other frames are."""
+    application = Tiny()
+    connection, wire, peer = joined(application)
+    numbers = range(1, 401, 2)
+    blocks = [peer.block(b"/wait", (b"x-%d" % number, b"x" * 1000)) for number in numbers]
+    connection.data_received(
+        b"".join(frame(HEADERS, END_HEADERS, *each) for each in zip(numbers, blocks, strict=True))
+    )
+    assert len(application.bodies) <= receiving._WORK_A_TURN // len(blocks[0]) + 1
+    assert not wire.is_read
+    assert await until(lambda: len(application.bodies) == len(numbers)) > 5
+    connection.connection_lost(None)
+
+
+async def test_messages_are_decompressed_in_many_turns() -> None:
+    """A few bytes of them may be as many as a message may have."""
+    begun: list[int] = []
+
+    async def count(_head: Head, sent: bytes, _names: tuple[bytes, ...]) -> bytes:
+        begun.append(len(sent))
+        return b""
+
+    calls = Calls(
+        {b"/a/count": count},
+        {},
+        lambda _: (),
+        lambda *_: None,
+        message_bytes=MESSAGE_BYTES,
+        connections=1,
+        most_held=2 * MESSAGE_BYTES,
+        held=Held(4 * MESSAGE_BYTES),
+    )
+    connection, wire, peer = joined(calls)
+    packed = message(gzip.compress(bytes(MESSAGE_BYTES)), 1)
+    numbers = range(1, 81, 2)
+    connection.data_received(
+        b"".join(
+            frame(HEADERS, END_HEADERS, number, peer.block(b"/a/count", *GRPC))
+            + frame(DATA, END_STREAM, number, packed)
+            for number in numbers
+        )
+    )
+    assert len(calls.tasks) <= 3
+    assert not wire.is_read
+    assert await until(lambda: len(begun) == len(numbers)) > 10
+    connection.connection_lost(None)
+    await until(lambda: not calls.tasks)
+
+
+@pytest.mark.parametrize("order", ["reads before its turn", "reads after its turn"])
+async def test_a_client_that_does_not_read_meanwhile_goes_on_when_it_does(order: str) -> None:
+    """It is not listened to until both are over: its rest, and that it does not read."""
+    application = Tiny()
+    connection, wire, peer = joined(application)
+    connection.data_received(
+        frame(HEADERS, END_HEADERS, 1, peer.block())
+        + frame(DATA, 0, 1, b"x") * 1000
+        + frame(DATA, END_STREAM, 1)
+    )
+    heard = len(application.bodies[1])
+    connection.pause_writing()
+    if order == "reads before its turn":
+        connection.resume_writing()
+        assert len(application.bodies[1]) == heard
+    else:
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert (len(application.bodies[1]), wire.is_read) == (heard, False)
+        connection.resume_writing()
+    await until(lambda: not connection._streams and wire.is_read)
+    assert len(application.bodies[1]) == 1000
+    connection.connection_lost(None)
+
+
+async def test_a_connection_that_ends_while_it_rests_reads_no_more() -> None:
+    application = Tiny()
+    connection, _, peer = joined(application)
+    connection.data_received(frame(HEADERS, END_HEADERS, 1, peer.block()) + frame(DATA, 0, 1, b"x") * 1000)
+    heard = len(application.bodies[1])
+    connection.connection_lost(None)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert len(application.bodies[1]) == heard
+    assert application.lost_streams == [1]

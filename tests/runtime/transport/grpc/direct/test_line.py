@@ -1,0 +1,170 @@
+"""Calls over a line to a server of gRPC's own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+
+from runtime.conditions import CONDITION_HEADER
+from runtime.transport.grpc.direct.messages import Refused
+from tests.runtime.transport.grpc.direct.lining import NOBODY, lines, say
+from tests.runtime.transport.grpc.direct.tiny import GROWING_S, MESSAGE_BYTES, PATIENCE_S
+
+
+class Echo:
+    """Answers in every way that a server can."""
+
+    def __init__(self) -> None:
+        self.begun, self.cancelled = asyncio.Event(), asyncio.Event()
+        self.metadata: dict[str, Any] = {}
+
+    async def say(self, request: bytes, context: Any) -> bytes:
+        self.metadata = dict(context.invocation_metadata())
+        return request
+
+    async def refuse(self, request: bytes, context: Any) -> bytes:
+        context.set_trailing_metadata(((CONDITION_HEADER, "GONE"),))
+        await context.abort(grpc.StatusCode.NOT_FOUND, "nö: 100% gone")
+        raise AssertionError
+
+    async def wait(self, request: bytes, context: Any) -> bytes:
+        self.begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.cancelled.set()
+        return b""
+
+    async def grow(self, request: bytes, context: Any) -> bytes:
+        return bytes(int(request))
+
+
+@asynccontextmanager
+async def served(port: int = 0, **options: int) -> AsyncIterator[tuple[Echo, str, grpc.aio.Server]]:
+    echo = Echo()
+    server = grpc.aio.server(options=[(f"grpc.{name}", value) for name, value in options.items()])
+    methods: dict[str, Any] = {
+        name.capitalize(): grpc.unary_unary_rpc_method_handler(getattr(echo, name))
+        for name in ("say", "refuse", "wait", "grow")
+    }
+    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("echo.Echo", methods)])
+    bound = server.add_insecure_port(f"127.0.0.1:{port}")
+    await server.start()
+    try:
+        yield echo, f"127.0.0.1:{bound}", server
+    finally:
+        await server.stop(None)
+
+
+async def test_a_message_is_answered() -> None:
+    """With what was sent along, over one connection for all calls."""
+    async with served() as (echo, address, _), lines(address) as line:
+        assert await say(line) == b"hello"
+        assert await asyncio.gather(*(say(line, b"%d" % n) for n in range(200))) == [
+            b"%d" % n for n in range(200)
+        ]
+        assert echo.metadata["x-request-id"] in {(b"%d" % n).hex() for n in range(200)}
+
+
+@pytest.mark.parametrize("size", [0, 1, 16_384, 200_000, MESSAGE_BYTES])
+async def test_long_messages_go_both_ways(size: int) -> None:
+    """Whatever the windows of the server are."""
+    async with served(max_receive_message_length=MESSAGE_BYTES) as (_, address, _), lines(address) as line:
+        assert await say(line, bytes(size)) == bytes(size)
+        assert await say(line, b"%d" % size, "/echo.Echo/Grow") == bytes(size)
+
+
+@pytest.mark.parametrize("algorithm", list(grpc.Compression))
+async def test_answers_may_be_compressed(algorithm: grpc.Compression) -> None:
+    """As the server likes best of what it is offered."""
+    option = {"default_compression_algorithm": algorithm.value}
+    async with served(**option) as (_, address, _), lines(address) as line:
+        assert await say(line, b"hello" * 1000) == b"hello" * 1000
+        with pytest.raises(Refused) as refused:
+            await say(line, b"%d" % (MESSAGE_BYTES + 1), "/echo.Echo/Grow")
+        assert refused.value.status == "RESOURCE_EXHAUSTED"
+
+
+async def test_a_longer_answer_than_was_agreed_is_refused() -> None:
+    """And the connection is good for the next call."""
+    async with served() as (_, address, _), lines(address) as line:
+        with pytest.raises(Refused) as refused:
+            await say(line, b"%d" % (MESSAGE_BYTES + 1), "/echo.Echo/Grow")
+        assert refused.value.status == "RESOURCE_EXHAUSTED"
+        assert await say(line) == b"hello"
+
+
+async def test_how_a_call_ended_is_told_with_its_condition() -> None:
+    """In the words of the server, whatever is in them."""
+    async with served() as (_, address, _), lines(address) as line:
+        with pytest.raises(Refused) as ended:
+            await say(line, path="/echo.Echo/Refuse")
+        assert (ended.value.status, ended.value.message) == ("NOT_FOUND", "nö: 100% gone")
+        assert (CONDITION_HEADER.encode(), b"GONE") in ended.value.trailers
+        with pytest.raises(Refused) as unknown:
+            await say(line, path="/echo.Echo/Nothing")
+        assert unknown.value.status == "UNIMPLEMENTED"
+
+
+async def test_who_waits_no_longer_ends_the_call_on_the_other_side_too() -> None:
+    """By a deadline, and by a cancel."""
+    async with served() as (echo, address, _), lines(address) as line:
+        for patience in GROWING_S:
+            with pytest.raises(Refused) as refused:
+                await say(line, path="/echo.Echo/Wait", patience=patience)
+            assert refused.value.status == "DEADLINE_EXCEEDED"
+            if echo.begun.is_set():
+                break
+        async with asyncio.timeout(PATIENCE_S):
+            await echo.cancelled.wait()
+        echo.begun.clear()
+        echo.cancelled.clear()
+        call = asyncio.create_task(say(line, path="/echo.Echo/Wait"))
+        async with asyncio.timeout(PATIENCE_S):
+            await echo.begun.wait()
+            call.cancel()
+            await echo.cancelled.wait()
+        assert await say(line) == b"hello"
+
+
+async def test_calls_wait_for_each_other_where_a_server_takes_few() -> None:
+    """As many as it says at a time, and none is refused."""
+    async with served(max_concurrent_streams=2) as (_, address, _), lines(address) as line:
+        await say(line)
+        assert len(await asyncio.gather(*(say(line) for _ in range(50)))) == 50
+
+
+async def test_a_server_that_leaves_is_not_asked_again_and_its_successor_is() -> None:
+    """What is under way is answered, and what comes later goes to whoever listens then."""
+    async with served() as (echo, address, server), lines(address) as line:
+        call = asyncio.create_task(say(line, path="/echo.Echo/Wait"))
+        async with asyncio.timeout(PATIENCE_S):
+            await echo.begun.wait()
+            await server.stop(0.1)
+        with pytest.raises(Refused) as lost:
+            await call
+        assert lost.value.status in ("UNAVAILABLE", "CANCELLED")
+        async with served(int(address.rpartition(":")[2])), asyncio.timeout(PATIENCE_S):
+            while True:
+                try:
+                    assert await say(line) == b"hello"
+                    break
+                except Refused as refused:
+                    assert refused.status == "UNAVAILABLE"
+                    await asyncio.sleep(0.05)
+
+
+async def test_nobody_there_is_told_at_once() -> None:
+    """With the address and the reason; and again without another try, for a while."""
+    async with lines(NOBODY) as line:
+        for _ in range(3):
+            with pytest.raises(Refused) as refused:
+                await say(line)
+            assert refused.value.status == "UNAVAILABLE"
+            assert NOBODY in refused.value.message and "refused" in refused.value.message

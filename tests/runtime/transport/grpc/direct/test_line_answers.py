@@ -1,0 +1,281 @@
+"""What a line makes of answers that other servers and proxies give."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import zlib
+from collections.abc import Callable
+
+import pytest
+
+from runtime.transport.grpc.direct.messages import Refused, framed
+from tests.runtime.transport.grpc.direct.lining import OK, Scripted, in_turns, say, scripted
+from tests.runtime.transport.grpc.direct.peer import (
+    BOTH,
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    HEADERS,
+    NO_ERROR,
+    PROTOCOL,
+    REFUSED,
+    RST_STREAM,
+    Frame,
+    frame,
+    reset,
+)
+from tests.runtime.transport.grpc.direct.tiny import MESSAGE_BYTES
+
+
+@pytest.mark.parametrize(
+    ("http", "status"),
+    [("401", "UNAUTHENTICATED"), ("404", "UNIMPLEMENTED"), ("503", "UNAVAILABLE"), ("418", "UNKNOWN")],
+)
+async def test_what_is_no_grpc_is_told_by_its_status(http: str, status: str) -> None:
+    """A proxy may stand between."""
+    async with scripted(lambda script, found: script.said(found.stream, [(":status", http)])) as (_, line):
+        with pytest.raises(Refused) as refused:
+            await say(line)
+        assert refused.value.status == status and http in refused.value.message
+
+
+PAGE = b"<html><body>something is wrong</body></html>"
+HTML = ("content-type", "text/html")
+WAYS = ("ended by the body", "ended by trailers", "not ended")
+
+
+def page(script: Scripted, found: Frame, http: str, way: str) -> bytes:
+    """An answer of a proxy, in one of the ways that such an answer can end."""
+    block = script.encoder.encode([(":status", http), HTML])
+    ends = END_STREAM if way == "ended by the body" else 0
+    said = frame(HEADERS, END_HEADERS, found.stream, block) + frame(DATA, ends, found.stream, PAGE)
+    if way == "ended by trailers":
+        said += frame(HEADERS, BOTH, found.stream, script.encoder.encode([("x-served-by", "proxy")]))
+    return said
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("http", "status"),
+    [
+        ("200", "UNKNOWN"),
+        ("400", "INTERNAL"),
+        ("401", "UNAUTHENTICATED"),
+        ("403", "PERMISSION_DENIED"),
+        ("404", "UNIMPLEMENTED"),
+        ("429", "UNAVAILABLE"),
+        ("500", "UNKNOWN"),
+        ("502", "UNAVAILABLE"),
+        ("503", "UNAVAILABLE"),
+        ("504", "UNAVAILABLE"),
+    ],
+)
+async def test_a_page_instead_of_an_answer_is_told_by_its_status(http: str, status: str, way: str) -> None:
+    """The connection is good for the next call, and a page that goes on is not read to its end."""
+    turns = in_turns(lambda script, found: page(script, found, http, way), Scripted.echo)
+    async with scripted(turns) as (script, line):
+        with pytest.raises(Refused) as refused:
+            await say(line)
+        assert refused.value.status == status and http in refused.value.message
+        assert await say(line) == b"good"
+        assert script.connections == 1
+        assert any(each.kind == RST_STREAM for each in script.heard) == (way != "ended by the body")
+
+
+async def test_an_answer_without_trailers_has_the_status_of_its_headers() -> None:
+    """Some servers end a stream with an empty frame of data; without any status the end is unknown."""
+    turns = iter([OK, [*OK, ("grpc-status", "5"), ("grpc-message", "gone")]])
+
+    def answer(script: Scripted, found: Frame) -> bytes:
+        block = script.encoder.encode(next(turns))
+        return frame(HEADERS, END_HEADERS, found.stream, block) + frame(DATA, END_STREAM, found.stream)
+
+    async with scripted(answer) as (script, line):
+        for status in ("UNKNOWN", "NOT_FOUND"):
+            with pytest.raises(Refused) as refused:
+                await say(line)
+            assert refused.value.status == status
+        assert script.connections == 1
+
+
+async def test_a_body_before_its_headers_ends_the_call_alone() -> None:
+    """Such an answer is malformed, as HTTP/2 says."""
+    turns = in_turns(lambda _, found: frame(DATA, 0, found.stream, b"early"), Scripted.echo)
+    async with scripted(turns) as (script, line):
+        with pytest.raises(Refused) as refused:
+            await say(line)
+        assert refused.value.status == "INTERNAL"
+        assert await say(line) == b"good"
+        assert script.connections == 1
+        assert (await script.until(RST_STREAM)).code == PROTOCOL
+
+
+BODIES = {
+    "no message": (b"", "UNIMPLEMENTED"),
+    "two messages": (framed(b"one") + framed(b"two"), "UNIMPLEMENTED"),
+    "a message and a half": (framed(b"one") + b"\0\0", "UNIMPLEMENTED"),
+    "half a prefix": (b"\0\0", "INTERNAL"),
+    "half a message": (b"\0\0\0\0\5cut", "INTERNAL"),
+    "packed in no way": (b"\1\0\0\0\1x", "INTERNAL"),
+    "an unknown flag": (b"\2\0\0\0\1x", "INTERNAL"),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+async def test_anything_but_one_whole_message_is_no_answer(name: str) -> None:
+    """It is no fault of the caller, as INVALID_ARGUMENT would be, which only applications say."""
+    body, status = BODIES[name]
+
+    def answer(script: Scripted, found: Frame) -> bytes:
+        return script.said(found.stream, OK, [("grpc-status", "0")], body=frame(DATA, 0, found.stream, body))
+
+    async with scripted(in_turns(answer, Scripted.echo)) as (script, line):
+        with pytest.raises(Refused) as refused:
+            await say(line)
+        assert refused.value.status == status
+        assert await say(line) == b"good"
+        assert script.connections == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "status"),
+    [
+        (0, "NO_ERROR", "INTERNAL"),
+        (1, "PROTOCOL_ERROR", "INTERNAL"),
+        (2, "INTERNAL_ERROR", "INTERNAL"),
+        (3, "FLOW_CONTROL_ERROR", "INTERNAL"),
+        (4, "SETTINGS_TIMEOUT", "INTERNAL"),
+        (6, "FRAME_SIZE_ERROR", "INTERNAL"),
+        (8, "CANCEL", "CANCELLED"),
+        (9, "COMPRESSION_ERROR", "INTERNAL"),
+        (10, "CONNECT_ERROR", "INTERNAL"),
+        (11, "ENHANCE_YOUR_CALM", "RESOURCE_EXHAUSTED"),
+        (12, "INADEQUATE_SECURITY", "PERMISSION_DENIED"),
+        (99, "code 99", "INTERNAL"),
+    ],
+)
+async def test_a_call_that_is_reset_is_told_by_its_code(code: int, name: str, status: str) -> None:
+    """The connection goes on."""
+    async with scripted(lambda script, found: reset(found.stream, code)) as (script, line):
+        for _ in range(2):
+            with pytest.raises(Refused) as refused:
+                await say(line)
+            assert refused.value.status == status and refused.value.message.endswith(name)
+        assert script.connections == 1
+
+
+async def test_a_stream_that_is_refused_after_its_headers_is_not_made_again() -> None:
+    """The server has begun the call, so that it may have been carried out."""
+
+    def answer(script: Scripted, found: Frame) -> bytes:
+        head = frame(HEADERS, END_HEADERS, found.stream, script.encoder.encode(OK))
+        return head + reset(found.stream, REFUSED)
+
+    async with scripted(answer) as (script, line):
+        with pytest.raises(Refused) as refused:
+            await say(line)
+        assert refused.value.status == "UNAVAILABLE"
+        assert len(script.heads) == 1
+
+
+async def test_a_reset_after_the_trailers_takes_no_answer_back() -> None:
+    """With NO_ERROR a server says that it does not need the rest of the request."""
+
+    def answer(script: Scripted, found: Frame) -> bytes:
+        return script.echo(found) + reset(found.stream, NO_ERROR)
+
+    async with scripted(answer) as (script, line):
+        for _ in range(3):
+            assert await say(line) == b"good"
+        assert script.connections == 1
+
+
+@pytest.mark.parametrize("many", [1, 3])
+async def test_informational_answers_are_skipped(many: int) -> None:
+    """A proxy may send 100 or 103 before the answer."""
+
+    def answer(script: Scripted, found: Frame) -> bytes:
+        early = [
+            script.encoder.encode([(":status", "103"), ("link", "</>; rel=preload")]) for _ in range(many)
+        ]
+        said = [frame(HEADERS, END_HEADERS, found.stream, each) for each in early]
+        return b"".join(said) + script.echo(found)
+
+    async with scripted(answer) as (script, line):
+        for _ in range(3):
+            assert await say(line) == b"good"
+        assert script.connections == 1
+
+
+@pytest.mark.parametrize("again", [OK, [("grpc-status", "0")], [(":status", "100")]])
+async def test_headers_in_the_middle_end_the_call_alone(again: list[tuple[str, str]]) -> None:
+    """An answer has headers once, and trailers end its stream; another one on the connection is good."""
+
+    def answer(script: Scripted, found: Frame) -> bytes:
+        blocks = [script.encoder.encode(each) for each in (OK, again)]
+        return b"".join(frame(HEADERS, END_HEADERS, found.stream, each) for each in blocks)
+
+    async with scripted(in_turns(answer, Scripted.echo)) as (script, line):
+        with pytest.raises(Refused) as refused:
+            await say(line)
+        assert refused.value.status == "INTERNAL"
+        assert await say(line) == b"good"
+        assert script.connections == 1
+        assert (await script.until(RST_STREAM)).code == PROTOCOL
+
+
+def packed(encoding: str, message: bytes) -> Callable[[Scripted, Frame], bytes]:
+    """An answer whose message is compressed, or is said to be."""
+    compress: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "deflate": zlib.compress}
+    data = compress.get(encoding, bytes)(message)
+    body = b"\1" + struct.pack(">L", len(data)) + data
+
+    def answer(script: Scripted, found: Frame) -> bytes:
+        head = [*OK, ("grpc-encoding", encoding)]
+        return script.said(
+            found.stream, head, [("grpc-status", "0")], body=frame(DATA, 0, found.stream, body)
+        )
+
+    return answer
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+async def test_compressed_answers_are_unpacked(encoding: str) -> None:
+    """And one that would be longer than a message may be is not unpacked."""
+    short, bomb = packed(encoding, b"hello" * 1000), packed(encoding, bytes(MESSAGE_BYTES + 1))
+    async with scripted(in_turns(short, bomb, short)) as (script, line):
+        assert await say(line) == b"hello" * 1000
+        with pytest.raises(Refused) as refused:
+            await say(line)
+        assert refused.value.status == "RESOURCE_EXHAUSTED"
+        assert await say(line) == b"hello" * 1000
+        assert script.connections == 1
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+@pytest.mark.parametrize(
+    "data", [b"plain", b"", gzip.compress(b"cut", mtime=0)[:-1]], ids=["plain", "empty", "cut"]
+)
+async def test_an_answer_that_cannot_be_unpacked_is_internal(encoding: str, data: bytes) -> None:
+    """Whatever is wrong with it."""
+
+    def answer(script: Scripted, found: Frame) -> bytes:
+        body = frame(DATA, 0, found.stream, b"\1" + struct.pack(">L", len(data)) + data)
+        return script.said(
+            found.stream, [*OK, ("grpc-encoding", encoding)], [("grpc-status", "0")], body=body
+        )
+
+    async with scripted(answer) as (_, line):
+        with pytest.raises(Refused) as refused:
+            await say(line)
+        assert refused.value.status == "INTERNAL"
+
+
+@pytest.mark.parametrize("encoding", ["identity", "snappy"])
+async def test_an_encoding_that_was_not_offered_is_internal(encoding: str) -> None:
+    """Nobody could read the answer."""
+    async with scripted(packed(encoding, b"hello")) as (_, line):
+        with pytest.raises(Refused) as refused:
+            await say(line)
+        assert refused.value.status == "INTERNAL"

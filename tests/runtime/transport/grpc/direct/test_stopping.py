@@ -1,0 +1,193 @@
+"""How a server stops: what is under way ends, nothing new begins, and nobody waits for ever."""
+
+from __future__ import annotations
+
+import asyncio
+
+import grpc
+import grpc.aio
+import pytest
+
+from generated.taskqueue import messages as m
+from runtime.call import Call
+from runtime.transport.grpc.direct import server_connection as connection
+from tests.runtime.transport.grpc.direct import peer as raw
+from tests.runtime.transport.grpc.direct.calling import (
+    METHOD,
+    channel,
+    get_result,
+    message,
+    serving,
+    small,
+    told,
+)
+from tests.runtime.transport.grpc.direct.tiny import PATIENCE_S
+
+REQUEST = m.GetResultRequest(job_id="x")
+
+
+class Held:
+    """A handler that waits."""
+
+    def __init__(self, output: bytes = b"") -> None:
+        self.begun, self.go_on, self.given_up = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._answer = m.GetResultResponse(found=True, output_bytes=output)
+
+    async def __call__(self, _request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
+        self.begun.set()
+        try:
+            await self.go_on.wait()
+        except asyncio.CancelledError:
+            self.given_up.set()
+            raise
+        return self._answer
+
+
+async def test_a_call_under_way_is_answered_and_no_new_one_is_taken() -> None:
+    """A client hears that it should go elsewhere, and gets what it has asked for before."""
+    held = Held()
+    async with serving(held) as (port, server), channel(port) as client:
+        call = get_result(client)(REQUEST)
+        await held.begun.wait()
+        stopping = asyncio.create_task(server.stop(PATIENCE_S))
+        with pytest.raises(ConnectionError):
+            while True:
+                await asyncio.sleep(0)
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.close()
+        async with asyncio.timeout(PATIENCE_S):
+            # What the client asks before it has acknowledged the first GOAWAY is served.
+            while not all(each._leaving for each in server._calls.connections):
+                await asyncio.sleep(0)
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await get_result(client)(REQUEST)
+        assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert not stopping.done()
+        held.go_on.set()
+        assert (await call).found
+        await stopping
+
+
+async def test_an_answer_that_is_still_being_read_is_waited_for() -> None:
+    """A method that is through has not yet told its client."""
+    held = Held(bytes(100_000))
+    async with serving(held) as (port, server), raw.connected(port) as client:
+        said = ((b"content-type", b"application/grpc"),)
+        client.say(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.block(METHOD.path.encode(), *said)))
+        client.say(raw.frame(raw.DATA, raw.END_STREAM, 1, message(REQUEST.SerializeToString())))
+        await held.begun.wait()
+        stopping = asyncio.create_task(server.stop(PATIENCE_S))
+        assert (await client.drained()).code == raw.NO_ERROR
+        held.go_on.set()
+        got = 0
+        while got < 65_535:
+            got += len((await client.find(raw.DATA, 1)).payload)
+        assert server._calls.tasks == set()
+        assert not stopping.done()
+        client.say(raw.window(0, 100_000), raw.window(1, 100_000))
+        answer = await client.answer(1)
+        assert got + len(answer.body) > 100_000
+        assert answer.headers[b"grpc-status"] == b"0"
+        await stopping
+
+
+async def test_what_is_left_after_the_grace_is_cut_off() -> None:
+    """Its client may ask somebody else, and its handler knows."""
+    held = Held()
+    async with serving(held) as (port, server), channel(port) as client:
+        call = get_result(client)(REQUEST)
+        await held.begun.wait()
+        await server.stop(0.01)
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await call
+        assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert held.given_up.is_set()
+
+
+async def test_silent_clients_do_not_hold_up_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither one that has nothing to say nor one that does not even read."""
+    monkeypatch.setattr(connection, "_DRAIN_S", 0.01)
+    held = Held()
+    async with serving(held) as (port, server), raw.connected(port) as idle, raw.connected(port, b"") as mute:
+        await idle.heard()
+        await mute.next()
+        await server.stop(PATIENCE_S * 100)
+        assert [each.kind for each in await idle.silence()] == [raw.GOAWAY, raw.PING, raw.GOAWAY]
+        assert [each.kind for each in await mute.silence()] == [raw.WINDOW_UPDATE, raw.GOAWAY]
+
+
+async def test_a_client_of_grpc_loses_no_call_while_a_server_stops() -> None:
+    """Calls are made all the while, and go to another server as soon as the first one asks for it."""
+
+    async def found(_request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
+        return m.GetResultResponse(found=True)
+
+    async with serving(found) as (first, server), serving(found) as (second, _):
+        target = f"ipv4:127.0.0.1:{first},127.0.0.1:{second}"
+        async with grpc.aio.insecure_channel(target) as client:
+            method, is_over, made = get_result(client), asyncio.Event(), 0
+
+            async def call_on() -> None:
+                nonlocal made
+                while not is_over.is_set():
+                    assert (await method(REQUEST, timeout=PATIENCE_S)).found
+                    made += 1
+
+            callers = [asyncio.create_task(call_on()) for _ in range(20)]
+            async with asyncio.timeout(PATIENCE_S):
+                while made < 200:
+                    await asyncio.sleep(0)
+                await server.stop(PATIENCE_S)
+                before = made
+                while made < before + 200:
+                    await asyncio.sleep(0)
+            is_over.set()
+            await asyncio.gather(*callers)
+
+
+async def test_no_watch_begins_while_a_server_stops() -> None:
+    """It would go on for as long as the server does."""
+    held = Held()
+    async with serving(held) as (port, server), raw.connected(port) as client:
+        await client.heard()
+        stopping = asyncio.create_task(server.stop(PATIENCE_S))
+        assert (await client.find(raw.GOAWAY)).last == 2**31 - 1
+        watch = await told(client, 1, b"/grpc.health.v1.Health/Watch", message(b""))
+        assert (watch.status, watch.words) == (14, "the server stops")
+        client.say(raw.frame(raw.PING, raw.ACK, 0, b"draining"))
+        await stopping
+
+
+async def test_a_stop_that_is_cut_short_can_be_finished() -> None:
+    """As a node does it, whose own time may be over first."""
+    held = Held()
+    async with serving(held) as (port, server), channel(port) as client:
+        call = get_result(client)(REQUEST)
+        await held.begun.wait()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await server.stop(PATIENCE_S)
+        assert not held.given_up.is_set()
+        await server.stop(0)
+        assert held.given_up.is_set()
+        with pytest.raises(grpc.aio.AioRpcError):
+            await call
+
+
+async def test_a_server_has_so_many_connections() -> None:
+    """By its spec; one more is not served, and the others are."""
+    held = Held()
+    held.go_on.set()
+    async with serving(held, small(connections=1)) as (port, _), channel(port) as client:
+        assert (await get_result(client)(REQUEST)).found
+        async with raw.connected(port) as another:
+            assert await another.silence() == []
+        assert (await get_result(client)(REQUEST)).found
+
+
+async def test_a_port_that_is_taken_is_told() -> None:
+    """And what was opened for it is closed."""
+    held = Held()
+    async with serving(held) as (port, server):
+        with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{port}"):
+            await server.start("127.0.0.1", port)
