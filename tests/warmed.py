@@ -26,7 +26,7 @@ ENGINE = (
     "runtime.node",
     "runtime.collectors",
     "runtime.finding",
-    "runtime.transport.grpc.direct_carrier",
+    "runtime.transport.grpc.grpcio_carrier",
     "runtime.http.server",
     "uvicorn.protocols.http.httptools_impl",
 )

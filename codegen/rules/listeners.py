@@ -64,15 +64,61 @@ def uncallable(spec: Spec) -> Iterator[Finding]:
                 yield Finding(place, message, hint)
 
 
+@rule(
+    "E740",
+    "A listener for HTTP names a carrier of gRPC.",
+    wrong="http: {port: SHOP_HTTP_PORT, carrier: direct}",
+    right="listen: {port: SHOP_PORT, carrier: direct}",
+)
+def carrier_of_http(spec: Spec) -> Iterator[Finding]:
+    for deployment_name, _, node_name, node in spec.nodes():
+        if node.http is not None and node.http.carrier is not None:
+            path = (deployment_name, "nodes", node_name, "http", "carrier")
+            message = f"'{node_name}' names a carrier for HTTP requests, and carriers are for gRPC."
+            yield Finding(spec.place("deployments", *path, key=True), message, "Say it under 'listen'.")
+
+
+@rule(
+    "E741",
+    "Certificates are asked for by a listener of grpcio from everybody or nobody, and its callers need both.",
+    wrong="listen: {port: SHOP_PORT}  # customers are anonymous, and the till has a certificate",
+    right="listen: {port: SHOP_PORT, carrier: direct}",
+    needs=("callers", "services", "environment", "deployments"),
+)
+def certificate_not_asked_for(spec: Spec) -> Iterator[Finding]:
+    for name, deployment, node_name, node in spec.nodes():
+        if node.listen is None or deployment.carrier_at(node_name) != "grpcio":
+            continue
+        if not _always_has_certificate(spec, deployment, node_name):
+            continue
+        callers = _callers(spec, deployment, node)
+        if not any("anonymous" in each.proof and not each.without_tokens for each in callers.values()):
+            continue
+        for who in sorted(who for who, each in callers.items() if each.proof == ("certificate",)):
+            message = (
+                f"'{node_name}' lets callers in without proof, so grpcio asks none of them for a certificate, "
+                f"and {who} has no other proof."
+            )
+            hint = "Say 'carrier: direct' at the listener, or let the principal prove itself by a token."
+            place = spec.place("deployments", name, "nodes", node_name, "listen")
+            yield Finding(place, message, hint)
+
+
 def _callers_outside(spec: Spec, deployment: Deployment, node: Node) -> dict[str, Principal]:
     """Who outside of a deployment may call something at a node."""
+    outside = set(outsiders(spec))
+    return {who: each for who, each in _callers(spec, deployment, node).items() if who in outside}
+
+
+def _callers(spec: Spec, deployment: Deployment, node: Node) -> dict[str, Principal]:
+    """Who may call something at a node."""
     offered = spec.services_of(deployment, node)
     allowed = {
         principal
         for principal, ref in spec.permissions
         if ref in spec.methods and spec.methods[ref].service_name in offered
     }
-    return {each: spec.callers.principals[each] for each in outsiders(spec) if each in allowed}
+    return {who: each for who, each in spec.callers.principals.items() if who in allowed}
 
 
 def _is_refused(principal: Principal) -> bool:

@@ -11,7 +11,13 @@ UNREACHED = 3
 ENDED_IN_FAILURE = 4
 """What was watched has ended, and not in the way that was wanted."""
 _UNREACHED_CODES = ("UNAVAILABLE", "DEADLINE_EXCEEDED")
-_UNKNOWN_HOST = ("Name or service not known", "nodename nor servname", "Temporary failure in name resolution")
+_UNKNOWN_HOST = (
+    "Name or service not known",
+    "nodename nor servname",
+    "Temporary failure in name resolution",
+    "Domain name not found",
+    "DNS resolution failed",
+)
 _ADVICE = {
     "never": "Trying again will not help.",
     "with_backoff": "Try again in a moment.",

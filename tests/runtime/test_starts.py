@@ -76,21 +76,24 @@ def test_the_tables_of_a_system_load_nothing_that_serves(system: str) -> None:
     assert among(modules, HTTP, GRPC, STORES, ("click", "opentelemetry", "prometheus_client", "rich")) == []
 
 
-def test_a_node_that_speaks_only_grpc_loads_no_http() -> None:
-    """Nor any store but the one in memory, no library for metrics at which nobody looks, or for calls."""
-    modules = loaded(NODE, "taskqueue.microservices.result", ACCEPTED_TOKENS=f"gateway={'0' * 64}")
-    assert "runtime.transport.grpc.direct.server_connection" in modules
-    assert among(modules, ("grpc", "grpc_reflection")) == []
+DIRECT = ("hpack", "runtime.transport.grpc.direct_carrier")
+
+
+@pytest.mark.parametrize(("carrier", "others"), [("grpcio", DIRECT), ("direct", ("grpc",))])
+def test_a_node_that_speaks_only_grpc_loads_no_http(carrier: str, others: tuple[str, ...]) -> None:
+    """Nor any store but the one in memory, another carrier, or a library that nobody has asked for yet."""
+    given = {"ACCEPTED_TOKENS": f"gateway={'0' * 64}", "CHARTER_GRPC_CARRIER": carrier}
+    modules = loaded(NODE, "taskqueue.microservices.result", **given)
+    assert f"runtime.transport.grpc.{carrier}_carrier" in modules
+    assert among(modules, others, ("google.rpc", "grpc_reflection.v1alpha")) == []
     assert among(modules, HTTP, STORES, ("click", "opentelemetry", "prometheus_client", "rich")) == []
 
 
-def test_a_client_loads_no_grpc() -> None:
-    """Nor does a node that calls others: calls go out by the engine's own means."""
-    modules = loaded(
-        "import sys, runtime.client, runtime.transport.grpc.channel; print('loaded:', *sys.modules)"
-    )
-    assert "runtime.transport.grpc.direct.client_connection" in modules
-    assert among(modules, GRPC, HTTP, STORES) == []
+def test_a_client_loads_no_carrier_before_it_calls() -> None:
+    """A launcher has a client for everybody, and may make no call."""
+    modules = loaded("import sys, runtime.client; print('loaded:', *sys.modules)")
+    assert "runtime.routing" in modules
+    assert among(modules, GRPC, DIRECT, HTTP, STORES) == []
 
 
 def test_a_node_that_speaks_only_http_loads_no_grpc(tmp_path: Path) -> None:

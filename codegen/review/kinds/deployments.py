@@ -216,6 +216,15 @@ def node_optional(old: Spec, new: Spec) -> Iterator[Found]:
                 yield Found(f"{name} {word}", text, (*path, word, "optional"))
 
 
+@kind("node.carrier", "Something else carries the gRPC calls of a node.", Verdict.CONFIGURATION)
+def node_carrier(old: Spec, new: Spec) -> Iterator[Found]:
+    for name, before, after, path in _nodes(old, new):
+        # What came or went altogether is told by its host and port.
+        if before.listen and after.listen and before.listen.carrier != after.listen.carrier:
+            text = f"{name} takes gRPC calls by {turn(before.listen.carrier, after.listen.carrier)}"
+            yield Found(name, text, (*path, "listen", "carrier"))
+
+
 @kind("node.healthcheck", "Something else of a node is checked.", Verdict.CONFIGURATION)
 def node_healthcheck(old: Spec, new: Spec) -> Iterator[Found]:
     for name, before, after, path in _nodes(old, new):
@@ -258,7 +267,11 @@ def routing_changed(old: Spec, new: Spec) -> Iterator[Found]:
 def _listener(name: str, verb: str, before: Listen | None, after: Listen | None, at: Path) -> Iterator[Found]:
     was, now = (f"{each.host}:{each.port}" if each else "nowhere" for each in (before, after))
     if was != now:
-        paths = [(*at, "host"), (*at, "port"), *([] if before and after else [(*at, "optional")])]
+        paths = [
+            (*at, "host"),
+            (*at, "port"),
+            *([] if before and after else [(*at, "optional"), (*at, "carrier")]),
+        ]
         yield Found(name, f"{name} {verb} {turn(was, now)}", *paths)
 
 

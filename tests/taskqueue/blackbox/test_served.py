@@ -19,7 +19,11 @@ from tests.taskqueue.blackbox.oracle import METHODS
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PUBLIC = "taskqueue.v1.TaskQueuePublicService"
-EXTRAS = {"grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"}
+EXTRAS = {
+    "grpc.health.v1.Health",
+    "grpc.reflection.v1.ServerReflection",
+    "grpc.reflection.v1alpha.ServerReflection",
+}
 SERVING = health_pb2.HealthCheckResponse.SERVING
 
 
