@@ -51,9 +51,11 @@ class Bell:
 
     async def close(self) -> None:
         """Stops listening."""
-        if self._task is not None:
+        # A cancel can get lost in redis-py, where it waits with asyncio.wait_for on Python 3.11: the listener
+        # would then connect again and again.
+        while self._task is not None and not self._task.done():
             self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await asyncio.wait({self._task}, timeout=_PAUSE_S)
 
     async def heard_since(
         self, rings: int, timeout_s: float, waiting: asyncio.Future[None] | None = None
