@@ -26,7 +26,7 @@ from rich.console import Console
 from bench.capacity import JOB, REQUESTS
 from bench.machine import describe, free_port
 from bench.report.terminal import narrow_table
-from bench.sides import Side, processes
+from bench.sides import Side, carried_by, processes
 from generated.taskqueue.clients import TaskQueuePublicServiceClient
 from generated.taskqueue.messages import (
     JobSpec,
@@ -34,11 +34,12 @@ from generated.taskqueue.messages import (
 )
 from runtime.client import Client
 from runtime.launch import Launched, launched
+from runtime.transport.grpc.carrier import CARRIERS, DEFAULT
 
 RESULTS = Path(__file__).parent / "results"
 NODES = 6
 PAIRS = 5
-CALLS = 1600
+CALLS = 3200
 IN_FLIGHT = 32
 LOADS = 2
 """Client processes against six nodes; one of them is no match for so many."""
@@ -71,12 +72,20 @@ def main(_arguments: list[str]) -> int:
     """Runs all comparisons; 1 if one misses its bar."""
     console = Console()
     before = describe()
-    found = asyncio.run(_all(console))
+    found = {}
+    for carrier in CARRIERS:
+        with carried_by(carrier):
+            for name, row in asyncio.run(_all(console, carrier)).items():
+                found[f"{name}, {carrier}"] = row
     rows = {
-        "SubmitJob, one node": (found["one node"], 0.80),
-        "SubmitJob, six nodes": (found["six nodes"], 0.75),
-        "jobs of no duration, monolith": (found["monolith jobs"], 0.70),
-        "jobs of no duration, microservices": (found["microservices jobs"], 0.70),
+        f"{title}, {carrier}": (found[f"{name}, {carrier}"], bar if carrier == DEFAULT else None)
+        for carrier in CARRIERS
+        for title, name, bar in (
+            ("SubmitJob, one node", "one node", 0.80),
+            ("SubmitJob, six nodes", "six nodes", 0.75),
+            ("jobs, monolith", "monolith jobs", 0.70),
+            ("jobs, microservices", "microservices jobs", 0.70),
+        )
     }
     columns = ("RPCs", "bare/s", "ours/s", "ratio", "bar", "CPU µs", "ours", "ratio")
     table = narrow_table("comparison", *columns)
@@ -84,7 +93,7 @@ def main(_arguments: list[str]) -> int:
         table.add_row(
             *(name, f"{row['rpcs']:.1f}"),
             *(f"{row[key]:,.0f}" for key in ("bare_per_s", "ours_per_s")),
-            *(f"{row['ratio']:.2f}", f">= {bar:.2f}"),
+            *(f"{row['ratio']:.2f}", f">= {bar:.2f}" if bar else ""),
             *(f"{row[key]:,.0f}" for key in ("bare_cpu_us", "ours_cpu_us")),
             f"{row['cpu_ratio']:.2f}",
         )
@@ -93,12 +102,13 @@ def main(_arguments: list[str]) -> int:
     told = {"machine": before, "command": "nox -s bench -- designs-vs-bare", "bars": bars, **found}
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "designs-vs-bare.json").write_text(json.dumps(told, indent=2) + "\n")
-    missed = [name for name, each in bars.items() if each["ratio"] < each["at_least"]]
+    missed = [name for name, (row, bar) in rows.items() if bar and row["ratio"] < bar]
     console.print(f"Missed: {'; '.join(missed)}" if missed else "Every bar is met.")
     return int(bool(missed))
 
 
-async def _all(console: Console) -> dict[str, dict[str, float]]:
+async def _all(console: Console, carrier: str) -> dict[str, dict[str, float]]:
+    console.print(f"carried by {carrier}")
     found = {}
     async with launched("taskqueue.monolith", ports="auto", tls=False) as nodes, nodes.client() as client:
         # With all slots taken a submit is only a submit: no job is run while others are taken in.

@@ -23,11 +23,13 @@ from bench.retained import retained
 from bench.sides import bare, engine, measured
 from runtime.certs import make_certificates
 from runtime.systems import load_system
+from runtime.transport.grpc.carrier import CARRIERS
 
 DEPLOYMENT = "taskqueue.microservices"
 RESULTS = Path(__file__).parent / "results"
-PAIRS = 9
-CALLS = 3000
+PAIRS = 5
+CALLS = 8000
+"""So many that processor time, which is counted in ticks of 10 ms, is known to a few hundredths."""
 IN_FLIGHT = 32
 
 
@@ -36,35 +38,39 @@ def main(_arguments: list[str]) -> int:
     found: dict[str, Any] = {"machine": describe(), "command": "nox -s bench -- engine", "bars": {}}
     console = Console()
     with tempfile.TemporaryDirectory(prefix="charter-bench-") as folder:
-        for name, method, tls, bar in (
-            ("echo", "enqueue", False, 0.85),
-            ("echo with TLS", "enqueue", True, 0.85),
-            ("submit chain", "submit", False, 0.80),
-            ("submit chain with TLS", "submit", True, 0.80),
+        for name, method, tls, bars in (
+            ("one call", "enqueue", False, {"grpcio": 0.85}),
+            ("one call, TLS", "enqueue", True, {"grpcio": 0.85}),
+            ("chain of three", "submit", False, {"grpcio": 0.85, "direct": 3.0}),
+            ("chain of three, TLS", "submit", True, {"grpcio": 0.85, "direct": 3.0}),
         ):
             certificates = Path(folder, "certs") if tls else None
             if certificates is not None and not certificates.exists():
                 make_certificates(load_system("taskqueue"), "microservices", certificates)
-            found[name] = compare(method, certificates)
-            found["bars"][name] = {"ratio": found[name]["calls_per_s_ratio"], "at_least": bar}
-            console.print(f"{name}: {found[name]['calls_per_s_ratio']:.2f}x")
+            for carrier, row in compare(method, certificates).items():
+                title = f"{name}, {carrier}"
+                found[title] = row
+                found["bars"][title] = {"ratio": row["calls_per_s_ratio"], "at_least": bars.get(carrier)}
+                console.print(f"{title}: {row['calls_per_s_ratio']:.2f}x")
     found["idle pickup"] = asyncio.run(pickup(DEPLOYMENT))
     found["retained jobs"] = asyncio.run(retained())
     _show(console, found)
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "engine.json").write_text(json.dumps(found, indent=2) + "\n")
-    missed = [name for name, each in found["bars"].items() if each["ratio"] < each["at_least"]]
+    missed = [name for name, each in found["bars"].items() if each["ratio"] < (each["at_least"] or 0)]
     console.print(f"Missed: {', '.join(missed)}" if missed else "Every bar is met.")
     return int(bool(missed))
 
 
-def compare(method: str, certificates: Path | None) -> dict[str, Any]:
-    """Interleaved runs of the baseline and the engine; medians, so that one bad moment does not count."""
+def compare(method: str, certificates: Path | None) -> dict[str, dict[str, Any]]:
+    """Interleaved runs of the baseline and the engine with each carrier.
+
+    Medians, so that one bad moment does not count.
+    """
     with ExitStack() as running:
-        sides = {
-            "bare": running.enter_context(bare(method, certificates)),
-            "engine": running.enter_context(engine(method, certificates)),
-        }
+        sides = {"bare": running.enter_context(bare(method, certificates))}
+        for carrier in CARRIERS:
+            sides[carrier] = running.enter_context(engine(method, certificates, carrier))
         runs = [
             {name: measured(side, method, certificates, CALLS, IN_FLIGHT) for name, side in sides.items()}
             for _ in range(PAIRS)
@@ -73,14 +79,19 @@ def compare(method: str, certificates: Path | None) -> dict[str, Any]:
         name: {key: statistics.median(run[name][key] for run in runs) for key in runs[0][name]}
         for name in sides
     }
-    ratios = [run["engine"]["calls_per_s"] / run["bare"]["calls_per_s"] for run in runs]
     return {
-        **medians,
-        "calls_per_s_ratio": round(statistics.median(ratios), 3),
-        "cpu_ratio": round(medians["engine"]["cpu_us_per_call"] / medians["bare"]["cpu_us_per_call"], 3),
-        "pairs": PAIRS,
-        "calls": CALLS,
-        "in_flight": IN_FLIGHT,
+        carrier: {
+            "bare": medians["bare"],
+            "engine": medians[carrier],
+            "calls_per_s_ratio": round(
+                statistics.median(run[carrier]["calls_per_s"] / run["bare"]["calls_per_s"] for run in runs), 3
+            ),
+            "cpu_ratio": round(medians[carrier]["cpu_us_per_call"] / medians["bare"]["cpu_us_per_call"], 3),
+            "pairs": PAIRS,
+            "calls": CALLS,
+            "in_flight": IN_FLIGHT,
+        }
+        for carrier in CARRIERS
     }
 
 
@@ -93,7 +104,7 @@ def _show(console: Console, found: Mapping[str, Any]) -> None:
             f"{row['bare']['calls_per_s']:.0f}",
             f"{row['engine']['calls_per_s']:.0f}",
             f"{row['calls_per_s_ratio']:.2f}",
-            f">= {bar['at_least']:.2f}",
+            f">= {bar['at_least']:.2f}" if bar["at_least"] else "",
             f"{row['bare']['cpu_us_per_call']:.0f} / {row['engine']['cpu_us_per_call']:.0f}",
             f"{row['cpu_ratio']:.2f}",
         )

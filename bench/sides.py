@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 
 from bench.machine import free_port
+from runtime.transport.grpc.carrier import DEFAULT, VARIABLE
 
 DEPLOYMENT = "taskqueue.microservices"
 
@@ -48,15 +49,18 @@ def bare(method: str, certificates: Path | None) -> Iterator[Side]:
 
 
 @contextmanager
-def engine(method: str, certificates: Path | None) -> Iterator[Side]:
-    """The same services under the engine."""
+def engine(method: str, certificates: Path | None, carrier: str = DEFAULT) -> Iterator[Side]:
+    """The same services under the engine, with one of its carriers."""
     ports = {role: free_port() for role in ("gateway", "job", "queue")}
     roles = ["queue"] if method == "enqueue" else ["job", "queue", "gateway"]
     wiring = {f"{role.upper()}_PORT": str(port) for role, port in ports.items()}
     wiring |= {f"{role.upper()}_SERVICE_ADDR": f"127.0.0.1:{port}" for role, port in ports.items()}
     wiring["RESULT_SERVICE_ADDR"] = f"127.0.0.1:{free_port()}"
     commands = {
-        role: (["runtime.serve", f"{DEPLOYMENT}.{role}"], {**wiring, **environ(role, certificates)})
+        role: (
+            ["runtime.serve", f"{DEPLOYMENT}.{role}"],
+            {**wiring, **environ(role, certificates), VARIABLE: carrier},
+        )
         for role in roles
     }
     with processes(commands, ports) as started:
@@ -89,6 +93,20 @@ def measured(
         "client_cpu_us_per_call": told["client_cpu_us_per_call"],
         "client_cpu_share": told["client_cpu_share"],
     }
+
+
+@contextmanager
+def carried_by(carrier: str) -> Iterator[None]:
+    """Has all processes that are started meanwhile use one carrier."""
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = carrier
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
 
 
 @contextmanager

@@ -96,8 +96,8 @@ def certificate_not_asked_for(spec: Spec) -> Iterator[Finding]:
             continue
         for who in sorted(who for who, each in callers.items() if each.proof == ("certificate",)):
             message = (
-                f"'{node_name}' lets callers in without proof, so grpcio asks none of them for a certificate, "
-                f"and {who} has no other proof."
+                f"'{node_name}' lets callers in without proof, so grpcio asks none of them for a "
+                f"certificate, and {who} has no other proof."
             )
             hint = "Say 'carrier: direct' at the listener, or let the principal prove itself by a token."
             place = spec.place("deployments", name, "nodes", node_name, "listen")

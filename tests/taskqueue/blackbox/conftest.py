@@ -8,11 +8,14 @@ import pytest
 import pytest_asyncio
 
 from runtime.launch import Launched, launched
+from runtime.transport.grpc.carrier import VARIABLE
 from tests.taskqueue.blackbox.api import Api
 from tests.taskqueue.blackbox.gates import HANDLERS
 
 DEPLOYMENTS = ["taskqueue.microservices", "taskqueue.monolith"]
 """Everything that offers the public API. A deployment that is added here has to pass the same tests."""
+BY_DIRECT = "taskqueue.microservices, direct"
+"""The first of them with the other carrier."""
 
 PATIENT = {"WORKER_TIMEOUT_MS": "120000", **HANDLERS}
 """Settings under which a worker that a busy machine holds up for a while is not taken for lost."""
@@ -47,10 +50,24 @@ async def monolith() -> AsyncIterator[Launched]:
         yield running
 
 
-@pytest.fixture(scope="package", params=DEPLOYMENTS)
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
+async def microservices_by_direct() -> AsyncIterator[Launched]:
+    """The first one, whose nodes call each other and are called by the carrier `direct`."""
+    starting = launched("taskqueue.microservices", ports="auto", tls=False, settings=PATIENT)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(VARIABLE, "direct")
+        running = await starting.__aenter__()
+    try:
+        yield running
+    finally:
+        await starting.__aexit__(None, None, None)
+
+
+@pytest.fixture(scope="package", params=[*DEPLOYMENTS, BY_DIRECT])
 def deployment(request: pytest.FixtureRequest) -> Launched:
     """Each deployment in turn."""
-    found: Launched = request.getfixturevalue(request.param.partition(".")[2])
+    name = "microservices_by_direct" if request.param == BY_DIRECT else request.param.partition(".")[2]
+    found: Launched = request.getfixturevalue(name)
     return found
 
 

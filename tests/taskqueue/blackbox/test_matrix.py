@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import pytest_asyncio
@@ -17,6 +17,7 @@ from generated.taskqueue.messages import (
     TransitionJobStatusRequest,
 )
 from runtime.launch import Launched, launched
+from runtime.transport.grpc.carrier import VARIABLE
 from tests.taskqueue.blackbox.callers import Caller, Shown, caller, everybody, principal
 from tests.taskqueue.blackbox.logs import lines, told
 from tests.taskqueue.blackbox.oracle import (
@@ -42,6 +43,7 @@ CREATE, READ, MOVE = (
     next(each for each in METHODS if each.method == name)
     for name in ("CreateJob", "GetJobRecord", "TransitionJobStatus")
 )
+INGRESS = "gateway"
 WAYS = {
     "QUEUED": [],
     "RUNNING": ["RUNNING"],
@@ -52,20 +54,37 @@ WAYS = {
 """How the coordinator brings a new job into each state."""
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=["tls", "tokens"])
-async def guarded(request: pytest.FixtureRequest) -> AsyncIterator[Launched]:
+class Guarded(NamedTuple):
+    """A deployment, and whether its listeners ask for a certificate from everybody or from nobody."""
+
+    nodes: Launched
+    all_or_none: bool
+
+    def caller(self, name: str) -> Caller:
+        """A principal that proves itself."""
+        return caller(self.nodes, principal(self.nodes, name))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=["tls", "tls by direct", "tokens"])
+async def guarded(request: pytest.FixtureRequest) -> AsyncIterator[Guarded]:
     """A deployment whose nodes prove themselves in one of the two ways."""
-    async with launched("taskqueue.microservices", ports="auto", tls=request.param == "tls") as running:
-        yield running
+    starting = launched("taskqueue.microservices", ports="auto", tls=request.param != "tokens")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(VARIABLE, "direct" if request.param == "tls by direct" else "grpcio")
+        running = await starting.__aenter__()
+    try:
+        yield Guarded(running, request.param == "tls")
+    finally:
+        await starting.__aexit__(None, None, None)
 
 
 @pytest.mark.req("TQ-019", "TQ-020", "TQ-021", "TQ-022", "TQ-023", "TQ-060", "CH-65", "CH-01")
-async def test_everybody_may_do_what_the_spec_says_and_nothing_else(guarded: Launched) -> None:
+async def test_everybody_may_do_what_the_spec_says_and_nothing_else(guarded: Guarded) -> None:
     """Each call ends as an oracle reads it from the YAML: answered, not proven, or not permitted."""
     wrong: list[str] = []
     tried = 0
-    for sort, shown in everybody(guarded).items():
-        async with caller(guarded, shown) as calling:
+    for sort, shown in everybody(guarded.nodes).items():
+        async with caller(guarded.nodes, shown) as calling:
             for called in METHODS:
                 for request in requests(shown.name or "gateway", called):
                     expected = expectation(guarded, shown, called, request)
@@ -84,16 +103,18 @@ async def test_everybody_may_do_what_the_spec_says_and_nothing_else(guarded: Lau
 
 
 @pytest.mark.req("TQ-061", "TQ-062", "TQ-063", "TQ-060", "CH-64")
-async def test_every_step_of_a_job_is_for_those_whom_the_lifecycle_names(guarded: Launched) -> None:
+async def test_every_step_of_a_job_is_for_those_whom_the_lifecycle_names(guarded: Guarded) -> None:
     """Each pair of states by each actor applies, or is refused with its code and leaves the record alone."""
-    gateway, coordinator = (caller(guarded, principal(guarded, name)) for name in ("gateway", "coordinator"))
+    gateway, coordinator = (
+        caller(guarded.nodes, principal(guarded.nodes, name)) for name in ("gateway", "coordinator")
+    )
     invalid = 0
     async with gateway, coordinator:
         still = {state: await made(gateway, coordinator, state) for state in WAYS}
         before = {state: await record(coordinator, job_id) for state, job_id in still.items()}
         for name in (*PRINCIPALS, ANONYMOUS):
-            shown = Shown(name) if name == ANONYMOUS else principal(guarded, name)
-            async with caller(guarded, shown) as calling:
+            shown = Shown(name) if name == ANONYMOUS else principal(guarded.nodes, name)
+            async with caller(guarded.nodes, shown) as calling:
                 for source, target in itertools.product(NUMBERS, NUMBERS):
                     request = step(still.get(state_of(source), still["QUEUED"]), source, target, name)
                     expected = expectation(guarded, shown, MOVE, request)
@@ -108,16 +129,18 @@ async def test_every_step_of_a_job_is_for_those_whom_the_lifecycle_names(guarded
         assert {state: await record(coordinator, job_id) for state, job_id in still.items()} == before
 
     async def lines_of_it() -> int:
-        log = lines(guarded.processes["job"])
+        log = lines(guarded.nodes.processes["job"])
         return sum(line["event"] == "invalid_transition" and line["job_id"] in still.values() for line in log)
 
     await eventually(lines_of_it, lambda count: count == invalid, "a line for each invalid transition")
 
 
 @pytest.mark.req("TQ-063", "TQ-064", "TQ-155", "TQ-167", "CH-64", "CH-66")
-async def test_a_step_from_where_a_job_no_longer_is_changes_nothing(guarded: Launched) -> None:
+async def test_a_step_from_where_a_job_no_longer_is_changes_nothing(guarded: Guarded) -> None:
     """A legal step with a stale expectation is answered with the true state; an illegal one is no lookup."""
-    gateway, coordinator = (caller(guarded, principal(guarded, name)) for name in ("gateway", "coordinator"))
+    gateway, coordinator = (
+        caller(guarded.nodes, principal(guarded.nodes, name)) for name in ("gateway", "coordinator")
+    )
     async with gateway, coordinator:
         for state in WAYS:
             job_id = await made(gateway, coordinator, state)
@@ -129,18 +152,25 @@ async def test_a_step_from_where_a_job_no_longer_is_changes_nothing(guarded: Lau
                     assert (moved.applied, moved.current_status) == (False, STATES[state])
             assert await record(coordinator, job_id) == before
             if state in TERMINAL:
-                await told(guarded.processes["job"], "terminal_write_ignored", job_id=job_id)
+                await told(guarded.nodes.processes["job"], "terminal_write_ignored", job_id=job_id)
         unknown = step("nobody", STATES["QUEUED"], STATES["RUNNING"], "coordinator")
         assert await coordinator.code(MOVE, unknown) == "NOT_FOUND"
         unknown.to_status = STATES["DONE"]  # type: ignore[assignment]
         assert await coordinator.code(MOVE, unknown) == "INVALID_ARGUMENT"
 
 
-def expectation(deployment: Launched, shown: Shown, called: Called, request: Any) -> tuple[str, ...]:
+def expectation(guarded: Guarded, shown: Shown, called: Called, request: Any) -> tuple[str, ...]:
     """The codes that a call may end with."""
-    if deployment.env.get("CHARTER_CA_FILE") and not shown.trusted:
+    name, is_trusted = shown.name, shown.trusted
+    if guarded.all_or_none and called.component == INGRESS:
+        # Nobody is asked for a certificate, so whoever shows no token is anonymous.
+        has_token = any(key == "authorization" for key, _ in shown.metadata)
+        name, is_trusted = (name if has_token else ANONYMOUS), True
+    elif guarded.all_or_none:
+        is_trusted = is_trusted and shown.certificate is not None
+    if guarded.nodes.env.get("CHARTER_CA_FILE") and not is_trusted:
         return ("UNAVAILABLE",)  # The handshake fails; there is nobody to give another answer.
-    code = verdict(shown.name, called, request)
+    code = verdict(name, called, request)
     return ANSWERED if code is None else (code,)
 
 
