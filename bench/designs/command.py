@@ -29,6 +29,7 @@ from bench.report import page, summary, tables
 from bench.workload import Mix, Workload
 from runtime.launch import LaunchError
 from runtime.systems import UnknownName, find_deployment, find_system
+from runtime.transport.grpc.carrier import CARRIERS, DEFAULT
 
 RESULTS = Path(__file__).parents[1] / "results"
 _ANATOMY_S = 7.0
@@ -94,6 +95,12 @@ def first_reason(error: ValueError) -> str:
     "--set", "settings", multiple=True, callback=pairs, metavar="NAME=VALUE", help="A variable of the nodes."
 )
 @click.option("--parts/--no-parts", default=True, help="Traces of a submit and the capacity model.")
+@click.option(
+    "--carrier",
+    type=click.Choice(CARRIERS),
+    default=DEFAULT,
+    help="What carries gRPC at the nodes; clients have grpcio.",
+)
 @click.option("--containers", is_flag=True, help="Run the nodes in containers, by their compose files.")
 @click.option(
     "--target",
@@ -117,6 +124,7 @@ def bench(
     job_ms: int | None,
     settings: dict[str, str],
     parts: bool,
+    carrier: str,
     containers: bool,
     target: str | None,
     ca_file: Path | None,
@@ -127,7 +135,8 @@ def bench(
     console = Console()
     try:
         deployments = deployments_of(designs)
-        place = choose_place(console, deployments, settings, containers, target, ca_file)
+        place = choose_place(console, deployments, settings, containers, target, ca_file, carrier)
+        parts = parts and carrier == DEFAULT
         if place.kind != "processes":
             parts = False
             secure = place.kind == "containers" or ca_file is not None
@@ -139,7 +148,9 @@ def bench(
         chosen = chosen.with_steps(mix=mix.model_dump() if mix else None, job_ms=job_ms)
         chosen = chosen.with_steps(["closed"], levels=concurrency).with_steps(["open"], levels=rate)
         chosen = chosen.changed(**options)
-        found = asyncio.run(Run(console, deployments, chosen, settings, quick, parts, place).findings())
+        found = asyncio.run(
+            Run(console, deployments, chosen, settings, quick, parts, place, carrier).findings()
+        )
     except ValueError as error:
         raise click.ClickException(first_reason(error)) from error
     except (Unfair, UnknownName, GeneratorFailed, LaunchError) as error:
@@ -158,12 +169,15 @@ def choose_place(
     containers: bool,
     target: str | None,
     ca_file: Path | None,
+    carrier: str = DEFAULT,
 ) -> Place:
     """Where the nodes are; raises ValueError where options contradict each other."""
+    if carrier != DEFAULT and (containers or target is not None):
+        raise ValueError("--carrier goes without --containers and --target: their nodes have their own.")
     if target is None:
         if ca_file is not None:
             raise ValueError("--ca-file goes with --target: the nodes that are launched have their own.")
-        return Containers(console, settings) if containers else LocalProcesses(settings)
+        return Containers(console, settings) if containers else LocalProcesses(settings, carrier)
     if containers or settings:
         raise ValueError("--target goes without --containers and --set: what runs there runs already.")
     if len(deployments) > 1:
@@ -193,6 +207,7 @@ class Run:
         quick: bool,
         parts: bool,
         place: Place,
+        carrier: str = DEFAULT,
     ) -> None:
         self._console = console
         self._deployments = deployments
@@ -201,6 +216,7 @@ class Run:
         self._quick = quick
         self._parts = parts
         self._place = place
+        self._carrier = carrier
         self._order: list[str] = []
         self._stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
 
@@ -282,6 +298,7 @@ class Run:
             commit=commit(),
             quick=self._quick,
             place=self._place.kind,
+            carrier=self._carrier,
             machine=machine,
             workload=self._workload,
             workload_digest=self._workload.digest,

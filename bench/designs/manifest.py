@@ -77,6 +77,8 @@ class Manifest(Record):
     quick: bool
     place: Kind
     """Where the nodes ran."""
+    carrier: str
+    """What carried gRPC at the nodes."""
     machine: Machine
     workload: Workload
     workload_digest: str

@@ -7,7 +7,7 @@ import ssl
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -17,12 +17,14 @@ from rich.console import Console
 from bench.designs.nodes import Meter, process_tree
 from bench.generator.fleet import Target
 from bench.generator.traffic import touch_nodes
+from bench.sides import carried_by
 from runtime.certs import make_certificates
 from runtime.client import Client, connect
 from runtime.conditions import Failure
 from runtime.launch import Launched, launched
 from runtime.systems import find_deployment
 from runtime.tables import Deployment, System
+from runtime.transport.grpc.carrier import DEFAULT
 
 Kind = Literal["processes", "containers", "running"]
 
@@ -63,16 +65,20 @@ class LocalProcesses:
 
     kind: Kind = "processes"
 
-    def __init__(self, settings: Mapping[str, str]) -> None:
+    def __init__(self, settings: Mapping[str, str], carrier: str = DEFAULT) -> None:
+        """`carrier` is that of the nodes; clients have the default one."""
         self._settings = settings
+        self._carrier = carrier
 
     @asynccontextmanager
     async def open(self, deployment: str, tls: bool, /) -> AsyncIterator[Site]:
         """Launches the deployment and takes it down."""
-        async with (
-            launched(deployment, ports="auto", tls=tls, settings=self._settings) as running,
-            running.client() as client,
-        ):
+        async with AsyncExitStack() as stack:
+            with carried_by(self._carrier):
+                running = await stack.enter_async_context(
+                    launched(deployment, ports="auto", tls=tls, settings=self._settings)
+                )
+            client = await stack.enter_async_context(running.client())
             target = Target.of(running.env)
             nodes = {name: process.planned.address or "" for name, process in running.processes.items()}
             yield Site(

@@ -109,6 +109,7 @@ def manifest(workload: Workload = WORKLOAD) -> Manifest:
         commit="0123456789ab",
         quick=True,
         place="processes",
+        carrier="grpcio",
         machine=MACHINE,
         workload=workload,
         workload_digest=workload.digest,
