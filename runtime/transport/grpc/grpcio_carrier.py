@@ -18,6 +18,7 @@ from runtime.tls import CertificateFiles, Credentials
 from runtime.transport.grpc.carrier import CallRefused, Metadata, Send
 from runtime.transport.grpc.metadata import read_metadata
 from runtime.transport.grpc.served_methods import Answer, ServedMethods
+from runtime.transport.grpc.status_details import shorten
 
 HEALTH = "grpc.health.v1.Health"
 REFLECTION = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")
@@ -303,7 +304,7 @@ def _end(
 ) -> bytes:
     """End a call without an answer."""
     context.set_code(_CODES[status])
-    context.set_details(message)
+    context.set_details(shorten(message))
     if trailers:
         context.set_trailing_metadata(trailers)
     return b""
