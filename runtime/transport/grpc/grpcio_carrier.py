@@ -26,6 +26,9 @@ _SAN = "x509_subject_alternative_name"
 _LARGEST_HEADERS = 16 * 1024
 _ROOM = 2
 """Messages up to so many times the limit are refused here, with a log line; larger ones by the library."""
+_MOST_PENDING = 100_000
+"""Calls of all connections that may wait for the event loop to begin them. Beyond some thousand the library
+would cancel calls at random, and a few clients that begin at once have as many."""
 _FIRST_PAUSE_MS, _LONGEST_PAUSE_MS = 100, 1000
 """Between attempts to connect: a node that comes back is found again soon."""
 _CODES = {code.name: code for code in grpc.StatusCode}
@@ -261,6 +264,10 @@ def _server_options(system: System) -> Options:
         ("grpc.max_receive_message_length", _ROOM * system.message_bytes),
         ("grpc.max_send_message_length", -1),
         ("grpc.max_concurrent_streams", system.concurrent_streams),
+        # It would refuse calls within the limit while those that have ended before them are tidied up.
+        ("grpc.http.overload_protection", 0),
+        ("grpc.server.max_pending_requests", _MOST_PENDING),
+        ("grpc.server.max_pending_requests_hard_limit", _MOST_PENDING),
         ("grpc.max_allowed_incoming_connections", system.connections),
         ("grpc.max_metadata_size", _LARGEST_HEADERS),
         ("grpc.absolute_max_metadata_size", _LARGEST_HEADERS),
@@ -278,8 +285,10 @@ def _client_options(system: System, server_name: str) -> Options:
     named = (("grpc.ssl_target_name_override", server_name),) if server_name else ()
     return (
         *named,
-        # Retries are the spec's, with full jitter.
-        ("grpc.enable_retries", 0),
+        # Retries are the spec's, with full jitter: no policy for them is looked up. The library still sends
+        # again, once, what a server has not begun: calls that met its GOAWAY or the limit of its streams.
+        ("grpc.enable_retries", 1),
+        ("grpc.service_config_disable_resolution", 1),
         ("grpc.lb_policy_name", "round_robin"),
         ("grpc.use_local_subchannel_pool", 1),
         ("grpc.max_receive_message_length", system.message_bytes),
