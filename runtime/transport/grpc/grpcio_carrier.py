@@ -1,27 +1,30 @@
-"""The carrier `grpcio`: grpc.aio with its health and reflection services."""
+"""The carrier `grpcio`: grpc.aio, with health and reflection beside the methods."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
 import grpc
 import grpc.aio
-from grpc_health.v1 import health, health_pb2
 
 from runtime.conditions import Failure
 from runtime.identity import URI_SCHEME
 from runtime.tables import System
 from runtime.tls import CertificateFiles, Credentials
 from runtime.transport.grpc.carrier import CallRefused, Metadata, Send
+from runtime.transport.grpc.grpcio_services import (
+    HEALTH,
+    REFLECTION,
+    Context,
+    Health,
+    Reflection,
+    end_call,
+)
 from runtime.transport.grpc.metadata import read_metadata
 from runtime.transport.grpc.served_methods import Answer, ServedMethods
-from runtime.transport.grpc.status_details import shorten
 
-HEALTH = "grpc.health.v1.Health"
-REFLECTION = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")
 _SAN = "x509_subject_alternative_name"
 _LARGEST_HEADERS = 16 * 1024
 _ROOM = 2
@@ -31,12 +34,9 @@ _MOST_PENDING = 100_000
 would cancel calls at random, and a few clients that begin at once have as many."""
 _FIRST_PAUSE_MS, _LONGEST_PAUSE_MS = 100, 1000
 """Between attempts to connect: a node that comes back is found again soon."""
-_CODES = {code.name: code for code in grpc.StatusCode}
-_STOPS = "the server stops"
 
 Options = Sequence[tuple[str, Any]]
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
-Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 
 class Server:
@@ -49,16 +49,13 @@ class Server:
         self._tls = tls
         self._open_to_anyone = open_to_anyone
         self._server: grpc.aio.Server | None = None
-        self._health = health.aio.HealthServicer()
-        self._stopping = asyncio.Event()
+        self._health = Health(methods.services)
 
     async def start(self, host: str, port: int) -> int:
         """Bind and listen; return the port. Raises OSError when the port cannot be had."""
-        for service in ("", *self._methods.services):
-            await self._health.set(service, health_pb2.HealthCheckResponse.NOT_SERVING)
         server = grpc.aio.server(options=_server_options(self._methods.system))
         server.add_generic_rpc_handlers(
-            (_Dispatch(self._methods, self._health, self._stopping, certified=self._tls is not None),)
+            (_Dispatch(self._methods, self._health, certified=self._tls is not None),)
         )
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
@@ -75,13 +72,11 @@ class Server:
 
     async def ready(self) -> None:
         """Say through the health service that calls are welcome."""
-        for service in ("", *self._methods.services):
-            await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+        self._health.set_serving()
 
     async def stop(self, grace: float) -> None:
         """Take no new calls, wait for those under way, and cut off what is left after the grace."""
-        await self._health.enter_graceful_shutdown()
-        self._stopping.set()
+        self._health.stop()
         if self._server is not None:
             await self._server.stop(grace)
 
@@ -110,21 +105,17 @@ class Server:
 class _Dispatch(grpc.GenericRpcHandler):
     """Finds the method of a call."""
 
-    def __init__(
-        self, methods: ServedMethods, servicer: Any, stopping: asyncio.Event, *, certified: bool
-    ) -> None:
+    def __init__(self, methods: ServedMethods, health: Health, *, certified: bool) -> None:
         self._methods = methods
         self._certified = certified
-        self._stopping = stopping
         self._handlers: dict[str, Handler] = {
             path: grpc.unary_unary_rpc_method_handler(self._serve(path, answer))
             for path, answer in methods.answers.items()
         }
-        self._handlers |= self._health(servicer)
-        for service in REFLECTION:
-            self._handlers[f"/{service}/ServerReflectionInfo"] = grpc.stream_stream_rpc_method_handler(
-                self._reflect
-            )
+        self._handlers[f"/{HEALTH}/Check"] = grpc.unary_unary_rpc_method_handler(health.check)
+        self._handlers[f"/{HEALTH}/Watch"] = grpc.unary_stream_rpc_method_handler(health.watch)
+        reflect: Handler = grpc.stream_stream_rpc_method_handler(Reflection(methods.services).answer)
+        self._handlers |= {f"/{service}/ServerReflectionInfo": reflect for service in REFLECTION}
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler:
         """The handler of a method; one that refuses for a method that nobody has."""
@@ -142,56 +133,20 @@ class _Dispatch(grpc.GenericRpcHandler):
             if len(message) > most:
                 why = f"the message has {len(message)} bytes, and may have {most}"
                 methods.report(path, metadata, names, "RESOURCE_EXHAUSTED", why)
-                return _end(context, "RESOURCE_EXHAUSTED", why)
+                return end_call(context, "RESOURCE_EXHAUSTED", why)
             try:
                 return await answer(metadata, context.time_remaining(), message, names)
             except Failure as failure:
-                return _end(context, failure.grpc, failure.message, methods.describe_failure(failure))
+                return end_call(context, failure.grpc, failure.message, methods.describe_failure(failure))
 
         return handle
-
-    def _health(self, servicer: Any) -> dict[str, Handler]:
-        asked, told = health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse
-
-        async def watch(request: Any, context: Context) -> None:
-            # A stream that never ends would hold up the stop of the server.
-            watching = asyncio.ensure_future(servicer.Watch(request, context))
-            stopping = asyncio.ensure_future(self._stopping.wait())
-            try:
-                await asyncio.wait({watching, stopping}, return_when=asyncio.FIRST_COMPLETED)
-                _end(context, "UNAVAILABLE", _STOPS)
-            finally:
-                watching.cancel()
-                stopping.cancel()
-
-        return {
-            f"/{HEALTH}/Check": grpc.unary_unary_rpc_method_handler(
-                servicer.Check, asked.FromString, told.SerializeToString
-            ),
-            f"/{HEALTH}/Watch": grpc.unary_stream_rpc_method_handler(
-                watch, asked.FromString, told.SerializeToString
-            ),
-        }
-
-    async def _reflect(self, questions: AsyncIterator[bytes], context: Context) -> AsyncIterator[bytes]:
-        """Answer what methods there are. The messages of both versions are the same on the wire."""
-        # Few ever ask, and what answers them is slow to load.
-        from grpc_reflection.v1alpha import reflection, reflection_pb2
-
-        async def parsed() -> AsyncIterator[Any]:
-            async for question in questions:
-                yield reflection_pb2.ServerReflectionRequest.FromString(question)
-
-        servicer: Any = reflection.aio.ReflectionServicer((*self._methods.services, HEALTH, *REFLECTION))
-        async for answer in servicer.ServerReflectionInfo(parsed(), context):
-            yield answer.SerializeToString()
 
     async def _refuse_unknown(self, path: str, _messages: AsyncIterator[bytes], context: Context) -> None:
         why = f"no method {path}"
         names = _names(context) if self._certified else ()
         metadata = read_metadata(context.invocation_metadata() or ())
         self._methods.report(path, metadata, names, "UNIMPLEMENTED", why)
-        _end(context, "UNIMPLEMENTED", why)
+        end_call(context, "UNIMPLEMENTED", why)
 
 
 class Client:
@@ -303,20 +258,6 @@ def _client_options(system: System, server_name: str) -> Options:
         ("grpc.keepalive_permit_without_calls", int(keepalive.idle_pings)),
         ("grpc.http2.max_pings_without_data", 0),
     )
-
-
-def _end(
-    context: Context,
-    status: str,
-    message: str,
-    trailers: tuple[tuple[str, str | bytes], ...] = (),
-) -> bytes:
-    """End a call without an answer."""
-    context.set_code(_CODES[status])
-    context.set_details(shorten(message))
-    if trailers:
-        context.set_trailing_metadata(trailers)
-    return b""
 
 
 def _names(context: Context) -> tuple[bytes, ...]:
