@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
@@ -34,6 +35,8 @@ _MOST_PENDING = 100_000
 would cancel calls at random, and a few clients that begin at once have as many."""
 _FIRST_PAUSE_MS, _LONGEST_PAUSE_MS = 100, 1000
 """Between attempts to connect: a node that comes back is found again soon."""
+
+_CLOSED = "the channel is closed"
 
 Options = Sequence[tuple[str, Any]]
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
@@ -187,7 +190,13 @@ class Client:
                 trailers = dict(error.trailing_metadata() or ())
                 raise CallRefused(error.code().name, error.details() or "", trailers) from None
             except grpc.aio.UsageError:
-                raise CallRefused("CANCELLED", "the channel is closed") from None
+                raise CallRefused("CANCELLED", _CLOSED) from None
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if self._closed and task is not None and not task.cancelling():
+                    # The library cancels what is under way when a channel closes; nobody has cancelled us.
+                    raise CallRefused("CANCELLED", _CLOSED) from None
+                raise
             return answer
 
         return send
@@ -201,7 +210,7 @@ class Client:
     def _open(self) -> grpc.aio.Channel:
         """The channel, made in the event loop that uses it."""
         if self._closed:
-            raise CallRefused("CANCELLED", "the channel is closed")
+            raise CallRefused("CANCELLED", _CLOSED)
         if self._channel is None:
             tls = self._tls
             if tls is None:
