@@ -129,6 +129,7 @@ async def serving(
     open_to_anyone: bool = False,
     tokens: Mapping[str, bytes] | None = None,
     port: int = 0,
+    is_started: bool = True,
     is_ready: bool = True,
 ) -> AsyncIterator[Served]:
     """A server with one method, whose callers are `anonymous` without proof."""
@@ -146,8 +147,8 @@ async def serving(
         tls=tls,
         open_to_anyone=open_to_anyone,
     )
-    bound = await server.start("127.0.0.1", port)
-    if is_ready:
+    bound = await server.start("127.0.0.1", port) if is_started else 0
+    if is_started and is_ready:
         await server.ready()
     try:
         yield Served(bound, server, lines, metrics, endpoint)
@@ -314,7 +315,8 @@ class Relay:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._pass_on(reader, back, "up"))
                 group.create_task(self._pass_on(there, writer, "down"))
-        except (OSError, ExceptionGroup):
+        except (OSError, ExceptionGroup, asyncio.CancelledError):
+            # Either side has gone, or the test is over; nobody waits for this task.
             pass
         finally:
             self.closed += 1
@@ -330,6 +332,10 @@ class Relay:
                     await writer.drain()
         finally:
             writer.close()
+
+    def lead_to(self, port: int) -> None:
+        """Pass new connections on to another port."""
+        self._to = port
 
     def end(self) -> None:
         for task in self._tasks:
