@@ -201,6 +201,7 @@ def limits_of(system: System) -> Limits:
         ping_timeout_s=keepalive.ping_timeout_ms / 1000,
         shortest_ping_s=keepalive.shortest_ping_accepted_ms / 1000,
         idle_pings=keepalive.idle_pings,
+        connection_age_s=keepalive.connection_age_ms / 1000 or None,
     )
 
 
