@@ -237,6 +237,7 @@ def _server_options(system: System) -> Options:
         ("grpc.absolute_max_metadata_size", _LARGEST_HEADERS),
         ("grpc.keepalive_time_ms", keepalive.ping_every_ms),
         ("grpc.keepalive_timeout_ms", keepalive.ping_timeout_ms),
+        ("grpc.http2.ping_timeout_ms", keepalive.ping_timeout_ms),
         ("grpc.keepalive_permit_without_calls", int(keepalive.idle_pings)),
         ("grpc.http2.min_recv_ping_interval_without_data_ms", keepalive.shortest_ping_accepted_ms),
         ("grpc.http2.max_ping_strikes", 2),
@@ -264,6 +265,7 @@ def _client_options(system: System, server_name: str) -> Options:
         ("grpc.max_reconnect_backoff_ms", _LONGEST_PAUSE_MS),
         ("grpc.keepalive_time_ms", keepalive.ping_every_ms),
         ("grpc.keepalive_timeout_ms", keepalive.ping_timeout_ms),
+        ("grpc.http2.ping_timeout_ms", keepalive.ping_timeout_ms),
         ("grpc.keepalive_permit_without_calls", int(keepalive.idle_pings)),
         ("grpc.http2.max_pings_without_data", 0),
     )
