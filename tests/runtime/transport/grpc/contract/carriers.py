@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -277,6 +278,16 @@ def with_keepalive(**changed: Any) -> System:
     """The system with other settings of its connections."""
     keepalive: Keepalive = replace(SYSTEM.keepalive, **changed)
     return replace(SYSTEM, keepalive=keepalive)
+
+
+@contextmanager
+def reserving() -> Iterator[int]:
+    """A port that nobody listens on until a server of the test does."""
+    with socket.socket() as reserved:
+        # A server that sets the same may bind beside a socket that does not listen, and nobody else does.
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(("127.0.0.1", 0))
+        yield reserved.getsockname()[1]
 
 
 async def eventually(holds: Callable[[], object]) -> None:
