@@ -33,6 +33,7 @@ class GrpcChannel:
     ) -> None:
         self._system = system
         self._principal = principal
+        self._is_closed = False
         certified = tls is not None and tls.certificate is not None
         self._carrier = make_client(
             carrier,
@@ -74,6 +75,7 @@ class GrpcChannel:
 
     async def close(self) -> None:
         """Ends the connection."""
+        self._is_closed = True
         await self._carrier.close()
 
     def _received(self, refused: CallRefused, service: str) -> Failure:
@@ -81,4 +83,7 @@ class GrpcChannel:
         condition = self._system.conditions.get(name) if isinstance(name, str) else None
         if condition is not None:
             return condition.received(refused.message, service)
+        if refused.status == "CANCELLED" and not self._is_closed:
+            # Nobody here has cancelled it: grpcio's server ends so what reaches it when it has begun to stop.
+            return CallFailed("UNAVAILABLE", "the server has cancelled the call", service)
         return CallFailed(refused.status, refused.message, service)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
+from ipaddress import ip_address
 
 from runtime.conditions import Failure
 from runtime.identity import URI_SCHEME
@@ -157,6 +158,7 @@ class Client:
         metadata: Metadata = (),
         wait_for_ready: bool = False,
     ) -> None:
+        _require_host_and_port(address)
         self._headers: tuple[Header, ...] = (
             (b":method", b"POST"),
             (b":scheme", b"http" if tls is None else b"https"),
@@ -191,6 +193,20 @@ class Client:
         await self._line.close()
 
 
+def _require_host_and_port(address: str) -> None:
+    """Refuse the targets of gRPC that name a resolver or several addresses."""
+    host, _, port = address.rpartition(":")
+    try:
+        is_host = ":" not in host or ip_address(host.strip("[]")).version == 6
+    except ValueError:
+        is_host = False
+    if not (is_host and host and port.isdecimal()) or {"/", ","} & {*host}:
+        raise ValueError(
+            f"the address {address!r} is not host:port, which is all that the carrier direct takes; "
+            "the carrier grpcio takes every target of gRPC"
+        )
+
+
 def limits_of(system: System) -> Limits:
     """The limits of a connection that a spec has."""
     keepalive = system.keepalive
@@ -201,6 +217,7 @@ def limits_of(system: System) -> Limits:
         ping_timeout_s=keepalive.ping_timeout_ms / 1000,
         shortest_ping_s=keepalive.shortest_ping_accepted_ms / 1000,
         idle_pings=keepalive.idle_pings,
+        connection_age_s=keepalive.connection_age_ms / 1000 or None,
     )
 
 

@@ -1,4 +1,4 @@
-"""The carrier `grpcio`: grpc.aio with its health and reflection services."""
+"""The carrier `grpcio`: grpc.aio, with health and reflection beside the methods."""
 
 from __future__ import annotations
 
@@ -9,30 +9,37 @@ from typing import Any, TypeAlias
 
 import grpc
 import grpc.aio
-from grpc_health.v1 import health, health_pb2
 
 from runtime.conditions import Failure
 from runtime.identity import URI_SCHEME
 from runtime.tables import System
 from runtime.tls import CertificateFiles, Credentials
 from runtime.transport.grpc.carrier import CallRefused, Metadata, Send
+from runtime.transport.grpc.grpcio_services import (
+    HEALTH,
+    REFLECTION,
+    Context,
+    Health,
+    Reflection,
+    end_call,
+)
 from runtime.transport.grpc.metadata import read_metadata
 from runtime.transport.grpc.served_methods import Answer, ServedMethods
 
-HEALTH = "grpc.health.v1.Health"
-REFLECTION = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")
 _SAN = "x509_subject_alternative_name"
 _LARGEST_HEADERS = 16 * 1024
 _ROOM = 2
 """Messages up to so many times the limit are refused here, with a log line; larger ones by the library."""
+_MOST_PENDING = 100_000
+"""Calls of all connections that may wait for the event loop to begin them. Beyond some thousand the library
+would cancel calls at random, and a few clients that begin at once have as many."""
 _FIRST_PAUSE_MS, _LONGEST_PAUSE_MS = 100, 1000
 """Between attempts to connect: a node that comes back is found again soon."""
-_CODES = {code.name: code for code in grpc.StatusCode}
-_STOPS = "the server stops"
+
+_CLOSED = "the channel is closed"
 
 Options = Sequence[tuple[str, Any]]
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
-Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 
 class Server:
@@ -45,16 +52,13 @@ class Server:
         self._tls = tls
         self._open_to_anyone = open_to_anyone
         self._server: grpc.aio.Server | None = None
-        self._health = health.aio.HealthServicer()
-        self._stopping = asyncio.Event()
+        self._health = Health(methods.services)
 
     async def start(self, host: str, port: int) -> int:
         """Bind and listen; return the port. Raises OSError when the port cannot be had."""
-        for service in ("", *self._methods.services):
-            await self._health.set(service, health_pb2.HealthCheckResponse.NOT_SERVING)
         server = grpc.aio.server(options=_server_options(self._methods.system))
         server.add_generic_rpc_handlers(
-            (_Dispatch(self._methods, self._health, self._stopping, certified=self._tls is not None),)
+            (_Dispatch(self._methods, self._health, certified=self._tls is not None),)
         )
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
@@ -71,13 +75,11 @@ class Server:
 
     async def ready(self) -> None:
         """Say through the health service that calls are welcome."""
-        for service in ("", *self._methods.services):
-            await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+        self._health.set_serving()
 
     async def stop(self, grace: float) -> None:
         """Take no new calls, wait for those under way, and cut off what is left after the grace."""
-        await self._health.enter_graceful_shutdown()
-        self._stopping.set()
+        self._health.stop()
         if self._server is not None:
             await self._server.stop(grace)
 
@@ -106,21 +108,17 @@ class Server:
 class _Dispatch(grpc.GenericRpcHandler):
     """Finds the method of a call."""
 
-    def __init__(
-        self, methods: ServedMethods, servicer: Any, stopping: asyncio.Event, *, certified: bool
-    ) -> None:
+    def __init__(self, methods: ServedMethods, health: Health, *, certified: bool) -> None:
         self._methods = methods
         self._certified = certified
-        self._stopping = stopping
         self._handlers: dict[str, Handler] = {
             path: grpc.unary_unary_rpc_method_handler(self._serve(path, answer))
             for path, answer in methods.answers.items()
         }
-        self._handlers |= self._health(servicer)
-        for service in REFLECTION:
-            self._handlers[f"/{service}/ServerReflectionInfo"] = grpc.stream_stream_rpc_method_handler(
-                self._reflect
-            )
+        self._handlers[f"/{HEALTH}/Check"] = grpc.unary_unary_rpc_method_handler(health.check)
+        self._handlers[f"/{HEALTH}/Watch"] = grpc.unary_stream_rpc_method_handler(health.watch)
+        reflect: Handler = grpc.stream_stream_rpc_method_handler(Reflection(methods.services).answer)
+        self._handlers |= {f"/{service}/ServerReflectionInfo": reflect for service in REFLECTION}
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler:
         """The handler of a method; one that refuses for a method that nobody has."""
@@ -138,56 +136,20 @@ class _Dispatch(grpc.GenericRpcHandler):
             if len(message) > most:
                 why = f"the message has {len(message)} bytes, and may have {most}"
                 methods.report(path, metadata, names, "RESOURCE_EXHAUSTED", why)
-                return _end(context, "RESOURCE_EXHAUSTED", why)
+                return end_call(context, "RESOURCE_EXHAUSTED", why)
             try:
                 return await answer(metadata, context.time_remaining(), message, names)
             except Failure as failure:
-                return _end(context, failure.grpc, failure.message, methods.describe_failure(failure))
+                return end_call(context, failure.grpc, failure.message, methods.describe_failure(failure))
 
         return handle
-
-    def _health(self, servicer: Any) -> dict[str, Handler]:
-        asked, told = health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse
-
-        async def watch(request: Any, context: Context) -> None:
-            # A stream that never ends would hold up the stop of the server.
-            watching = asyncio.ensure_future(servicer.Watch(request, context))
-            stopping = asyncio.ensure_future(self._stopping.wait())
-            try:
-                await asyncio.wait({watching, stopping}, return_when=asyncio.FIRST_COMPLETED)
-                _end(context, "UNAVAILABLE", _STOPS)
-            finally:
-                watching.cancel()
-                stopping.cancel()
-
-        return {
-            f"/{HEALTH}/Check": grpc.unary_unary_rpc_method_handler(
-                servicer.Check, asked.FromString, told.SerializeToString
-            ),
-            f"/{HEALTH}/Watch": grpc.unary_stream_rpc_method_handler(
-                watch, asked.FromString, told.SerializeToString
-            ),
-        }
-
-    async def _reflect(self, questions: AsyncIterator[bytes], context: Context) -> AsyncIterator[bytes]:
-        """Answer what methods there are. The messages of both versions are the same on the wire."""
-        # Few ever ask, and what answers them is slow to load.
-        from grpc_reflection.v1alpha import reflection, reflection_pb2
-
-        async def parsed() -> AsyncIterator[Any]:
-            async for question in questions:
-                yield reflection_pb2.ServerReflectionRequest.FromString(question)
-
-        servicer: Any = reflection.aio.ReflectionServicer((*self._methods.services, HEALTH, *REFLECTION))
-        async for answer in servicer.ServerReflectionInfo(parsed(), context):
-            yield answer.SerializeToString()
 
     async def _refuse_unknown(self, path: str, _messages: AsyncIterator[bytes], context: Context) -> None:
         why = f"no method {path}"
         names = _names(context) if self._certified else ()
         metadata = read_metadata(context.invocation_metadata() or ())
         self._methods.report(path, metadata, names, "UNIMPLEMENTED", why)
-        _end(context, "UNIMPLEMENTED", why)
+        end_call(context, "UNIMPLEMENTED", why)
 
 
 class Client:
@@ -228,7 +190,13 @@ class Client:
                 trailers = dict(error.trailing_metadata() or ())
                 raise CallRefused(error.code().name, error.details() or "", trailers) from None
             except grpc.aio.UsageError:
-                raise CallRefused("CANCELLED", "the channel is closed") from None
+                raise CallRefused("CANCELLED", _CLOSED) from None
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if self._closed and task is not None and not task.cancelling():
+                    # The library cancels what is under way when a channel closes; nobody has cancelled us.
+                    raise CallRefused("CANCELLED", _CLOSED) from None
+                raise
             return answer
 
         return send
@@ -242,7 +210,7 @@ class Client:
     def _open(self) -> grpc.aio.Channel:
         """The channel, made in the event loop that uses it."""
         if self._closed:
-            raise CallRefused("CANCELLED", "the channel is closed")
+            raise CallRefused("CANCELLED", _CLOSED)
         if self._channel is None:
             tls = self._tls
             if tls is None:
@@ -260,11 +228,16 @@ def _server_options(system: System) -> Options:
         ("grpc.max_receive_message_length", _ROOM * system.message_bytes),
         ("grpc.max_send_message_length", -1),
         ("grpc.max_concurrent_streams", system.concurrent_streams),
+        # It would refuse calls within the limit while those that have ended before them are tidied up.
+        ("grpc.http.overload_protection", 0),
+        ("grpc.server.max_pending_requests", _MOST_PENDING),
+        ("grpc.server.max_pending_requests_hard_limit", _MOST_PENDING),
         ("grpc.max_allowed_incoming_connections", system.connections),
         ("grpc.max_metadata_size", _LARGEST_HEADERS),
         ("grpc.absolute_max_metadata_size", _LARGEST_HEADERS),
         ("grpc.keepalive_time_ms", keepalive.ping_every_ms),
         ("grpc.keepalive_timeout_ms", keepalive.ping_timeout_ms),
+        ("grpc.http2.ping_timeout_ms", keepalive.ping_timeout_ms),
         ("grpc.keepalive_permit_without_calls", int(keepalive.idle_pings)),
         ("grpc.http2.min_recv_ping_interval_without_data_ms", keepalive.shortest_ping_accepted_ms),
         ("grpc.http2.max_ping_strikes", 2),
@@ -277,8 +250,10 @@ def _client_options(system: System, server_name: str) -> Options:
     named = (("grpc.ssl_target_name_override", server_name),) if server_name else ()
     return (
         *named,
-        # Retries are the spec's, with full jitter.
-        ("grpc.enable_retries", 0),
+        # Retries are the spec's, with full jitter: no policy for them is looked up. The library still sends
+        # again, once, what a server has not begun: calls that met its GOAWAY or the limit of its streams.
+        ("grpc.enable_retries", 1),
+        ("grpc.service_config_disable_resolution", 1),
         ("grpc.lb_policy_name", "round_robin"),
         ("grpc.use_local_subchannel_pool", 1),
         ("grpc.max_receive_message_length", system.message_bytes),
@@ -290,23 +265,10 @@ def _client_options(system: System, server_name: str) -> Options:
         ("grpc.max_reconnect_backoff_ms", _LONGEST_PAUSE_MS),
         ("grpc.keepalive_time_ms", keepalive.ping_every_ms),
         ("grpc.keepalive_timeout_ms", keepalive.ping_timeout_ms),
+        ("grpc.http2.ping_timeout_ms", keepalive.ping_timeout_ms),
         ("grpc.keepalive_permit_without_calls", int(keepalive.idle_pings)),
         ("grpc.http2.max_pings_without_data", 0),
     )
-
-
-def _end(
-    context: Context,
-    status: str,
-    message: str,
-    trailers: tuple[tuple[str, str | bytes], ...] = (),
-) -> bytes:
-    """End a call without an answer."""
-    context.set_code(_CODES[status])
-    context.set_details(message)
-    if trailers:
-        context.set_trailing_metadata(trailers)
-    return b""
 
 
 def _names(context: Context) -> tuple[bytes, ...]:

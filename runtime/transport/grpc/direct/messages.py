@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from runtime.transport.grpc.direct.header_blocks import LARGEST_LIST, Header, written
+from runtime.transport.grpc.status_details import shorten
 
 STATUSES = {
     name: number
@@ -36,8 +37,6 @@ _UNITS = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-
 _LONGEST_TIMEOUT = 9
 _WINDOW_BITS = {b"gzip": 16 + zlib.MAX_WBITS, b"deflate": zlib.MAX_WBITS}
 _PLAIN = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
-_LONGEST_TOLD = 1000
-"""Characters of a message about a failure: it has to fit into one frame, however it is spelled."""
 _PARAMETERS = (b"", b"+", b";")
 """How a content type may go on."""
 
@@ -121,7 +120,7 @@ def ending(status: str, message: str = "", trailers: tuple[Header, ...] = ()) ->
     """The trailers of a call that ended in some way."""
     said = [(b"grpc-status", b"%d" % STATUSES[status]), *trailers]
     if message:
-        told = quote(message[:_LONGEST_TOLD], safe=_PLAIN, errors="replace")
+        told = quote(shorten(message), safe=_PLAIN, errors="replace")
         if told != told.strip():
             # No value of a header begins or ends with a blank.
             told = quote(told, safe=_PLAIN.replace(" ", "%"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from functools import partial
 from typing import Any, Generic
 
@@ -22,6 +23,8 @@ _WRONG_LENGTH = "content-length is not the length of the data"
 _DRAIN_PING = b"draining"
 _DRAIN_S = 2.0
 """How long a client may take to acknowledge the first GOAWAY; then the second names the last stream."""
+_AGE_JITTER = 0.1
+"""Clients that connected together, as after a restart, do not come back together."""
 
 
 class Connection(Link, Generic[Head]):
@@ -46,6 +49,8 @@ class Connection(Link, Generic[Head]):
         """Whether the client knows that blocks are written without a dynamic table."""
         self._drain: asyncio.TimerHandle | None = None
         """Runs between the two GOAWAYs of a graceful shutdown."""
+        self._aging: asyncio.TimerHandle | None = None
+        """Runs until the connection is old enough to be replaced."""
 
     # What the transport tells.
 
@@ -53,6 +58,9 @@ class Connection(Link, Generic[Head]):
         super().connection_made(transport)
         if self._application.connected(self):
             self._introduce(b"", {Setting.MAX_CONCURRENT_STREAMS: self._limits.streams})
+            if (age := self._limits.connection_age_s) is not None:
+                age *= random.uniform(1 - _AGE_JITTER, 1 + _AGE_JITTER)
+                self._aging = self._loop.call_later(age, self.leave)
         else:
             self.abort()
 
@@ -216,6 +224,8 @@ class Connection(Link, Generic[Head]):
     def _on_end(self) -> None:
         if self._drain is not None:
             self._drain.cancel()
+        if self._aging is not None:
+            self._aging.cancel()
         self._application.disconnected(self)
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)

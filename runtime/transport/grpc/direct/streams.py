@@ -28,6 +28,8 @@ class Limits(Struct, frozen=True):
     ping_timeout_s: float
     shortest_ping_s: float
     idle_pings: bool
+    connection_age_s: float | None = None
+    """After which a server asks a client to connect again, give or take a tenth; None for never."""
 
     @property
     def most_held(self) -> int:
