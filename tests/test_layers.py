@@ -64,6 +64,16 @@ def test_dependencies_point_one_way(layer: str, allowed: set[str]) -> None:
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
 
 
+def test_the_http2_package_knows_nothing_of_the_engine() -> None:
+    """The package `direct` speaks RFC 9113 and the gRPC protocol; it imports nothing else of the engine."""
+    package = "runtime.transport.grpc.direct"
+    known = modules("runtime/transport/grpc/direct")
+    found = {(name, each) for name, path in known.items() for each in imports(path)}
+    assert (f"{package}.channel", f"{package}.streams.Limits") in found
+    wrong = [pair for pair in found if pair[1].startswith("runtime.") and not pair[1].startswith(package)]
+    assert wrong == []
+
+
 def test_systems_do_not_know_each_other() -> None:
     """Handlers and tables of one system import nothing of another; only the job functions are shared."""
     for name, path in modules("handlers", "generated").items():

@@ -28,7 +28,7 @@ from runtime.metrics import Metrics
 from runtime.world import RealWorld
 from tests.plain import NO_TLS
 from tests.runtime.hand_world import Lines
-from tests.runtime.transport.grpc.direct.calling import channel, get_result, serving
+from tests.runtime.transport.grpc.direct.grpc_fixtures import get_result, grpc_channel, serving_system
 
 WORLD = RealWorld()
 CANCEL = next(
@@ -80,7 +80,7 @@ def client(port: int) -> httpx.AsyncClient:
 
 async def test_a_grpc_call_sees_nothing_of_the_one_before_on_its_connection() -> None:
     handler = Setting()
-    async with serving(handler.answer) as (port, server), channel(port) as asking:
+    async with serving_system(handler.answer) as (port, server), grpc_channel(port) as asking:
         for _ in range(3):
             await get_result(asking)(GetResultRequest(job_id="x"), timeout=60)
         assert len(server._calls.connections) == 1
@@ -126,7 +126,7 @@ async def test_a_call_within_a_process_is_a_function_call_within_its_callers_cal
         after.append(seen.get())
         return answer
 
-    async with serving(outer) as (port, _), channel(port) as asking:
+    async with serving_system(outer) as (port, _), grpc_channel(port) as asking:
         for _ in range(2):
             await get_result(asking)(GetResultRequest(job_id="x"), timeout=60)
     assert inner.found == ["nothing"] * 2
@@ -181,7 +181,7 @@ async def test_a_handler_called_by_grpc_may_await_anything_first(wait: Wait) -> 
             await wait(url)
             return GetResultResponse(found=True)
 
-        async with serving(handle) as (port, _), channel(port) as asking:
+        async with serving_system(handle) as (port, _), grpc_channel(port) as asking:
             assert (await get_result(asking)(GetResultRequest(job_id="x"), timeout=60)).found
 
 

@@ -13,21 +13,21 @@ from runtime.listening import bound
 from runtime.tables import System
 from runtime.tls import CertificateFiles, Credentials
 from runtime.transport.grpc.carrier import CallRefused, Metadata, Send
-from runtime.transport.grpc.direct.channel import Line
-from runtime.transport.grpc.direct.header_blocks import Header, written
+from runtime.transport.grpc.direct.channel import Channel
+from runtime.transport.grpc.direct.header_blocks import encode_headers
+from runtime.transport.grpc.direct.header_fields import Header
 from runtime.transport.grpc.direct.messages import (
     ACCEPT_ENCODING,
     CONTENT_TYPE,
-    Head,
-    Refused,
-    framed,
-    timeout_of,
+    GrpcStatusError,
+    RequestHeaders,
+    frame_message,
+    make_timeout,
 )
-from runtime.transport.grpc.direct.server_calls import LONGEST_QUESTION, Calls
-from runtime.transport.grpc.direct.server_calls import Answer as RawAnswer
-from runtime.transport.grpc.direct.server_connection import Connection
+from runtime.transport.grpc.direct.server_calls import MAX_STREAMED_MESSAGE_BYTES, ServerCalls, UnaryMethod
+from runtime.transport.grpc.direct.server_connection import ServerConnection
 from runtime.transport.grpc.direct.services import Health, Reflection
-from runtime.transport.grpc.direct.streams import Held, Limits
+from runtime.transport.grpc.direct.streams import BufferBudget, Limits
 from runtime.transport.grpc.metadata import read_metadata
 from runtime.transport.grpc.served_methods import Answer, ServedMethods
 from runtime.transport.tls_listener import TlsListener
@@ -51,21 +51,21 @@ class Server:
         own = {path.encode(): _adapt(answer) for path, answer in methods.answers.items()}
         self._own = frozenset(own)
         self._limits = limits_of(system)
-        talks = {**self._health.conversations, **reflection.conversations}
+        streaming_methods = {**self._health.streaming_methods, **reflection.streaming_methods}
         is_closed = tls is not None and not open_to_anyone
-        self._calls = Calls(
-            {**own, **self._health.answers},
-            talks,
+        self._calls = ServerCalls(
+            {**own, **self._health.unary_methods},
+            streaming_methods,
             _names,
             self._report,
             message_bytes=system.message_bytes,
             connections=system.connections,
-            most_held=self._limits.most_held,
-            held=Held.of(self._limits),
-            certified={*self._health.answers, *talks} if is_closed else (),
-            allow=self._allow,
-            read_metadata=read_metadata,
-            explain=self._explain,
+            max_buffered_bytes=self._limits.max_buffered_bytes,
+            buffer_budget=BufferBudget.for_server(self._limits),
+            certified={*self._health.unary_methods, *streaming_methods} if is_closed else (),
+            limit_message=self._limit_message,
+            parse_metadata=read_metadata,
+            explain_error=self._explain_error,
         )
         self._most_connections = system.connections
         self._secured = (
@@ -93,21 +93,21 @@ class Server:
 
     async def ready(self) -> None:
         """Say through the health service that calls are welcome."""
-        self._health.say(True)
+        self._health.set_serving(True)
 
     async def stop(self, grace: float) -> None:
         """Take no new calls, wait for those under way, and cut off what is left after the grace."""
-        self._health.say(False)
+        self._health.set_serving(False)
         if self._server is None:
             return
         self._server.close()
         calls = self._calls
         # Whoever watches has one turn to hear of it.
         await asyncio.sleep(0)
-        calls.leaving = True
-        left = [connection.leave() for connection in calls.connections]
-        for talk in list(calls.talks):
-            talk.cancel()
+        calls.is_stopping = True
+        left = [connection.shut_down_gracefully() for connection in calls.connections]
+        for streaming in list(calls.streaming_tasks):
+            streaming.cancel()
         # An answer may still be on its way when its method is through.
         if under_way := {*calls.tasks, *left}:
             await asyncio.wait(under_way, timeout=grace)
@@ -116,33 +116,33 @@ class Server:
         if calls.tasks:
             await asyncio.wait(calls.tasks, timeout=_LAST_SECONDS)
         for connection in list(calls.connections):
-            connection.cut()
+            connection.close()
         if left := [each for each in left if not each.done()]:
             await asyncio.wait(left, timeout=_LAST_SECONDS)
         for connection in list(calls.connections):
             connection.abort()
 
     def _connection(self) -> asyncio.Protocol:
-        return Connection(self._calls, self._limits)
+        return ServerConnection(self._calls, self._limits)
 
     def _has_room(self, handshakes: int) -> bool:
         return len(self._calls.connections) + handshakes < self._most_connections
 
-    def _report(self, head: Head, names: tuple[bytes, ...], status: str, message: str) -> None:
-        path = head.path.decode(errors="replace")
-        self._methods.report(path, head.metadata, names, status, message)
+    def _report(self, headers: RequestHeaders, names: tuple[bytes, ...], status: str, message: str) -> None:
+        path = headers.path.decode(errors="replace")
+        self._methods.report(path, headers.metadata, names, status, message)
 
-    def _allow(self, head: Head, names: tuple[bytes, ...]) -> int:
+    def _limit_message(self, headers: RequestHeaders, names: tuple[bytes, ...]) -> int:
         """How many bytes the message of a call may have. Health is asked by anyone, in a few bytes."""
-        if head.path not in self._own:
-            return LONGEST_QUESTION
-        return self._methods.allow(head.path.decode(), head.metadata, names)
+        if headers.path not in self._own:
+            return MAX_STREAMED_MESSAGE_BYTES
+        return self._methods.allow(headers.path.decode(), headers.metadata, names)
 
-    def _explain(self, error: BaseException) -> Refused | None:
+    def _explain_error(self, error: BaseException) -> GrpcStatusError | None:
         if not isinstance(error, Failure):
             return None
         trailers = tuple(_encode(*pair) for pair in self._methods.describe_failure(error))
-        return Refused(error.grpc, error.message, trailers)
+        return GrpcStatusError(error.grpc, error.message, trailers)
 
 
 class Client:
@@ -169,28 +169,28 @@ class Client:
             *(_encode(*pair) for pair in metadata),
         )
         context = None if tls is None else tls.for_client()
-        self._line = Line(address, limits_of(system), context, server_name, wait_for_ready)
+        self._channel = Channel(address, limits_of(system), context, server_name, wait_for_ready)
 
     def method(self, path: str) -> Send:
         """A method as a function."""
         # What all calls have in common comes first, as the pseudo-headers have to.
         headers = (*self._headers[:3], (b":path", path.encode()), *self._headers[3:])
-        call = self._line.call
+        call = self._channel.call
 
         async def send(message: bytes, metadata: Metadata, patience: float) -> bytes:
-            varying = [timeout_of(patience)]
+            varying = [make_timeout(patience)]
             for pair in metadata:
                 varying.append(_encode(*pair))
             try:
-                return await call(headers, written(varying), framed(message), patience)
-            except Refused as refused:
-                raise CallRefused(refused.status, refused.message, _decode(refused.trailers)) from None
+                return await call(headers, encode_headers(varying), frame_message(message), patience)
+            except GrpcStatusError as error:
+                raise CallRefused(error.status, error.message, _decode(error.trailers)) from None
 
         return send
 
     async def close(self) -> None:
         """End the connection."""
-        await self._line.close()
+        await self._channel.close()
 
 
 def _require_host_and_port(address: str) -> None:
@@ -221,8 +221,8 @@ def limits_of(system: System) -> Limits:
     )
 
 
-def _adapt(answer: Answer) -> RawAnswer:
-    return lambda head, message, names: answer(head.metadata, head.timeout, message, names)
+def _adapt(answer: Answer) -> UnaryMethod:
+    return lambda headers, message, names: answer(headers.metadata, headers.timeout, message, names)
 
 
 def _encode(name: str, value: str | bytes) -> Header:

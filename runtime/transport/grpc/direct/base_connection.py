@@ -1,4 +1,4 @@
-"""What both sides of a connection have in common: frames, streams, how much may be sent, and how it ends."""
+"""An HTTP/2 connection (RFC 9113): what the client's and the server's side have in common."""
 
 from __future__ import annotations
 
@@ -7,297 +7,318 @@ from abc import abstractmethod
 from typing import Any
 
 from runtime.transport.grpc.direct import frames
-from runtime.transport.grpc.direct.calm import Restraint, Vigil
-from runtime.transport.grpc.direct.control_frames import Control
-from runtime.transport.grpc.direct.frame_reader import FrameReader, Take
-from runtime.transport.grpc.direct.frame_writer import Sender
-from runtime.transport.grpc.direct.frames import Broken, Code, Setting, StreamError
-from runtime.transport.grpc.direct.header_blocks import LARGEST_LIST
-from runtime.transport.grpc.direct.streams import Held, Limits, Stream
+from runtime.transport.grpc.direct.control_frames import ControlFrames
+from runtime.transport.grpc.direct.flood_guard import FloodGuard
+from runtime.transport.grpc.direct.frame_reader import FrameHandler, FrameReader
+from runtime.transport.grpc.direct.frame_writer import FrameWriter
+from runtime.transport.grpc.direct.frames import (
+    ErrorCode,
+    Http2ConnectionError,
+    Http2Error,
+    Setting,
+    StreamError,
+)
+from runtime.transport.grpc.direct.header_blocks import MAX_HEADER_LIST_BYTES
+from runtime.transport.grpc.direct.keepalive import Keepalive
+from runtime.transport.grpc.direct.streams import BufferBudget, Limits, Stream
 
-_WINDOW = 16 * 2**20
-"""What a peer may have sent on all streams together before it hears that it was taken in."""
-_UPDATES_A_STREAM = 3
-"""Window updates that a stream explains: a client may widen it as it opens, reads and ends it."""
-_UPDATES_A_PART = 2
-"""Window updates that each part of the sent data explains: of its stream, and of the connection."""
-_WORTH_A_FRAME = 256
-"""What a frame of data has at least that is not there for its own sake."""
+_CONNECTION_WINDOW = 16 * 2**20
+"""The receive window of all streams of a connection together."""
+_UPDATES_PER_STREAM = 3
+"""WINDOW_UPDATEs that a stream explains: a client may enlarge it as it opens, reads and ends it."""
+_UPDATES_PER_SEND = 2
+"""WINDOW_UPDATEs that each part of the sent data explains: of its stream, and of the connection."""
+_USEFUL_DATA_BYTES = 256
+"""The least payload of a DATA frame on a closed stream that is not suspicious."""
 
 
-class Link(asyncio.Protocol):
-    """Speaks HTTP/2 with one peer."""
+class Http2Connection(asyncio.Protocol):
+    """One HTTP/2 connection: frames, streams, flow control and its end."""
 
     transport: asyncio.Transport
 
-    def __init__(self, limits: Limits, preface: bytes = b"", held: Held | None = None) -> None:
-        """`preface` is what the peer has to say first, `held` what waits here and on other connections."""
+    def __init__(self, limits: Limits, preface: bytes = b"", budget: BufferBudget | None = None) -> None:
+        """`preface` is the connection preface that the peer has to send, `budget` counts what this connection
+        and others buffer.
+        """
         loop = asyncio.get_running_loop()
         self._loop = loop
         self._limits = limits
-        self._sender = Sender(loop, limits.most_held, held or Held(limits.most_held), self._drop)
-        self._restraint = Restraint(loop, limits)
-        self._vigil = Vigil(loop, limits, self._ask, self.abort)
-        self._streams: dict[int, Stream] = {}
-        self._latest = 0
-        """The last stream that was opened, whether it was taken or not."""
-        self._leaving = False
-        """Whether no more streams are opened."""
-        self._is_resting = False
-        """Whether the other connections have their turn before more is read."""
-        self._updates = 0
-        """Window updates that were received."""
-        self._opened = 0
-        """Streams that were opened and taken."""
-        self._credit = frames.DEFAULT_WINDOW
-        self._stream_credit = min(
-            max(limits.message_bytes + 64, frames.DEFAULT_WINDOW), frames.LARGEST_WINDOW
+        max_buffered = limits.max_buffered_bytes
+        self._frame_writer = FrameWriter(
+            loop, max_buffered, budget or BufferBudget(max_buffered), self._remove_stream
         )
-        control = Control(
-            self._sender,
-            self._restraint,
+        self._flood_guard = FloodGuard(loop, limits)
+        self._keepalive = Keepalive(loop, limits, self._send_keepalive_ping, self.abort)
+        self._streams: dict[int, Stream] = {}
+        self._last_stream_id = 0
+        """The last stream that was opened, whether it was served or not."""
+        self._is_going_away = False
+        """Whether no more streams are opened: a GOAWAY was sent or received."""
+        self._has_yielded = False
+        """Whether the other connections have their turn before more is read."""
+        self._window_updates = 0
+        """WINDOW_UPDATEs that were received."""
+        self._streams_opened = 0
+        """Streams that were opened and served."""
+        self._receive_window = frames.DEFAULT_WINDOW
+        self._initial_receive_window = min(
+            max(limits.message_bytes + 64, frames.DEFAULT_WINDOW), frames.MAX_WINDOW
+        )
+        control_frames = ControlFrames(
+            self._frame_writer,
+            self._flood_guard,
             self._streams,
             self._on_setting,
-            self._on_leave,
+            self._on_goaway,
             self._on_ping_ack,
         )
-        takes: dict[int, Take] = {
-            **control.takes,
-            frames.DATA: self._on_data,
-            frames.RST_STREAM: self._on_reset,
-            frames.WINDOW_UPDATE: self._on_window_update,
+        handlers: dict[int, FrameHandler] = {
+            **control_frames.handlers,
+            frames.DATA: self._on_data_frame,
+            frames.RST_STREAM: self._on_rst_stream_frame,
+            frames.WINDOW_UPDATE: self._on_window_update_frame,
         }
-        self._incoming = FrameReader(
-            takes,
-            self._on_block,
-            self._on_introduced,
-            self._restraint.odd,
-            self._fail_stream,
-            self._rest,
+        self._frame_reader = FrameReader(
+            handlers,
+            self._on_header_block,
+            self._on_preface,
+            self._flood_guard.count_suspicious,
+            self._on_stream_error,
+            self._yield_turn,
             preface=preface,
         )
 
-    # What either side makes of it.
+    # Hooks of the client's and the server's side.
 
     @abstractmethod
-    def _on_block(self, flags: int, number: int, block: bytes) -> None:
-        """A header block is complete."""
+    def _on_header_block(self, flags: int, stream_id: int, block: bytes) -> None:
+        """Handle a complete header block."""
 
     @abstractmethod
-    def _on_body(self, stream: Stream, data: bytes) -> None:
-        """Something was sent; where `stream.ended`, that was the last of it."""
+    def _on_data(self, stream: Stream, data: bytes) -> None:
+        """Handle data without its padding; the last of it where `stream.is_remote_closed`."""
 
     @abstractmethod
-    def _on_lost(self, stream: Stream, code: int | None) -> None:
-        """The peer has ended a stream in the middle, with a code, or is gone."""
+    def _on_stream_aborted(self, stream: Stream, code: int | None) -> None:
+        """Handle a stream that was reset with a code or, with None, whose connection is lost."""
 
     @abstractmethod
-    def _on_end(self) -> None:
-        """The connection is no more."""
+    def _on_closed(self) -> None:
+        """Handle the end of the connection."""
 
-    def _on_introduced(self) -> None:
-        """The first frame of the peer is there, and is settings."""
-        self._vigil.begin()
+    def _on_preface(self) -> None:
+        """Handle the first SETTINGS frame of the peer."""
+        self._keepalive.start()
 
     def _on_setting(self, name: int, value: int) -> None:
-        """The peer tells something of itself that only one side wants to know."""
+        """Handle a setting that only one side has a use for."""
 
-    def _on_leave(self, last: int) -> None:
-        """The peer takes no streams after that one."""
+    def _on_goaway(self, last_stream_id: int) -> None:
+        """Handle a GOAWAY of the peer."""
 
-    def _on_ping_ack(self, payload: bytes) -> None:
-        """The peer has read all that was sent before a PING."""
+    def _on_ping_ack(self, opaque_data: bytes) -> None:
+        """Handle a PING that was acknowledged: the peer has read all that was sent before it."""
 
-    # What the transport tells.
+    # Callbacks of the transport.
 
     def connection_made(self, transport: Any) -> None:
-        self.transport = self._sender.transport = transport
-        self._vigil.hurry()
+        self.transport = self._frame_writer.transport = transport
+        self._keepalive.start_grace_period()
 
-    def _introduce(self, preface: bytes, said: dict[Setting, int]) -> None:
-        said |= {
-            Setting.INITIAL_WINDOW_SIZE: self._stream_credit,
-            Setting.MAX_HEADER_LIST_SIZE: LARGEST_LIST,
+    def _send_preface(self, preface: bytes, settings: dict[Setting, int]) -> None:
+        settings |= {
+            Setting.INITIAL_WINDOW_SIZE: self._initial_receive_window,
+            Setting.MAX_HEADER_LIST_SIZE: MAX_HEADER_LIST_BYTES,
         }
-        self._credit += _WINDOW
-        self.transport.write(preface + frames.settings(said) + frames.window_update(0, _WINDOW))
+        self._receive_window += _CONNECTION_WINDOW
+        self.transport.write(
+            preface + frames.encode_settings(settings) + frames.encode_window_update(0, _CONNECTION_WINDOW)
+        )
 
     def data_received(self, data: bytes) -> None:
-        incoming = self._incoming
-        if incoming.over:
+        reader = self._frame_reader
+        if reader.is_closed:
             return
-        self._vigil.heard = True
-        self._sender.hold()
+        self._keepalive.has_received = True
+        self._frame_writer.hold_flush()
         try:
-            incoming.take(data)
-        except Broken as broken:
-            self._end(broken.code, str(broken))
+            reader.feed(data)
+        except Http2Error as error:
+            self._fail_connection(error.code, str(error))
         except Exception as error:
-            # Of ours, so all other connections go on, and whoever looks after the process hears of it.
-            context = {"message": "a connection has failed", "exception": error, "protocol": self}
+            # A fault of this side: all other connections go on, and the loop's exception handler reports it.
+            context = {"message": "an HTTP/2 connection has failed", "exception": error, "protocol": self}
             self._loop.call_exception_handler(context)
-            self._end(Code.INTERNAL_ERROR, "there is a fault on this side")
-        self._sender.flush()
+            self._fail_connection(ErrorCode.INTERNAL_ERROR, "an internal error")
+        self._frame_writer.flush()
 
-    def _rest(self) -> None:
+    def _yield_turn(self) -> None:
         """Read on in the next turn of the event loop: one peer must not keep all others waiting."""
-        self._is_resting = True
+        self._has_yielded = True
         self.transport.pause_reading()
-        self._loop.call_soon(self._read_on)
+        self._loop.call_soon(self._resume_reading)
 
-    def _read_on(self) -> None:
-        self._is_resting = False
-        if not self._incoming.over and not self.transport.is_closing():
-            self._incoming.paused = False
+    def _resume_reading(self) -> None:
+        self._has_yielded = False
+        if not self._frame_reader.is_closed and not self.transport.is_closing():
+            self._frame_reader.is_paused = False
             self.transport.resume_reading()
             self.data_received(b"")
 
     def connection_lost(self, _error: Exception | None) -> None:
-        self._incoming.end()
-        self._vigil.end()
+        self._frame_reader.close()
+        self._keepalive.stop()
         for stream in list(self._streams.values()):
-            self._lose(stream, None)
-        self._on_end()
-        # What refers to a connection from within would keep it until somebody looks for such circles.
-        self._sender.over = _forgotten
+            self._abort_stream(stream, None)
+        self._on_closed()
+        # A reference cycle would keep the connection until the next garbage collection.
+        self._frame_writer.on_stream_done = _ignore_stream
 
     def pause_writing(self) -> None:
-        self._sender.paused = True
+        self._frame_writer.is_paused = True
 
     def resume_writing(self) -> None:
-        self._vigil.heard = True
-        self._sender.paused = False
-        self._sender.go_on()
+        self._keepalive.has_received = True
+        self._frame_writer.is_paused = False
+        self._frame_writer.send_blocked()
 
-    # How streams and connections end.
+    # The end of streams and of the connection.
 
-    def cut(self) -> None:
-        """Closes; of what is under way, only what the peer takes at once reaches it."""
-        if self._sender.paused:
+    def close(self) -> None:
+        """Close; of what is buffered, only what the peer reads at once reaches it."""
+        if self._frame_writer.is_paused:
             self.abort()
         else:
-            self._close()
+            self._close_transport()
 
     def abort(self) -> None:
-        """Closes at once."""
-        self._incoming.end()
+        """Close at once."""
+        self._frame_reader.close()
         self.transport.abort()
 
-    def _drop(self, stream: Stream) -> None:
+    def _remove_stream(self, stream: Stream) -> None:
         del self._streams[stream.id]
-        if stream.outgoing:
-            self._sender.forget(stream)
-        if self._leaving:
-            self._close_if_done()
+        if stream.send_buffer:
+            self._frame_writer.discard(stream)
+        if self._is_going_away:
+            self._close_if_drained()
 
-    def _lose(self, stream: Stream, code: int | None) -> None:
-        self._drop(stream)
-        self._on_lost(stream, code)
+    def _abort_stream(self, stream: Stream, code: int | None) -> None:
+        self._remove_stream(stream)
+        self._on_stream_aborted(stream, code)
 
-    def _fail_stream(self, number: int, error: StreamError) -> None:
-        """Reset a stream whose peer broke a rule of it."""
-        self._restraint.odd()
-        self._sender.write(frames.reset(number, error.code))
-        if (stream := self._streams.get(number)) is not None:
-            self._lose(stream, error.code)
+    def _on_stream_error(self, stream_id: int, error: StreamError) -> None:
+        """Reset a stream on which the peer violated the protocol."""
+        self._flood_guard.count_suspicious()
+        self._frame_writer.write_frame(frames.encode_rst_stream(stream_id, error.code))
+        if (stream := self._streams.get(stream_id)) is not None:
+            self._abort_stream(stream, error.code)
 
-    def _last_taken(self) -> int:
-        """The last stream of the peer's that is served."""
+    def _get_last_processed_stream(self) -> int:
+        """The last stream of the peer that is served, for a GOAWAY."""
         return 0
 
-    def _end(self, code: Code, why: str) -> None:
-        """Says why, and closes."""
-        self._sender.write(frames.go_away(self._last_taken(), code, why))
-        self.cut()
+    def _fail_connection(self, code: ErrorCode, reason: str) -> None:
+        """Send a GOAWAY with an error code, and close."""
+        self._frame_writer.write_frame(frames.encode_goaway(self._get_last_processed_stream(), code, reason))
+        self.close()
 
-    def _close_if_done(self) -> None:
-        if not self._streams and not self._incoming.over:
-            self._incoming.end()
-            # What was written last leaves before.
-            self._loop.call_soon(self._close)
+    def _close_if_drained(self) -> None:
+        if not self._streams and not self._frame_reader.is_closed:
+            self._frame_reader.close()
+            # Later, so that the frames that are being written are sent before.
+            self._loop.call_soon(self._close_transport)
 
-    def _close(self) -> None:
-        self._incoming.end()
+    def _close_transport(self) -> None:
+        self._frame_reader.close()
         if not self.transport.is_closing():
-            self._sender.flush()
+            self._frame_writer.flush()
             self.transport.close()
-            # A peer that does not read what is left would keep it for ever.
-            self._vigil.hurry()
+            # A peer that does not read what is left would keep the connection for ever.
+            self._keepalive.start_grace_period()
 
-    # What is received.
+    # Handlers of frames.
 
-    def _on_data(self, flags: int, number: int, payload: bytes) -> None:
-        stream, size = self._streams.get(number), len(payload)
-        if stream is None and (number == 0 or number > self._latest):
-            raise Broken(Code.PROTOCOL_ERROR, "data of a stream that nobody has opened")
-        self._credit -= size
-        if self._credit < _WINDOW // 2:
-            self._replenish()
+    def _on_data_frame(self, flags: int, stream_id: int, payload: bytes) -> None:
+        stream, size = self._streams.get(stream_id), len(payload)
+        if stream is None and (stream_id == 0 or stream_id > self._last_stream_id):
+            raise Http2ConnectionError(ErrorCode.PROTOCOL_ERROR, "DATA on stream 0 or an idle stream")
+        self._receive_window -= size
+        if self._receive_window < _CONNECTION_WINDOW // 2:
+            self._refill_window()
         if stream is None:
-            if size < _WORTH_A_FRAME:
-                self._restraint.odd()
+            if size < _USEFUL_DATA_BYTES:
+                self._flood_guard.count_suspicious()
             return
-        if stream.ended:
-            raise StreamError(Code.STREAM_CLOSED, "DATA on a stream that is half-closed (remote)")
-        stream.credit -= size
-        data = frames.unpadded(flags, payload) if flags else payload
+        if stream.is_remote_closed:
+            raise StreamError(ErrorCode.STREAM_CLOSED, "DATA on a stream that is half-closed (remote)")
+        stream.receive_window -= size
+        data = frames.strip_padding(flags, payload) if flags else payload
         if flags & frames.END_STREAM:
-            stream.ended = True
+            stream.is_remote_closed = True
         elif not data:
-            self._restraint.odd()
-        if stream.credit < self._stream_credit // 2:
-            self._replenish_stream(stream)
-        self._on_body(stream, data)
+            self._flood_guard.count_suspicious()
+        if stream.receive_window < self._initial_receive_window // 2:
+            self._refill_stream_window(stream)
+        self._on_data(stream, data)
 
-    # Half of a window is more than a frame, so it is larger again before anybody could overdraw it.
+    # Half of a window is more than a frame, so it is enlarged before the peer could exceed it.
 
-    def _replenish(self) -> None:
-        self._sender.write(frames.window_update(0, _WINDOW - self._credit))
-        self._credit = _WINDOW
+    def _refill_window(self) -> None:
+        increment = _CONNECTION_WINDOW - self._receive_window
+        self._frame_writer.write_frame(frames.encode_window_update(0, increment))
+        self._receive_window = _CONNECTION_WINDOW
 
-    def _replenish_stream(self, stream: Stream) -> None:
-        if not stream.ended:
-            self._sender.write(frames.window_update(stream.id, self._stream_credit - stream.credit))
-            stream.credit = self._stream_credit
+    def _refill_stream_window(self, stream: Stream) -> None:
+        if not stream.is_remote_closed:
+            increment = self._initial_receive_window - stream.receive_window
+            self._frame_writer.write_frame(frames.encode_window_update(stream.id, increment))
+            stream.receive_window = self._initial_receive_window
 
-    def _on_reset(self, _flags: int, number: int, payload: bytes) -> None:
-        if number == 0 or number > self._latest:
-            raise Broken(Code.PROTOCOL_ERROR, "the end of a stream that nobody has opened")
+    def _on_rst_stream_frame(self, _flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id == 0 or stream_id > self._last_stream_id:
+            raise Http2ConnectionError(ErrorCode.PROTOCOL_ERROR, "RST_STREAM on stream 0 or an idle stream")
         if len(payload) != 4:
-            raise Broken(Code.FRAME_SIZE_ERROR, "the end of a stream needs 4 bytes")
-        self._restraint.odd()
-        if (stream := self._streams.get(number)) is not None:
-            self._lose(stream, frames.number_at(payload)[0])
+            raise Http2ConnectionError(
+                ErrorCode.FRAME_SIZE_ERROR, "the length of an RST_STREAM frame is not 4"
+            )
+        self._flood_guard.count_suspicious()
+        if (stream := self._streams.get(stream_id)) is not None:
+            self._abort_stream(stream, frames.unpack_uint32(payload)[0])
 
-    def _on_window_update(self, _flags: int, number: int, payload: bytes) -> None:
+    def _on_window_update_frame(self, _flags: int, stream_id: int, payload: bytes) -> None:
         if len(payload) != 4:
-            raise Broken(Code.FRAME_SIZE_ERROR, "a window grows by a number of 4 bytes")
-        increment = frames.number_at(payload)[0] & frames.LARGEST_WINDOW
-        if number > self._latest:
-            raise Broken(Code.PROTOCOL_ERROR, "a window of a stream that nobody has opened")
-        self._updates += 1
-        if self._updates > self._explained_updates():
-            self._restraint.odd()
-        stream = self._streams.get(number)
-        if increment == 0 and number == 0:
-            raise Broken(Code.PROTOCOL_ERROR, "a window that grows by nothing")
+            raise Http2ConnectionError(
+                ErrorCode.FRAME_SIZE_ERROR, "the length of a WINDOW_UPDATE frame is not 4"
+            )
+        increment = frames.unpack_uint32(payload)[0] & frames.MAX_WINDOW
+        if stream_id > self._last_stream_id:
+            raise Http2ConnectionError(ErrorCode.PROTOCOL_ERROR, "WINDOW_UPDATE on an idle stream")
+        self._window_updates += 1
+        if self._window_updates > self._count_explained_updates():
+            self._flood_guard.count_suspicious()
+        stream = self._streams.get(stream_id)
+        if increment == 0 and stream_id == 0:
+            raise Http2ConnectionError(ErrorCode.PROTOCOL_ERROR, "a WINDOW_UPDATE with an increment of 0")
         if increment == 0 and stream is not None:
-            raise StreamError(Code.PROTOCOL_ERROR, "a window that grows by nothing")
-        if number == 0 or stream is not None:
-            self._sender.may_send(increment, stream)
+            raise StreamError(ErrorCode.PROTOCOL_ERROR, "a WINDOW_UPDATE with an increment of 0")
+        if stream_id == 0 or stream is not None:
+            self._frame_writer.enlarge_window(increment, stream)
 
-    def _explained_updates(self) -> int:
-        """Count the window updates that an honest peer may have sent for its streams and the data it got."""
-        return _UPDATES_A_STREAM * self._opened + _UPDATES_A_PART * self._sender.parts
+    def _count_explained_updates(self) -> int:
+        """Count the WINDOW_UPDATEs that an honest peer may have sent for its streams and the data it got."""
+        return (
+            _UPDATES_PER_STREAM * self._streams_opened
+            + _UPDATES_PER_SEND * self._frame_writer.update_worthy_sends
+        )
 
-    # Whether the peer is still there.
-
-    def _ask(self) -> bool:
+    def _send_keepalive_ping(self) -> bool:
         if not self._streams and not self._limits.idle_pings:
             return False
-        self._sender.write(frames.frame(frames.PING, 0, 0, bytes(8)))
+        self._frame_writer.write_frame(frames.encode_frame(frames.PING, 0, 0, bytes(8)))
         return True
 
 
-def _forgotten(_stream: Stream) -> None:
+def _ignore_stream(_stream: Stream) -> None:
     pass

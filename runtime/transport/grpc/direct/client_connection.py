@@ -1,4 +1,4 @@
-"""The calling side of a connection: calls with one message each way, and what becomes of them."""
+"""The client's side of an HTTP/2 connection: unary calls, and how each of them ends."""
 
 from __future__ import annotations
 
@@ -6,267 +6,274 @@ import asyncio
 from typing import Any, Generic, Protocol, TypeVar
 
 from runtime.transport.grpc.direct import frames
-from runtime.transport.grpc.direct.base_connection import Link
-from runtime.transport.grpc.direct.frames import Broken, Code, Setting
-from runtime.transport.grpc.direct.header_blocks import TABLE_BYTES, Header, HeaderReader, HeaderWriter
+from runtime.transport.grpc.direct.base_connection import Http2Connection
+from runtime.transport.grpc.direct.frames import ErrorCode, Http2ConnectionError, Setting
+from runtime.transport.grpc.direct.header_blocks import TABLE_BYTES, HeaderDecoder, HeaderEncoder
+from runtime.transport.grpc.direct.header_fields import Header
 from runtime.transport.grpc.direct.streams import Limits, Stream
 
 
-class Answered(Protocol):
-    """What headers of an answer have to say here."""
+class ParsedHeaders(Protocol):
+    """What a client connection has to know of the headers of a response."""
 
     is_informational: bool
-    """Whether the headers of the answer are still to come."""
+    """Whether the status is 1xx: the headers of the final response are still to come."""
 
 
-Head = TypeVar("Head", bound=Answered)
-_LAST_STREAM = 2**31 - 1
-_CODES = frozenset(Code)
+HeadersT = TypeVar("HeadersT", bound=ParsedHeaders)
+_KNOWN_CODES = frozenset(ErrorCode)
 
 
-class Unserved(Exception):
-    """The peer has not begun a call, and somebody else may be asked."""
+class RefusedStream(Exception):
+    """The server has not processed a call: it may be retried (RFC 9113, section 8.7)."""
 
 
-class Cut(Exception):
-    """A call was ended in the middle, with a code; None where the connection is gone."""
+class StreamReset(Exception):
+    """The server has reset the stream of a call."""
 
-    def __init__(self, code: int | None) -> None:
-        super().__init__(
-            "the connection is lost" if code is None else f"the call is reset with {_name(code)}"
-        )
+    def __init__(self, code: int) -> None:
+        name = ErrorCode(code).name if code in _KNOWN_CODES else f"code {code}"
+        super().__init__(f"the stream was reset with {name}")
         self.code = code
 
 
-def _name(code: int) -> str:
-    return Code(code).name if code in _CODES else f"code {code}"
+class ConnectionLost(Exception):
+    """The connection of a call has ended before its response."""
 
 
-class Exchange(Generic[Head]):
-    """A call that is to be answered."""
+class PendingResponse(Generic[HeadersT]):
+    """A call whose response is not complete."""
 
-    __slots__ = ("answer", "body", "head")
+    __slots__ = ("body", "future", "headers")
 
-    def __init__(self, answer: asyncio.Future[bytes]) -> None:
-        self.answer = answer
-        self.head: Head | None = None
+    def __init__(self, future: asyncio.Future[bytes]) -> None:
+        self.future = future
+        self.headers: HeadersT | None = None
         self.body: bytes | bytearray = b""
 
 
-class Caller(Protocol[Head]):
-    """Who makes calls over connections."""
+class ResponseHandler(Protocol[HeadersT]):
+    """The owner of client connections, which parses their responses."""
 
-    def head(self, headers: list[Header]) -> Head:
-        """What headers or trailers say. The same headers are not read twice."""
+    def parse_headers(self, headers: list[Header]) -> HeadersT:
+        """Parse headers or trailers. Not called again for a header block that is known."""
         ...
 
-    def take(self, exchange: Exchange[Head], data: bytes) -> None:
-        """A part of an answer is there, after its headers. Raises if there may not be more of it."""
+    def append_data(self, response: PendingResponse[HeadersT], data: bytes) -> None:
+        """Append data to the body of a response. Raises if there may not be more of it."""
         ...
 
-    def answer(self, exchange: Exchange[Head], trailers: Head) -> bytes:
-        """What was answered, when all of it is there; or raises how the call ended instead."""
+    def parse_response(self, response: PendingResponse[HeadersT], trailers: HeadersT) -> bytes:
+        """Return the message of a complete response, or raise the error that the call ended with."""
         ...
 
-    def connected(self, connection: Calling[Head]) -> None:
-        """A connection is there, over which calls can be made when the server has introduced itself."""
+    def on_connected(self, connection: ClientConnection[HeadersT]) -> None:
+        """Handle a new connection, which can be used after the server's SETTINGS."""
         ...
 
-    def leaving(self, connection: Calling[Head]) -> None:
-        """No new calls can be made."""
+    def on_going_away(self, connection: ClientConnection[HeadersT]) -> None:
+        """Handle a connection on which no new streams can be opened."""
         ...
 
-    def gone(self, connection: Calling[Head]) -> None:
-        """The connection is no more."""
+    def on_closed(self, connection: ClientConnection[HeadersT]) -> None:
+        """Handle the end of a connection."""
         ...
 
 
-class Calling(Link, Generic[Head]):
-    """Speaks HTTP/2 with one server."""
+class ClientConnection(Http2Connection, Generic[HeadersT]):
+    """A connection to one server."""
 
-    def __init__(self, caller: Caller[Head], limits: Limits) -> None:
+    def __init__(self, handler: ResponseHandler[HeadersT], limits: Limits) -> None:
         super().__init__(limits)
-        self._caller = caller
-        self._reader: HeaderReader[Head] = HeaderReader(caller.head)
-        self._writer = HeaderWriter()
-        self._most = limits.streams
-        self._freed: asyncio.Event | None = None
-        self._introduced: asyncio.Future[None] = self._loop.create_future()
-        self._error: Exception | None = None
-        self.has_answered = False
-        """Whether a call over it has been answered, in whatever way."""
+        self._handler = handler
+        self._header_decoder: HeaderDecoder[HeadersT] = HeaderDecoder(handler.parse_headers)
+        self._header_encoder = HeaderEncoder()
+        self._max_streams = limits.streams
+        self._capacity_freed: asyncio.Event | None = None
+        self._settings_received: asyncio.Future[None] = self._loop.create_future()
+        self._lost_with: Exception | None = None
+        self.has_had_response = False
+        """Whether a call on it has had a response, of whatever status."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._introduce(frames.PREFACE, {Setting.ENABLE_PUSH: 0})
-        self._caller.connected(self)
+        self._send_preface(frames.CONNECTION_PREFACE, {Setting.ENABLE_PUSH: 0})
+        self._handler.on_connected(self)
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._error = error
+        self._lost_with = error
         super().connection_lost(error)
 
-    # Making calls.
+    # Sending requests.
 
-    async def introduced(self) -> None:
-        """Returns when the server has sent its settings; raises if the connection is no good by then."""
-        await self._introduced
+    async def wait_for_settings(self) -> None:
+        """Wait until the server has sent its SETTINGS; raises ConnectionError if the connection has ended."""
+        await self._settings_received
         if not self.is_open:
-            why = "the connection ends before a call can be made"
-            raise ConnectionError(f"{why} ({self._error})" if self._error else why)
+            reason = "the connection ends before a call can be sent"
+            raise ConnectionError(f"{reason} ({self._lost_with})" if self._lost_with else reason)
 
     @property
     def is_open(self) -> bool:
-        """Whether new calls can be made."""
-        return not self._leaving and not self._incoming.over
+        """Whether new streams can be opened."""
+        return not self._is_going_away and not self._frame_reader.is_closed
 
     @property
     def is_full(self) -> bool:
-        """Whether a call has to wait until another has ended."""
-        return len(self._streams) >= self._most
+        """Whether the server's limit of concurrent streams is reached."""
+        return len(self._streams) >= self._max_streams
 
-    async def room(self) -> None:
-        """Returns when the server takes one more call, or none any more."""
+    async def wait_for_capacity(self) -> None:
+        """Wait until one more stream can be opened, or none any more."""
         while self.is_open and self.is_full:
-            self._freed = self._freed or asyncio.Event()
-            await self._freed.wait()
+            self._capacity_freed = self._capacity_freed or asyncio.Event()
+            await self._capacity_freed.wait()
 
-    def begin(self, headers: tuple[Header, ...], varying: bytes, message: bytes) -> Stream:
-        """Sends a call; its `state` is an exchange. `varying` are headers that hardly ever come again."""
-        self._latest = number = self._latest + 2 if self._latest else 1
-        if number == _LAST_STREAM:
-            self._leave()
-        stream = Stream(number, self._stream_credit, self._sender.stream_window)
-        stream.state = Exchange(self._loop.create_future())
-        self._streams[number] = stream
-        self._opened += 1
-        self._sender.send(stream, self._writer.block(headers) + varying, message, b"")
+    def send_request(self, headers: tuple[Header, ...], varying: bytes, message: bytes) -> Stream:
+        """Send a call; the `context` of its stream is a PendingResponse.
+
+        `varying` is the header block of headers that hardly ever come again.
+        """
+        self._last_stream_id = stream_id = self._last_stream_id + 2 if self._last_stream_id else 1
+        if stream_id == frames.MAX_STREAM_ID:
+            self._go_away()
+        stream = Stream(stream_id, self._initial_receive_window, self._frame_writer.initial_send_window)
+        stream.context = PendingResponse(self._loop.create_future())
+        self._streams[stream_id] = stream
+        self._streams_opened += 1
+        self._frame_writer.send(stream, self._header_encoder.encode(headers) + varying, message, b"")
         return stream
 
-    def give_up(self, stream: Stream) -> None:
-        """Ends a call to whose answer nobody listens, if it has not ended."""
+    def cancel_call(self, stream: Stream) -> None:
+        """Reset the stream of a call that has no response yet."""
         if stream.id in self._streams:
-            stream.state.answer.cancel()
-            self._cancel(stream)
+            stream.context.future.cancel()
+            self._reset_stream(stream)
 
-    # How calls end.
+    # The end of calls.
 
-    def _cancel(self, stream: Stream, code: Code = Code.CANCEL) -> None:
-        self._sender.write(frames.reset(stream.id, code))
-        self._drop(stream)
+    def _reset_stream(self, stream: Stream, code: ErrorCode = ErrorCode.CANCEL) -> None:
+        self._frame_writer.write_frame(frames.encode_rst_stream(stream.id, code))
+        self._remove_stream(stream)
 
-    def _refuse(self, stream: Stream) -> None:
-        """End a call whose answer is malformed; others on the connection are not concerned."""
-        self._fail(stream, Cut(Code.PROTOCOL_ERROR))
-        self._cancel(stream, Code.PROTOCOL_ERROR)
+    def _reject_response(self, stream: Stream) -> None:
+        """End a call whose response is malformed; others on the connection go on (RFC 9113, 8.1.1)."""
+        self._fail_call(stream, StreamReset(ErrorCode.PROTOCOL_ERROR))
+        self._reset_stream(stream, ErrorCode.PROTOCOL_ERROR)
 
-    def _fail(self, stream: Stream, error: Exception) -> None:
-        answer: asyncio.Future[bytes] = stream.state.answer
-        if not answer.done():
-            answer.set_exception(error)
+    def _fail_call(self, stream: Stream, error: Exception) -> None:
+        future: asyncio.Future[bytes] = stream.context.future
+        if not future.done():
+            future.set_exception(error)
 
-    def _drop(self, stream: Stream) -> None:
-        super()._drop(stream)
-        self._fail(stream, Cut(None))
-        self._free()
+    def _remove_stream(self, stream: Stream) -> None:
+        super()._remove_stream(stream)
+        self._fail_call(stream, ConnectionLost())
+        self._notify_capacity()
 
-    def _free(self) -> None:
-        if self._freed is not None:
-            self._freed.set()
-            self._freed = None
+    def _notify_capacity(self) -> None:
+        if self._capacity_freed is not None:
+            self._capacity_freed.set()
+            self._capacity_freed = None
 
-    # What is received.
+    # Handlers of what is received.
 
-    def _on_block(self, flags: int, number: int, block: bytes) -> None:
-        if number > self._latest:
-            raise Broken(Code.PROTOCOL_ERROR, "headers of a stream that nobody has opened")
-        head = self._reader.read(block)
-        stream = self._streams.get(number)
+    def _on_header_block(self, flags: int, stream_id: int, block: bytes) -> None:
+        if stream_id > self._last_stream_id:
+            raise Http2ConnectionError(ErrorCode.PROTOCOL_ERROR, "HEADERS on an idle stream")
+        headers = self._header_decoder.decode(block)
+        stream = self._streams.get(stream_id)
         if stream is None:
-            self._restraint.odd()
+            self._flood_guard.count_suspicious()
         elif flags & frames.END_STREAM:
-            self._finish(stream, head)
-        elif stream.state.head is not None:
-            self._refuse(stream)
-        elif head.is_informational:
-            self._restraint.odd()
+            self._finish_call(stream, headers)
+        elif stream.context.headers is not None:
+            self._reject_response(stream)
+        elif headers.is_informational:
+            self._flood_guard.count_suspicious()
         else:
-            stream.state.head = head
+            stream.context.headers = headers
 
-    def _finish(self, stream: Stream, trailers: Head) -> None:
-        exchange: Exchange[Head] = stream.state
-        self.has_answered = True
+    def _finish_call(self, stream: Stream, trailers: HeadersT) -> None:
+        response: PendingResponse[HeadersT] = stream.context
+        self.has_had_response = True
         try:
-            answer = self._caller.answer(exchange, trailers)
+            message = self._handler.parse_response(response, trailers)
         except Exception as error:
-            self._fail(stream, error)
+            self._fail_call(stream, error)
         else:
-            if not exchange.answer.done():
-                exchange.answer.set_result(answer)
-        self._forget(stream)
+            if not response.future.done():
+                response.future.set_result(message)
+        self._close_stream(stream)
 
-    def _forget(self, stream: Stream) -> None:
-        """Drop a stream that the server has ended, and reset it if the server did so before it heard all."""
-        if stream.outgoing:
-            self._cancel(stream)
+    def _close_stream(self, stream: Stream) -> None:
+        """Remove a stream that the server has ended; reset it if the request was not sent completely."""
+        if stream.send_buffer:
+            self._reset_stream(stream)
         else:
-            self._drop(stream)
+            self._remove_stream(stream)
 
-    def _on_body(self, stream: Stream, data: bytes) -> None:
-        if stream.state.head is None:
-            self._refuse(stream)
+    def _on_data(self, stream: Stream, data: bytes) -> None:
+        if stream.context.headers is None:
+            self._reject_response(stream)
             return
         try:
-            self._caller.take(stream.state, data)
+            self._handler.append_data(stream.context, data)
         except Exception as error:
-            self._fail(stream, error)
-            if stream.ended:
-                self._forget(stream)
+            self._fail_call(stream, error)
+            if stream.is_remote_closed:
+                self._close_stream(stream)
             else:
-                self._cancel(stream)
+                self._reset_stream(stream)
         else:
-            if stream.ended:
-                # Without trailers, the headers say all that is known of how the call ended.
-                self._finish(stream, stream.state.head)
+            if stream.is_remote_closed:
+                # Without trailers, the status is in the headers, if anywhere.
+                self._finish_call(stream, stream.context.headers)
 
-    def _on_lost(self, stream: Stream, code: int | None) -> None:
-        """What `_drop` has not settled already."""
+    def _on_stream_aborted(self, stream: Stream, code: int | None) -> None:
+        """Do nothing: `_abort_stream` has failed the call."""
 
-    def _lose(self, stream: Stream, code: int | None) -> None:
-        # What has begun to be answered was served, whatever its code says.
-        is_unserved = code == Code.REFUSED_STREAM and stream.state.head is None
-        self._fail(stream, Unserved() if is_unserved else Cut(code))
-        super()._lose(stream, code)
+    def _abort_stream(self, stream: Stream, code: int | None) -> None:
+        if code is None:
+            self._fail_call(stream, ConnectionLost())
+        elif code == ErrorCode.REFUSED_STREAM and stream.context.headers is None:
+            self._fail_call(stream, RefusedStream())
+        else:
+            # After its headers a response has begun: the call was processed, whatever the code says.
+            self._fail_call(stream, StreamReset(code))
+        super()._abort_stream(stream, code)
 
-    def _on_introduced(self) -> None:
-        super()._on_introduced()
-        self._tell_introduced()
+    def _on_preface(self) -> None:
+        super()._on_preface()
+        self._notify_settings()
 
-    def _tell_introduced(self) -> None:
-        if not self._introduced.done():
-            self._introduced.set_result(None)
+    def _notify_settings(self) -> None:
+        if not self._settings_received.done():
+            self._settings_received.set_result(None)
 
     def _on_setting(self, name: int, value: int) -> None:
         if name == Setting.MAX_CONCURRENT_STREAMS:
-            self._most = min(value, self._limits.streams)
-            self._free()
+            self._max_streams = min(value, self._limits.streams)
+            self._notify_capacity()
         elif name == Setting.HEADER_TABLE_SIZE and value < TABLE_BYTES:
-            self._writer.number_nothing()
+            self._header_encoder.disable_dynamic_table()
 
-    def _on_leave(self, last: int) -> None:
-        self._leave()
-        for stream in [each for each in self._streams.values() if each.id > last]:
-            self._fail(stream, Unserved())
-            self._drop(stream)
-        self._close_if_done()
+    def _on_goaway(self, last_stream_id: int) -> None:
+        self._go_away()
+        for stream in [each for each in self._streams.values() if each.id > last_stream_id]:
+            self._fail_call(stream, RefusedStream())
+            self._remove_stream(stream)
+        self._close_if_drained()
 
-    def _leave(self) -> None:
-        if not self._leaving:
-            self._leaving = True
-            self._caller.leaving(self)
-            # Those who wait for room find it on another connection.
-            self._free()
+    def _go_away(self) -> None:
+        """Open no new streams."""
+        if not self._is_going_away:
+            self._is_going_away = True
+            self._handler.on_going_away(self)
+            # Calls that wait for capacity go to another connection.
+            self._notify_capacity()
 
-    def _on_end(self) -> None:
-        self._leave()
-        self._tell_introduced()
-        self._caller.gone(self)
+    def _on_closed(self) -> None:
+        self._go_away()
+        self._notify_settings()
+        self._handler.on_closed(self)

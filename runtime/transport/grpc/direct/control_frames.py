@@ -1,109 +1,117 @@
-"""What a peer says of a connection as a whole: its settings, whether we are there, and that it goes."""
+"""Handlers of control frames: SETTINGS, PING, GOAWAY, PRIORITY and PUSH_PROMISE."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 from runtime.transport.grpc.direct import frames
-from runtime.transport.grpc.direct.calm import Restraint
-from runtime.transport.grpc.direct.frame_reader import Take
-from runtime.transport.grpc.direct.frame_writer import Sender
-from runtime.transport.grpc.direct.frames import Broken, Code, Setting, StreamError
+from runtime.transport.grpc.direct.flood_guard import FloodGuard
+from runtime.transport.grpc.direct.frame_reader import FrameHandler
+from runtime.transport.grpc.direct.frame_writer import FrameWriter
+from runtime.transport.grpc.direct.frames import ErrorCode, Http2ConnectionError, Setting, StreamError
 from runtime.transport.grpc.direct.streams import Stream
 
-_STREAMS_A_FRAME = 8
-"""How many streams are given another window with as much work as a frame is otherwise."""
+_STREAMS_PER_FRAME = 8
+"""How many send windows are changed with as much work as another frame takes."""
 
 
-class Control:
-    """Takes the frames that are of no stream, or of none that matters."""
+class ControlFrames:
+    """Handlers of the frames that carry neither headers nor data."""
 
     def __init__(
         self,
-        sender: Sender,
-        restraint: Restraint,
+        writer: FrameWriter,
+        flood_guard: FloodGuard,
         streams: Mapping[int, Stream],
         on_setting: Callable[[int, int], None],
-        on_leave: Callable[[int], None],
+        on_goaway: Callable[[int], None],
         on_ping_ack: Callable[[bytes], None],
     ) -> None:
-        """`on_setting` hears of what is not about sending, `on_leave` of the last stream that is taken, and
-        `on_ping_ack` of the PING that was acknowledged.
+        """`on_setting` gets the settings that are not about flow control or frame sizes, `on_goaway` the last
+        stream that the peer serves, and `on_ping_ack` the opaque data of a PING that was acknowledged.
         """
-        self._sender = sender
-        self._restraint = restraint
+        self._writer = writer
+        self._flood_guard = flood_guard
         self._streams = streams
         self._on_setting = on_setting
-        self._on_leave = on_leave
+        self._on_goaway = on_goaway
         self._on_ping_ack = on_ping_ack
-        self._sent_before = 0
+        self._sends_at_last_ping = 0
 
     @property
-    def takes(self) -> Mapping[int, Take]:
-        """The kinds of frames that it is for."""
+    def handlers(self) -> Mapping[int, FrameHandler]:
+        """The handlers by type of frame."""
         return {
-            frames.PRIORITY: self._priority,
-            frames.SETTINGS: self._settings,
-            frames.PUSH_PROMISE: self._push_promise,
-            frames.PING: self._ping,
-            frames.GOAWAY: self._go_away,
+            frames.PRIORITY: self._on_priority_frame,
+            frames.SETTINGS: self._on_settings_frame,
+            frames.PUSH_PROMISE: self._on_push_promise_frame,
+            frames.PING: self._on_ping_frame,
+            frames.GOAWAY: self._on_goaway_frame,
         }
 
-    def _settings(self, flags: int, number: int, payload: bytes) -> None:
-        if number:
-            raise Broken(Code.PROTOCOL_ERROR, "settings of a stream")
+    def _on_settings_frame(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id:
+            raise Http2ConnectionError(ErrorCode.PROTOCOL_ERROR, "SETTINGS on a stream")
         if flags & frames.ACK:
             if payload:
-                raise Broken(Code.FRAME_SIZE_ERROR, "settings that are taken in and told again")
-            self._restraint.odd()
+                raise Http2ConnectionError(ErrorCode.FRAME_SIZE_ERROR, "SETTINGS with ACK has a payload")
+            self._flood_guard.count_suspicious()
             return
-        self._restraint.odd(1 + len(self._streams) // _STREAMS_A_FRAME)
-        sender, window = self._sender, self._sender.stream_window
-        for name, value in frames.settings_in(payload):
+        self._flood_guard.count_suspicious(1 + len(self._streams) // _STREAMS_PER_FRAME)
+        writer, initial_window = self._writer, self._writer.initial_send_window
+        for name, value in frames.parse_settings(payload):
             if name == Setting.INITIAL_WINDOW_SIZE:
-                if value > frames.LARGEST_WINDOW:
-                    raise Broken(Code.FLOW_CONTROL_ERROR, "a window that is too large")
-                window = value
+                if value > frames.MAX_WINDOW:
+                    raise Http2ConnectionError(
+                        ErrorCode.FLOW_CONTROL_ERROR, "SETTINGS_INITIAL_WINDOW_SIZE is larger than 2^31-1"
+                    )
+                initial_window = value
             elif name == Setting.MAX_FRAME_SIZE:
-                if not frames.LARGEST_FRAME <= value < 2**24:
-                    raise Broken(Code.PROTOCOL_ERROR, "a size that no frame may have")
-                sender.frame_bytes = value
+                if not frames.MAX_FRAME_BYTES <= value < 2**24:
+                    raise Http2ConnectionError(
+                        ErrorCode.PROTOCOL_ERROR, "SETTINGS_MAX_FRAME_SIZE is not within 2^14 to 2^24-1"
+                    )
+                writer.max_frame_bytes = value
             elif name == Setting.ENABLE_PUSH and value > 1:
-                raise Broken(Code.PROTOCOL_ERROR, "promises are taken or not")
+                raise Http2ConnectionError(ErrorCode.PROTOCOL_ERROR, "SETTINGS_ENABLE_PUSH is not 0 or 1")
             else:
                 self._on_setting(name, value)
-        sender.write(frames.frame(frames.SETTINGS, frames.ACK, 0))
-        # Once for all of them: there may be thousands in a frame, and each would be for every stream.
-        sender.resize(window, self._streams.values())
+        writer.write_frame(frames.encode_frame(frames.SETTINGS, frames.ACK, 0))
+        # Once for the whole frame: it may have thousands of settings, and each would change every stream.
+        writer.change_initial_window(initial_window, self._streams.values())
 
-    def _ping(self, flags: int, number: int, payload: bytes) -> None:
-        if number or len(payload) != 8:
-            raise Broken(Code.PROTOCOL_ERROR if number else Code.FRAME_SIZE_ERROR, "a ping has 8 bytes")
+    def _on_ping_frame(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id:
+            raise Http2ConnectionError(ErrorCode.PROTOCOL_ERROR, "PING on a stream")
+        if len(payload) != 8:
+            raise Http2ConnectionError(ErrorCode.FRAME_SIZE_ERROR, "the length of a PING frame is not 8")
         if flags & frames.ACK:
-            self._restraint.odd()
+            self._flood_guard.count_suspicious()
             self._on_ping_ack(payload)
             return
-        sent = self._sender.sent
-        self._restraint.pinged(sent != self._sent_before)
-        self._sent_before = sent
-        self._sender.write(frames.frame(frames.PING, frames.ACK, 0, payload))
+        sends = self._writer.sends
+        self._flood_guard.count_ping(sends != self._sends_at_last_ping)
+        self._sends_at_last_ping = sends
+        self._writer.write_frame(frames.encode_frame(frames.PING, frames.ACK, 0, payload))
 
-    def _priority(self, _flags: int, number: int, payload: bytes) -> None:
-        if number == 0:
-            raise Broken(Code.PROTOCOL_ERROR, "the priority of no stream")
+    def _on_priority_frame(self, _flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id == 0:
+            raise Http2ConnectionError(ErrorCode.PROTOCOL_ERROR, "PRIORITY on stream 0")
         if len(payload) != frames.PRIORITY_BYTES:
-            # A stream that is not there cannot be reset.
-            wrong = StreamError if number in self._streams else Broken
-            raise wrong(Code.FRAME_SIZE_ERROR, f"a priority has {frames.PRIORITY_BYTES} bytes")
-        self._restraint.odd()
+            # An idle or closed stream cannot be reset.
+            error = StreamError if stream_id in self._streams else Http2ConnectionError
+            raise error(ErrorCode.FRAME_SIZE_ERROR, "the length of a PRIORITY frame is not 5")
+        self._flood_guard.count_suspicious()
 
-    def _go_away(self, _flags: int, number: int, payload: bytes) -> None:
-        if number:
-            raise Broken(Code.PROTOCOL_ERROR, "a stream is not gone away from")
+    def _on_goaway_frame(self, _flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id:
+            raise Http2ConnectionError(ErrorCode.PROTOCOL_ERROR, "GOAWAY on a stream")
         if len(payload) < 8:
-            raise Broken(Code.FRAME_SIZE_ERROR, "who goes says so in 8 bytes at least")
-        self._restraint.odd()
-        self._on_leave(frames.number_at(payload)[0] & frames.LARGEST_WINDOW)
+            raise Http2ConnectionError(
+                ErrorCode.FRAME_SIZE_ERROR, "the length of a GOAWAY frame is less than 8"
+            )
+        self._flood_guard.count_suspicious()
+        self._on_goaway(frames.unpack_uint32(payload)[0] & frames.MAX_STREAM_ID)
 
-    def _push_promise(self, _flags: int, _number: int, _payload: bytes) -> None:
-        raise Broken(Code.PROTOCOL_ERROR, "nothing is promised here")
+    def _on_push_promise_frame(self, _flags: int, _stream_id: int, _payload: bytes) -> None:
+        raise Http2ConnectionError(ErrorCode.PROTOCOL_ERROR, "PUSH_PROMISE, and server push is not enabled")

@@ -1,174 +1,188 @@
-"""From bytes to frames and whole header blocks, in the order that the protocol wants them."""
+"""Reader of frames: splits received bytes into frames and whole header blocks (RFC 9113, 3.4, 4, 6.10)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 from runtime.transport.grpc.direct import frames
-from runtime.transport.grpc.direct.frames import Broken, Code, StreamError
-from runtime.transport.grpc.direct.header_blocks import LARGEST_BLOCK
+from runtime.transport.grpc.direct.frames import ErrorCode, Http2ConnectionError, StreamError
+from runtime.transport.grpc.direct.header_blocks import MAX_BLOCK_BYTES
 
-Take = Callable[[int, int, bytes], None]
-"""Takes the flags, the stream and the bytes of a frame."""
-_FRAMES_A_TURN = 256
-"""Frames that one connection has read before the others have their turn of the event loop."""
-_TURN = range(_FRAMES_A_TURN)
-_WORK_A_TURN = 16_384
+FrameHandler = Callable[[int, int, bytes], None]
+"""Takes the flags, the stream identifier and the payload of a frame."""
+_FRAMES_PER_TURN = 256
+"""Frames of one connection that are handled before the others have their turn of the event loop."""
+_TURN = range(_FRAMES_PER_TURN)
+_WORK_PER_TURN = 16_384
 """The same for work, counted in bytes of header blocks: one of Huffman's code takes about 0.2 µs."""
 
 
 class FrameReader:
-    """Hands on each frame to whoever takes its kind. Raises Broken at what nobody may send."""
+    """Passes each frame to the handler of its type. Raises Http2ConnectionError at a connection error."""
 
     def __init__(
         self,
-        takes: Mapping[int, Take],
-        on_block: Take,
-        introduced: Callable[[], None],
-        odd: Callable[[], None],
-        fail_stream: Callable[[int, StreamError], None],
-        rest: Callable[[], None],
+        handlers: Mapping[int, FrameHandler],
+        on_header_block: FrameHandler,
+        on_preface: Callable[[], None],
+        count_suspicious: Callable[[], None],
+        on_stream_error: Callable[[int, StreamError], None],
+        yield_turn: Callable[[], None],
         *,
         preface: bytes,
     ) -> None:
-        """`introduced` hears that the peer speaks HTTP/2, `odd` of frames that nobody takes, and
-        `fail_stream` of the stream whose frame was against a rule. `rest` is told that enough was read for
-        one turn of the event loop, and gives the reader something to read in the next.
+        """`on_preface` is called at the first SETTINGS, `count_suspicious` for frames of unknown types, and
+        `on_stream_error` for the stream whose frame is a stream error. `yield_turn` is called when enough was
+        read for one turn of the event loop; it has to unpause and feed the reader in the next one.
         """
-        self._takes = {
-            **takes,
-            frames.HEADERS: self._on_headers,
-            frames.CONTINUATION: self._on_continuation,
+        self._handlers = {
+            **handlers,
+            frames.HEADERS: self._on_headers_frame,
+            frames.CONTINUATION: self._on_continuation_frame,
         }
-        self._on_block = on_block
-        self._introduced = introduced
-        self._odd = odd
-        self._fail_stream = fail_stream
-        self._rest = rest
-        self._spent = 0
+        self._on_header_block = on_header_block
+        self._on_preface = on_preface
+        self._count_suspicious = count_suspicious
+        self._on_stream_error = on_stream_error
+        self._yield_turn = yield_turn
+        self._work = 0
         """The work of this turn."""
-        self.over = False
+        self.is_closed = False
         """Whether nothing is read any more."""
-        self.has_settings = False
-        """Whether the peer has said its preface and begun its SETTINGS."""
-        self.paused = False
-        """Whether nothing is read for now; whoever says that it is again gives it something to read."""
+        self.has_preface = False
+        """Whether the peer has sent its connection preface, up to the header of its SETTINGS frame."""
+        self.is_paused = False
+        """Whether received bytes are kept unread; who unpauses the reader also feeds it."""
         self._preface = preface
-        self._read: Callable[[bytes], int] = self._read_preface if preface else self._read_first
-        self._held = b""
-        """The beginning of a frame, or what came while nothing was read."""
-        self._block: tuple[int, int, bytes] | None = None
-        """Stream, flags and bytes of a header block that goes on with the next frame."""
+        self._read: Callable[[bytes], int] = self._read_preface if preface else self._read_first_frame
+        self._unread = b""
+        """An incomplete frame, or what was received while the reader was paused."""
+        self._header_block: tuple[int, int, bytes] | None = None
+        """Stream, flags and bytes of a header block that a CONTINUATION has to continue."""
 
-    def take(self, data: bytes) -> None:
-        """What has come."""
-        self._spent = 0
-        if self._held:
-            data = self._held + data
-        self._held = data if self.paused else data[self._read(data) :]
+    def feed(self, data: bytes) -> None:
+        """Read what was received."""
+        self._work = 0
+        if self._unread:
+            data = self._unread + data
+        self._unread = data if self.is_paused else data[self._read(data) :]
 
-    def spend(self, work: int) -> None:
-        """Count work for the peer; where it was enough for one turn, no more frames are read in it."""
-        self._spent += work
-        if self._spent > _WORK_A_TURN and not self.paused:
-            self.paused = True
-            self._rest()
+    def count_work(self, work: int) -> None:
+        """Count work for the peer; when it is enough for one turn, the reader pauses and yields."""
+        self._work += work
+        if self._work > _WORK_PER_TURN and not self.is_paused:
+            self.is_paused = True
+            self._yield_turn()
 
-    def end(self) -> None:
-        """Nothing is read any more, and whoever took the frames is not kept."""
-        self.over = self.paused = True
-        self._held = b""
-        self._takes, self._on_block, self._read = {}, _nobody, len
-        self._introduced = self._odd = self._rest = _nothing
-        self._fail_stream = _no_stream
+    def close(self) -> None:
+        """Read nothing any more, and drop the references to the connection."""
+        self.is_closed = self.is_paused = True
+        self._unread = b""
+        self._handlers, self._on_header_block, self._read = {}, _ignore_frame, len
+        self._on_preface = self._count_suspicious = self._yield_turn = _do_nothing
+        self._on_stream_error = _ignore_stream_error
 
     def _read_preface(self, data: bytes) -> int:
         preface = self._preface
         if not data.startswith(preface[: len(data)]):
-            raise Broken(Code.PROTOCOL_ERROR, "this port speaks gRPC, over HTTP/2")
+            raise Http2ConnectionError(
+                ErrorCode.PROTOCOL_ERROR, "no HTTP/2 connection preface; this port serves gRPC over HTTP/2"
+            )
         if len(data) < len(preface):
             return 0
-        self._read = self._read_first
-        return len(preface) + self._read_first(data[len(preface) :])
+        self._read = self._read_first_frame
+        return len(preface) + self._read_first_frame(data[len(preface) :])
 
-    def _read_first(self, data: bytes) -> int:
-        if len(data) < frames.HEAD_BYTES:
+    def _read_first_frame(self, data: bytes) -> int:
+        if len(data) < frames.FRAME_HEADER_BYTES:
             return 0
-        _, _, kind, flags, _ = frames.head_at(data, 0)
+        _, _, kind, flags, _ = frames.unpack_frame_header(data, 0)
         if kind != frames.SETTINGS or flags & frames.ACK:
-            raise Broken(Code.PROTOCOL_ERROR, "the first frame has to be settings")
+            raise Http2ConnectionError(ErrorCode.PROTOCOL_ERROR, "the first frame is not SETTINGS")
         self._read = self._read_frames
-        self.has_settings = True
-        self._introduced()
+        self.has_preface = True
+        self._on_preface()
         return self._read_frames(data)
 
     def _read_frames(self, data: bytes) -> int:
-        position, end, takes = 0, len(data), self._takes
+        position, end, handlers = 0, len(data), self._handlers
         for _ in _TURN:
-            if end - position < frames.HEAD_BYTES:
+            if end - position < frames.FRAME_HEADER_BYTES:
                 return position
-            high, low, kind, flags, number = frames.head_at(data, position)
+            high, low, kind, flags, stream_id = frames.unpack_frame_header(data, position)
             length = high << 16 | low
-            if length > frames.LARGEST_FRAME:
-                raise Broken(Code.FRAME_SIZE_ERROR, f"a frame of more than {frames.LARGEST_FRAME} bytes")
-            begin = position + frames.HEAD_BYTES
+            if length > frames.MAX_FRAME_BYTES:
+                raise Http2ConnectionError(
+                    ErrorCode.FRAME_SIZE_ERROR, f"a frame of more than {frames.MAX_FRAME_BYTES} bytes"
+                )
+            begin = position + frames.FRAME_HEADER_BYTES
             if begin + length > end:
                 return position
             position = begin + length
-            if self._block is not None and kind != frames.CONTINUATION:
-                raise Broken(Code.PROTOCOL_ERROR, "another frame within a header block")
-            if (take := takes.get(kind)) is not None:
+            if self._header_block is not None and kind != frames.CONTINUATION:
+                raise Http2ConnectionError(
+                    ErrorCode.PROTOCOL_ERROR, "a frame other than CONTINUATION within a header block"
+                )
+            if (handle := handlers.get(kind)) is not None:
                 try:
-                    take(flags, number & frames.LARGEST_WINDOW, data[begin:position])
+                    handle(flags, stream_id & frames.MAX_STREAM_ID, data[begin:position])
                 except StreamError as error:
-                    self._fail_stream(number & frames.LARGEST_WINDOW, error)
+                    self._on_stream_error(stream_id & frames.MAX_STREAM_ID, error)
             else:
-                # Kinds that nobody knows are to be ignored.
-                self._odd()
-            if self.paused:
-                return end if self.over else position
-        self.spend(_WORK_A_TURN + 1)
+                # Frames of unknown types are ignored (RFC 9113, section 4.1).
+                self._count_suspicious()
+            if self.is_paused:
+                return end if self.is_closed else position
+        self.count_work(_WORK_PER_TURN + 1)
         return position
 
-    def _on_headers(self, flags: int, number: int, payload: bytes) -> None:
-        if not number & 1:
-            raise Broken(Code.PROTOCOL_ERROR, "headers of a stream that no client may open")
-        block = frames.unpadded(flags, payload)
+    def _on_headers_frame(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if not stream_id & 1:
+            raise Http2ConnectionError(
+                ErrorCode.PROTOCOL_ERROR, "HEADERS on a stream whose identifier is not odd"
+            )
+        block = frames.strip_padding(flags, payload)
         if flags & frames.HAS_PRIORITY:
             if len(block) < frames.PRIORITY_BYTES:
-                raise Broken(Code.FRAME_SIZE_ERROR, "headers that are too short for their priority")
+                raise Http2ConnectionError(
+                    ErrorCode.FRAME_SIZE_ERROR, "a HEADERS frame is too short for its priority"
+                )
             block = block[frames.PRIORITY_BYTES :]
         if flags & frames.END_HEADERS:
-            self._spent += len(block)
-            if self._spent > _WORK_A_TURN:
-                self.spend(0)
-            self._on_block(flags, number, block)
+            self._work += len(block)
+            if self._work > _WORK_PER_TURN:
+                self.count_work(0)
+            self._on_header_block(flags, stream_id, block)
         else:
-            self._block = (number, flags, block)
+            self._header_block = (stream_id, flags, block)
 
-    def _on_continuation(self, flags: int, number: int, payload: bytes) -> None:
-        if self._block is None or self._block[0] != number:
-            raise Broken(Code.PROTOCOL_ERROR, "a header block goes on that has not begun")
-        _, first, begun = self._block
+    def _on_continuation_frame(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if self._header_block is None or self._header_block[0] != stream_id:
+            raise Http2ConnectionError(
+                ErrorCode.PROTOCOL_ERROR, "CONTINUATION without a header block of its stream"
+            )
+        _, first_flags, begun = self._header_block
         block = begun + payload
-        if len(block) > LARGEST_BLOCK:
-            raise Broken(Code.ENHANCE_YOUR_CALM, f"a header block of more than {LARGEST_BLOCK} bytes")
-        self._odd()
+        if len(block) > MAX_BLOCK_BYTES:
+            raise Http2ConnectionError(
+                ErrorCode.ENHANCE_YOUR_CALM, f"a header block of more than {MAX_BLOCK_BYTES} bytes"
+            )
+        self._count_suspicious()
         if flags & frames.END_HEADERS:
-            self._block = None
-            self.spend(len(block))
-            self._on_block(first, number, block)
+            self._header_block = None
+            self.count_work(len(block))
+            self._on_header_block(first_flags, stream_id, block)
         else:
-            self._block = (number, first, block)
+            self._header_block = (stream_id, first_flags, block)
 
 
-def _nobody(_flags: int, _number: int, _payload: bytes) -> None:
+def _ignore_frame(_flags: int, _stream_id: int, _payload: bytes) -> None:
     pass
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     pass
 
 
-def _no_stream(_number: int, _error: StreamError) -> None:
+def _ignore_stream_error(_stream_id: int, _error: StreamError) -> None:
     pass

@@ -1,16 +1,16 @@
-"""Frames of HTTP/2: their numbers, and the bytes of those that a server sends."""
+"""Frames of HTTP/2 (RFC 9113, sections 4, 6 and 7): constants, error codes, and the encoding of frames."""
 
 from __future__ import annotations
 
 from enum import IntEnum
 from struct import Struct
 
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-HEAD_BYTES = 9
-LARGEST_FRAME = 16_384
-"""Of what we take in; nobody may send larger frames without being told that we would take them."""
-LARGEST_WINDOW = 2**31 - 1
-LARGEST_STREAM = 2**31 - 1
+CONNECTION_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+FRAME_HEADER_BYTES = 9
+MAX_FRAME_BYTES = 16_384
+"""The payload of a frame that is received: no peer may send more, as no SETTINGS_MAX_FRAME_SIZE is sent."""
+MAX_WINDOW = 2**31 - 1
+MAX_STREAM_ID = 2**31 - 1
 DEFAULT_WINDOW = 65_535
 PRIORITY_BYTES = 5
 
@@ -23,16 +23,16 @@ END_HEADERS = 0x4
 PADDED = 0x8
 HAS_PRIORITY = 0x20
 
-_head = Struct(">BHBBL")
-_pair = Struct(">HL")
-_number = Struct(">L")
-_two_numbers = Struct(">LL")
-head_at = _head.unpack_from
-number_at = _number.unpack_from
+_frame_header = Struct(">BHBBL")
+_setting = Struct(">HL")
+_uint32 = Struct(">L")
+_two_uint32 = Struct(">LL")
+unpack_frame_header = _frame_header.unpack_from
+unpack_uint32 = _uint32.unpack_from
 
 
 class Setting(IntEnum):
-    """What one side tells the other about itself."""
+    """The identifier of a setting (RFC 9113, section 6.5.2)."""
 
     HEADER_TABLE_SIZE = 1
     ENABLE_PUSH = 2
@@ -42,8 +42,8 @@ class Setting(IntEnum):
     MAX_HEADER_LIST_SIZE = 6
 
 
-class Code(IntEnum):
-    """Why a stream or a connection ends."""
+class ErrorCode(IntEnum):
+    """Why a stream or a connection ends (RFC 9113, section 7)."""
 
     NO_ERROR = 0
     PROTOCOL_ERROR = 1
@@ -61,58 +61,61 @@ class Code(IntEnum):
     HTTP_1_1_REQUIRED = 13
 
 
-class Broken(Exception):
-    """The peer broke a rule by which both know what is said: the connection has to end."""
+class Http2Error(Exception):
+    """A violation of the protocol by the peer, with its error code."""
 
-    def __init__(self, code: Code, why: str) -> None:
-        super().__init__(why)
+    def __init__(self, code: ErrorCode, reason: str) -> None:
+        super().__init__(reason)
         self.code = code
 
 
-class StreamError(Broken):
-    """The peer broke a rule of one stream, which ends by RST_STREAM: the connection goes on.
-
-    RFC 9113, section 5.4.2. Who does not know of streams takes it for what ends the connection.
-    """
+class Http2ConnectionError(Http2Error):
+    """A connection error: the connection ends with a GOAWAY (RFC 9113, 5.4.1)."""
 
 
-def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
-    """Any frame."""
+class StreamError(Http2Error):
+    """A stream error: the stream ends with an RST_STREAM, the connection goes on (RFC 9113, 5.4.2)."""
+
+
+def encode_frame(kind: int, flags: int, stream_id: int, payload: bytes = b"") -> bytes:
+    """Encode a frame of any type."""
     length = len(payload)
-    return _head.pack(length >> 16, length & 0xFFFF, kind, flags, stream) + payload
+    return _frame_header.pack(length >> 16, length & 0xFFFF, kind, flags, stream_id) + payload
 
 
-def settings(values: dict[Setting, int]) -> bytes:
-    """What the server tells about itself."""
-    return frame(SETTINGS, 0, 0, b"".join(_pair.pack(*each) for each in values.items()))
+def encode_settings(values: dict[Setting, int]) -> bytes:
+    """Encode a SETTINGS frame."""
+    return encode_frame(SETTINGS, 0, 0, b"".join(_setting.pack(*each) for each in values.items()))
 
 
-def settings_in(payload: bytes) -> list[tuple[int, int]]:
-    """What the client tells about itself."""
-    if len(payload) % _pair.size:
-        raise Broken(Code.FRAME_SIZE_ERROR, "settings of a length that they cannot have")
-    return list(_pair.iter_unpack(payload))
+def parse_settings(payload: bytes) -> list[tuple[int, int]]:
+    """Parse the payload of a SETTINGS frame into identifiers and values."""
+    if len(payload) % _setting.size:
+        raise Http2ConnectionError(
+            ErrorCode.FRAME_SIZE_ERROR, "the length of a SETTINGS frame is no multiple of 6"
+        )
+    return list(_setting.iter_unpack(payload))
 
 
-def window_update(stream: int, increment: int) -> bytes:
-    """So many bytes more may be sent."""
-    return frame(WINDOW_UPDATE, 0, stream, _number.pack(increment))
+def encode_window_update(stream_id: int, increment: int) -> bytes:
+    """Encode a WINDOW_UPDATE frame."""
+    return encode_frame(WINDOW_UPDATE, 0, stream_id, _uint32.pack(increment))
 
 
-def reset(stream: int, code: Code) -> bytes:
-    """A stream ends at once."""
-    return frame(RST_STREAM, 0, stream, _number.pack(code))
+def encode_rst_stream(stream_id: int, code: ErrorCode) -> bytes:
+    """Encode an RST_STREAM frame."""
+    return encode_frame(RST_STREAM, 0, stream_id, _uint32.pack(code))
 
 
-def go_away(last_stream: int, code: Code, why: str = "") -> bytes:
-    """No stream after that one is going to be served."""
-    return frame(GOAWAY, 0, 0, _two_numbers.pack(last_stream, code) + why.encode())
+def encode_goaway(last_stream_id: int, code: ErrorCode, debug_data: str = "") -> bytes:
+    """Encode a GOAWAY frame."""
+    return encode_frame(GOAWAY, 0, 0, _two_uint32.pack(last_stream_id, code) + debug_data.encode())
 
 
-def unpadded(flags: int, payload: bytes) -> bytes:
-    """What a frame has without the bytes that only make it longer."""
+def strip_padding(flags: int, payload: bytes) -> bytes:
+    """Return the payload of a DATA or HEADERS frame without its padding."""
     if not flags & PADDED:
         return payload
     if not payload or payload[0] >= len(payload):
-        raise Broken(Code.PROTOCOL_ERROR, "more padding than there are bytes")
+        raise Http2ConnectionError(ErrorCode.PROTOCOL_ERROR, "the padding is longer than the payload")
     return payload[1 : len(payload) - payload[0]]

@@ -1,4 +1,4 @@
-"""Which header lists are well-formed: names, values and pseudo-headers (RFC 9113, sections 8.2 and 8.3)."""
+"""Validation of header lists: field names, values and pseudo-header fields (RFC 9113, 8.2 and 8.3)."""
 
 from __future__ import annotations
 
@@ -6,28 +6,27 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
-from runtime.transport.grpc.direct.frames import Code, StreamError
+from runtime.transport.grpc.direct.frames import ErrorCode, StreamError
 
 Header = tuple[bytes, bytes]
-Made = TypeVar("Made")
+Parsed = TypeVar("Parsed")
 
-_TOKEN = b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
-FORBIDDEN = b"\0\r\n"
+_TOKEN_BYTES = b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+FORBIDDEN_BYTES = b"\0\r\n"
 _WHITE_SPACE = b" \t"
 _AUTHORIZATION = b"authorization"
-_PSEUDO = frozenset((b":method", b":scheme", b":path", b":authority"))
-_NEEDED = frozenset((b":method", b":scheme", b":path"))
-_OF_CONNECT = frozenset((b":method", b":authority"))
+_PSEUDO_HEADERS = frozenset((b":method", b":scheme", b":path", b":authority"))
+_REQUIRED = frozenset((b":method", b":scheme", b":path"))
+_REQUIRED_BY_CONNECT = frozenset((b":method", b":authority"))
 _CONNECTION_SPECIFIC = frozenset(
     (b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade")
 )
-_MOST_LAYOUTS = 256
-_LONGEST_LENGTH = 18
-"""Digits of a content-length."""
+_MAX_CACHED_LAYOUTS = 256
+_MAX_CONTENT_LENGTH_DIGITS = 18
 
 
 class Layout(NamedTuple):
-    """Where a request has the headers whose values have rules; -1 where it has none."""
+    """The positions of the headers of a request whose values have rules; -1 where it has none."""
 
     method: int
     path: int
@@ -36,46 +35,46 @@ class Layout(NamedTuple):
 
 
 def parse_request(
-    make: Callable[[list[Header]], Made], headers: list[Header]
-) -> tuple[Made, int | None] | None:
-    """What `make` makes of the headers of a request, with its content-length; None for trailers.
+    parse: Callable[[list[Header]], Parsed], headers: list[Header]
+) -> tuple[Parsed, int | None] | None:
+    """Validate the headers of a request; returns what `parse` makes of them and its content-length.
 
-    Raises a StreamError where they are malformed.
+    Returns None for trailers. Raises a StreamError where the headers are malformed.
     """
-    layout = _layout_of(tuple([name for name, _ in headers]))
+    layout = _check_names(tuple([name for name, _ in headers]))
     if layout is None:
         return None
     method, path, te, content_length = layout
     if path < 0 and headers[method][1] != b"CONNECT":
-        raise _malformed(":scheme and :path are missing")
+        raise _make_error(":scheme and :path are missing")
     if path >= 0 and not headers[path][1]:
-        raise _malformed(":path is empty")
+        raise _make_error(":path is empty")
     if te >= 0 and headers[te][1] != b"trailers" and headers[te][1].lower() != b"trailers":
-        raise _malformed("te may only be trailers")
-    length = None if content_length < 0 else _parse_length(headers[content_length][1])
-    return make(headers), length
+        raise _make_error("te may only be trailers")
+    length = None if content_length < 0 else _parse_content_length(headers[content_length][1])
+    return parse(headers), length
 
 
-@lru_cache(_MOST_LAYOUTS)
-def _layout_of(names: tuple[bytes, ...]) -> Layout | None:
-    """Check the names of a header list, which hardly ever change from call to call; None for trailers."""
+@lru_cache(_MAX_CACHED_LAYOUTS)
+def _check_names(names: tuple[bytes, ...]) -> Layout | None:
+    """Validate the names of a header list, which hardly ever change from call to call; None for trailers."""
     pseudo = [name for name in names if name.startswith(b":")]
     for name in names:
-        if not is_name(name):
-            raise _malformed("a name with characters that no name has")
+        if not is_valid_name(name):
+            raise _make_error("a field name has forbidden characters")
         if name in _CONNECTION_SPECIFIC:
-            raise _malformed("a connection-specific header")
+            raise _make_error("a connection-specific header field")
     if not pseudo:
         return None
     found = frozenset(pseudo)
     if names[: len(pseudo)] != tuple(pseudo):
-        raise _malformed("a pseudo-header after other headers")
-    if len(found) < len(pseudo) or not found <= _PSEUDO:
-        raise _malformed("a pseudo-header that is unknown, or there twice")
-    if not found >= _NEEDED and found != _OF_CONNECT:
-        raise _malformed("a pseudo-header is missing")
+        raise _make_error("a pseudo-header field after a regular one")
+    if len(found) < len(pseudo) or not found <= _PSEUDO_HEADERS:
+        raise _make_error("a pseudo-header field is unknown or repeated")
+    if not found >= _REQUIRED and found != _REQUIRED_BY_CONNECT:
+        raise _make_error("a pseudo-header field is missing")
     if names.count(b"te") > 1 or names.count(b"content-length") > 1:
-        raise _malformed("a header that may be there once is there twice")
+        raise _make_error("te or content-length is repeated")
     return Layout(
         *(
             names.index(each) if each in names else -1
@@ -85,36 +84,36 @@ def _layout_of(names: tuple[bytes, ...]) -> Layout | None:
 
 
 def check_fields(headers: Iterable[Header]) -> None:
-    """Raise a StreamError where a name or a value has what none may have.
+    """Raise a StreamError where a field name or value has forbidden characters.
 
-    White space at the ends of a value is let through: servers of gRPC end their messages as they like.
+    White space at the ends of a value is accepted: gRPC servers end their messages as they like.
     """
     for name, value in headers:
-        if not is_name(name) or value != value.translate(None, FORBIDDEN):
-            raise _malformed("a name or a value with characters that none has")
+        if not is_valid_name(name) or value != value.translate(None, FORBIDDEN_BYTES):
+            raise _make_error("a field name or value has forbidden characters")
 
 
 def check_request_fields(headers: Iterable[Header]) -> None:
-    """Raise a StreamError where a request has a name or a value that none may have.
+    """Raise a StreamError where a request has a malformed field name or value.
 
-    Clients whose token is empty send `Bearer` with a blank, and are told by the guard that it proves nothing.
+    Clients whose token is empty send `Bearer` with a blank, and are refused by the guard.
     """
     check_fields(headers)
     for name, value in headers:
         if value != value.strip(_WHITE_SPACE) and name != _AUTHORIZATION:
-            raise _malformed("a value with white space at its end")
+            raise _make_error("a field value begins or ends with white space")
 
 
-def is_name(name: bytes) -> bool:
-    """Whether a header may be called so: a token in lower case, after a colon for a pseudo-header."""
-    return len(name) > name.startswith(b":") and not name.removeprefix(b":").translate(None, _TOKEN)
+def is_valid_name(name: bytes) -> bool:
+    """Whether a field may be called so: a token in lower case, after a colon for a pseudo-header field."""
+    return len(name) > name.startswith(b":") and not name.removeprefix(b":").translate(None, _TOKEN_BYTES)
 
 
-def _parse_length(value: bytes) -> int:
-    if not value.isdigit() or len(value) > _LONGEST_LENGTH:
-        raise _malformed("content-length is no number")
+def _parse_content_length(value: bytes) -> int:
+    if not value.isdigit() or len(value) > _MAX_CONTENT_LENGTH_DIGITS:
+        raise _make_error("content-length is no number")
     return int(value)
 
 
-def _malformed(why: str) -> StreamError:
-    return StreamError(Code.PROTOCOL_ERROR, why)
+def _make_error(reason: str) -> StreamError:
+    return StreamError(ErrorCode.PROTOCOL_ERROR, reason)

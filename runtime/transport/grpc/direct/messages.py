@@ -1,4 +1,4 @@
-"""How gRPC says things over HTTP/2: the headers of a call, messages in their frames, and how a call ended."""
+"""The gRPC protocol over HTTP/2: request headers, length-prefixed messages, and trailers with a status."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
-from runtime.transport.grpc.direct.header_blocks import LARGEST_LIST, Header, written
-from runtime.transport.grpc.status_details import shorten
+from runtime.transport.grpc.direct.header_blocks import MAX_HEADER_LIST_BYTES, encode_headers
+from runtime.transport.grpc.direct.header_fields import Header
 
-STATUSES = {
+STATUS_CODES = {
     name: number
     for number, name in enumerate(
         (
@@ -22,32 +22,38 @@ STATUSES = {
         )
     )
 }
-_NAMES = {b"%d" % number: name for name, number in STATUSES.items()}
+_STATUS_NAMES = {b"%d" % number: name for name, number in STATUS_CODES.items()}
 _TIMEOUT = b"grpc-timeout"
 PREFIX_BYTES = 5
 _prefix = struct.Struct(">BL")
 _GRPC = b"application/grpc"
 CONTENT_TYPE = (b"content-type", _GRPC)
 ACCEPT_ENCODING = (b"grpc-accept-encoding", b"identity,deflate,gzip")
-BEGIN = written([(b":status", b"200"), CONTENT_TYPE, ACCEPT_ENCODING])
-"""The headers of every answer."""
-OK = written([(b"grpc-status", b"0")])
-"""The trailers of an answer that is one."""
-_UNITS = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
-_LONGEST_TIMEOUT = 9
-_WINDOW_BITS = {b"gzip": 16 + zlib.MAX_WBITS, b"deflate": zlib.MAX_WBITS}
-_PLAIN = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
-_PARAMETERS = (b"", b"+", b";")
-"""How a content type may go on."""
+RESPONSE_HEADERS = encode_headers([(b":status", b"200"), CONTENT_TYPE, ACCEPT_ENCODING])
+"""The header block of every response."""
+OK_TRAILERS = encode_headers([(b"grpc-status", b"0")])
+"""The trailers of a call that succeeded."""
+_TIMEOUT_UNITS = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
+_MAX_TIMEOUT_BYTES = 9
+_ZLIB_WINDOW_BITS = {b"gzip": 16 + zlib.MAX_WBITS, b"deflate": zlib.MAX_WBITS}
+_UNESCAPED = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
+_MAX_STATUS_MESSAGE = 1000
+"""Bytes of UTF-8 of a grpc-message: percent-encoded they are three times as many, and clients take 8 KiB of
+headers."""
+_NOT_COMPRESSED = "the message is not compressed as grpc-encoding says"
+_CONTENT_TYPE_SUFFIXES = (b"", b"+", b";")
+"""What may follow `application/grpc` in a content type."""
 
 
 def is_grpc(content_type: bytes) -> bool:
-    """Whether a content type is one of gRPC."""
-    return content_type.startswith(_GRPC) and content_type[len(_GRPC) : len(_GRPC) + 1] in _PARAMETERS
+    """Whether a content type is that of gRPC."""
+    return (
+        content_type.startswith(_GRPC) and content_type[len(_GRPC) : len(_GRPC) + 1] in _CONTENT_TYPE_SUFFIXES
+    )
 
 
-class Refused(Exception):
-    """A call that ends without an answer: its status, and the metadata that comes with it."""
+class GrpcStatusError(Exception):
+    """The end of a call with a status other than OK, and its trailing metadata."""
 
     def __init__(self, status: str, message: str, trailers: tuple[Header, ...] = ()) -> None:
         super().__init__(message)
@@ -56,51 +62,51 @@ class Refused(Exception):
         self.trailers = trailers
 
 
-class Unserved(NamedTuple):
-    """The headers that answer what is no call of gRPC, with the status and the words for the log."""
+class HttpRefusal(NamedTuple):
+    """The response to a request that is refused by its headers, with the status and message for the log."""
 
-    headers: bytes
+    header_block: bytes
     status: str
     message: str
 
 
-class Head:
-    """What the headers of a call say."""
+class RequestHeaders:
+    """The parsed headers of a call."""
 
-    __slots__ = ("encoding", "metadata", "path", "refused", "timeout")
+    __slots__ = ("encoding", "metadata", "path", "refusal", "timeout")
 
-    def __init__(self, headers: list[Header], read: Callable[[list[Header]], Any]) -> None:
-        """`read` makes of the metadata, which are the headers that are not gRPC's own, what methods get."""
+    def __init__(self, headers: list[Header], parse_metadata: Callable[[list[Header]], Any]) -> None:
+        """`parse_metadata` converts the metadata for methods: the headers that are not gRPC's own."""
         self.path = b""
         self.timeout: float | None = None
         self.encoding = b"identity"
-        self.refused: Unserved | None = None
-        method = content = b""
+        self.refusal: HttpRefusal | None = None
+        method = content_type = b""
         metadata: list[Header] = []
         for header in headers:
             name, value = header
-            if name not in _RESERVED:
+            if name not in _PROTOCOL_HEADERS:
                 metadata.append(header)
             elif name == b":path":
                 self.path = value
             elif name == b":method":
                 method = value
             elif name == b"content-type":
-                content = value
+                content_type = value
             elif name == _TIMEOUT:
-                self.timeout = _seconds(value)
+                self.timeout = _parse_timeout(value)
                 if self.timeout == 0:
-                    self.refused = _LATE
+                    self.refusal = _EXPIRED
             elif name == b"grpc-encoding":
                 self.encoding = value
-        self.metadata = read(metadata)
+        self.metadata = parse_metadata(metadata)
         if method != b"POST":
-            self.refused = _NO_POST
-        elif content != _GRPC and not is_grpc(content):
-            self.refused = _NO_GRPC
+            self.refusal = _NOT_POST
+        elif content_type != _GRPC and not is_grpc(content_type):
+            self.refusal = _NOT_GRPC
 
 
-_RESERVED = frozenset(
+_PROTOCOL_HEADERS = frozenset(
     (
         *(b":path", b":method", b":scheme", b":authority", b"te", b"content-type", b"user-agent"),
         *(_TIMEOUT, b"grpc-encoding", b"grpc-accept-encoding"),
@@ -108,102 +114,118 @@ _RESERVED = frozenset(
 )
 
 
-def _seconds(timeout: bytes) -> float | None:
-    """What is left of a call's time; what says nothing is no limit."""
-    unit = _UNITS.get(timeout[-1:])
-    if unit is None or len(timeout) > _LONGEST_TIMEOUT or not timeout[:-1].isdigit():
+def _parse_timeout(timeout: bytes) -> float | None:
+    """Parse a grpc-timeout into seconds; None, which is no deadline, where it is malformed."""
+    unit = _TIMEOUT_UNITS.get(timeout[-1:])
+    if unit is None or len(timeout) > _MAX_TIMEOUT_BYTES or not timeout[:-1].isdigit():
         return None
     return int(timeout[:-1]) * unit
 
 
-def ending(status: str, message: str = "", trailers: tuple[Header, ...] = ()) -> bytes:
-    """The trailers of a call that ended in some way."""
-    said = [(b"grpc-status", b"%d" % STATUSES[status]), *trailers]
+def encode_trailers(status: str, message: str = "", trailers: tuple[Header, ...] = ()) -> bytes:
+    """Encode the trailers of a call: its status, its message and trailing metadata."""
+    headers = [(b"grpc-status", b"%d" % STATUS_CODES[status]), *trailers]
     if message:
-        told = quote(shorten(message), safe=_PLAIN, errors="replace")
-        if told != told.strip():
-            # No value of a header begins or ends with a blank.
-            told = quote(told, safe=_PLAIN.replace(" ", "%"))
-        said.append((b"grpc-message", told.encode()))
-    return written(said)
+        # A character that is cut in the middle is left out.
+        cut = message.encode(errors="replace")[:_MAX_STATUS_MESSAGE].decode(errors="ignore")
+        escaped = quote(cut, safe=_UNESCAPED)
+        if escaped != escaped.strip():
+            # No field value begins or ends with a blank (RFC 9113, section 8.2.1).
+            escaped = quote(escaped, safe=_UNESCAPED.replace(" ", "%"))
+        headers.append((b"grpc-message", escaped.encode()))
+    return encode_headers(headers)
 
 
-def ending_only(status: str, message: str, trailers: tuple[Header, ...] = ()) -> bytes:
-    """The same where nothing was answered before."""
-    return BEGIN + ending(status, message, trailers)
+def encode_trailers_only(status: str, message: str, trailers: tuple[Header, ...] = ()) -> bytes:
+    """Encode a Trailers-Only response: the end of a call without a message."""
+    return RESPONSE_HEADERS + encode_trailers(status, message, trailers)
 
 
-_OVER = ("DEADLINE_EXCEEDED", "the time of the call was over before it began")
-_LATE = Unserved(ending_only(*_OVER), *_OVER)
-_TOO_MANY = ("RESOURCE_EXHAUSTED", f"the headers have more than {LARGEST_LIST} bytes")
-OVERSIZED = Unserved(ending_only(*_TOO_MANY), *_TOO_MANY)
-_NO_POST = Unserved(
-    written([(b":status", b"405"), (b"allow", b"POST")]), "UNKNOWN", "HTTP status 405: a call is a POST"
+_EXPIRED_STATUS = ("DEADLINE_EXCEEDED", "the deadline had passed before the call began")
+_EXPIRED = HttpRefusal(encode_trailers_only(*_EXPIRED_STATUS), *_EXPIRED_STATUS)
+_OVERSIZED_STATUS = ("RESOURCE_EXHAUSTED", f"the headers have more than {MAX_HEADER_LIST_BYTES} bytes")
+OVERSIZED_HEADERS = HttpRefusal(encode_trailers_only(*_OVERSIZED_STATUS), *_OVERSIZED_STATUS)
+_NOT_POST = HttpRefusal(
+    encode_headers([(b":status", b"405"), (b"allow", b"POST")]),
+    "UNKNOWN",
+    "HTTP status 405: a gRPC call is a POST",
 )
-_NO_GRPC = Unserved(
-    written([(b":status", b"415"), (b"accept", _GRPC)]), "UNKNOWN", "HTTP status 415: the content is no gRPC"
+_NOT_GRPC = HttpRefusal(
+    encode_headers([(b":status", b"415"), (b"accept", _GRPC)]),
+    "UNKNOWN",
+    "HTTP status 415: the content type is not that of gRPC",
 )
 
 
-def status_of(said: bytes) -> str:
-    """The name of a status."""
-    return _NAMES.get(said, "UNKNOWN")
+def parse_status(value: bytes) -> str:
+    """The name of the status that a grpc-status has."""
+    return _STATUS_NAMES.get(value, "UNKNOWN")
 
 
-def text_of(said: bytes) -> str:
-    """What a call ended with, as it was before it was made a header."""
-    return unquote(said.decode(errors="replace"), errors="replace")
+def parse_status_message(value: bytes) -> str:
+    """Percent-decode a grpc-message."""
+    return unquote(value.decode(errors="replace"), errors="replace")
 
 
-def timeout_of(seconds: float) -> Header:
-    """How long a call may take, in eight digits at most."""
+def make_timeout(seconds: float) -> Header:
+    """Make the grpc-timeout header of a call, with eight digits at most."""
     microseconds = max(int(seconds * 1e6), 1)
     if microseconds < 10**8:
         return _TIMEOUT, b"%du" % microseconds
     return _TIMEOUT, b"%dm" % min(int(seconds * 1e3), 10**8 - 1)
 
 
-def framed(message: bytes) -> bytes:
-    """A message as it is sent."""
+def frame_message(message: bytes) -> bytes:
+    """Encode a message with its prefix: the compressed flag and the length."""
     return _prefix.pack(0, len(message)) + message
 
 
-def too_large(length: int, largest: int) -> str:
-    """What the caller of a method is told whose answer cannot be sent."""
-    return f"the answer has {length} bytes, and may have {largest}"
+def format_response_too_large(length: int, limit: int) -> str:
+    """The status message of a call whose response is larger than the limit."""
+    return f"the answer has {length} bytes, and may have {limit}"
 
 
-def announced(data: bytes | bytearray, largest: int) -> int:
-    """How long the first message of some data is, with what stands before it; 0 while that is not known."""
+def message_length(data: bytes | bytearray, limit: int) -> int:
+    """The length of the first message in some data, with its prefix; 0 while the prefix is incomplete.
+
+    Raises GrpcStatusError where the message is larger than the limit.
+    """
     if len(data) < PREFIX_BYTES:
         return 0
     length: int = _prefix.unpack_from(data)[1]
-    if length > largest:
-        raise Refused("RESOURCE_EXHAUSTED", f"the message has {length} bytes, and may have {largest}")
+    if length > limit:
+        raise GrpcStatusError("RESOURCE_EXHAUSTED", f"the message has {length} bytes, and may have {limit}")
     return PREFIX_BYTES + length
 
 
-def message_in(data: bytes | bytearray, encoding: bytes, largest: int) -> bytes:
-    """The one message that some data is."""
-    if not data or announced(data, largest) != len(data):
-        raise Refused("INVALID_ARGUMENT", "the call has to have one message, and all of it")
+def parse_message(data: bytes | bytearray, encoding: bytes, limit: int) -> bytes:
+    """Parse and decompress the message of a unary call.
+
+    Raises GrpcStatusError where the data is not exactly one message.
+    """
+    if not data or message_length(data, limit) != len(data):
+        raise GrpcStatusError("INVALID_ARGUMENT", "a unary call has exactly one complete message")
     if data[0] == 0:
         return bytes(data[PREFIX_BYTES:])
     if data[0] != 1 or encoding == b"identity":
-        raise Refused("INTERNAL", "the message is marked as packed, and the call does not say how")
-    return _unpacked(bytes(data[PREFIX_BYTES:]), encoding, largest)
+        raise GrpcStatusError("INTERNAL", "the message is compressed, and the call has no grpc-encoding")
+    return _decompress(bytes(data[PREFIX_BYTES:]), encoding, limit)
 
 
-def _unpacked(packed: bytes, encoding: bytes, largest: int) -> bytes:
-    if encoding not in _WINDOW_BITS:
-        raise Refused("UNIMPLEMENTED", f"messages are not taken as {encoding.decode(errors='replace')!r}")
-    inflate = zlib.decompressobj(_WINDOW_BITS[encoding])
+def _decompress(compressed: bytes, encoding: bytes, limit: int) -> bytes:
+    if encoding not in _ZLIB_WINDOW_BITS:
+        raise GrpcStatusError(
+            "UNIMPLEMENTED", f"grpc-encoding {encoding.decode(errors='replace')!r} is not supported"
+        )
+    inflate = zlib.decompressobj(_ZLIB_WINDOW_BITS[encoding])
     try:
-        message = inflate.decompress(packed, largest + 1)
+        message = inflate.decompress(compressed, limit + 1)
     except zlib.error:
-        raise Refused("INVALID_ARGUMENT", "the message is not packed as the call says") from None
-    if len(message) > largest:
-        raise Refused("RESOURCE_EXHAUSTED", f"the message has more than the {largest} bytes that it may have")
+        raise GrpcStatusError(
+            "INVALID_ARGUMENT", "the message is not compressed as grpc-encoding says"
+        ) from None
+    if len(message) > limit:
+        raise GrpcStatusError("RESOURCE_EXHAUSTED", f"the message has more than {limit} bytes")
     if not inflate.eof or inflate.unused_data:
-        raise Refused("INVALID_ARGUMENT", "the message is not packed as the call says")
+        raise GrpcStatusError("INVALID_ARGUMENT", _NOT_COMPRESSED)
     return message

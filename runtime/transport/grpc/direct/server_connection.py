@@ -1,4 +1,4 @@
-"""The serving side of a connection: streams are opened by the client, and answered by an application."""
+"""The server's side of an HTTP/2 connection: requests for an application, responses, graceful shutdown."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from functools import partial
 from typing import Any, Generic
 
 from runtime.transport.grpc.direct import frames
-from runtime.transport.grpc.direct.base_connection import Link
-from runtime.transport.grpc.direct.frames import Code, Setting, StreamError
+from runtime.transport.grpc.direct.base_connection import Http2Connection
+from runtime.transport.grpc.direct.frames import ErrorCode, Setting, StreamError
 from runtime.transport.grpc.direct.header_blocks import (
-    NO_TABLE,
+    EMPTY_TABLE_UPDATE,
     TABLE_BYTES,
+    HeaderDecoder,
     HeaderListTooLarge,
-    HeaderReader,
 )
 from runtime.transport.grpc.direct.header_fields import check_request_fields, parse_request
-from runtime.transport.grpc.direct.streams import Application, Head, Limits, Stream
+from runtime.transport.grpc.direct.streams import Application, HeadersT, Limits, Stream
 
-_WRONG_LENGTH = "content-length is not the length of the data"
+_WRONG_CONTENT_LENGTH = "content-length is not the length of the data"
 _DRAIN_PING = b"draining"
 _DRAIN_S = 2.0
 """How long a client may take to acknowledge the first GOAWAY; then the second names the last stream."""
@@ -27,208 +27,210 @@ _AGE_JITTER = 0.1
 """Clients that connected together, as after a restart, do not come back together."""
 
 
-class Connection(Link, Generic[Head]):
-    """Speaks HTTP/2 with one client."""
+class ServerConnection(Http2Connection, Generic[HeadersT]):
+    """A connection of one client."""
 
-    def __init__(self, application: Application[Head], limits: Limits) -> None:
-        super().__init__(limits, frames.PREFACE, application.held)
+    def __init__(self, application: Application[HeadersT], limits: Limits) -> None:
+        super().__init__(limits, frames.CONNECTION_PREFACE, application.buffer_budget)
         self._application = application
-        self._reader: HeaderReader[tuple[Head, int | None] | None] = HeaderReader(
-            partial(parse_request, application.head), check_request_fields
+        self._header_decoder: HeaderDecoder[tuple[HeadersT, int | None] | None] = HeaderDecoder(
+            partial(parse_request, application.parse_headers), check_request_fields
         )
-        self._served = 0
-        """The last stream that is served, once no more are."""
-        self.unfinished = 0
-        """Calls that the client has given up and that are not over yet."""
-        self.unread = 0
-        """Bytes that the application has been given and keeps, as more has to come before it can use them."""
-        self.talks = 0
-        """Streams on which messages go both ways for as long as the client wants."""
-        self._gone: asyncio.Future[None] | None = None
-        self._has_no_table = False
-        """Whether the client knows that blocks are written without a dynamic table."""
-        self._drain: asyncio.TimerHandle | None = None
+        self._last_served_stream = 0
+        """The last stream that is served, once no new ones are."""
+        self.cancelled_calls = 0
+        """Calls that the client has cancelled and that still run."""
+        self.buffered_request_bytes = 0
+        """Bytes of incomplete messages that the application buffers."""
+        self.streaming_calls = 0
+        """Calls of streaming methods, which last for as long as the client wants."""
+        self._closed: asyncio.Future[None] | None = None
+        self._has_updated_table_size = False
+        """Whether the client knows that blocks are encoded without a dynamic table."""
+        self._drain_timer: asyncio.TimerHandle | None = None
         """Runs between the two GOAWAYs of a graceful shutdown."""
-        self._aging: asyncio.TimerHandle | None = None
+        self._age_timer: asyncio.TimerHandle | None = None
         """Runs until the connection is old enough to be replaced."""
 
-    # What the transport tells.
+    # Callbacks of the transport.
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        if self._application.connected(self):
-            self._introduce(b"", {Setting.MAX_CONCURRENT_STREAMS: self._limits.streams})
+        if self._application.accept_connection(self):
+            self._send_preface(b"", {Setting.MAX_CONCURRENT_STREAMS: self._limits.streams})
             if (age := self._limits.connection_age_s) is not None:
                 age *= random.uniform(1 - _AGE_JITTER, 1 + _AGE_JITTER)
-                self._aging = self._loop.call_later(age, self.leave)
+                self._age_timer = self._loop.call_later(age, self.shut_down_gracefully)
         else:
             self.abort()
 
     def pause_writing(self) -> None:
-        """Whoever does not read what we say is not listened to either: each frame could need an answer."""
+        """Read nothing from a client that does not read: each of its frames could need a response."""
         super().pause_writing()
-        self._incoming.paused = True
+        self._frame_reader.is_paused = True
         self.transport.pause_reading()
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        if not self._is_resting:
-            self._read_on()
+        if not self._has_yielded:
+            self._resume_reading()
 
-    def _read_on(self) -> None:
-        if self._sender.paused:
-            self._is_resting = False
+    def _resume_reading(self) -> None:
+        if self._frame_writer.is_paused:
+            self._has_yielded = False
         else:
-            super()._read_on()
+            super()._resume_reading()
 
-    # What the application does.
+    # The interface of the application.
 
     def send(self, stream: Stream, headers: bytes | None, data: bytes, trailers: bytes | None) -> bool:
-        """Sends headers, data and, with `trailers`, the end of a stream, as soon as the client takes them.
+        """Send headers, data and, with `trailers`, the end of a stream, as soon as flow control allows it.
 
-        Returns whether the client could still be interested.
+        Returns whether the stream is still open.
         """
-        if not self.is_unanswered(stream):
+        if not self.is_response_open(stream):
             return False
-        self._sender.send(stream, headers, data, trailers)
+        self._frame_writer.send(stream, headers, data, trailers)
         return stream.id in self._streams
 
-    def spend(self, work: int) -> None:
-        """Count work that was done for the client, as for the bytes of a header block."""
-        self._incoming.spend(work)
+    def count_work(self, work: int) -> None:
+        """Count work that was done for the client, in bytes of header blocks."""
+        self._frame_reader.count_work(work)
 
-    def is_unanswered(self, stream: Stream) -> bool:
-        """Whether the client still waits for the end of a stream."""
+    def is_response_open(self, stream: Stream) -> bool:
+        """Whether the end of the response of a stream has not been sent or buffered."""
         return stream.id in self._streams and stream.trailers is None
 
-    def abandon(self, stream: Stream, code: Code) -> None:
-        """Ends a stream without an answer."""
+    def reset_stream(self, stream: Stream, code: ErrorCode) -> None:
+        """End a stream with an RST_STREAM."""
         if stream.id in self._streams:
-            self._sender.write(frames.reset(stream.id, code))
-            self._drop(stream)
+            self._frame_writer.write_frame(frames.encode_rst_stream(stream.id, code))
+            self._remove_stream(stream)
 
-    def leave(self) -> asyncio.Future[None]:
+    def shut_down_gracefully(self) -> asyncio.Future[None]:
         """Shut down gracefully (RFC 9113, section 6.8); done when the connection is closed.
 
-        The first GOAWAY asks the client to open no more streams, and those that it opens until it has heard
-        of it are served. When it has acknowledged the PING that follows, or did not in time, the second
+        The first GOAWAY asks the client to open no more streams, and those that it opens until it has read
+        it are served. When it has acknowledged the PING that follows, or did not in time, the second
         GOAWAY names the last stream, and the connection closes when the streams have ended.
         """
-        if self._gone is None:
-            self._gone = self._loop.create_future()
-        if self._leaving or self._drain is not None or self._incoming.over:
-            return self._gone
-        if self._incoming.has_settings:
-            self._drain = self._loop.call_later(_DRAIN_S, self._take_no_more)
-            self._sender.write(frames.go_away(frames.LARGEST_STREAM, Code.NO_ERROR))
-            self._sender.write(frames.frame(frames.PING, 0, 0, _DRAIN_PING))
+        if self._closed is None:
+            self._closed = self._loop.create_future()
+        if self._is_going_away or self._drain_timer is not None or self._frame_reader.is_closed:
+            return self._closed
+        if self._frame_reader.has_preface:
+            self._drain_timer = self._loop.call_later(_DRAIN_S, self._refuse_new_streams)
+            self._frame_writer.write_frame(frames.encode_goaway(frames.MAX_STREAM_ID, ErrorCode.NO_ERROR))
+            self._frame_writer.write_frame(frames.encode_frame(frames.PING, 0, 0, _DRAIN_PING))
         else:
-            self._take_no_more()
-        return self._gone
+            self._refuse_new_streams()
+        return self._closed
 
-    def cut(self) -> None:
-        if self._drain is not None:
-            self._take_no_more()
-        super().cut()
+    def close(self) -> None:
+        if self._drain_timer is not None:
+            self._refuse_new_streams()
+        super().close()
 
-    def _take_no_more(self) -> None:
-        """Take no new streams, and close when those that there are have ended."""
-        if not self._leaving and not self._incoming.over:
-            self._leaving, self._served = True, self._latest
-            self._sender.write(frames.go_away(self._latest, Code.NO_ERROR))
-            self._close_if_done()
+    def _refuse_new_streams(self) -> None:
+        """Send the last GOAWAY, and close when the open streams have ended."""
+        if not self._is_going_away and not self._frame_reader.is_closed:
+            self._is_going_away, self._last_served_stream = True, self._last_stream_id
+            self._frame_writer.write_frame(frames.encode_goaway(self._last_stream_id, ErrorCode.NO_ERROR))
+            self._close_if_drained()
 
-    def _end(self, code: Code, why: str) -> None:
-        # One GOAWAY with an error is the last.
-        self._served, self._leaving = self._last_taken(), True
-        super()._end(code, why)
+    def _fail_connection(self, code: ErrorCode, reason: str) -> None:
+        # No other GOAWAY follows one with an error.
+        self._last_served_stream, self._is_going_away = self._get_last_processed_stream(), True
+        super()._fail_connection(code, reason)
 
-    # What is received.
+    # Handlers of what is received.
 
-    def _on_block(self, flags: int, number: int, block: bytes) -> None:
-        # Whoever it is for, the block has to be read: it may change the table by which the next one is.
+    def _on_header_block(self, flags: int, stream_id: int, block: bytes) -> None:
+        # Decoded whatever its stream is: it may change the dynamic table that the next one is decoded by.
         try:
-            request = self._reader.read(block)
+            request = self._header_decoder.decode(block)
         except StreamError as error:
-            self._refuse_block(flags, number, error)
+            self._refuse_headers(flags, stream_id, error)
             return
-        stream = self._streams.get(number)
+        stream = self._streams.get(stream_id)
         if stream is not None:
-            if stream.ended:
-                raise StreamError(Code.STREAM_CLOSED, "HEADERS on a stream that is half-closed (remote)")
+            if stream.is_remote_closed:
+                raise StreamError(ErrorCode.STREAM_CLOSED, "HEADERS on a stream that is half-closed (remote)")
             if request is not None or not flags & frames.END_STREAM:
-                raise StreamError(Code.PROTOCOL_ERROR, "headers in the middle of a stream are no trailers")
-            stream.ended = True
-            self._on_body(stream, b"")
-        elif number <= self._latest:
-            self._restraint.odd()
+                raise StreamError(ErrorCode.PROTOCOL_ERROR, "a second HEADERS that are no trailers")
+            stream.is_remote_closed = True
+            self._on_data(stream, b"")
+        elif stream_id <= self._last_stream_id:
+            self._flood_guard.count_suspicious()
         else:
-            self._latest = number
-            if self._leaving:
-                # The client knows by our leave, or soon will, that nobody has looked at it.
-                self._restraint.odd()
+            self._last_stream_id = stream_id
+            if self._is_going_away:
+                # The client knows by our GOAWAY, or soon will, that it was not processed.
+                self._flood_guard.count_suspicious()
             elif request is None:
-                raise StreamError(Code.PROTOCOL_ERROR, "a request has pseudo-headers")
+                raise StreamError(ErrorCode.PROTOCOL_ERROR, "a request without pseudo-header fields")
             else:
-                head, length = request
-                self._open(number, head, length, ended=bool(flags & frames.END_STREAM))
+                headers, length = request
+                self._open_stream(stream_id, headers, length, bool(flags & frames.END_STREAM))
 
-    def _refuse_block(self, flags: int, number: int, error: StreamError) -> None:
-        """End the stream of a header block that was read and says what no stream may say."""
-        is_new = number > self._latest
-        self._latest = max(number, self._latest)
-        if (is_new and self._leaving) or (not is_new and number not in self._streams):
-            self._restraint.odd()
+    def _refuse_headers(self, flags: int, stream_id: int, error: StreamError) -> None:
+        """End the stream of headers that were decoded and are malformed or too large."""
+        is_new = stream_id > self._last_stream_id
+        self._last_stream_id = max(stream_id, self._last_stream_id)
+        if (is_new and self._is_going_away) or (not is_new and stream_id not in self._streams):
+            self._flood_guard.count_suspicious()
         elif is_new and isinstance(error, HeaderListTooLarge):
-            head = self._application.oversized(error.headers)
-            self._open(number, head, None, ended=bool(flags & frames.END_STREAM))
+            headers = self._application.parse_oversized_headers(error.headers)
+            self._open_stream(stream_id, headers, None, bool(flags & frames.END_STREAM))
         else:
             raise error
 
-    def _open(self, number: int, head: Head, length: int | None, *, ended: bool) -> None:
-        if ended and length:
-            raise StreamError(Code.PROTOCOL_ERROR, _WRONG_LENGTH)
-        if len(self._streams) + self.unfinished >= self._limits.streams:
-            self._restraint.odd()
-            self._sender.write(frames.reset(number, Code.REFUSED_STREAM))
+    def _open_stream(
+        self, stream_id: int, headers: HeadersT, content_length: int | None, is_remote_closed: bool
+    ) -> None:
+        if is_remote_closed and content_length:
+            raise StreamError(ErrorCode.PROTOCOL_ERROR, _WRONG_CONTENT_LENGTH)
+        if len(self._streams) + self.cancelled_calls >= self._limits.streams:
+            self._flood_guard.count_suspicious()
+            self._frame_writer.write_frame(frames.encode_rst_stream(stream_id, ErrorCode.REFUSED_STREAM))
             return
-        stream = Stream(number, self._stream_credit, self._sender.stream_window)
-        stream.due = length
-        self._streams[number] = stream
-        self._opened += 1
-        self._application.opened(self, stream, head)
-        if ended and number in self._streams:
-            stream.ended = True
-            self._application.received(self, stream, b"")
+        stream = Stream(stream_id, self._initial_receive_window, self._frame_writer.initial_send_window)
+        stream.content_length_left = content_length
+        self._streams[stream_id] = stream
+        self._streams_opened += 1
+        self._application.on_stream_opened(self, stream, headers)
+        if is_remote_closed and stream_id in self._streams:
+            stream.is_remote_closed = True
+            self._application.on_data(self, stream, b"")
 
-    def _on_body(self, stream: Stream, data: bytes) -> None:
-        if stream.due is not None:
-            stream.due -= len(data)
-            if stream.due < 0 or (stream.ended and stream.due):
-                raise StreamError(Code.PROTOCOL_ERROR, _WRONG_LENGTH)
-        self._application.received(self, stream, data)
+    def _on_data(self, stream: Stream, data: bytes) -> None:
+        if stream.content_length_left is not None:
+            stream.content_length_left -= len(data)
+            if stream.content_length_left < 0 or (stream.is_remote_closed and stream.content_length_left):
+                raise StreamError(ErrorCode.PROTOCOL_ERROR, _WRONG_CONTENT_LENGTH)
+        self._application.on_data(self, stream, data)
 
-    def _on_lost(self, stream: Stream, _code: int | None) -> None:
-        self._application.lost(self, stream)
+    def _on_stream_aborted(self, stream: Stream, _code: int | None) -> None:
+        self._application.on_stream_aborted(self, stream)
 
     def _on_setting(self, name: int, value: int) -> None:
-        if name == Setting.HEADER_TABLE_SIZE and value < TABLE_BYTES and not self._has_no_table:
-            # Blocks are written without a table, but a client that keeps a smaller one has to hear of it.
-            self._has_no_table = True
-            self._sender.table_update = NO_TABLE
+        if name == Setting.HEADER_TABLE_SIZE and value < TABLE_BYTES and not self._has_updated_table_size:
+            # Blocks are encoded without a dynamic table, but a smaller one has to be acknowledged.
+            self._has_updated_table_size = True
+            self._frame_writer.table_size_update = EMPTY_TABLE_UPDATE
 
-    def _on_ping_ack(self, payload: bytes) -> None:
-        if payload == _DRAIN_PING and self._drain is not None:
-            self._take_no_more()
+    def _on_ping_ack(self, opaque_data: bytes) -> None:
+        if opaque_data == _DRAIN_PING and self._drain_timer is not None:
+            self._refuse_new_streams()
 
-    def _on_end(self) -> None:
-        if self._drain is not None:
-            self._drain.cancel()
-        if self._aging is not None:
-            self._aging.cancel()
-        self._application.disconnected(self)
-        if self._gone is not None and not self._gone.done():
-            self._gone.set_result(None)
+    def _on_closed(self) -> None:
+        if self._drain_timer is not None:
+            self._drain_timer.cancel()
+        if self._age_timer is not None:
+            self._age_timer.cancel()
+        self._application.on_connection_closed(self)
+        if self._closed is not None and not self._closed.done():
+            self._closed.set_result(None)
 
-    def _last_taken(self) -> int:
-        return self._served if self._leaving else self._latest
+    def _get_last_processed_stream(self) -> int:
+        return self._last_served_stream if self._is_going_away else self._last_stream_id

@@ -1,4 +1,4 @@
-"""What every gRPC server answers beside its own methods: whether it serves, and which methods it has."""
+"""The standard gRPC services beside a server's own: health checking and server reflection."""
 
 from __future__ import annotations
 
@@ -9,88 +9,90 @@ from typing import Any
 from google.protobuf.message import DecodeError
 from grpc_health.v1 import health_pb2
 
-from runtime.transport.grpc.direct.messages import Head, Refused
-from runtime.transport.grpc.direct.server_calls import Answer, Converse
+from runtime.transport.grpc.direct.messages import GrpcStatusError, RequestHeaders
+from runtime.transport.grpc.direct.server_calls import StreamingMethod, UnaryMethod
 
 HEALTH = "grpc.health.v1.Health"
 REFLECTION = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")
 """Both versions: their messages are the same on the wire."""
-_Question, _Status = health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse
+_Request, _Response = health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse
 
 
 class Health:
-    """Whether the services of a server may be called: by a question, or whenever it changes."""
+    """The service grpc.health.v1.Health: whether the services of a server may be called."""
 
     def __init__(self, services: Iterable[str]) -> None:
         self._services = frozenset(("", *services))
-        self._serving = False
+        self._is_serving = False
         self._changed = asyncio.Event()
 
-    def say(self, serving: bool) -> None:
-        """Changes what is answered."""
-        self._serving = serving
+    def set_serving(self, is_serving: bool) -> None:
+        """Change the status of all services, and notify those who watch it."""
+        self._is_serving = is_serving
         self._changed.set()
         self._changed = asyncio.Event()
 
     @property
-    def answers(self) -> Mapping[bytes, Answer]:
-        """Its methods that take a message and answer with one."""
+    def unary_methods(self) -> Mapping[bytes, UnaryMethod]:
+        """The method Check, by its path."""
         return {f"/{HEALTH}/Check".encode(): self._check}
 
     @property
-    def conversations(self) -> Mapping[bytes, Converse]:
-        """Its methods that go on."""
+    def streaming_methods(self) -> Mapping[bytes, StreamingMethod]:
+        """The method Watch, by its path."""
         return {f"/{HEALTH}/Watch".encode(): self._watch}
 
-    async def _check(self, _head: Head, message: bytes, _names: tuple[bytes, ...]) -> bytes:
-        service = _asked(message)
+    async def _check(self, _headers: RequestHeaders, message: bytes, _names: tuple[bytes, ...]) -> bytes:
+        service = _parse_service(message)
         if service not in self._services:
-            raise Refused("NOT_FOUND", f"no service {service}")
-        return self._answer(service)
+            raise GrpcStatusError("NOT_FOUND", f"no service {service}")
+        return self._make_response(service)
 
     async def _watch(self, messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         async for message in messages:
-            service = _asked(message)
+            service = _parse_service(message)
             while True:
                 changed = self._changed
-                yield self._answer(service)
+                yield self._make_response(service)
                 await changed.wait()
 
-    def _answer(self, service: str) -> bytes:
+    def _make_response(self, service: str) -> bytes:
         if service not in self._services:
-            return _Status(status=_Status.SERVICE_UNKNOWN).SerializeToString()
-        return _Status(status=_Status.SERVING if self._serving else _Status.NOT_SERVING).SerializeToString()
+            return _Response(status=_Response.SERVICE_UNKNOWN).SerializeToString()
+        status = _Response.SERVING if self._is_serving else _Response.NOT_SERVING
+        return _Response(status=status).SerializeToString()
 
 
-def _asked(message: bytes) -> str:
+def _parse_service(message: bytes) -> str:
     try:
-        return _Question.FromString(message).service
+        return _Request.FromString(message).service
     except DecodeError:
-        raise Refused("INVALID_ARGUMENT", "the message is no question about health") from None
+        raise GrpcStatusError("INVALID_ARGUMENT", "the message is no HealthCheckRequest") from None
 
 
 class Reflection:
-    """What methods and messages there are, for tools that know nothing of them."""
+    """The service ServerReflection: the descriptors of all methods, for tools."""
 
     def __init__(self, services: Iterable[str]) -> None:
         self._services = (*services, HEALTH, *REFLECTION)
 
     @property
-    def conversations(self) -> Mapping[bytes, Converse]:
-        """Its one method, in both versions."""
-        return {f"/{version}/ServerReflectionInfo".encode(): self._tell for version in REFLECTION}
+    def streaming_methods(self) -> Mapping[bytes, StreamingMethod]:
+        """The one method, in both versions, by its path."""
+        return {f"/{version}/ServerReflectionInfo".encode(): self._reflect for version in REFLECTION}
 
-    async def _tell(self, messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-        # Few ever ask, and what answers them is slow to load.
+    async def _reflect(self, messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+        # Rarely used, and slow to import.
         from grpc_reflection.v1alpha import reflection, reflection_pb2
 
-        async def questions() -> AsyncIterator[Any]:
+        async def parse_requests() -> AsyncIterator[Any]:
             async for message in messages:
                 try:
                     yield reflection_pb2.ServerReflectionRequest.FromString(message)
                 except DecodeError:
-                    raise Refused("INVALID_ARGUMENT", "the message is no question about methods") from None
+                    reason = "the message is no ServerReflectionRequest"
+                    raise GrpcStatusError("INVALID_ARGUMENT", reason) from None
 
         servicer: Any = reflection.aio.ReflectionServicer(self._services)
-        async for answer in servicer.ServerReflectionInfo(questions(), None):
-            yield answer.SerializeToString()
+        async for response in servicer.ServerReflectionInfo(parse_requests(), None):
+            yield response.SerializeToString()

@@ -1,4 +1,4 @@
-"""What a connection has and serves: streams, limits, and the application that answers them."""
+"""Streams, the limits of a connection, and the interface of the application on a server connection."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from msgspec import Struct
 
-from runtime.transport.grpc.direct.header_blocks import Header
+from runtime.transport.grpc.direct.header_fields import Header
 
 if TYPE_CHECKING:
-    from runtime.transport.grpc.direct.server_connection import Connection
+    from runtime.transport.grpc.direct.server_connection import ServerConnection
 
-Head = TypeVar("Head")
-_MOST_HELD = 256 * 2**20
-_MOST_HELD_TOGETHER = 2 * _MOST_HELD
-"""Of all connections of a server: each may have its own share for a moment, as when one large message follows
-the other, but thousands of them that have it at once would need more memory than any node has. Two
+HeadersT = TypeVar("HeadersT")
+_MAX_BUFFERED_BYTES = 256 * 2**20
+_MAX_SERVER_BUFFERED_BYTES = 2 * _MAX_BUFFERED_BYTES
+"""Of all connections of a server: each may use its own limit for a moment, as when one large message follows
+the other, but thousands of them that use it at once would need more memory than any node has. Two
 connections at their limit fit, so that one alone cannot shut out the others."""
 
 
 class Limits(Struct, frozen=True):
-    """What one connection may have and do."""
+    """The limits of one connection."""
 
     streams: int
     message_bytes: int
@@ -32,81 +32,95 @@ class Limits(Struct, frozen=True):
     """After which a server asks a client to connect again, give or take a tenth; None for never."""
 
     @property
-    def most_held(self) -> int:
-        """Bytes in either direction that may wait: for the rest of a message, or for a client to read."""
-        return max(_MOST_HELD, 4 * self.message_bytes)
+    def max_buffered_bytes(self) -> int:
+        """Bytes that may be buffered in each direction: incomplete messages, and data that flow control
+        holds back."""
+        return max(_MAX_BUFFERED_BYTES, 4 * self.message_bytes)
 
 
-class Held:
-    """Bytes that wait on some connections together, in either direction, and how many may."""
+class BufferBudget:
+    """A count of the bytes that several connections buffer together, in both directions, and its limit."""
 
-    __slots__ = ("most", "size")
+    __slots__ = ("limit", "used")
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.size = 0
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
 
     @classmethod
-    def of(cls, limits: Limits) -> Self:
-        """What all connections of a server may hold."""
-        return cls(max(_MOST_HELD_TOGETHER, 2 * limits.most_held))
+    def for_server(cls, limits: Limits) -> Self:
+        """Make the budget that all connections of a server share."""
+        return cls(max(_MAX_SERVER_BUFFERED_BYTES, 2 * limits.max_buffered_bytes))
 
 
 class Stream:
-    """A call of a client with its answer."""
+    """A stream with its flow-control windows and the data that waits to be sent."""
 
-    __slots__ = ("credit", "due", "ended", "gone", "id", "outgoing", "state", "trailers", "window")
+    __slots__ = (
+        "content_length_left",
+        "context",
+        "id",
+        "is_remote_closed",
+        "receive_window",
+        "send_buffer",
+        "send_window",
+        "sent_offset",
+        "trailers",
+    )
 
-    def __init__(self, number: int, credit: int, window: int) -> None:
-        self.id = number
-        self.credit = credit
-        """What the client may send before it hears of us."""
-        self.window = window
-        """What we may send before we hear of the client."""
-        self.due: int | None = None
-        """What is left of the content-length, where the client has said one."""
-        self.ended = False
-        """Whether the client has said everything."""
-        self.outgoing = b""
-        """What is to be sent as soon as it may be."""
-        self.gone = 0
-        """How much of that has been sent."""
+    def __init__(self, stream_id: int, receive_window: int, send_window: int) -> None:
+        self.id = stream_id
+        self.receive_window = receive_window
+        """Bytes that the peer may send before it gets a WINDOW_UPDATE."""
+        self.send_window = send_window
+        """Bytes that may be sent before the peer sends a WINDOW_UPDATE."""
+        self.content_length_left: int | None = None
+        """Bytes that are missing from the content-length; None without one."""
+        self.is_remote_closed = False
+        """Whether the peer has sent END_STREAM."""
+        self.send_buffer = b""
+        """Data that flow control holds back."""
+        self.sent_offset = 0
+        """How much of the send buffer has been sent."""
         self.trailers: bytes | None = None
-        """What is to be sent at last; None while more may come."""
-        self.state: Any = None
-        """Whatever the application keeps for it."""
+        """The header block to send after the data; empty where the data ends the stream, None while more
+        data may follow."""
+        self.context: Any = None
+        """The application's own state of the stream."""
 
 
-class Application(Protocol[Head]):
-    """What is served over connections."""
+class Application(Protocol[HeadersT]):
+    """The application that a server connection serves."""
 
-    held: Held
-    """What waits on all of them."""
+    buffer_budget: BufferBudget
+    """The bytes that all its connections buffer."""
 
-    def head(self, headers: list[Header]) -> Head:
-        """What the headers of a call say. The same headers are not read twice."""
+    def parse_headers(self, headers: list[Header]) -> HeadersT:
+        """Parse the headers of a request. Not called again for a header block that is known."""
         ...
 
-    def oversized(self, headers: list[Header]) -> Head:
-        """What is made of a call whose header list is too large; `headers` are those that came first."""
+    def parse_oversized_headers(self, headers: list[Header]) -> HeadersT:
+        """Make something of a request whose header list is too large; `headers` are its first ones."""
         ...
 
-    def opened(self, connection: Connection[Head], stream: Stream, head: Head) -> None:
-        """A call has begun."""
+    def on_stream_opened(
+        self, connection: ServerConnection[HeadersT], stream: Stream, headers: HeadersT
+    ) -> None:
+        """Begin a request."""
         ...
 
-    def received(self, connection: Connection[Head], stream: Stream, data: bytes) -> None:
-        """The client has sent something; where `stream.ended`, that was the last of it."""
+    def on_data(self, connection: ServerConnection[HeadersT], stream: Stream, data: bytes) -> None:
+        """Take data of a request; the last of it where `stream.is_remote_closed`."""
         ...
 
-    def lost(self, connection: Connection[Head], stream: Stream) -> None:
-        """The client is not interested any more, or is gone."""
+    def on_stream_aborted(self, connection: ServerConnection[HeadersT], stream: Stream) -> None:
+        """Give up a request whose stream was reset or whose connection is lost."""
         ...
 
-    def connected(self, connection: Connection[Head]) -> bool:
-        """Somebody has connected; whether there is room for one more."""
+    def accept_connection(self, connection: ServerConnection[HeadersT]) -> bool:
+        """Take a new connection; returns whether there is room for it."""
         ...
 
-    def disconnected(self, connection: Connection[Head]) -> None:
-        """Somebody is gone."""
+    def on_connection_closed(self, connection: ServerConnection[HeadersT]) -> None:
+        """Forget a connection."""
         ...

@@ -1,4 +1,4 @@
-"""Everything here holds on the event loop that nodes run on, and on the one that Python has."""
+"""Run every test on uvloop, which nodes use, and on the event loop of asyncio; make timeouts long."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 import uvloop
 
 from runtime.transport import tls_listener
-from runtime.transport.grpc.direct import calm, server_connection
-from tests.runtime.transport.grpc.direct.tiny import PATIENCE_S
+from runtime.transport.grpc.direct import keepalive, server_connection
+from tests.runtime.transport.grpc.direct.echo_application import PATIENCE_S
 
 
 def pytest_asyncio_loop_factories(
@@ -21,8 +21,8 @@ def pytest_asyncio_loop_factories(
 
 
 @pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A peer that a busy machine holds up is not given up; a test that wants that says so itself."""
-    monkeypatch.setattr(calm, "_PATIENCE_S", PATIENCE_S)
+def long_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A peer that a busy machine holds up is not aborted; a test that wants that sets the timeout itself."""
+    monkeypatch.setattr(keepalive, "_GRACE_S", PATIENCE_S)
     monkeypatch.setattr(server_connection, "_DRAIN_S", PATIENCE_S)
     monkeypatch.setattr(tls_listener, "_HANDSHAKE_SECONDS", PATIENCE_S)

@@ -12,23 +12,35 @@ import pytest
 
 from generated.taskqueue.errors import JobNotFound
 from runtime.conditions import CONDITION_HEADER, CallFailed
-from runtime.transport.grpc.direct import calm
-from runtime.transport.grpc.direct.messages import Head, timeout_of
-from tests.runtime.transport.grpc.direct import peer as raw
-from tests.runtime.transport.grpc.direct.calling import answering, channel, echo, message, method, told
-from tests.runtime.transport.grpc.direct.tiny import GROWING_S, MESSAGE_BYTES, PATIENCE_S, large
+from runtime.transport.grpc.direct import flood_guard
+from runtime.transport.grpc.direct.messages import RequestHeaders, make_timeout
+from tests.runtime.transport.grpc.direct import raw_peer as raw
+from tests.runtime.transport.grpc.direct.echo_application import (
+    GROWING_S,
+    MESSAGE_BYTES,
+    PATIENCE_S,
+    make_body,
+)
+from tests.runtime.transport.grpc.direct.grpc_fixtures import (
+    call_raw,
+    echo,
+    frame_message,
+    grpc_channel,
+    method,
+    serving_methods,
+)
 
 Names = tuple[bytes, ...]
 
 
-class Held:
+class WaitingMethod:
     """A method that waits until it is told, or given up."""
 
     def __init__(self, stubborn: bool = False) -> None:
         self.begun, self.go_on, self.given_up = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._stubborn = stubborn
 
-    async def __call__(self, _head: Head, sent: bytes, _names: Names) -> bytes:
+    async def __call__(self, _headers: RequestHeaders, sent: bytes, _names: Names) -> bytes:
         self.begun.set()
         try:
             await self.go_on.wait()
@@ -54,11 +66,14 @@ async def failed(call: Any) -> grpc.aio.AioRpcError:
 async def test_a_call_is_answered_at_once_or_later() -> None:
     """Whether its method waits or not, the answer is the method's."""
 
-    async def later(_head: Head, sent: bytes, _names: Names) -> bytes:
+    async def later(_headers: RequestHeaders, sent: bytes, _names: Names) -> bytes:
         await asyncio.sleep(0)
         return sent[::-1]
 
-    async with answering({"/a/now": echo, "/a/later": later}) as (port, _), channel(port) as client:
+    async with (
+        serving_methods({"/a/now": echo, "/a/later": later}) as (port, _),
+        grpc_channel(port) as client,
+    ):
         assert await method(client, "/a/now")(b"abc") == b"abc"
         assert await method(client, "/a/later")(b"abc") == b"cba"
         assert await method(client, "/a/now")(b"") == b""
@@ -66,17 +81,17 @@ async def test_a_call_is_answered_at_once_or_later() -> None:
 
 async def test_what_is_said_beside_a_message_arrives() -> None:
     """The deadline, the token, the request's id and its trace are what the client has said."""
-    heads: list[Head] = []
+    seen: list[RequestHeaders] = []
 
-    async def look(head: Head, _message: bytes, _names: Names) -> bytes:
-        heads.append(head)
+    async def look(headers: RequestHeaders, _message: bytes, _names: Names) -> bytes:
+        seen.append(headers)
         return b""
 
-    async with answering({"/a/look": look}) as (port, _), channel(port) as client:
+    async with serving_methods({"/a/look": look}) as (port, _), grpc_channel(port) as client:
         said = (("authorization", "Bearer x"), ("x-request-id", "r" * 500), ("traceparent", "00-1-2-01"))
         await method(client, "/a/look")(b"", timeout=30, metadata=said)
         await method(client, "/a/look")(b"")
-    full, bare = heads
+    full, bare = seen
     assert (full.metadata.authorization, full.path) == ("Bearer x", b"/a/look")
     assert full.metadata.request_id is not None
     assert full.metadata.request_id.strip("r") == ""
@@ -93,11 +108,11 @@ async def test_what_is_said_beside_a_message_arrives() -> None:
 async def test_messages_may_be_as_large_as_the_limit_and_no_larger() -> None:
     """In both directions; who sends or answers more is told how much may be."""
 
-    async def grow(_head: Head, sent: bytes, _names: Names) -> bytes:
-        return large(int(sent))
+    async def grow(_headers: RequestHeaders, sent: bytes, _names: Names) -> bytes:
+        return make_body(int(sent))
 
-    async with answering({"/a/echo": echo, "/a/grow": grow}) as (port, _), channel(port) as client:
-        most = large(MESSAGE_BYTES)
+    async with serving_methods({"/a/echo": echo, "/a/grow": grow}) as (port, _), grpc_channel(port) as client:
+        most = make_body(MESSAGE_BYTES)
         assert await method(client, "/a/echo")(most) == most
         assert await method(client, "/a/grow")(b"%d" % MESSAGE_BYTES) == most
         for path, sent in (("/a/echo", most + b"x"), ("/a/grow", b"%d" % (MESSAGE_BYTES + 1))):
@@ -109,29 +124,29 @@ async def test_messages_may_be_as_large_as_the_limit_and_no_larger() -> None:
 
 async def test_large_messages_many_at_once() -> None:
     """They share the windows of one connection, and none waits for ever."""
-    async with answering({"/a/echo": echo}) as (port, _), channel(port) as client:
-        sent = [large(100_000 + number) for number in range(20)]
+    async with serving_methods({"/a/echo": echo}) as (port, _), grpc_channel(port) as client:
+        sent = [make_body(100_000 + number) for number in range(20)]
         assert await asyncio.gather(*map(method(client, "/a/echo"), sent)) == sent
 
 
 @pytest.mark.parametrize("compression", [grpc.Compression.Gzip, grpc.Compression.Deflate])
 async def test_messages_may_be_packed(compression: grpc.Compression) -> None:
     """As gRPC packs them."""
-    async with answering({"/a/echo": echo}) as (port, _), channel(port) as client:
+    async with serving_methods({"/a/echo": echo}) as (port, _), grpc_channel(port) as client:
         sent = b"x" * 100_000
         assert await method(client, "/a/echo")(sent, compression=compression) == sent
 
 
 async def test_a_client_that_stops_waiting_ends_its_call() -> None:
     """A cancel and a deadline of the client's reach the method."""
-    held = Held()
-    async with answering({"/a/held": held}) as (port, _), channel(port) as client:
+    held = WaitingMethod()
+    async with serving_methods({"/a/held": held}) as (port, _), grpc_channel(port) as client:
         call = method(client, "/a/held")(b"")
         await soon(held.begun)
         call.cancel()
         await soon(held.given_up)
-    held = Held()
-    async with answering({"/a/held": held}) as (port, _), channel(port) as client:
+    held = WaitingMethod()
+    async with serving_methods({"/a/held": held}) as (port, _), grpc_channel(port) as client:
         for patience in GROWING_S:
             ended = await failed(method(client, "/a/held")(b"", timeout=patience))
             assert ended.code() is grpc.StatusCode.DEADLINE_EXCEEDED
@@ -142,65 +157,71 @@ async def test_a_client_that_stops_waiting_ends_its_call() -> None:
 
 async def test_a_deadline_ends_a_call_without_the_client() -> None:
     """Also if it never says that it has stopped waiting, before the method has begun or after."""
-    held = Held()
-    async with answering({"/a/held": held}) as (port, calls), raw.connected(port) as client:
+    held = WaitingMethod()
+    async with serving_methods({"/a/held": held}) as (port, calls), raw.connected(port) as client:
         for turn, patience in enumerate(GROWING_S):
-            ended = await told(client, 2 * turn + 1, b"/a/held", message(b""), timeout_of(patience))
-            assert (ended.status, ended.bare) == (4, True)
+            ended = await call_raw(
+                client, 2 * turn + 1, b"/a/held", frame_message(b""), make_timeout(patience)
+            )
+            assert (ended.status, ended.is_trailers_only) == (4, True)
             if held.begun.is_set():
                 break
         await soon(held.given_up)
         held.begun.clear()
-        block = client.block(b"/a/held", (b"content-type", b"application/grpc"), (b"grpc-timeout", b"10m"))
-        client.say(raw.frame(raw.HEADERS, raw.END_HEADERS, 99, block), raw.frame(raw.DATA, 0, 99, b"\0\0"))
-        assert (await client.answer(99)).headers[b"grpc-status"] == b"4"
+        block = client.encode(b"/a/held", (b"content-type", b"application/grpc"), (b"grpc-timeout", b"10m"))
+        client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, 99, block), raw.frame(raw.DATA, 0, 99, b"\0\0"))
+        assert (await client.read_response(99)).headers[b"grpc-status"] == b"4"
         assert not held.begun.is_set()
         assert calls.tasks == set()
 
 
 async def test_a_call_whose_time_was_over_before_is_not_begun() -> None:
     """There is nobody whom it could serve."""
-    held = Held()
-    async with answering({"/a/held": held}) as (port, _), raw.connected(port) as client:
-        assert (await told(client, 1, b"/a/held", message(b""), (b"grpc-timeout", b"0S"))).status == 4
+    held = WaitingMethod()
+    async with serving_methods({"/a/held": held}) as (port, _), raw.connected(port) as client:
+        assert (
+            await call_raw(client, 1, b"/a/held", frame_message(b""), (b"grpc-timeout", b"0S"))
+        ).status == 4
         assert not held.begun.is_set()
 
 
 @pytest.mark.parametrize("timeout", [b"", b"S", b"5", b"-1S", b"1.5S", b"123456789S", b"5s"])
 async def test_a_deadline_that_says_nothing_is_none(timeout: bytes) -> None:
     """It would be worse to guess."""
-    async with answering({"/a/echo": echo}) as (port, _), raw.connected(port) as client:
-        assert (await told(client, 1, b"/a/echo", message(b"x"), (b"grpc-timeout", timeout))).status == 0
+    async with serving_methods({"/a/echo": echo}) as (port, _), raw.connected(port) as client:
+        assert (
+            await call_raw(client, 1, b"/a/echo", frame_message(b"x"), (b"grpc-timeout", timeout))
+        ).status == 0
 
 
 @pytest.mark.parametrize("end", ["reset", "deadline"])
 async def test_a_call_that_goes_on_after_its_end_counts(end: str) -> None:
     """A client that gives up calls does not have more of them at work than its streams allow."""
-    held = Held(stubborn=True)
+    held = WaitingMethod(stubborn=True)
     async with (
-        answering({"/a/held": held, "/a/echo": echo}, streams=1) as (port, calls),
+        serving_methods({"/a/held": held, "/a/echo": echo}, streams=1) as (port, calls),
         raw.connected(port) as client,
     ):
         for turn, patience in enumerate(GROWING_S if end == "deadline" else (3600.0,)):
-            said = ((b"content-type", b"application/grpc"), timeout_of(patience))
+            said = ((b"content-type", b"application/grpc"), make_timeout(patience))
             number = 2 * turn + 1
-            client.say(raw.frame(raw.HEADERS, raw.END_HEADERS, number, client.block(b"/a/held", *said)))
-            client.say(raw.frame(raw.DATA, raw.END_STREAM, number, message(b"")))
+            client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, number, client.encode(b"/a/held", *said)))
+            client.send(raw.frame(raw.DATA, raw.END_STREAM, number, frame_message(b"")))
             if end == "reset":
                 await soon(held.begun)
-                client.say(raw.reset(number))
+                client.send(raw.rst_stream(number))
             else:
-                assert (await client.answer(number)).headers[b"grpc-status"] == b"4"
+                assert (await client.read_response(number)).headers[b"grpc-status"] == b"4"
             if held.begun.is_set():
                 break
         await soon(held.given_up)
-        client.say(raw.frame(raw.HEADERS, raw.BOTH, 97, client.block(b"/a/echo", *said)))
-        assert (await client.find(raw.RST_STREAM, 97)).code == raw.REFUSED
+        client.send(raw.frame(raw.HEADERS, raw.END_BOTH, 97, client.encode(b"/a/echo", *said)))
+        assert (await client.wait_for(raw.RST_STREAM, 97)).code == raw.REFUSED_STREAM
         (task,) = calls.tasks
         held.go_on.set()
         await asyncio.wait([task])
-        await client.heard()
-        assert (await told(client, 99, b"/a/echo", message(b"x"))).status == 0
+        await client.ping()
+        assert (await call_raw(client, 99, b"/a/echo", frame_message(b"x"))).status == 0
 
 
 async def test_a_failure_is_told_with_its_condition() -> None:
@@ -208,12 +229,14 @@ async def test_a_failure_is_told_with_its_condition() -> None:
     words = "kein Auftrag „ü“ 100%\n\t終 \ud800"
     for at_once in (True, False):
 
-        async def fail(_head: Head, _message: bytes, _names: Names, at_once: bool = at_once) -> bytes:
+        async def fail(
+            _headers: RequestHeaders, _message: bytes, _names: Names, at_once: bool = at_once
+        ) -> bytes:
             if not at_once:
                 await asyncio.sleep(0)
             raise JobNotFound.received(words, "")
 
-        async with answering({"/a/fail": fail}) as (port, _), channel(port) as client:
+        async with serving_methods({"/a/fail": fail}) as (port, _), grpc_channel(port) as client:
             error = await failed(method(client, "/a/fail")(b""))
             assert error.code() is grpc.StatusCode.NOT_FOUND
             assert error.details() == words.replace("\ud800", "?")
@@ -223,10 +246,10 @@ async def test_a_failure_is_told_with_its_condition() -> None:
 async def test_a_failure_of_another_component_has_no_condition() -> None:
     """Only its code and its words."""
 
-    async def fail(_head: Head, _message: bytes, _names: Names) -> bytes:
+    async def fail(_headers: RequestHeaders, _message: bytes, _names: Names) -> bytes:
         raise CallFailed("UNAVAILABLE", "nobody there", "Other")
 
-    async with answering({"/a/fail": fail}) as (port, _), channel(port) as client:
+    async with serving_methods({"/a/fail": fail}) as (port, _), grpc_channel(port) as client:
         error = await failed(method(client, "/a/fail")(b""))
         assert (error.code(), error.details()) == (grpc.StatusCode.UNAVAILABLE, "nobody there")
         assert CONDITION_HEADER not in dict(error.trailing_metadata() or ())
@@ -236,38 +259,41 @@ async def test_a_failure_of_another_component_has_no_condition() -> None:
 async def test_words_may_begin_and_end_with_blanks(words: str) -> None:
     """No value of a header may (RFC 9113, 8.2.1), so they are escaped, and read again as they were."""
 
-    async def fail(_head: Head, _message: bytes, _names: Names) -> bytes:
+    async def fail(_headers: RequestHeaders, _message: bytes, _names: Names) -> bytes:
         raise CallFailed("ABORTED", words, "Other")
 
-    async with answering({"/a/fail": fail}) as (port, _), raw.connected(port) as client:
-        said = (await told(client, 1, b"/a/fail", message(b""))).words
+    async with serving_methods({"/a/fail": fail}) as (port, _), raw.connected(port) as client:
+        said = (await call_raw(client, 1, b"/a/fail", frame_message(b""))).message
         assert (said.strip(), unquote(said)) == (said, words)
-        async with channel(port) as other:
+        async with grpc_channel(port) as other:
             assert (await failed(method(other, "/a/fail")(b""))).details() == words
 
 
 async def test_long_words_are_cut_to_what_a_client_takes() -> None:
     """A header has to fit into a frame, however many bytes each letter takes."""
 
-    async def fail(_head: Head, _message: bytes, _names: Names) -> bytes:
+    async def fail(_headers: RequestHeaders, _message: bytes, _names: Names) -> bytes:
         raise CallFailed("ABORTED", "\U0001f600" * 50_000, "Other")
 
-    async with answering({"/a/fail": fail}) as (port, _), raw.connected(port) as client:
-        ended = await told(client, 1, b"/a/fail", message(b""))
+    async with serving_methods({"/a/fail": fail}) as (port, _), raw.connected(port) as client:
+        ended = await call_raw(client, 1, b"/a/fail", frame_message(b""))
         assert ended.status == 10
-        assert ended.words == "%F0%9F%98%80" * 250
+        assert ended.message == "%F0%9F%98%80" * 250
 
 
 @pytest.mark.parametrize("at_once", [True, False])
 async def test_a_fault_of_a_method_is_told_to_the_loop_and_not_to_the_client(at_once: bool) -> None:
     """The client learns that there is one; its other calls are not concerned."""
 
-    async def fault(_head: Head, _message: bytes, _names: Names) -> bytes:
+    async def fault(_headers: RequestHeaders, _message: bytes, _names: Names) -> bytes:
         if not at_once:
             await asyncio.sleep(0)
         raise ZeroDivisionError("a secret")
 
-    async with answering({"/a/fault": fault, "/a/echo": echo}) as (port, _), channel(port) as client:
+    async with (
+        serving_methods({"/a/fault": fault, "/a/echo": echo}) as (port, _),
+        grpc_channel(port) as client,
+    ):
         loop = asyncio.get_running_loop()
         before, heard = loop.get_exception_handler(), list[BaseException]()
         loop.set_exception_handler(lambda _loop, context: heard.append(context["exception"]))
@@ -282,26 +308,29 @@ async def test_a_fault_of_a_method_is_told_to_the_loop_and_not_to_the_client(at_
 async def test_a_method_that_cancels_itself_is_a_cancelled_call(at_once: bool) -> None:
     """Whether it has waited for something before or not."""
 
-    async def give_up(_head: Head, _message: bytes, _names: Names) -> bytes:
+    async def give_up(_headers: RequestHeaders, _message: bytes, _names: Names) -> bytes:
         if not at_once:
             await asyncio.sleep(0)
         raise asyncio.CancelledError
 
-    async with answering({"/a/give-up": give_up}) as (port, _), raw.connected(port) as client:
-        assert (await told(client, 1, b"/a/give-up", message(b""))).status == 1
+    async with serving_methods({"/a/give-up": give_up}) as (port, _), raw.connected(port) as client:
+        assert (await call_raw(client, 1, b"/a/give-up", frame_message(b""))).status == 1
 
 
 async def test_a_thousand_calls_on_one_connection() -> None:
     """Each gets its own answer, whatever the order in which they are ready."""
     go_on = asyncio.Event()
 
-    async def together(_head: Head, sent: bytes, _names: Names) -> bytes:
+    async def together(_headers: RequestHeaders, sent: bytes, _names: Names) -> bytes:
         if sent == b"999":
             go_on.set()
         await go_on.wait()
         return sent
 
-    async with answering({"/a/together": together}, streams=1024) as (port, calls), channel(port) as client:
+    async with (
+        serving_methods({"/a/together": together}, streams=1024) as (port, calls),
+        grpc_channel(port) as client,
+    ):
         sent = [b"%d" % number for number in range(1000)]
         assert await asyncio.gather(*map(method(client, "/a/together"), sent)) == sent
         assert len(calls.connections) == 1
@@ -309,10 +338,10 @@ async def test_a_thousand_calls_on_one_connection() -> None:
 
 async def test_fifty_connections() -> None:
     """Each is served as if it were the only one."""
-    async with answering({"/a/echo": echo}) as (port, calls):
+    async with serving_methods({"/a/echo": echo}) as (port, calls):
 
         async def one(number: int) -> None:
-            async with channel(port, use_local_subchannel_pool=1) as client:
+            async with grpc_channel(port, use_local_subchannel_pool=1) as client:
                 for turn in range(5):
                     assert await method(client, "/a/echo")(b"%d %d" % (number, turn)) == b"%d %d" % (
                         number,
@@ -331,21 +360,21 @@ async def test_a_busy_client_of_grpc_is_not_taken_for_a_flood(
     size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Hundreds of calls wait at once, each with window updates that come before and after its answer."""
-    monkeypatch.setattr(calm, "_ODD_FRAMES", 50)
+    monkeypatch.setattr(flood_guard, "_SUSPICIOUS_FRAMES_PER_SECOND", 50)
     in_flight, all_in_flight, waiting = 300, asyncio.Event(), 0
 
-    async def wait_for_all(_head: Head, _message: bytes, _names: Names) -> bytes:
+    async def wait_for_all(_headers: RequestHeaders, _message: bytes, _names: Names) -> bytes:
         nonlocal waiting
         waiting += 1
         if waiting >= in_flight:
             all_in_flight.set()
         await all_in_flight.wait()
-        return large(size)
+        return make_body(size)
 
     async with (
-        answering({"/a/wait": wait_for_all}, streams=in_flight) as (port, _),
+        serving_methods({"/a/wait": wait_for_all}, streams=in_flight) as (port, _),
         # Settings that follow its probes of the bandwidth are weighed by their streams, and not meant here.
-        channel(port, **{"http2.bdp_probe": 0}) as client,
+        grpc_channel(port, **{"http2.bdp_probe": 0}) as client,
     ):
         turns = asyncio.Semaphore(in_flight)
 

@@ -9,22 +9,27 @@ from typing import Any
 import pytest
 
 from runtime.transport.grpc.direct import frame_reader as receiving
-from runtime.transport.grpc.direct.messages import Head
-from runtime.transport.grpc.direct.server_calls import Calls
-from runtime.transport.grpc.direct.server_connection import Connection
-from runtime.transport.grpc.direct.streams import Held
-from tests.runtime.transport.grpc.direct.calling import message
-from tests.runtime.transport.grpc.direct.peer import (
+from runtime.transport.grpc.direct.messages import RequestHeaders
+from runtime.transport.grpc.direct.server_calls import ServerCalls
+from runtime.transport.grpc.direct.server_connection import ServerConnection
+from runtime.transport.grpc.direct.streams import BufferBudget
+from tests.runtime.transport.grpc.direct.echo_application import (
+    MESSAGE_BYTES,
+    PATIENCE_S,
+    EchoApplication,
+    limits,
+)
+from tests.runtime.transport.grpc.direct.grpc_fixtures import frame_message
+from tests.runtime.transport.grpc.direct.raw_peer import (
+    CLIENT_PREFACE,
     DATA,
     END_HEADERS,
     END_STREAM,
-    GREETING,
     HEADERS,
-    Peer,
+    RawPeer,
     frame,
 )
 from tests.runtime.transport.grpc.direct.test_fuzz import Wire
-from tests.runtime.transport.grpc.direct.tiny import MESSAGE_BYTES, PATIENCE_S, Tiny, limits
 
 GRPC = ((b"content-type", b"application/grpc"), (b"grpc-encoding", b"gzip"))
 
@@ -41,13 +46,13 @@ class Deaf(Wire):
         self.is_read = True
 
 
-def joined(application: Any) -> tuple[Connection[Any], Deaf, Peer]:
+def joined(application: Any) -> tuple[ServerConnection[Any], Deaf, RawPeer]:
     """The serving side of a connection that leads nowhere, and somebody who writes frames for it."""
-    connection: Connection[Any] = Connection(application, limits(streams=1000))
+    connection: ServerConnection[Any] = ServerConnection(application, limits(streams=1000))
     wire = Deaf()
     connection.connection_made(wire)
-    connection.data_received(GREETING)
-    return connection, wire, Peer(None, None)  # type: ignore[arg-type]
+    connection.data_received(CLIENT_PREFACE)
+    return connection, wire, RawPeer(None, None)  # type: ignore[arg-type]
 
 
 async def until(holds: Any) -> int:
@@ -62,18 +67,18 @@ async def until(holds: Any) -> int:
 
 async def test_small_frames_are_read_in_many_turns() -> None:
     """A quarter of a million of bytes is one read of a socket, and may be 25,000 frames."""
-    application = Tiny()
+    application = EchoApplication()
     connection, wire, peer = joined(application)
     body = bytes(range(256)) * 100
     connection.data_received(
-        frame(HEADERS, END_HEADERS, 1, peer.block())
+        frame(HEADERS, END_HEADERS, 1, peer.encode())
         + b"".join(frame(DATA, 0, 1, body[at : at + 1]) for at in range(len(body)))
         + frame(DATA, END_STREAM, 1)
     )
-    assert len(application.bodies[1]) < receiving._FRAMES_A_TURN
+    assert len(application.bodies[1]) < receiving._FRAMES_PER_TURN
     assert not wire.is_read
     turns = await until(lambda: not connection._streams)
-    assert turns >= len(body) // receiving._FRAMES_A_TURN
+    assert turns >= len(body) // receiving._FRAMES_PER_TURN
     assert application.bodies[1] == body
     await until(lambda: wire.is_read)
     connection.connection_lost(None)
@@ -81,14 +86,14 @@ async def test_small_frames_are_read_in_many_turns() -> None:
 
 async def test_huffman_code_is_read_in_many_turns() -> None:
     """It is far more work for its bytes than other frames are."""
-    application = Tiny()
+    application = EchoApplication()
     connection, wire, peer = joined(application)
     numbers = range(1, 401, 2)
-    blocks = [peer.block(b"/wait", (b"x-%d" % number, b"x" * 1000)) for number in numbers]
+    blocks = [peer.encode(b"/wait", (b"x-%d" % number, b"x" * 1000)) for number in numbers]
     connection.data_received(
         b"".join(frame(HEADERS, END_HEADERS, *each) for each in zip(numbers, blocks, strict=True))
     )
-    assert len(application.bodies) <= receiving._WORK_A_TURN // len(blocks[0]) + 1
+    assert len(application.bodies) <= receiving._WORK_PER_TURN // len(blocks[0]) + 1
     assert not wire.is_read
     assert await until(lambda: len(application.bodies) == len(numbers)) > 5
     connection.connection_lost(None)
@@ -98,26 +103,26 @@ async def test_messages_are_decompressed_in_many_turns() -> None:
     """A few bytes of them may be as many as a message may have."""
     begun: list[int] = []
 
-    async def count(_head: Head, sent: bytes, _names: tuple[bytes, ...]) -> bytes:
+    async def count(_headers: RequestHeaders, sent: bytes, _names: tuple[bytes, ...]) -> bytes:
         begun.append(len(sent))
         return b""
 
-    calls = Calls(
+    calls = ServerCalls(
         {b"/a/count": count},
         {},
         lambda _: (),
         lambda *_: None,
         message_bytes=MESSAGE_BYTES,
         connections=1,
-        most_held=2 * MESSAGE_BYTES,
-        held=Held(4 * MESSAGE_BYTES),
+        max_buffered_bytes=2 * MESSAGE_BYTES,
+        buffer_budget=BufferBudget(4 * MESSAGE_BYTES),
     )
     connection, wire, peer = joined(calls)
-    packed = message(gzip.compress(bytes(MESSAGE_BYTES)), 1)
+    packed = frame_message(gzip.compress(bytes(MESSAGE_BYTES)), 1)
     numbers = range(1, 81, 2)
     connection.data_received(
         b"".join(
-            frame(HEADERS, END_HEADERS, number, peer.block(b"/a/count", *GRPC))
+            frame(HEADERS, END_HEADERS, number, peer.encode(b"/a/count", *GRPC))
             + frame(DATA, END_STREAM, number, packed)
             for number in numbers
         )
@@ -132,10 +137,10 @@ async def test_messages_are_decompressed_in_many_turns() -> None:
 @pytest.mark.parametrize("order", ["reads before its turn", "reads after its turn"])
 async def test_a_client_that_does_not_read_meanwhile_goes_on_when_it_does(order: str) -> None:
     """It is not listened to until both are over: its rest, and that it does not read."""
-    application = Tiny()
+    application = EchoApplication()
     connection, wire, peer = joined(application)
     connection.data_received(
-        frame(HEADERS, END_HEADERS, 1, peer.block())
+        frame(HEADERS, END_HEADERS, 1, peer.encode())
         + frame(DATA, 0, 1, b"x") * 1000
         + frame(DATA, END_STREAM, 1)
     )
@@ -155,12 +160,12 @@ async def test_a_client_that_does_not_read_meanwhile_goes_on_when_it_does(order:
 
 
 async def test_a_connection_that_ends_while_it_rests_reads_no_more() -> None:
-    application = Tiny()
+    application = EchoApplication()
     connection, _, peer = joined(application)
-    connection.data_received(frame(HEADERS, END_HEADERS, 1, peer.block()) + frame(DATA, 0, 1, b"x") * 1000)
+    connection.data_received(frame(HEADERS, END_HEADERS, 1, peer.encode()) + frame(DATA, 0, 1, b"x") * 1000)
     heard = len(application.bodies[1])
     connection.connection_lost(None)
     for _ in range(5):
         await asyncio.sleep(0)
     assert len(application.bodies[1]) == heard
-    assert application.lost_streams == [1]
+    assert application.aborted_streams == [1]

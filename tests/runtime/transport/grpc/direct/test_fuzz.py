@@ -14,27 +14,27 @@ from hpack import Encoder
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.transport.grpc.direct.messages import Head
-from runtime.transport.grpc.direct.server_calls import Calls
-from runtime.transport.grpc.direct.server_connection import Connection
-from runtime.transport.grpc.direct.streams import Held
-from tests.runtime.transport.grpc.direct.peer import (
-    BOTH,
+from runtime.transport.grpc.direct.messages import RequestHeaders
+from runtime.transport.grpc.direct.server_calls import ServerCalls
+from runtime.transport.grpc.direct.server_connection import ServerConnection
+from runtime.transport.grpc.direct.streams import BufferBudget
+from tests.runtime.transport.grpc.direct.echo_application import PATIENCE_S, limits
+from tests.runtime.transport.grpc.direct.raw_peer import (
+    CLIENT_PREFACE,
     CONTINUATION,
     DATA,
+    END_BOTH,
     END_HEADERS,
     END_STREAM,
-    GREETING,
     HEADERS,
     PADDED,
     PING,
     PRIORITY,
     frame,
-    reset,
+    rst_stream,
     settings,
-    window,
+    window_update,
 )
-from tests.runtime.transport.grpc.direct.tiny import PATIENCE_S, limits
 
 LOOPS = pytest.mark.parametrize(
     "loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"]
@@ -72,16 +72,16 @@ class Wire:
     def resume_reading(self) -> None: ...
 
 
-async def at_once(_head: Head, message: bytes, _names: tuple[bytes, ...]) -> bytes:
+async def at_once(_headers: RequestHeaders, message: bytes, _names: tuple[bytes, ...]) -> bytes:
     return message
 
 
-async def later(_head: Head, message: bytes, _names: tuple[bytes, ...]) -> bytes:
+async def later(_headers: RequestHeaders, message: bytes, _names: tuple[bytes, ...]) -> bytes:
     await asyncio.sleep(0)
     return message
 
 
-async def never(_head: Head, _message: bytes, _names: tuple[bytes, ...]) -> bytes:
+async def never(_headers: RequestHeaders, _message: bytes, _names: tuple[bytes, ...]) -> bytes:
     await asyncio.Event().wait()
     raise AssertionError
 
@@ -105,8 +105,8 @@ def conversation() -> bytes:
     trailers = b"\x00\x03x-t\x011"
     return b"".join(
         [
-            GREETING,
-            window(0, 10_000),
+            CLIENT_PREFACE,
+            window_update(0, 10_000),
             call(1, b"/at-once") + frame(DATA, END_STREAM, 1, message),
             call(3, b"/later", (b"grpc-timeout", b"5S")) + frame(DATA, 0, 3, message[:7]),
             frame(PING, payload=b"12345678"),
@@ -116,12 +116,12 @@ def conversation() -> bytes:
             settings((4, 60_000), (5, 20_000)),
             call(9, b"/at-once", (b"grpc-encoding", b"gzip")) + frame(DATA, END_STREAM, 9, packed),
             frame(PRIORITY, 0, 3, bytes(5)),
-            reset(5),
-            frame(HEADERS, 0, 11, trailers[:1]) + frame(CONTINUATION, BOTH, 11, trailers[1:]),
-            frame(HEADERS, BOTH, 7, trailers),
+            rst_stream(5),
+            frame(HEADERS, 0, 11, trailers[:1]) + frame(CONTINUATION, END_BOTH, 11, trailers[1:]),
+            frame(HEADERS, END_BOTH, 7, trailers),
             call(13, b"/never", (b"grpc-timeout", b"1n")) + frame(DATA, END_STREAM, 13, message),
             call(15, b"/nowhere"),
-            window(1, 5) + window(7, 100),
+            window_update(1, 5) + window_update(7, 100),
         ]
     )
 
@@ -136,17 +136,17 @@ def heard(pieces: list[bytes], loop: Callable[[], asyncio.AbstractEventLoop]) ->
     async def run() -> bytes:
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: faults.append(context))
         answers = {b"/at-once": at_once, b"/later": later, b"/never": never}
-        calls = Calls(
+        calls = ServerCalls(
             answers,
             {b"/again": again},
             lambda _: (),
             lambda *_: None,
             message_bytes=1000,
             connections=1,
-            most_held=2000,
-            held=Held(4000),
+            max_buffered_bytes=2000,
+            buffer_budget=BufferBudget(4000),
         )
-        connection, wire = Connection(calls, limits(message_bytes=1000)), Wire()
+        connection, wire = ServerConnection(calls, limits(message_bytes=1000)), Wire()
         connection.connection_made(wire)
         for piece in pieces:
             connection.data_received(piece)
@@ -158,15 +158,24 @@ def heard(pieces: list[bytes], loop: Callable[[], asyncio.AbstractEventLoop]) ->
                 await asyncio.sleep(0)
         # Whoever wanted to know that they are over hears of it afterwards.
         await asyncio.sleep(0)
-        assert (connection._streams, connection.unfinished, connection.unread) == ({}, 0, 0)
-        assert calls.held.size == 0
-        assert (connection._sender._held, calls.connections, calls.tasks, calls.talks) == (
+        assert (connection._streams, connection.cancelled_calls, connection.buffered_request_bytes) == (
+            {},
+            0,
+            0,
+        )
+        assert calls.buffer_budget.used == 0
+        assert (
+            connection._frame_writer._buffered_bytes,
+            calls.connections,
+            calls.tasks,
+            calls.streaming_tasks,
+        ) == (
             0,
             {},
             set(),
             set(),
         )
-        assert connection._vigil._timer is None or connection._vigil._timer.cancelled()
+        assert connection._keepalive._timer is None or connection._keepalive._timer.cancelled()
         return wire.said
 
     with asyncio.Runner(loop_factory=loop) as runner:
@@ -201,7 +210,7 @@ def test_it_does_not_matter_how_the_network_cuts(
 @given(st.binary(max_size=400), st.booleans())
 def test_any_bytes(loop: Callable[[], asyncio.AbstractEventLoop], data: bytes, greets: bool) -> None:
     """Noise, before or after the greeting, does no harm."""
-    heard([GREETING if greets else b"", data], loop)
+    heard([CLIENT_PREFACE if greets else b"", data], loop)
 
 
 @LOOPS
@@ -209,7 +218,7 @@ def test_any_bytes(loop: Callable[[], asyncio.AbstractEventLoop], data: bytes, g
 def test_any_frames(loop: Callable[[], asyncio.AbstractEventLoop], frames: list[bytes]) -> None:
     """Neither do frames of any kind, with any flags, of any stream."""
     heard([VALID[: len(VALID) // 2], *frames], loop)
-    heard([GREETING, *frames], loop)
+    heard([CLIENT_PREFACE, *frames], loop)
 
 
 @LOOPS

@@ -11,10 +11,10 @@ import pytest
 
 from runtime.transport.grpc.direct import server_calls as grpc_calls
 from runtime.transport.grpc.direct import streams
-from runtime.transport.grpc.direct.messages import timeout_of
-from tests.runtime.transport.grpc.direct import peer as raw
-from tests.runtime.transport.grpc.direct.calling import answering, echo, message, told
-from tests.runtime.transport.grpc.direct.tiny import GROWING_S, MESSAGE_BYTES, PATIENCE_S
+from runtime.transport.grpc.direct.messages import make_timeout
+from tests.runtime.transport.grpc.direct import raw_peer as raw
+from tests.runtime.transport.grpc.direct.echo_application import GROWING_S, MESSAGE_BYTES, PATIENCE_S
+from tests.runtime.transport.grpc.direct.grpc_fixtures import call_raw, echo, frame_message, serving_methods
 
 BIG = bytes(MESSAGE_BYTES + 1)
 GZIP, DEFLATE = (b"grpc-encoding", b"gzip"), (b"grpc-encoding", b"deflate")
@@ -30,15 +30,15 @@ async def again(messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
 
 async def test_an_answer_is_headers_a_message_and_trailers() -> None:
     """As the protocol writes it."""
-    async with answering({"/a/echo": echo}) as (port, _), raw.connected(port) as client:
-        answer = await told(client, 1, b"/a/echo", message(b"hello"))
-        assert answer.said == {
+    async with serving_methods({"/a/echo": echo}) as (port, _), raw.connected(port) as client:
+        answer = await call_raw(client, 1, b"/a/echo", frame_message(b"hello"))
+        assert answer.fields == {
             b":status": b"200",
             b"content-type": b"application/grpc",
             b"grpc-accept-encoding": b"identity,deflate,gzip",
             b"grpc-status": b"0",
         }
-        assert (answer.body, answer.bare) == (message(b"hello"), False)
+        assert (answer.body, answer.is_trailers_only) == (frame_message(b"hello"), False)
 
 
 @pytest.mark.parametrize(
@@ -46,24 +46,24 @@ async def test_an_answer_is_headers_a_message_and_trailers() -> None:
     [
         (None, INVALID, ()),
         (b"", INVALID, ()),
-        (message(b"abc")[:-1], INVALID, ()),
-        (message(b"abc")[:3], INVALID, ()),
-        (message(b"abc") + message(b"def"), INVALID, ()),
-        (message(b"abc") + b"\0", INVALID, ()),
+        (frame_message(b"abc")[:-1], INVALID, ()),
+        (frame_message(b"abc")[:3], INVALID, ()),
+        (frame_message(b"abc") + frame_message(b"def"), INVALID, ()),
+        (frame_message(b"abc") + b"\0", INVALID, ()),
         (b"\0\xff\xff\xff\xff", EXHAUSTED, ()),
-        (message(gzip.compress(b"abc"), 1), OK, (GZIP,)),
-        (message(zlib.compress(b"abc"), 1), OK, (DEFLATE,)),
-        (message(b"abc", 0), OK, (GZIP,)),
-        (message(gzip.compress(BIG), 1), EXHAUSTED, (GZIP,)),
-        (message(gzip.compress(BIG[1:]), 1), OK, (GZIP,)),
-        (message(b"abc", 1), INVALID, (GZIP,)),
-        (message(b"", 1), INVALID, (GZIP,)),
-        (message(gzip.compress(b"abc")[:-1], 1), INVALID, (GZIP,)),
-        (message(gzip.compress(b"abc") + b"x", 1), INVALID, (GZIP,)),
-        (message(zlib.compress(b"abc"), 1), INVALID, (GZIP,)),
-        (message(b"abc", 1), UNIMPLEMENTED, ((b"grpc-encoding", b"snappy"),)),
-        (message(b"abc", 1), INTERNAL, ()),
-        (message(b"abc", 2), INTERNAL, (GZIP,)),
+        (frame_message(gzip.compress(b"abc"), 1), OK, (GZIP,)),
+        (frame_message(zlib.compress(b"abc"), 1), OK, (DEFLATE,)),
+        (frame_message(b"abc", 0), OK, (GZIP,)),
+        (frame_message(gzip.compress(BIG), 1), EXHAUSTED, (GZIP,)),
+        (frame_message(gzip.compress(BIG[1:]), 1), OK, (GZIP,)),
+        (frame_message(b"abc", 1), INVALID, (GZIP,)),
+        (frame_message(b"", 1), INVALID, (GZIP,)),
+        (frame_message(gzip.compress(b"abc")[:-1], 1), INVALID, (GZIP,)),
+        (frame_message(gzip.compress(b"abc") + b"x", 1), INVALID, (GZIP,)),
+        (frame_message(zlib.compress(b"abc"), 1), INVALID, (GZIP,)),
+        (frame_message(b"abc", 1), UNIMPLEMENTED, ((b"grpc-encoding", b"snappy"),)),
+        (frame_message(b"abc", 1), INTERNAL, ()),
+        (frame_message(b"abc", 2), INTERNAL, (GZIP,)),
     ],
     ids=[
         "no body",
@@ -92,82 +92,84 @@ async def test_a_call_has_one_message_that_can_be_read(
     body: bytes | None, status: int, more: tuple[tuple[bytes, bytes], ...]
 ) -> None:
     """Anything else ends that call with its code, and the next one is answered."""
-    async with answering({"/a/echo": echo}) as (port, _), raw.connected(port) as client:
-        client.say(raw.settings((4, 2**21)) + raw.window(0, 2**21))
-        assert (await told(client, 1, b"/a/echo", body, *more)).status == status
-        assert (await told(client, 3, b"/a/echo", message(b"x"))).body == message(b"x")
+    async with serving_methods({"/a/echo": echo}) as (port, _), raw.connected(port) as client:
+        client.send(raw.settings((4, 2**21)) + raw.window_update(0, 2**21))
+        assert (await call_raw(client, 1, b"/a/echo", body, *more)).status == status
+        assert (await call_raw(client, 3, b"/a/echo", frame_message(b"x"))).body == frame_message(b"x")
 
 
-@pytest.mark.parametrize("first", [b"\0\x7f\xff\xff\xff", message(b"abc") + b"\0"])
+@pytest.mark.parametrize("first", [b"\0\x7f\xff\xff\xff", frame_message(b"abc") + b"\0"])
 async def test_a_message_that_cannot_be_right_is_refused_before_its_end(first: bytes) -> None:
     """Too long, or longer than it says: the client need not send the rest of it."""
-    async with answering({"/a/echo": echo}) as (port, _), raw.connected(port) as client:
+    async with serving_methods({"/a/echo": echo}) as (port, _), raw.connected(port) as client:
         said = ((b"content-type", b"application/grpc"),)
-        client.say(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.block(b"/a/echo", *said)))
-        client.say(raw.frame(raw.DATA, 0, 1, first))
-        assert (await client.answer(1)).headers[b"grpc-status"] in (b"3", b"8")
-        assert (await client.find(raw.RST_STREAM, 1)).code == raw.NO_ERROR
-        client.say(raw.frame(raw.DATA, 0, 1, bytes(16_384)) * 3)
-        assert (await told(client, 3, b"/a/echo", message(b"x"))).status == OK
+        client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.encode(b"/a/echo", *said)))
+        client.send(raw.frame(raw.DATA, 0, 1, first))
+        assert (await client.read_response(1)).headers[b"grpc-status"] in (b"3", b"8")
+        assert (await client.wait_for(raw.RST_STREAM, 1)).code == raw.NO_ERROR
+        client.send(raw.frame(raw.DATA, 0, 1, bytes(16_384)) * 3)
+        assert (await call_raw(client, 3, b"/a/echo", frame_message(b"x"))).status == OK
 
 
 async def test_what_begins_and_does_not_end_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection keeps so much of its clients' messages, and what is given up makes room."""
-    monkeypatch.setattr(streams, "_MOST_HELD", 100_000)
+    monkeypatch.setattr(streams, "_MAX_BUFFERED_BYTES", 100_000)
     async with (
-        answering({"/a/echo": echo}, message_bytes=20_000) as (port, _),
+        serving_methods({"/a/echo": echo}, message_bytes=20_000) as (port, _),
         raw.connected(port) as client,
     ):
         said = ((b"content-type", b"application/grpc"),)
-        part = message(bytes(20_000))[:16_000]
+        part = frame_message(bytes(20_000))[:16_000]
         for number in range(1, 15, 2):
-            client.say(raw.frame(raw.HEADERS, raw.END_HEADERS, number, client.block(b"/a/echo", *said)))
-            client.say(raw.frame(raw.DATA, 0, number, part))
-        refused = await client.answer(13)
+            client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, number, client.encode(b"/a/echo", *said)))
+            client.send(raw.frame(raw.DATA, 0, number, part))
+        refused = await client.read_response(13)
         assert refused.headers[b"grpc-status"] == b"8"
-        client.say(raw.reset(1), raw.frame(raw.DATA, raw.END_STREAM, 3, message(bytes(20_000))[16_000:]))
-        assert (await client.answer(3)).trailers[b"grpc-status"] == b"0"
-        assert (await told(client, 15, b"/a/echo", message(b"x"))).status == OK
+        client.send(
+            raw.rst_stream(1), raw.frame(raw.DATA, raw.END_STREAM, 3, frame_message(bytes(20_000))[16_000:])
+        )
+        assert (await client.read_response(3)).trailers[b"grpc-status"] == b"0"
+        assert (await call_raw(client, 15, b"/a/echo", frame_message(b"x"))).status == OK
 
 
 async def test_what_all_connections_hold_is_bounded() -> None:
     """Each of them has its share, and not all at once; what is given up makes room for the others."""
     async with (
-        answering({"/a/echo": echo}, message_bytes=20_000) as (port, calls),
+        serving_methods({"/a/echo": echo}, message_bytes=20_000) as (port, calls),
         raw.connected(port) as one,
         raw.connected(port) as another,
     ):
-        calls.held.most = 40_000
+        calls.buffer_budget.limit = 40_000
         said = ((b"content-type", b"application/grpc"),)
         for client, number in ((one, 1), (one, 3), (another, 1)):
-            client.say(raw.frame(raw.HEADERS, raw.END_HEADERS, number, client.block(b"/a/echo", *said)))
-            client.say(raw.frame(raw.DATA, 0, number, message(bytes(20_000))[:16_000]))
+            client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, number, client.encode(b"/a/echo", *said)))
+            client.send(raw.frame(raw.DATA, 0, number, frame_message(bytes(20_000))[:16_000]))
             if client is one:
-                await client.heard()
-        refused = await another.answer(1)
+                await client.ping()
+        refused = await another.read_response(1)
         assert refused.headers[b"grpc-status"] == b"8"
-        assert refused.headers[b"grpc-message"] == b"too many messages have begun on this server"
-        assert calls.held.size == 32_000
-        assert (await told(another, 3, b"/a/echo", message(b"x"))).status == OK
-        one.say(raw.reset(1))
-        await one.heard()
-        another.say(raw.frame(raw.HEADERS, raw.END_HEADERS, 5, another.block(b"/a/echo", *said)))
-        another.say(raw.frame(raw.DATA, 0, 5, message(bytes(20_000))[:16_000]))
-        another.say(raw.frame(raw.DATA, raw.END_STREAM, 5, message(bytes(20_000))[16_000:]))
-        assert (await another.answer(5)).trailers[b"grpc-status"] == b"0"
+        assert refused.headers[b"grpc-message"] == b"too many bytes of incomplete messages on this server"
+        assert calls.buffer_budget.used == 32_000
+        assert (await call_raw(another, 3, b"/a/echo", frame_message(b"x"))).status == OK
+        one.send(raw.rst_stream(1))
+        await one.ping()
+        another.send(raw.frame(raw.HEADERS, raw.END_HEADERS, 5, another.encode(b"/a/echo", *said)))
+        another.send(raw.frame(raw.DATA, 0, 5, frame_message(bytes(20_000))[:16_000]))
+        another.send(raw.frame(raw.DATA, raw.END_STREAM, 5, frame_message(bytes(20_000))[16_000:]))
+        assert (await another.read_response(5)).trailers[b"grpc-status"] == b"0"
 
 
 async def test_a_connection_has_so_many_conversations(monkeypatch: pytest.MonkeyPatch) -> None:
     """One more is refused, until another has ended."""
-    monkeypatch.setattr(grpc_calls, "_MOST_TALKS", 2)
-    async with answering({}, {"/a/again": again}) as (port, _), raw.connected(port) as client:
+    monkeypatch.setattr(grpc_calls, "_MAX_STREAMING_CALLS", 2)
+    async with serving_methods({}, {"/a/again": again}) as (port, _), raw.connected(port) as client:
         said = ((b"content-type", b"application/grpc"),)
         for number in (1, 3):
-            client.say(raw.frame(raw.HEADERS, raw.END_HEADERS, number, client.block(b"/a/again", *said)))
-        assert (await told(client, 5, b"/a/again", message(b"x"))).status == EXHAUSTED
-        client.say(raw.frame(raw.DATA, raw.END_STREAM, 1))
-        assert (await client.answer(1)).headers[b"grpc-status"] == b"0"
-        assert (await told(client, 7, b"/a/again", message(b"x"))).status == OK
+            client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, number, client.encode(b"/a/again", *said)))
+        assert (await call_raw(client, 5, b"/a/again", frame_message(b"x"))).status == EXHAUSTED
+        client.send(raw.frame(raw.DATA, raw.END_STREAM, 1))
+        assert (await client.read_response(1)).headers[b"grpc-status"] == b"0"
+        assert (await call_raw(client, 7, b"/a/again", frame_message(b"x"))).status == OK
 
 
 @pytest.mark.parametrize(
@@ -191,43 +193,43 @@ async def test_what_is_no_call_of_grpc_is_told_so_in_http(changed: dict[bytes, b
         b":path": b"/a/echo",
         b"content-type": b"application/grpc",
     }
-    async with answering({"/a/echo": echo}) as (port, _), raw.connected(port) as client:
+    async with serving_methods({"/a/echo": echo}) as (port, _), raw.connected(port) as client:
         block = client.encoder.encode(list({**usual, **changed}.items()))
-        client.say(raw.frame(raw.HEADERS, raw.BOTH, 1, block))
-        assert (await client.answer(1)).headers[b":status"] == status
+        client.send(raw.frame(raw.HEADERS, raw.END_BOTH, 1, block))
+        assert (await client.read_response(1)).headers[b":status"] == status
 
 
 async def test_a_method_that_there_is_not_is_unimplemented() -> None:
     """Whatever it is called, and whether there is a message or not."""
-    async with answering({"/a/echo": echo}) as (port, _), raw.connected(port) as client:
+    async with serving_methods({"/a/echo": echo}) as (port, _), raw.connected(port) as client:
         for number, path in enumerate((b"/a/other", b"/", b"*", b"/a/\xff\x7f", b"/" + b"x" * 9000)):
-            ended = await told(client, 2 * number + 1, path, None if number % 2 else message(b""))
-            assert (ended.status, ended.bare) == (UNIMPLEMENTED, True)
-            assert len(ended.words) < 10_000
+            ended = await call_raw(client, 2 * number + 1, path, None if number % 2 else frame_message(b""))
+            assert (ended.status, ended.is_trailers_only) == (UNIMPLEMENTED, True)
+            assert len(ended.message) < 10_000
 
 
 async def test_a_conversation_goes_both_ways() -> None:
     """Messages in any pieces are answered in their order, until the client has said everything."""
-    async with answering({}, {"/a/again": again}) as (port, _), raw.connected(port) as client:
-        said = message(b"one") + message(b"") + message(gzip.compress(b"three"), 1)
+    async with serving_methods({}, {"/a/again": again}) as (port, _), raw.connected(port) as client:
+        said = frame_message(b"one") + frame_message(b"") + frame_message(gzip.compress(b"three"), 1)
         more = ((b"content-type", b"application/grpc"), GZIP)
-        client.say(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.block(b"/a/again", *more)))
+        client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.encode(b"/a/again", *more)))
         for byte in said:
-            client.say(raw.frame(raw.DATA, 0, 1, bytes((byte,))))
-        client.say(raw.frame(raw.DATA, raw.END_STREAM, 1))
-        answer = await client.answer(1)
+            client.send(raw.frame(raw.DATA, 0, 1, bytes((byte,))))
+        client.send(raw.frame(raw.DATA, raw.END_STREAM, 1))
+        answer = await client.read_response(1)
         twice = (each for each in (b"one", b"", b"three") for _ in range(2))
-        assert answer.body == b"".join(map(message, twice))
+        assert answer.body == b"".join(map(frame_message, twice))
         assert answer.trailers[b"grpc-status"] == b"0"
 
 
 @pytest.mark.parametrize(
     ("said", "status"),
     [
-        (message(bytes(5000)), EXHAUSTED),
-        (message(gzip.compress(bytes(5000)), 1), EXHAUSTED),
-        (message(b"") * 1000, EXHAUSTED),
-        (message(b"abc", 1), INVALID),
+        (frame_message(bytes(5000)), EXHAUSTED),
+        (frame_message(gzip.compress(bytes(5000)), 1), EXHAUSTED),
+        (frame_message(b"") * 1000, EXHAUSTED),
+        (frame_message(b"abc", 1), INVALID),
     ],
     ids=["too long", "a bomb", "too many", "not packed as said"],
 )
@@ -243,23 +245,23 @@ async def test_a_conversation_that_is_refused_leaves_nothing_behind(said: bytes,
         finally:
             ended.set()
 
-    async with answering({}, {"/a/talk": talk}) as (port, calls), raw.connected(port) as client:
+    async with serving_methods({}, {"/a/talk": talk}) as (port, calls), raw.connected(port) as client:
         more = ((b"content-type", b"application/grpc"), GZIP)
-        client.say(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.block(b"/a/talk", *more)))
-        client.say(raw.frame(raw.DATA, 0, 1, message(b"hello")))
-        await client.find(raw.DATA, 1)
-        client.say(raw.frame(raw.DATA, 0, 1, said))
-        assert (await client.answer(1)).headers[b"grpc-status"] == b"%d" % status
+        client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.encode(b"/a/talk", *more)))
+        client.send(raw.frame(raw.DATA, 0, 1, frame_message(b"hello")))
+        await client.wait_for(raw.DATA, 1)
+        client.send(raw.frame(raw.DATA, 0, 1, said))
+        assert (await client.read_response(1)).headers[b"grpc-status"] == b"%d" % status
         async with asyncio.timeout(PATIENCE_S):
             await ended.wait()
-            while calls.talks:
+            while calls.streaming_tasks:
                 await asyncio.sleep(0)
 
 
 async def test_a_conversation_whose_last_message_is_cut_is_refused() -> None:
     """It is not taken for one that has ended."""
-    async with answering({}, {"/a/again": again}) as (port, _), raw.connected(port) as client:
-        assert (await told(client, 1, b"/a/again", message(b"one") + b"\0")).status == INVALID
+    async with serving_methods({}, {"/a/again": again}) as (port, _), raw.connected(port) as client:
+        assert (await call_raw(client, 1, b"/a/again", frame_message(b"one") + b"\0")).status == INVALID
 
 
 async def test_a_conversation_that_nobody_reads_ends() -> None:
@@ -273,14 +275,14 @@ async def test_a_conversation_that_nobody_reads_ends() -> None:
             await more.wait()
             yield bytes(500_000)
 
-    async with answering({}, {"/a/talk": talk}) as (port, _), raw.connected(port) as client:
+    async with serving_methods({}, {"/a/talk": talk}) as (port, _), raw.connected(port) as client:
         said = ((b"content-type", b"application/grpc"),)
-        client.say(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.block(b"/a/talk", *said)))
-        client.say(raw.frame(raw.DATA, 0, 1, message(b"")))
-        await client.find(raw.DATA, 1)
-        await client.heard()
+        client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.encode(b"/a/talk", *said)))
+        client.send(raw.frame(raw.DATA, 0, 1, frame_message(b"")))
+        await client.wait_for(raw.DATA, 1)
+        await client.ping()
         more.set()
-        assert (await client.find(raw.RST_STREAM, 1)).code == raw.CALM
+        assert (await client.wait_for(raw.RST_STREAM, 1)).code == raw.ENHANCE_YOUR_CALM
 
 
 async def test_a_deadline_in_the_middle_of_a_long_answer_is_told_as_such() -> None:
@@ -291,19 +293,19 @@ async def test_a_deadline_in_the_middle_of_a_long_answer_is_told_as_such() -> No
         await asyncio.Event().wait()
 
     for patience in GROWING_S:
-        async with answering({}, {"/a/talk": talk}) as (port, calls), raw.connected(port) as client:
-            said = ((b"content-type", b"application/grpc"), timeout_of(patience))
-            client.say(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.block(b"/a/talk", *said)))
-            while (first := await client.next()) is not None:
+        async with serving_methods({}, {"/a/talk": talk}) as (port, calls), raw.connected(port) as client:
+            said = ((b"content-type", b"application/grpc"), make_timeout(patience))
+            client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.encode(b"/a/talk", *said)))
+            while (first := await client.read_frame()) is not None:
                 if first.stream == 1 and (first.kind == raw.DATA or first.flags & raw.END_STREAM):
                     break
             assert first is not None
             if first.kind != raw.DATA:
                 continue  # The deadline had passed before it began to talk.
             async with asyncio.timeout(PATIENCE_S):
-                while calls.talks:
-                    await client.heard()
-            client.say(raw.window(0, 100_000), raw.window(1, 100_000))
-            assert (await client.answer(1)).headers[b"grpc-status"] == b"4"
+                while calls.streaming_tasks:
+                    await client.ping()
+            client.send(raw.window_update(0, 100_000), raw.window_update(1, 100_000))
+            assert (await client.read_response(1)).headers[b"grpc-status"] == b"4"
             return
     raise AssertionError("no deadline was long enough")

@@ -21,10 +21,10 @@ from runtime.call import Call
 from runtime.certs import Authority, Issued
 from runtime.tls import Credentials, server_name
 from runtime.transport import tls_listener
-from runtime.transport.grpc.direct import calm
+from runtime.transport.grpc.direct import keepalive
 from tests.runtime.hand_world import Lines
-from tests.runtime.transport.grpc.direct.calling import get_result, serving, small
-from tests.runtime.transport.grpc.direct.tiny import PATIENCE_S
+from tests.runtime.transport.grpc.direct.echo_application import PATIENCE_S
+from tests.runtime.transport.grpc.direct.grpc_fixtures import get_result, serving_system, system_with
 
 REQUEST = m.GetResultRequest(job_id="x")
 AUTHORITY = Authority("taskqueue")
@@ -73,7 +73,7 @@ async def code(call: Any) -> grpc.StatusCode:
 async def test_a_caller_is_who_the_certificate_says() -> None:
     """By its one name in the system; it is permitted what that name is."""
     callers = Callers()
-    async with serving(callers, tls=OWN, anonymous=None) as (port, _):
+    async with serving_system(callers, tls=OWN, anonymous=None) as (port, _):
         for name, expected in (
             ("gateway", grpc.StatusCode.OK),
             ("worker", grpc.StatusCode.PERMISSION_DENIED),
@@ -88,7 +88,7 @@ async def test_a_caller_is_who_the_certificate_says() -> None:
 async def test_a_caller_without_a_certificate_is_unauthenticated() -> None:
     """The transport lets it in, the guard says what is wrong, and the log has it."""
     callers, lines = Callers(), Lines()
-    async with serving(callers, tls=OWN, anonymous=None, lines=lines) as (port, _):
+    async with serving_system(callers, tls=OWN, anonymous=None, lines=lines) as (port, _):
         async with called_by(port) as method:
             assert await code(method(REQUEST)) is grpc.StatusCode.UNAUTHENTICATED
         async with called_by(port, AUTHORITY.issue("gateway")) as method:
@@ -106,7 +106,7 @@ async def test_a_caller_without_a_certificate_is_unauthenticated() -> None:
 async def test_where_all_have_to_prove_themselves_health_and_reflection_do_not_answer_others() -> None:
     """What a handshake kept from them before, a status keeps from them now."""
     lines = Lines()
-    async with serving(Callers(), tls=OWN, anonymous=None, lines=lines) as (port, _):
+    async with serving_system(Callers(), tls=OWN, anonymous=None, lines=lines) as (port, _):
         for issued, expected in (
             (None, grpc.StatusCode.UNAUTHENTICATED),
             (AUTHORITY.issue("gateway"), grpc.StatusCode.OK),
@@ -119,8 +119,8 @@ async def test_where_all_have_to_prove_themselves_health_and_reflection_do_not_a
                 assert await code(watch.__aiter__().__anext__()) is expected
                 asked = reflection_pb2.ServerReflectionRequest(list_services="*")
                 stub: Any = reflection_pb2_grpc.ServerReflectionStub(client)
-                told = stub.ServerReflectionInfo(iter([asked]))
-                assert await code(told.__aiter__().__anext__()) is expected
+                call_raw = stub.ServerReflectionInfo(iter([asked]))
+                assert await code(call_raw.__aiter__().__anext__()) is expected
         refused = [line for line in lines.read_back("rpc_error") if line["grpc_code"] == "UNAUTHENTICATED"]
     assert [line["method"] for line in refused] == [
         "Health.Check",
@@ -132,7 +132,7 @@ async def test_where_all_have_to_prove_themselves_health_and_reflection_do_not_a
 async def test_a_certificate_of_another_authority_is_no_connection_and_a_line() -> None:
     """A bad proof cannot be answered within the protocol, so the log says why."""
     callers, lines = Callers(), Lines()
-    async with serving(callers, tls=OWN, anonymous=None, lines=lines) as (port, _):
+    async with serving_system(callers, tls=OWN, anonymous=None, lines=lines) as (port, _):
         async with called_by(port, Authority("taskqueue").issue("gateway")) as method:
             assert await code(method(REQUEST)) is grpc.StatusCode.UNAVAILABLE
         line = lines.read_back("handshake_failed")[0]
@@ -147,7 +147,7 @@ async def test_a_certificate_of_another_authority_is_no_connection_and_a_line() 
 async def test_where_anyone_may_call_a_certificate_still_counts() -> None:
     """Without one a caller is anonymous; with one it is who it says, and a bad one is no connection."""
     callers = Callers()
-    async with serving(callers, tls=OWN, anonymous="gateway", open_to_anyone=True) as (port, _):
+    async with serving_system(callers, tls=OWN, anonymous="gateway", open_to_anyone=True) as (port, _):
         for issued, expected in (
             (None, grpc.StatusCode.OK),
             (AUTHORITY.issue("gateway"), grpc.StatusCode.OK),
@@ -162,12 +162,12 @@ async def test_where_anyone_may_call_a_certificate_still_counts() -> None:
 
 async def test_a_handshake_that_fails_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """No timer waits for somebody who never came."""
-    monkeypatch.setattr(calm, "_PATIENCE_S", 0.0)
-    told: list[dict[str, Any]] = []
+    monkeypatch.setattr(keepalive, "_GRACE_S", 0.0)
+    call_raw: list[dict[str, Any]] = []
     lines = Lines()
-    async with serving(Callers(), tls=OWN, anonymous=None, lines=lines) as (port, server):
+    async with serving_system(Callers(), tls=OWN, anonymous=None, lines=lines) as (port, server):
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(lambda _loop, context: told.append(context))
+        loop.set_exception_handler(lambda _loop, context: call_raw.append(context))
         for _ in range(3):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(b"GET / HTTP/1.1\r\n\r\n")
@@ -180,14 +180,17 @@ async def test_a_handshake_that_fails_leaves_nothing_behind(monkeypatch: pytest.
             writer.close()
         loop.set_exception_handler(None)
     assert len(lines.read_back("handshake_failed")) == 3
-    assert [each for each in told if isinstance(each.get("exception"), AttributeError)] == []
+    assert [each for each in call_raw if isinstance(each.get("exception"), AttributeError)] == []
     assert server._calls.connections == {}
 
 
 async def test_handshakes_that_do_not_end_count_as_connections() -> None:
     """One more client is closed at once, whether those before it have finished their handshakes or not."""
     gateway = AUTHORITY.issue("gateway")
-    async with serving(Callers(), small(connections=2), tls=OWN, anonymous=None) as (port, server):
+    async with serving_system(Callers(), system_with(connections=2), tls=OWN, anonymous=None) as (
+        port,
+        server,
+    ):
         assert server._secured is not None
         silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
         async with asyncio.timeout(PATIENCE_S):
@@ -209,7 +212,7 @@ async def test_a_handshake_that_does_not_end_is_given_up(monkeypatch: pytest.Mon
     """Its client is closed, and its place is free."""
     monkeypatch.setattr(tls_listener, "_HANDSHAKE_SECONDS", 0.05)
     lines = Lines()
-    async with serving(Callers(), tls=OWN, anonymous=None, lines=lines) as (port, server):
+    async with serving_system(Callers(), tls=OWN, anonymous=None, lines=lines) as (port, server):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         async with asyncio.timeout(PATIENCE_S):
             with contextlib.suppress(ConnectionError):
@@ -229,13 +232,16 @@ async def test_a_large_answer_over_tls() -> None:
         return m.GetResultResponse(found=True, output_bytes=output)
 
     gateway = AUTHORITY.issue("gateway")
-    async with serving(handle, tls=OWN, anonymous=None) as (port, _), called_by(port, gateway) as method:
+    async with (
+        serving_system(handle, tls=OWN, anonymous=None) as (port, _),
+        called_by(port, gateway) as method,
+    ):
         assert (await method(REQUEST)).output_bytes == output
 
 
 async def test_old_versions_are_not_spoken_and_the_protocol_is_agreed_on() -> None:
     """A client learns in the handshake that this is HTTP/2."""
-    async with serving(Callers(), tls=OWN, anonymous="gateway", open_to_anyone=True) as (port, _):
+    async with serving_system(Callers(), tls=OWN, anonymous="gateway", open_to_anyone=True) as (port, _):
         context = ssl.create_default_context(cadata=AUTHORITY.certificate.decode())
         context.set_alpn_protocols(["http/1.1", "h2"])
         _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname=NAME)

@@ -13,16 +13,23 @@ from runtime.call import Call
 from runtime.metrics import Metrics
 from runtime.transport.grpc.direct import messages as grpc_messages
 from tests.runtime.hand_world import Lines
-from tests.runtime.transport.grpc.direct import peer as raw
-from tests.runtime.transport.grpc.direct.calling import METHOD, Told, message, serving, small, told
+from tests.runtime.transport.grpc.direct import raw_peer as raw
+from tests.runtime.transport.grpc.direct.grpc_fixtures import (
+    METHOD,
+    GrpcResponse,
+    call_raw,
+    frame_message,
+    serving_system,
+    system_with,
+)
 
 PATH = METHOD.path.encode()
 OK, INVALID, LATE, DENIED, EXHAUSTED, UNIMPLEMENTED, UNAUTHENTICATED = 0, 3, 4, 7, 8, 12, 16
 TOKEN = "a secret"
 TOKENS = {"gateway": hashlib.sha256(TOKEN.encode()).digest(), "worker": hashlib.sha256(b"worker").digest()}
-GOOD = message(m.GetResultRequest(job_id="x").SerializeToString())
-NO_UTF8 = message(b"\x0a\x02\xff\xfe")
-NO_MESSAGE = message(b"\xff\xff\xff")
+GOOD = frame_message(m.GetResultRequest(job_id="x").SerializeToString())
+NO_UTF8 = frame_message(b"\x0a\x02\xff\xfe")
+NO_MESSAGE = frame_message(b"\xff\xff\xff")
 
 
 async def found(_request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
@@ -35,15 +42,15 @@ def bearer(token: str, scheme: str = "Bearer") -> tuple[bytes, bytes]:
 
 async def ask(
     lines: Lines, path: bytes, body: bytes | None, *more: tuple[bytes, bytes], **changed: Any
-) -> Told:
+) -> GrpcResponse:
     """How one call ended; the next one on its connection is answered."""
-    system = small(**changed)
+    system = system_with(**changed)
     async with (
-        serving(found, system, anonymous=None, lines=lines, tokens=TOKENS) as (port, _),
+        serving_system(found, system, anonymous=None, lines=lines, tokens=TOKENS) as (port, _),
         raw.connected(port) as client,
     ):
-        ended = await told(client, 1, path, body, (b"x-request-id", b"id-1"), *more)
-        assert (await told(client, 3, PATH, GOOD, bearer(TOKEN))).status == OK
+        ended = await call_raw(client, 1, path, body, (b"x-request-id", b"id-1"), *more)
+        assert (await call_raw(client, 3, PATH, GOOD, bearer(TOKEN))).status == OK
     return ended
 
 
@@ -55,12 +62,12 @@ async def ask(
         (PATH, NO_UTF8, INVALID, "INVALID_ARGUMENT", str(METHOD)),
         (PATH, GOOD + GOOD, INVALID, "INVALID_ARGUMENT", str(METHOD)),
         (PATH, None, INVALID, "INVALID_ARGUMENT", str(METHOD)),
-        (PATH, message(bytes(5000)), EXHAUSTED, "RESOURCE_EXHAUSTED", str(METHOD)),
+        (PATH, frame_message(bytes(5000)), EXHAUSTED, "RESOURCE_EXHAUSTED", str(METHOD)),
         (b"/a.b.Service/None", GOOD, UNIMPLEMENTED, "UNIMPLEMENTED", "Service.None"),
         (b"nonsense", GOOD, UNIMPLEMENTED, "UNIMPLEMENTED", "nonsense"),
         (b"/grpc.health.v1.Health/Check", NO_MESSAGE, INVALID, "INVALID_ARGUMENT", "Health.Check"),
     ],
-    ids=["no message", "no UTF-8", "two", "none", "too large", "unknown", "no path", "health"],
+    ids=["no message", "no UTF-8", "two", "none", "too make_body", "unknown", "no path", "health"],
 )
 async def test_a_call_that_no_method_answers_is_one_line(
     path: bytes, body: bytes | None, status: int, code: str, method: str
@@ -71,7 +78,7 @@ async def test_a_call_that_no_method_answers_is_one_line(
     assert ended.status == status
     assert (line["event"], line["level"]) == ("rpc_error", "WARNING")
     assert (line["method"], line["grpc_code"], line["caller"]) == (method, code, "gateway")
-    assert (line["request_id"], line["message"]) == ("id-1", ended.words)
+    assert (line["request_id"], line["message"]) == ("id-1", ended.message)
 
 
 @pytest.mark.req("TQ-165")
@@ -82,15 +89,15 @@ async def test_an_answer_that_is_too_large_is_one_refusal() -> None:
     async def grow(request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
         return m.GetResultResponse(output_bytes=bytes(5000 if request.job_id == "x" else 10))
 
-    system = small(message_bytes=4000)
+    system = system_with(message_bytes=4000)
     async with (
-        serving(grow, system, lines=lines, metrics=metrics) as (port, _),
+        serving_system(grow, system, lines=lines, metrics=metrics) as (port, _),
         raw.connected(port) as client,
     ):
-        ended = await told(client, 1, PATH, GOOD, (b"x-request-id", b"id-1"))
-        fits = message(m.GetResultRequest(job_id="y").SerializeToString())
-        assert (await told(client, 3, PATH, fits)).status == OK
-    assert (ended.status, ended.words) == (EXHAUSTED, "the answer has 5003 bytes, and may have 4000")
+        ended = await call_raw(client, 1, PATH, GOOD, (b"x-request-id", b"id-1"))
+        fits = frame_message(m.GetResultRequest(job_id="y").SerializeToString())
+        assert (await call_raw(client, 3, PATH, fits)).status == OK
+    assert (ended.status, ended.message) == (EXHAUSTED, "the answer has 5003 bytes, and may have 4000")
     counted = {
         (sample.labels["code"], sample.labels["caller"]): sample.value
         for family in metrics.registry.collect()
@@ -100,20 +107,22 @@ async def test_an_answer_that_is_too_large_is_one_refusal() -> None:
     assert counted == {("RESOURCE_EXHAUSTED", "gateway"): 1, ("OK", "gateway"): 1}
     (line,) = lines.read_back("rpc_error")
     assert (line["method"], line["grpc_code"]) == (str(METHOD), "RESOURCE_EXHAUSTED")
-    assert (line["request_id"], line["message"]) == ("id-1", ended.words)
+    assert (line["request_id"], line["message"]) == ("id-1", ended.message)
 
 
 @pytest.mark.req("TQ-165")
 async def test_what_is_no_call_of_grpc_is_one_line() -> None:
     lines = Lines()
-    async with serving(found, lines=lines) as (port, _), raw.connected(port) as client:
-        client.say(raw.frame(raw.HEADERS, raw.BOTH, 1, client.block(PATH, (b"content-type", b"text/html"))))
-        assert (await client.answer(1)).headers[b":status"] == b"415"
-        assert (await told(client, 3, PATH, GOOD, (b"grpc-timeout", b"0S"))).status == LATE
+    async with serving_system(found, lines=lines) as (port, _), raw.connected(port) as client:
+        client.send(
+            raw.frame(raw.HEADERS, raw.END_BOTH, 1, client.encode(PATH, (b"content-type", b"text/html")))
+        )
+        assert (await client.read_response(1)).headers[b":status"] == b"415"
+        assert (await call_raw(client, 3, PATH, GOOD, (b"grpc-timeout", b"0S"))).status == LATE
     unknown, late = lines.read_back("rpc_error")
     assert (unknown["grpc_code"], unknown["message"]) == (
         "UNKNOWN",
-        "HTTP status 415: the content is no gRPC",
+        "HTTP status 415: the content type is not that of gRPC",
     )
     assert late["grpc_code"] == "DEADLINE_EXCEEDED"
 
@@ -123,20 +132,20 @@ async def test_headers_that_are_too_large_are_one_line() -> None:
     """Whoever shares the connection with them, as behind a proxy, is served on."""
     lines = Lines()
     ended = await ask(lines, PATH, GOOD, bearer(TOKEN), (b"x-large", b"x" * 16_300))
-    assert (ended.status, ended.words) == (EXHAUSTED, "the headers have more than 16384 bytes")
+    assert (ended.status, ended.message) == (EXHAUSTED, "the headers have more than 16384 bytes")
     (line,) = lines.read_back()
     assert (line["method"], line["grpc_code"]) == (str(METHOD), "RESOURCE_EXHAUSTED")
-    assert (line["caller"], line["message"]) == ("gateway", ended.words)
+    assert (line["caller"], line["message"]) == ("gateway", ended.message)
 
 
 @pytest.mark.req("TQ-165")
 async def test_a_message_that_does_not_come_in_time_is_one_line() -> None:
     lines = Lines()
-    async with serving(found, lines=lines) as (port, _), raw.connected(port) as client:
+    async with serving_system(found, lines=lines) as (port, _), raw.connected(port) as client:
         usual = ((b"content-type", b"application/grpc"), (b"grpc-timeout", b"1m"))
-        client.say(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.block(PATH, *usual)))
-        client.say(raw.frame(raw.DATA, 0, 1, GOOD[:3]))
-        assert (await client.answer(1)).headers[b"grpc-status"] == b"4"
+        client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.encode(PATH, *usual)))
+        client.send(raw.frame(raw.DATA, 0, 1, GOOD[:3]))
+        assert (await client.read_response(1)).headers[b"grpc-status"] == b"4"
     (line,) = lines.read_back("rpc_error")
     assert (line["method"], line["grpc_code"]) == (str(METHOD), "DEADLINE_EXCEEDED")
 
@@ -149,17 +158,17 @@ async def test_a_call_that_is_cut_off_before_its_method_began_is_one_line() -> N
     async def never(_request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
         raise AssertionError("the method has begun")
 
-    async with serving(never, lines=lines) as (port, server), raw.connected(port) as client:
+    async with serving_system(never, lines=lines) as (port, server), raw.connected(port) as client:
         calls = server._calls
-        begin = calls._begin
+        begin = calls._begin_unary
 
         def begin_and_cut(*given: Any) -> None:
             begin(*given)
             for task in calls.tasks:
                 task.cancel()
 
-        calls._begin = begin_and_cut  # type: ignore[assignment, method-assign]
-        assert (await told(client, 1, PATH, GOOD)).words == "it was given up"
+        calls._begin_unary = begin_and_cut  # type: ignore[assignment, method-assign]
+        assert (await call_raw(client, 1, PATH, GOOD)).message == "the call was cancelled"
     (line,) = lines.read_back("rpc_error")
     assert (line["method"], line["grpc_code"]) == (str(METHOD), "CANCELLED")
 
@@ -169,7 +178,7 @@ async def test_a_caller_without_proof_does_not_learn_what_is_wrong_with_its_mess
     lines = Lines()
     ended = await ask(lines, PATH, NO_MESSAGE)
     assert ended.status == UNAUTHENTICATED
-    assert "GetResultRequest" not in ended.words
+    assert "GetResultRequest" not in ended.message
     denied, line = lines.read_back()
     assert (denied["event"], line["event"], line["grpc_code"]) == (
         "call_denied",
@@ -181,15 +190,15 @@ async def test_a_caller_without_proof_does_not_learn_what_is_wrong_with_its_mess
 async def test_nothing_is_decompressed_before_its_caller_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would be work, and a guard refuses the caller anyway, with its own words."""
     decompressed: list[bytes] = []
-    decompress = grpc_messages._unpacked
+    decompress = grpc_messages._decompress
 
     def count(packed: bytes, *given: Any) -> bytes:
         decompressed.append(packed)
         return bytes(decompress(packed, *given))
 
-    monkeypatch.setattr(grpc_messages, "_unpacked", count)
+    monkeypatch.setattr(grpc_messages, "_decompress", count)
     packed = gzip.compress(m.GetResultRequest(job_id="x").SerializeToString())
-    body, encoding = message(packed, 1), (b"grpc-encoding", b"gzip")
+    body, encoding = frame_message(packed, 1), (b"grpc-encoding", b"gzip")
     for proof, status in (
         ((), UNAUTHENTICATED),
         ((bearer("another"),), UNAUTHENTICATED),
@@ -205,39 +214,45 @@ async def test_nothing_is_kept_before_its_caller_is_proven() -> None:
     """The message of such a caller is thrown away as it comes; its guard answers when all of it was sent."""
     lines = Lines()
     async with (
-        serving(found, anonymous=None, lines=lines, tokens=TOKENS) as (port, server),
+        serving_system(found, anonymous=None, lines=lines, tokens=TOKENS) as (port, server),
         raw.connected(port) as client,
     ):
         said = ((b"content-type", b"application/grpc"),)
         part, parts = bytes(16_000), 100
         for number, proof, status in ((1, (), UNAUTHENTICATED), (3, (bearer(TOKEN),), INVALID)):
-            client.say(raw.frame(raw.HEADERS, raw.END_HEADERS, number, client.block(PATH, *said, *proof)))
-            client.say(raw.frame(raw.DATA, 0, number, message(part * parts)[:16_000]))
-            client.say(raw.frame(raw.DATA, 0, number, part) * (parts - 1))
-            await client.heard()
+            client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, number, client.encode(PATH, *said, *proof)))
+            client.send(raw.frame(raw.DATA, 0, number, frame_message(part * parts)[:16_000]))
+            client.send(raw.frame(raw.DATA, 0, number, part) * (parts - 1))
+            await client.ping()
             (connection,) = server._calls.connections
-            assert connection.unread == (0 if number == 1 else len(part) * parts)
+            assert connection.buffered_request_bytes == (0 if number == 1 else len(part) * parts)
             # Which is no whole message; that is told only to those whom the guard lets in.
-            client.say(raw.frame(raw.DATA, raw.END_STREAM, number))
-            assert (await client.answer(number)).headers[b"grpc-status"] == b"%d" % status
+            client.send(raw.frame(raw.DATA, raw.END_STREAM, number))
+            assert (await client.read_response(number)).headers[b"grpc-status"] == b"%d" % status
     denied, *_ = lines.read_back()
     assert denied["event"] == "call_denied"
 
 
 async def test_a_question_about_health_has_a_few_bytes() -> None:
     """Anyone may ask it."""
-    async with serving(found, anonymous=None, tokens=TOKENS) as (port, _), raw.connected(port) as client:
+    async with (
+        serving_system(found, anonymous=None, tokens=TOKENS) as (port, _),
+        raw.connected(port) as client,
+    ):
         check = b"/grpc.health.v1.Health/Check"
-        client.say(
+        client.send(
             raw.frame(
-                raw.HEADERS, raw.END_HEADERS, 1, client.block(check, (b"content-type", b"application/grpc"))
+                raw.HEADERS,
+                raw.END_HEADERS,
+                1,
+                client.encode(check, (b"content-type", b"application/grpc")),
             )
         )
-        client.say(raw.frame(raw.DATA, 0, 1, message(bytes(5000))[:1000]))
-        assert (await client.answer(1)).headers[b"grpc-status"] == b"%d" % EXHAUSTED
-        packed = message(gzip.compress(bytes(5000)), 1)
-        assert (await told(client, 3, check, packed, (b"grpc-encoding", b"gzip"))).status == EXHAUSTED
-        assert (await told(client, 5, check, message(b""))).status == OK
+        client.send(raw.frame(raw.DATA, 0, 1, frame_message(bytes(5000))[:1000]))
+        assert (await client.read_response(1)).headers[b"grpc-status"] == b"%d" % EXHAUSTED
+        packed = frame_message(gzip.compress(bytes(5000)), 1)
+        assert (await call_raw(client, 3, check, packed, (b"grpc-encoding", b"gzip"))).status == EXHAUSTED
+        assert (await call_raw(client, 5, check, frame_message(b""))).status == OK
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "bEaReR"])
@@ -251,5 +266,5 @@ async def test_two_authorization_headers_prove_nothing(second: str) -> None:
     lines = Lines()
     ended = await ask(lines, PATH, GOOD, bearer(TOKEN), bearer(second))
     assert ended.status == UNAUTHENTICATED
-    assert "more than one authorization header" in ended.words
+    assert "more than one authorization header" in ended.message
     assert "more than one authorization header" in lines.read_back("call_denied")[0]["message"]

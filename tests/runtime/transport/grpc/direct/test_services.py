@@ -16,8 +16,14 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from generated.taskqueue import messages as m
 from runtime.call import Call
 from runtime.transport.grpc.direct.services import REFLECTION
-from tests.runtime.transport.grpc.direct.calling import METHOD, channel, get_result, method, serving
-from tests.runtime.transport.grpc.direct.tiny import PATIENCE_S
+from tests.runtime.transport.grpc.direct.echo_application import PATIENCE_S
+from tests.runtime.transport.grpc.direct.grpc_fixtures import (
+    METHOD,
+    get_result,
+    grpc_channel,
+    method,
+    serving_system,
+)
 
 Question, Health = health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse
 
@@ -33,13 +39,13 @@ async def soon(reading: Any) -> Any:
 
 async def test_a_method_of_a_system_is_served() -> None:
     """The same server has the methods of the spec."""
-    async with serving(found) as (port, _), channel(port) as client:
+    async with serving_system(found) as (port, _), grpc_channel(port) as client:
         assert (await get_result(client)(m.GetResultRequest(job_id="x"))).found
 
 
 async def test_a_message_that_is_none_of_the_method_is_refused() -> None:
     """It is not given to anybody."""
-    async with serving(found) as (port, _), channel(port) as client:
+    async with serving_system(found) as (port, _), grpc_channel(port) as client:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(client, METHOD.path)(b"\xff\xff")
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
@@ -48,14 +54,14 @@ async def test_a_message_that_is_none_of_the_method_is_refused() -> None:
 
 async def test_health_can_be_asked() -> None:
     """Of all, or of one service; of another there is nothing to tell."""
-    async with serving(found) as (port, server), channel(port) as client:
+    async with serving_system(found) as (port, server), grpc_channel(port) as client:
         stub: Any = health_pb2_grpc.HealthStub(client)
         for service in ("", METHOD.service):
             assert (await stub.Check(Question(service=service))).status == Health.SERVING
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await stub.Check(Question(service="other"))
         assert caught.value.code() is grpc.StatusCode.NOT_FOUND
-        server._health.say(False)
+        server._health.set_serving(False)
         assert (await stub.Check(Question())).status == Health.NOT_SERVING
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(client, "/grpc.health.v1.Health/Check")(b"\xff")
@@ -64,13 +70,13 @@ async def test_health_can_be_asked() -> None:
 
 async def test_whoever_watches_hears_of_each_change() -> None:
     """At once how it is, and then whenever it changes, until the server stops."""
-    async with serving(found) as (port, server), channel(port) as client:
+    async with serving_system(found) as (port, server), grpc_channel(port) as client:
         stub: Any = health_pb2_grpc.HealthStub(client)
         watches = [stub.Watch(Question(service=service)) for service in ("", METHOD.service)]
         unknown = stub.Watch(Question(service="other"))
         assert (await soon(unknown.read())).status == Health.SERVICE_UNKNOWN
         for serving_now in (True, False, True):
-            server._health.say(serving_now)
+            server._health.set_serving(serving_now)
             for watch in watches:
                 # It may have begun before or after the first of them.
                 expected = Health.SERVING if serving_now else Health.NOT_SERVING
@@ -93,11 +99,11 @@ async def read_or_end(watch: Any) -> Any:
 
 async def test_a_watch_that_is_given_up_is_over() -> None:
     """Nothing waits for a change that nobody wants to hear of."""
-    async with serving(found) as (port, server), channel(port) as client:
+    async with serving_system(found) as (port, server), grpc_channel(port) as client:
         stub: Any = health_pb2_grpc.HealthStub(client)
         watch = stub.Watch(Question())
         assert (await soon(watch.read())).status == Health.SERVING
-        (task,) = server._calls.talks
+        (task,) = server._calls.streaming_tasks
         watch.cancel()
         await asyncio.wait([task], timeout=PATIENCE_S)
         assert task.cancelled()
@@ -105,7 +111,7 @@ async def test_a_watch_that_is_given_up_is_over() -> None:
 
 async def test_tools_can_ask_what_there_is() -> None:
     """The services, and the file of each, one question after the other on one stream."""
-    async with serving(found) as (port, _), channel(port) as client:
+    async with serving_system(found) as (port, _), grpc_channel(port) as client:
         aio: Any = client
         stub: Any = reflection_pb2_grpc.ServerReflectionStub(aio)
 
@@ -126,7 +132,7 @@ async def test_tools_can_ask_what_there_is() -> None:
 
 async def test_a_question_that_is_none_is_refused() -> None:
     """In a conversation as in a call."""
-    async with serving(found) as (port, _), channel(port) as client:
+    async with serving_system(found) as (port, _), grpc_channel(port) as client:
         for path in (
             "/grpc.health.v1.Health/Watch",
             "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",

@@ -11,22 +11,22 @@ import pytest
 from generated.taskqueue import messages as m
 from runtime.call import Call
 from runtime.transport.grpc.direct import server_connection as connection
-from tests.runtime.transport.grpc.direct import peer as raw
-from tests.runtime.transport.grpc.direct.calling import (
+from tests.runtime.transport.grpc.direct import raw_peer as raw
+from tests.runtime.transport.grpc.direct.echo_application import PATIENCE_S
+from tests.runtime.transport.grpc.direct.grpc_fixtures import (
     METHOD,
-    channel,
+    call_raw,
+    frame_message,
     get_result,
-    message,
-    serving,
-    small,
-    told,
+    grpc_channel,
+    serving_system,
+    system_with,
 )
-from tests.runtime.transport.grpc.direct.tiny import PATIENCE_S
 
 REQUEST = m.GetResultRequest(job_id="x")
 
 
-class Held:
+class WaitingHandler:
     """A handler that waits."""
 
     def __init__(self, output: bytes = b"") -> None:
@@ -45,8 +45,8 @@ class Held:
 
 async def test_a_call_under_way_is_answered_and_no_new_one_is_taken() -> None:
     """A client hears that it should go elsewhere, and gets what it has asked for before."""
-    held = Held()
-    async with serving(held) as (port, server), channel(port) as client:
+    held = WaitingHandler()
+    async with serving_system(held) as (port, server), grpc_channel(port) as client:
         call = get_result(client)(REQUEST)
         await held.begun.wait()
         stopping = asyncio.create_task(server.stop(PATIENCE_S))
@@ -57,7 +57,7 @@ async def test_a_call_under_way_is_answered_and_no_new_one_is_taken() -> None:
                 writer.close()
         async with asyncio.timeout(PATIENCE_S):
             # What the client asks before it has acknowledged the first GOAWAY is served.
-            while not all(each._leaving for each in server._calls.connections):
+            while not all(each._is_going_away for each in server._calls.connections):
                 await asyncio.sleep(0)
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await get_result(client)(REQUEST)
@@ -70,22 +70,22 @@ async def test_a_call_under_way_is_answered_and_no_new_one_is_taken() -> None:
 
 async def test_an_answer_that_is_still_being_read_is_waited_for() -> None:
     """A method that is through has not yet told its client."""
-    held = Held(bytes(100_000))
-    async with serving(held) as (port, server), raw.connected(port) as client:
+    held = WaitingHandler(bytes(100_000))
+    async with serving_system(held) as (port, server), raw.connected(port) as client:
         said = ((b"content-type", b"application/grpc"),)
-        client.say(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.block(METHOD.path.encode(), *said)))
-        client.say(raw.frame(raw.DATA, raw.END_STREAM, 1, message(REQUEST.SerializeToString())))
+        client.send(raw.frame(raw.HEADERS, raw.END_HEADERS, 1, client.encode(METHOD.path.encode(), *said)))
+        client.send(raw.frame(raw.DATA, raw.END_STREAM, 1, frame_message(REQUEST.SerializeToString())))
         await held.begun.wait()
         stopping = asyncio.create_task(server.stop(PATIENCE_S))
-        assert (await client.drained()).code == raw.NO_ERROR
+        assert (await client.acknowledge_drain()).code == raw.NO_ERROR
         held.go_on.set()
         got = 0
         while got < 65_535:
-            got += len((await client.find(raw.DATA, 1)).payload)
+            got += len((await client.wait_for(raw.DATA, 1)).payload)
         assert server._calls.tasks == set()
         assert not stopping.done()
-        client.say(raw.window(0, 100_000), raw.window(1, 100_000))
-        answer = await client.answer(1)
+        client.send(raw.window_update(0, 100_000), raw.window_update(1, 100_000))
+        answer = await client.read_response(1)
         assert got + len(answer.body) > 100_000
         assert answer.headers[b"grpc-status"] == b"0"
         await stopping
@@ -93,8 +93,8 @@ async def test_an_answer_that_is_still_being_read_is_waited_for() -> None:
 
 async def test_what_is_left_after_the_grace_is_cut_off() -> None:
     """Its client may ask somebody else, and its handler knows."""
-    held = Held()
-    async with serving(held) as (port, server), channel(port) as client:
+    held = WaitingHandler()
+    async with serving_system(held) as (port, server), grpc_channel(port) as client:
         call = get_result(client)(REQUEST)
         await held.begun.wait()
         await server.stop(0.01)
@@ -107,13 +107,17 @@ async def test_what_is_left_after_the_grace_is_cut_off() -> None:
 async def test_silent_clients_do_not_hold_up_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither one that has nothing to say nor one that does not even read."""
     monkeypatch.setattr(connection, "_DRAIN_S", 0.01)
-    held = Held()
-    async with serving(held) as (port, server), raw.connected(port) as idle, raw.connected(port, b"") as mute:
-        await idle.heard()
-        await mute.next()
+    held = WaitingHandler()
+    async with (
+        serving_system(held) as (port, server),
+        raw.connected(port) as idle,
+        raw.connected(port, b"") as mute,
+    ):
+        await idle.ping()
+        await mute.read_frame()
         await server.stop(PATIENCE_S * 100)
-        assert [each.kind for each in await idle.silence()] == [raw.GOAWAY, raw.PING, raw.GOAWAY]
-        assert [each.kind for each in await mute.silence()] == [raw.WINDOW_UPDATE, raw.GOAWAY]
+        assert [each.kind for each in await idle.read_to_end()] == [raw.GOAWAY, raw.PING, raw.GOAWAY]
+        assert [each.kind for each in await mute.read_to_end()] == [raw.WINDOW_UPDATE, raw.GOAWAY]
 
 
 async def test_a_client_of_grpc_loses_no_call_while_a_server_stops() -> None:
@@ -122,7 +126,7 @@ async def test_a_client_of_grpc_loses_no_call_while_a_server_stops() -> None:
     async def found(_request: m.GetResultRequest, _call: Call) -> m.GetResultResponse:
         return m.GetResultResponse(found=True)
 
-    async with serving(found) as (first, server), serving(found) as (second, _):
+    async with serving_system(found) as (first, server), serving_system(found) as (second, _):
         target = f"ipv4:127.0.0.1:{first},127.0.0.1:{second}"
         async with grpc.aio.insecure_channel(target) as client:
             method, is_over, made = get_result(client), asyncio.Event(), 0
@@ -147,21 +151,21 @@ async def test_a_client_of_grpc_loses_no_call_while_a_server_stops() -> None:
 
 async def test_no_watch_begins_while_a_server_stops() -> None:
     """It would go on for as long as the server does."""
-    held = Held()
-    async with serving(held) as (port, server), raw.connected(port) as client:
-        await client.heard()
+    held = WaitingHandler()
+    async with serving_system(held) as (port, server), raw.connected(port) as client:
+        await client.ping()
         stopping = asyncio.create_task(server.stop(PATIENCE_S))
-        assert (await client.find(raw.GOAWAY)).last == 2**31 - 1
-        watch = await told(client, 1, b"/grpc.health.v1.Health/Watch", message(b""))
-        assert (watch.status, watch.words) == (14, "the server stops")
-        client.say(raw.frame(raw.PING, raw.ACK, 0, b"draining"))
+        assert (await client.wait_for(raw.GOAWAY)).last_stream_id == 2**31 - 1
+        watch = await call_raw(client, 1, b"/grpc.health.v1.Health/Watch", frame_message(b""))
+        assert (watch.status, watch.message) == (14, "the server stops")
+        client.send(raw.frame(raw.PING, raw.ACK, 0, b"draining"))
         await stopping
 
 
 async def test_a_stop_that_is_cut_short_can_be_finished() -> None:
     """As a node does it, whose own time may be over first."""
-    held = Held()
-    async with serving(held) as (port, server), channel(port) as client:
+    held = WaitingHandler()
+    async with serving_system(held) as (port, server), grpc_channel(port) as client:
         call = get_result(client)(REQUEST)
         await held.begun.wait()
         with pytest.raises(TimeoutError):
@@ -176,18 +180,18 @@ async def test_a_stop_that_is_cut_short_can_be_finished() -> None:
 
 async def test_a_server_has_so_many_connections() -> None:
     """By its spec; one more is not served, and the others are."""
-    held = Held()
+    held = WaitingHandler()
     held.go_on.set()
-    async with serving(held, small(connections=1)) as (port, _), channel(port) as client:
+    async with serving_system(held, system_with(connections=1)) as (port, _), grpc_channel(port) as client:
         assert (await get_result(client)(REQUEST)).found
         async with raw.connected(port) as another:
-            assert await another.silence() == []
+            assert await another.read_to_end() == []
         assert (await get_result(client)(REQUEST)).found
 
 
 async def test_a_port_that_is_taken_is_told() -> None:
     """And what was opened for it is closed."""
-    held = Held()
-    async with serving(held) as (port, server):
+    held = WaitingHandler()
+    async with serving_system(held) as (port, server):
         with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{port}"):
             await server.start("127.0.0.1", port)

@@ -16,22 +16,24 @@ from generated.taskqueue.system import SYSTEM
 from runtime.conditions import CallFailed
 from runtime.transport.grpc.channel import GrpcChannel
 from tests.runtime.hand_world import HandWorld, make_call
-from tests.runtime.transport.grpc.direct.calling import METHOD
-from tests.runtime.transport.grpc.direct.lining import Scripted, scripted
-from tests.runtime.transport.grpc.direct.peer import HEADERS, Frame
-from tests.runtime.transport.grpc.direct.tiny import PATIENCE_S
+from tests.runtime.transport.grpc.direct.echo_application import PATIENCE_S
+from tests.runtime.transport.grpc.direct.grpc_fixtures import METHOD
+from tests.runtime.transport.grpc.direct.raw_peer import HEADERS, Frame
+from tests.runtime.transport.grpc.direct.scripted_server import ScriptedServer, scripted_server
 
-EMPTY = partial(Scripted.echo, message=b"")
+EMPTY = partial(ScriptedServer.respond, message=b"")
 """A message without any fields, which every method may answer."""
 TOKEN = "kept-to-ourselves"
 PATIENT = replace(METHOD, policy=replace(METHOD.policy, deadline_ms=int(1000 * PATIENCE_S), retry=None))
 
 
 @asynccontextmanager
-async def channel(answer: Callable[[Scripted, Frame], bytes]) -> AsyncIterator[tuple[Scripted, Any]]:
+async def typed_method(
+    answer: Callable[[ScriptedServer, Frame], bytes],
+) -> AsyncIterator[tuple[ScriptedServer, Any]]:
     """A method of a channel that shows a token."""
-    async with scripted(answer) as (script, line):
-        made = GrpcChannel(SYSTEM, line._address, "gateway", "", token=TOKEN, carrier="direct")
+    async with scripted_server(answer) as (script, channel):
+        made = GrpcChannel(SYSTEM, channel._address, "gateway", "", token=TOKEN, carrier="direct")
         invoke = made.bind(PATIENT, m.GetResultRequest, m.GetResultResponse)
 
         async def call() -> Any:
@@ -45,18 +47,18 @@ async def channel(answer: Callable[[Scripted, Frame], bytes]) -> AsyncIterator[t
 
 async def test_a_channel_says_which_encodings_it_takes() -> None:
     """Those that a server may compress its answers with."""
-    async with channel(EMPTY) as (script, call):
+    async with typed_method(EMPTY) as (script, call):
         await call()
-        assert script.heads[0]["grpc-accept-encoding"] == "identity,deflate,gzip"
+        assert script.request_headers[0]["grpc-accept-encoding"] == "identity,deflate,gzip"
 
 
 async def test_a_token_is_in_no_table() -> None:
     """It is spelled out each time and marked so that no proxy indexes it; all else is a number by then."""
-    async with channel(EMPTY) as (script, call):
+    async with typed_method(EMPTY) as (script, call):
         for _ in range(3):
             await call()
-        blocks = [each.payload for each in script.heard if each.kind == HEADERS]
-        assert script.heads[0]["authorization"] == f"Bearer {TOKEN}"
+        blocks = [each.payload for each in script.received if each.kind == HEADERS]
+        assert script.request_headers[0]["authorization"] == f"Bearer {TOKEN}"
         decoder = Decoder()
         for block in blocks:
             found = {str(header[0]): header for header in decoder.decode(block)}
@@ -68,7 +70,7 @@ async def test_a_token_is_in_no_table() -> None:
 
 async def test_an_answer_that_is_no_message_of_the_method_is_internal() -> None:
     """The server is at fault, not the caller."""
-    async with channel(partial(Scripted.echo, message=b"\xff")) as (_, call):
+    async with typed_method(partial(ScriptedServer.respond, message=b"\xff")) as (_, call):
         with pytest.raises(CallFailed) as failed:
             await call()
         assert failed.value.grpc == "INTERNAL"

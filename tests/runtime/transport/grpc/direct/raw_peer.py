@@ -1,4 +1,4 @@
-"""Clients of HTTP/2 that share no code with the server: one of frames by hand, one of a library."""
+"""HTTP/2 clients that share no code with the server: one that sends raw frames, and one of the library h2."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from h2.connection import H2Connection
 from h2.events import DataReceived, Event, ResponseReceived, StreamEnded, StreamReset, TrailersReceived
 from hpack import Decoder, Encoder
 
-from tests.runtime.transport.grpc.direct.tiny import PATIENCE_S
+from tests.runtime.transport.grpc.direct.echo_application import PATIENCE_S
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = (
@@ -23,15 +23,24 @@ DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDO
 )
 ACK = END_STREAM = 0x1
 END_HEADERS, PADDED, WITH_PRIORITY = 0x4, 0x8, 0x20
-BOTH = END_HEADERS | END_STREAM
-NO_ERROR, PROTOCOL, INTERNAL, FLOW, CLOSED, SIZE, REFUSED, CANCEL, COMPRESSION, CALM = (
-    *(0, 1, 2, 3, 5, 6, 7, 8, 9, 11),
-)
+END_BOTH = END_HEADERS | END_STREAM
+(
+    NO_ERROR,
+    PROTOCOL_ERROR,
+    INTERNAL_ERROR,
+    FLOW_CONTROL_ERROR,
+    STREAM_CLOSED,
+    FRAME_SIZE_ERROR,
+    REFUSED_STREAM,
+    CANCEL,
+    COMPRESSION_ERROR,
+    ENHANCE_YOUR_CALM,
+) = (*(0, 1, 2, 3, 5, 6, 7, 8, 9, 11),)
 HEADER_TABLE_SIZE, INITIAL_WINDOW_SIZE, MAX_FRAME_SIZE = 1, 4, 5
 
 
 class Frame(NamedTuple):
-    """What is received."""
+    """A frame that was received."""
 
     kind: int
     flags: int
@@ -40,76 +49,79 @@ class Frame(NamedTuple):
 
     @property
     def code(self) -> int:
-        """Of a reset or a leave."""
+        """The error code of an RST_STREAM or a GOAWAY."""
         code: int = struct.unpack_from(">L", self.payload, 4 if self.kind == GOAWAY else 0)[0]
         return code
 
     @property
-    def last(self) -> int:
-        """The last stream that somebody who leaves has taken."""
+    def last_stream_id(self) -> int:
+        """The last stream identifier of a GOAWAY."""
         last: int = struct.unpack_from(">L", self.payload)[0]
         return last
 
 
-class Answer(NamedTuple):
-    """All of an answer."""
+class RawResponse(NamedTuple):
+    """All that was received on a stream."""
 
     headers: dict[bytes, bytes]
     body: bytes
     trailers: dict[bytes, bytes]
     reset: int | None = None
     sizes: tuple[int, ...] = ()
-    """Of the frames of its body."""
+    """Of its DATA frames."""
 
 
 def frame(kind: int, flags: int = 0, stream: int = 0, payload: bytes = b"") -> bytes:
-    """The bytes of a frame."""
+    """Encode a frame."""
     return struct.pack(">L", len(payload))[1:] + struct.pack(">BBL", kind, flags, stream) + payload
 
 
 def settings(*values: tuple[int, int]) -> bytes:
+    """Encode a SETTINGS frame."""
     return frame(SETTINGS, payload=b"".join(struct.pack(">HL", *each) for each in values))
 
 
-def window(stream: int, increment: int) -> bytes:
+def window_update(stream: int, increment: int) -> bytes:
+    """Encode a WINDOW_UPDATE frame."""
     return frame(WINDOW_UPDATE, stream=stream, payload=struct.pack(">L", increment))
 
 
-def reset(stream: int, code: int = CANCEL) -> bytes:
+def rst_stream(stream: int, code: int = CANCEL) -> bytes:
+    """Encode an RST_STREAM frame."""
     return frame(RST_STREAM, stream=stream, payload=struct.pack(">L", code))
 
 
-GREETING = PREFACE + settings()
+CLIENT_PREFACE = PREFACE + settings()
 
 
-class Peer:
-    """Says whatever a test wants it to say."""
+class RawPeer:
+    """A client that sends whatever bytes a test wants, and reads frames."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
         self.encoder, self._decoder = Encoder(), Decoder()
 
-    def say(self, *parts: bytes) -> None:
-        """Sends bytes."""
+    def send(self, *parts: bytes) -> None:
+        """Send bytes."""
         self.writer.write(b"".join(parts))
 
-    def block(self, path: bytes = b"/echo", *more: tuple[bytes, bytes]) -> bytes:
-        """The header block of a call."""
+    def encode(self, path: bytes = b"/echo", *more: tuple[bytes, bytes]) -> bytes:
+        """Encode the header block of a request."""
         usual = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", path), (b":authority", b"here")]
         encoded: bytes = self.encoder.encode([*usual, *more])
         return encoded
 
-    def call(self, number: int, path: bytes = b"/echo", body: bytes | None = None) -> bytes:
-        """The frames of a call."""
+    def request(self, number: int, path: bytes = b"/echo", body: bytes | None = None) -> bytes:
+        """Encode the frames of a request."""
         if body is None:
-            return frame(HEADERS, BOTH, number, self.block(path))
+            return frame(HEADERS, END_BOTH, number, self.encode(path))
         parts = [body[at : at + 16_384] for at in range(0, len(body), 16_384)] or [b""]
-        said = [frame(HEADERS, END_HEADERS, number, self.block(path))]
-        said += [frame(DATA, 0, number, part) for part in parts[:-1]]
-        return b"".join((*said, frame(DATA, END_STREAM, number, parts[-1])))
+        encoded = [frame(HEADERS, END_HEADERS, number, self.encode(path))]
+        encoded += [frame(DATA, 0, number, part) for part in parts[:-1]]
+        return b"".join((*encoded, frame(DATA, END_STREAM, number, parts[-1])))
 
-    async def next(self) -> Frame | None:
-        """What the server says next; None if nothing ever again."""
+    async def read_frame(self) -> Frame | None:
+        """Read a frame; None when the connection is closed."""
         async with asyncio.timeout(PATIENCE_S):
             try:
                 head = await self.reader.readexactly(9)
@@ -120,22 +132,22 @@ class Peer:
         kind, flags, stream = struct.unpack(">BBL", head[3:])
         return Frame(kind, flags, stream, payload)
 
-    async def find(self, kind: int, stream: int = 0, flags: int = 0) -> Frame:
-        """The next frame of a kind."""
-        while (found := await self.next()) is not None:
+    async def wait_for(self, kind: int, stream: int = 0, flags: int = 0) -> Frame:
+        """Read up to the next frame of a type."""
+        while (found := await self.read_frame()) is not None:
             if (found.kind, found.stream, found.flags & flags) == (kind, stream, flags):
                 return found
-        raise AssertionError("the server has gone")
+        raise AssertionError("the server has closed the connection")
 
-    async def answers(self, *streams: int) -> dict[int, Answer]:
-        """The answers to some calls."""
+    async def read_responses(self, *streams: int) -> dict[int, RawResponse]:
+        """Read the responses on some streams."""
         heads = defaultdict[int, list[dict[bytes, bytes]]](list)
         bodies = defaultdict[int, list[bytes]](list)
-        done: dict[int, Answer] = {}
+        done: dict[int, RawResponse] = {}
         left = set(streams)
         while left:
-            found = await self.next()
-            assert found is not None, f"the server has gone after {len(done)} of {len(streams)} answers"
+            found = await self.read_frame()
+            assert found is not None, f"closed after {len(done)} of {len(streams)} responses"
             if found.kind == HEADERS:
                 heads[found.stream].append(dict(self._decoder.decode(found.payload, raw=True)))
             elif found.kind == DATA:
@@ -147,61 +159,63 @@ class Peer:
                 parts = bodies[found.stream]
                 code = found.code if found.kind == RST_STREAM else None
                 sizes = tuple(map(len, parts))
-                done[found.stream] = Answer(first, b"".join(parts), rest[0] if rest else {}, code, sizes)
+                done[found.stream] = RawResponse(first, b"".join(parts), rest[0] if rest else {}, code, sizes)
         return done
 
-    async def answer(self, stream: int = 1) -> Answer:
-        """The answer to a call."""
-        return (await self.answers(stream))[stream]
+    async def read_response(self, stream: int = 1) -> RawResponse:
+        """Read the response on a stream."""
+        return (await self.read_responses(stream))[stream]
 
-    async def heard(self) -> None:
-        """Returns when the server has taken everything in."""
-        self.say(frame(PING, payload=b"areyouok"))
-        await self.find(PING, flags=ACK)
+    async def ping(self) -> None:
+        """Wait until the server has handled everything that was sent."""
+        self.send(frame(PING, payload=b"areyouok"))
+        await self.wait_for(PING, flags=ACK)
 
-    async def end(self) -> Frame:
-        """The leave with which the server ends the connection."""
+    async def read_goaway(self) -> Frame:
+        """Read to the end of the connection; returns the last GOAWAY."""
         found = None
-        while (said := await self.next()) is not None:
-            if said.kind == GOAWAY:
-                found = said
-        assert found is not None, "the server went without a word"
+        while (each := await self.read_frame()) is not None:
+            if each.kind == GOAWAY:
+                found = each
+        assert found is not None, "the server has closed without a GOAWAY"
         return found
 
-    async def drained(self) -> Frame:
+    async def acknowledge_drain(self) -> Frame:
         """Acknowledge the first GOAWAY of a graceful shutdown; returns the second."""
-        first = await self.find(GOAWAY)
-        assert (first.last, first.code) == (2**31 - 1, NO_ERROR)
-        self.say(frame(PING, ACK, 0, (await self.find(PING)).payload))
-        return await self.find(GOAWAY)
+        first = await self.wait_for(GOAWAY)
+        assert (first.last_stream_id, first.code) == (2**31 - 1, NO_ERROR)
+        self.send(frame(PING, ACK, 0, (await self.wait_for(PING)).payload))
+        return await self.wait_for(GOAWAY)
 
-    async def silence(self) -> list[Frame]:
-        """What the server says until it goes."""
-        said = []
-        while (found := await self.next()) is not None:
-            said.append(found)
-        return said
+    async def read_to_end(self) -> list[Frame]:
+        """Read all frames to the end of the connection."""
+        received = []
+        while (found := await self.read_frame()) is not None:
+            received.append(found)
+        return received
 
 
 @asynccontextmanager
-async def connected(port: int, greeting: bytes = GREETING, buffer: int | None = None) -> AsyncIterator[Peer]:
-    """A client that has said its greeting; `buffer` is what it takes in without reading it."""
+async def connected(
+    port: int, greeting: bytes = CLIENT_PREFACE, buffer: int | None = None
+) -> AsyncIterator[RawPeer]:
+    """A client that has sent `greeting`; `buffer` is the size of its receive buffer."""
     sock = socket.socket()
     if buffer is not None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
     sock.setblocking(False)
     await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", port))
     reader, writer = await asyncio.open_connection(sock=sock, limit=2**16)
-    peer = Peer(reader, writer)
-    peer.say(greeting)
+    peer = RawPeer(reader, writer)
+    peer.send(greeting)
     try:
         yield peer
     finally:
         writer.transport.abort()
 
 
-class Library:
-    """A client that keeps all rules, as the library h2 has them."""
+class H2Client:
+    """A client of the library h2, which raises at any violation of the protocol."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -212,23 +226,23 @@ class Library:
         self._writer.write(self.connection.data_to_send())
 
     async def events(self) -> list[Event]:
-        """What has happened since."""
+        """Read, and return the events of the library."""
         self.flush()
         async with asyncio.timeout(PATIENCE_S):
             data = await self._reader.read(65_536)
-        assert data, "the server has gone"
+        assert data, "the server has closed the connection"
         found: list[Event] = self.connection.receive_data(data)
         self.flush()
         return found
 
-    def call(
+    def request(
         self,
         path: bytes,
         body: Iterable[bytes],
         trailers: Iterable[tuple[bytes, bytes]] = (),
         padding: int = 0,
     ) -> int:
-        """Begins a call; its stream."""
+        """Send a request; returns its stream."""
         number = self.connection.get_next_available_stream_id()
         usual = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", path), (b":authority", b"here")]
         self.connection.send_headers(number, usual)
@@ -241,9 +255,9 @@ class Library:
         self.flush()
         return number
 
-    async def answers(self, *streams: int) -> dict[int, Answer]:
-        """The answers to some calls; what comes in is acknowledged as it comes."""
-        made = {each: Answer({}, b"", {}) for each in streams}
+    async def read_responses(self, *streams: int) -> dict[int, RawResponse]:
+        """Read the responses on some streams, with a WINDOW_UPDATE for all data."""
+        made = {each: RawResponse({}, b"", {}) for each in streams}
         bodies: dict[int, list[bytes]] = {each: [] for each in streams}
         left = set(streams)
         while left:
@@ -267,10 +281,10 @@ class Library:
 
 
 @asynccontextmanager
-async def library(port: int) -> AsyncIterator[Library]:
-    """A connection of the library's."""
+async def h2_client(port: int) -> AsyncIterator[H2Client]:
+    """A connection of the library h2."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    made = Library(reader, writer)
+    made = H2Client(reader, writer)
     made.flush()
     try:
         yield made

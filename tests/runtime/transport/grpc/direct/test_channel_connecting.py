@@ -1,4 +1,4 @@
-"""When a line makes a connection, when it waits before the next one, and when it leaves one."""
+"""When a channel makes a connection, when it waits before the next one, and when it leaves one."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 import pytest
 from hpack import Encoder
 
-from runtime.transport.grpc.direct import channel as grpc_line
-from runtime.transport.grpc.direct.channel import Line
-from runtime.transport.grpc.direct.messages import Refused
-from tests.runtime.transport.grpc.direct.lining import MAX_CONCURRENT_STREAMS, Scripted, lines, say, scripted
-from tests.runtime.transport.grpc.direct.peer import (
+from runtime.transport.grpc.direct import channel as channel_module
+from runtime.transport.grpc.direct.channel import Channel
+from runtime.transport.grpc.direct.messages import GrpcStatusError
+from tests.runtime.transport.grpc.direct.echo_application import PATIENCE_S
+from tests.runtime.transport.grpc.direct.raw_peer import (
     DATA,
     GOAWAY,
     PREFACE,
@@ -23,15 +23,21 @@ from tests.runtime.transport.grpc.direct.peer import (
     frame,
     settings,
 )
-from tests.runtime.transport.grpc.direct.tiny import PATIENCE_S
+from tests.runtime.transport.grpc.direct.scripted_server import (
+    MAX_CONCURRENT_STREAMS,
+    ScriptedServer,
+    call_echo,
+    open_channel,
+    scripted_server,
+)
 
 LONG_S = 3600.0
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @asynccontextmanager
-async def dropping(serve: Serve) -> AsyncIterator[tuple[list[int], Line]]:
-    """A line to a server that ends each connection after what it does, with the number of each."""
+async def dropping(serve: Serve) -> AsyncIterator[tuple[list[int], Channel]]:
+    """A channel to a server that ends each connection after what it does, with the number of each."""
     made: list[int] = []
 
     async def drop(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -44,8 +50,8 @@ async def dropping(serve: Serve) -> AsyncIterator[tuple[list[int], Line]]:
             writer.close()
 
     server = await asyncio.start_server(drop, "127.0.0.1", 0)
-    async with lines(f"127.0.0.1:{server.sockets[0].getsockname()[1]}") as line:
-        yield made, line
+    async with open_channel(f"127.0.0.1:{server.sockets[0].getsockname()[1]}") as channel:
+        yield made, channel
     server.close()
 
 
@@ -69,12 +75,12 @@ async def hears_one_call(reader: asyncio.StreamReader, writer: asyncio.StreamWri
     await reader.readexactly(len(PREFACE) + 60)
 
 
-async def unavailable(line: Line) -> str:
+async def unavailable(channel: Channel) -> str:
     """Why a call cannot be made."""
-    with pytest.raises(Refused) as refused:
-        await say(line)
-    assert refused.value.status == "UNAVAILABLE"
-    return refused.value.message
+    with pytest.raises(GrpcStatusError) as error:
+        await call_echo(channel)
+    assert error.value.status == "UNAVAILABLE"
+    return error.value.message
 
 
 @pytest.mark.parametrize("serve", [says_nothing, speaks_http_1, leaves, hears_one_call])
@@ -82,62 +88,62 @@ async def test_a_server_that_ends_each_connection_is_not_asked_at_once_again(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would be thousands of connections a second; calls meanwhile hear the reason."""
-    monkeypatch.setattr(grpc_line, "_PROVEN_S", LONG_S)
-    async with dropping(serve) as (made, line):
-        line._pause_s = LONG_S
+    monkeypatch.setattr(channel_module, "_PROVEN_S", LONG_S)
+    async with dropping(serve) as (made, channel):
+        channel._backoff_s = LONG_S
         for _ in range(100):
-            why = await unavailable(line)
+            why = await unavailable(channel)
         # One that stops after its settings may have a successor that takes the next call.
         assert len(made) <= 2
-        assert "cannot connect" in why and line._address in why and "ends" in why
+        assert "cannot connect" in why and channel._address in why and "ends" in why
 
 
 async def test_a_server_that_goes_on_so_is_asked_ever_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Until a connection has proven good."""
-    monkeypatch.setattr(grpc_line, "_PROVEN_S", LONG_S)
+    monkeypatch.setattr(channel_module, "_PROVEN_S", LONG_S)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(made) % 6 == 0:
-            script = Scripted(Scripted.echo, settings())
-            answering = asyncio.create_task(script.serve(reader, writer))
+            script = ScriptedServer(ScriptedServer.respond, settings())
+            serving_methods = asyncio.create_task(script.serve(reader, writer))
             await good.wait()
-            answering.cancel()
+            serving_methods.cancel()
 
     good = asyncio.Event()
-    async with dropping(serve) as (made, line):
+    async with dropping(serve) as (made, channel):
         pauses = []
         for _ in range(5):
-            line._not_before = 0.0
-            await unavailable(line)
-            pauses.append(line._pause_s)
+            channel._connect_not_before = 0.0
+            await unavailable(channel)
+            pauses.append(channel._backoff_s)
         assert len(made) == 5
-        assert pauses == sorted(pauses) and pauses[0] > grpc_line._FIRST_PAUSE_S
-        assert pauses[-1] == grpc_line._LONGEST_PAUSE_S
-        line._not_before = 0.0
-        assert await say(line) == b"good"
+        assert pauses == sorted(pauses) and pauses[0] > channel_module._FIRST_BACKOFF_S
+        assert pauses[-1] == channel_module._MAX_BACKOFF_S
+        channel._connect_not_before = 0.0
+        assert await call_echo(channel) == b"good"
         good.set()
         async with asyncio.timeout(PATIENCE_S):
-            await next(iter(line._alive.values()))
-        assert line._pause_s == grpc_line._FIRST_PAUSE_S
+            await next(iter(channel._connections.values()))
+        assert channel._backoff_s == channel_module._FIRST_BACKOFF_S
 
 
 async def test_a_connection_that_has_lasted_was_good(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that restarts is found at once, also where a call was under way."""
-    monkeypatch.setattr(grpc_line, "_PROVEN_S", 0.0)
-    async with dropping(hears_one_call) as (made, line):
+    monkeypatch.setattr(channel_module, "_PROVEN_S", 0.0)
+    async with dropping(hears_one_call) as (made, channel):
         for _ in range(5):
-            assert "lost" in await unavailable(line)
+            assert "lost" in await unavailable(channel)
         assert len(made) == 5
 
 
 async def test_a_call_is_sent_when_the_server_has_introduced_itself() -> None:
     """Nothing of it is lost in what is no connection yet."""
-    async with scripted(Scripted.echo, b"") as (script, line):
-        call = asyncio.create_task(say(line))
-        await script.until(WINDOW_UPDATE)
+    async with scripted_server(ScriptedServer.respond, b"") as (script, channel):
+        call = asyncio.create_task(call_echo(channel))
+        await script.wait_for(WINDOW_UPDATE)
         for _ in range(100):
             await asyncio.sleep(0)
-        assert script.heads == []
+        assert script.request_headers == []
         script.writer.write(settings())
         assert await call == b"good"
 
@@ -155,9 +161,9 @@ class Leaving:
         self.encoder = Encoder()
         self._news = asyncio.Event()
 
-    def answer(self, script: Scripted, found: Frame) -> bytes:
+    def answer(self, script: ScriptedServer, found: Frame) -> bytes:
         if script.connections > 1:
-            return script.echo(found, b"new")
+            return script.respond(found, b"new")
         self.old, self.encoder = script.writer, script.encoder
         self.kept.append(found)
         self._news.set()
@@ -170,58 +176,58 @@ class Leaving:
                 self._news.clear()
                 await self._news.wait()
 
-    def say(self, *parts: bytes) -> None:
+    def send(self, *parts: bytes) -> None:
         """Sends something over the first connection."""
         assert self.old is not None
         self.old.write(b"".join(parts))
 
     def answered(self, stream: int) -> bytes:
         """An answer over the first connection, by the table that it has."""
-        script = Scripted(Scripted.echo, b"")
+        script = ScriptedServer(ScriptedServer.respond, b"")
         script.encoder = self.encoder
-        return script.echo(Frame(DATA, 0, stream, b""), b"old")
+        return script.respond(Frame(DATA, 0, stream, b""), b"old")
 
 
 async def test_a_server_that_leaves_in_two_steps_loses_no_call() -> None:
     """Calls under way go on, new ones go elsewhere, and those that it has not begun are made again."""
     leaving = Leaving()
-    async with scripted(leaving.answer) as (script, line):
-        calls = [asyncio.create_task(say(line)) for _ in range(3)]
+    async with scripted_server(leaving.answer) as (script, channel):
+        calls = [asyncio.create_task(call_echo(channel)) for _ in range(3)]
         await leaving.has(3)
-        (connection,) = line._alive
-        leaving.say(go_away(2**31 - 1))
+        (connection,) = channel._connections
+        leaving.send(go_away(2**31 - 1))
         async with asyncio.timeout(PATIENCE_S):
             while connection.is_open:
                 await asyncio.sleep(0)
-        assert await say(line) == b"new"
+        assert await call_echo(channel) == b"new"
         assert [call.done() for call in calls] == [False] * 3
-        leaving.say(leaving.answered(1), go_away(3))
+        leaving.send(leaving.answered(1), go_away(3))
         async with asyncio.timeout(PATIENCE_S):
             assert (await calls[0], await calls[2]) == (b"old", b"new")
-        assert not calls[1].done() and connection in line._alive
-        gone = line._alive[connection]
-        leaving.say(leaving.answered(3))
+        assert not calls[1].done() and connection in channel._connections
+        gone = channel._connections[connection]
+        leaving.send(leaving.answered(3))
         async with asyncio.timeout(PATIENCE_S):
             assert await calls[1] == b"old"
             await gone
-        assert script.connections == 2 and len(line._alive) == 1
+        assert script.connections == 2 and len(channel._connections) == 1
 
 
 async def test_who_waits_for_room_does_not_wait_for_a_server_that_leaves() -> None:
     """There is room on the next connection."""
     leaving = Leaving()
-    async with scripted(leaving.answer, settings((MAX_CONCURRENT_STREAMS, 1))) as (script, line):
-        first = asyncio.create_task(say(line))
+    async with scripted_server(leaving.answer, settings((MAX_CONCURRENT_STREAMS, 1))) as (script, channel):
+        first = asyncio.create_task(call_echo(channel))
         await leaving.has(1)
-        second = asyncio.create_task(say(line))
-        (connection,) = line._alive
+        second = asyncio.create_task(call_echo(channel))
+        (connection,) = channel._connections
         async with asyncio.timeout(PATIENCE_S):
-            while connection._freed is None:
+            while connection._capacity_freed is None:
                 await asyncio.sleep(0)
-            leaving.say(go_away(2**31 - 1))
+            leaving.send(go_away(2**31 - 1))
             assert await second == b"new"
         assert not first.done()
-        leaving.say(leaving.answered(1))
+        leaving.send(leaving.answered(1))
         async with asyncio.timeout(PATIENCE_S):
             assert await first == b"old"
         assert script.connections == 2

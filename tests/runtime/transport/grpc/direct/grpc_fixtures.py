@@ -1,4 +1,4 @@
-"""gRPC in the process of a test: methods of bytes, a whole server, and clients of both."""
+"""gRPC servers and clients in the process of a test: methods of bytes, a whole server, and raw calls."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from runtime.log import Log
 from runtime.metrics import Metrics
 from runtime.tables import System
 from runtime.tls import Credentials
-from runtime.transport.grpc.direct.messages import Head, Refused
-from runtime.transport.grpc.direct.server_calls import Answer, Calls, Converse
-from runtime.transport.grpc.direct.streams import Held, Limits
+from runtime.transport.grpc.direct.messages import GrpcStatusError, RequestHeaders
+from runtime.transport.grpc.direct.server_calls import ServerCalls, StreamingMethod, UnaryMethod
+from runtime.transport.grpc.direct.streams import BufferBudget, Limits
 from runtime.transport.grpc.direct_carrier import Server
 from runtime.transport.grpc.metadata import read_metadata
 from runtime.transport.grpc.served_methods import ServedMethods
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
-from tests.runtime.transport.grpc.direct import peer as raw
-from tests.runtime.transport.grpc.direct.tiny import limits, served
+from tests.runtime.transport.grpc.direct import raw_peer as raw
+from tests.runtime.transport.grpc.direct.echo_application import limits, serving
 
 METHOD = next(
     method for service in SYSTEM.services.values() for method in service.methods if method.name == "GetResult"
@@ -39,53 +39,53 @@ METHOD = next(
 Handle = Callable[[m.GetResultRequest, Call], Awaitable[m.GetResultResponse]]
 
 
-async def echo(_head: Head, message: bytes, _names: tuple[bytes, ...]) -> bytes:
-    """Answers at once."""
+async def echo(_headers: RequestHeaders, message: bytes, _names: tuple[bytes, ...]) -> bytes:
+    """Return the message."""
     return message
 
 
-def explain(error: BaseException) -> Refused | None:
-    """How a call ends that raises a failure of the engine."""
+def explain_error(error: BaseException) -> GrpcStatusError | None:
+    """The status of a call that raises a failure of the engine."""
     if not isinstance(error, Failure):
         return None
     condition = ((b"charter-condition", error.code.encode()),) if isinstance(error, Condition) else ()
-    return Refused(error.grpc, error.message, condition)
+    return GrpcStatusError(error.grpc, error.message, condition)
 
 
 @asynccontextmanager
-async def answering(
-    answers: Mapping[str, Answer], talks: Mapping[str, Converse] | None = None, **changed: Any
-) -> AsyncIterator[tuple[int, Calls]]:
-    """The port of a server of such methods."""
+async def serving_methods(
+    unary: Mapping[str, UnaryMethod], streaming: Mapping[str, StreamingMethod] | None = None, **changed: Any
+) -> AsyncIterator[tuple[int, ServerCalls]]:
+    """The port of a server with such methods, and its calls."""
     given: Limits = limits(**changed)
-    calls = Calls(
-        {path.encode(): each for path, each in answers.items()},
-        {path.encode(): each for path, each in (talks or {}).items()},
+    calls = ServerCalls(
+        {path.encode(): each for path, each in unary.items()},
+        {path.encode(): each for path, each in (streaming or {}).items()},
         lambda _: (),
         lambda *_: None,
         message_bytes=given.message_bytes,
         connections=1000,
-        most_held=given.most_held,
-        held=Held.of(given),
-        read_metadata=read_metadata,
-        explain=explain,
+        max_buffered_bytes=given.max_buffered_bytes,
+        buffer_budget=BufferBudget.for_server(given),
+        parse_metadata=read_metadata,
+        explain_error=explain_error,
     )
-    async with served(calls, given) as port:
+    async with serving(calls, given) as port:
         yield port, calls
-    assert (calls.connections, calls.tasks, calls.talks) == ({}, set(), set())
+    assert (calls.connections, calls.tasks, calls.streaming_tasks) == ({}, set(), set())
 
 
 @asynccontextmanager
-async def channel(port: int, **options: Any) -> AsyncIterator[grpc.aio.Channel]:
-    """A client of gRPC itself."""
-    said = [("grpc.enable_retries", 0), ("grpc.max_receive_message_length", -1)]
-    said += [(f"grpc.{name}", value) for name, value in options.items()]
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", said) as made:
+async def grpc_channel(port: int, **options: Any) -> AsyncIterator[grpc.aio.Channel]:
+    """A channel of grpcio."""
+    settings = [("grpc.enable_retries", 0), ("grpc.max_receive_message_length", -1)]
+    settings += [(f"grpc.{name}", value) for name, value in options.items()]
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", settings) as made:
         yield made
 
 
 @asynccontextmanager
-async def serving(
+async def serving_system(
     handle: Handle,
     system: System = SYSTEM,
     tls: Credentials | None = None,
@@ -112,7 +112,7 @@ async def serving(
     assert server._calls.tasks == set()
 
 
-def small(**changed: Any) -> System:
+def system_with(**changed: Any) -> System:
     """The system with other limits."""
     return replace(SYSTEM, **changed)
 
@@ -132,32 +132,32 @@ def get_result(client: grpc.aio.Channel) -> Any:
     )
 
 
-def message(data: bytes, packed: int = 0) -> bytes:
-    """A message as it is sent."""
-    return struct.pack(">BL", packed, len(data)) + data
+def frame_message(data: bytes, compressed: int = 0) -> bytes:
+    """Encode a message with its prefix."""
+    return struct.pack(">BL", compressed, len(data)) + data
 
 
-class Told:
-    """How a call ended, as it was said over the wire."""
+class GrpcResponse:
+    """The response to a raw call."""
 
-    def __init__(self, answer: raw.Answer) -> None:
-        said = {**answer.headers, **answer.trailers}
-        self.http = answer.headers[b":status"]
-        self.status = int(said.get(b"grpc-status", b"-1"))
-        self.words = said.get(b"grpc-message", b"").decode()
-        self.bare = not answer.trailers
-        """Whether there were headers only."""
-        self.body = answer.body
-        self.said = said
+    def __init__(self, response: raw.RawResponse) -> None:
+        fields = {**response.headers, **response.trailers}
+        self.http = response.headers[b":status"]
+        self.status = int(fields.get(b"grpc-status", b"-1"))
+        self.message = fields.get(b"grpc-message", b"").decode()
+        self.is_trailers_only = not response.trailers
+        """Whether it was Trailers-Only."""
+        self.body = response.body
+        self.fields = fields
 
 
-async def told(
-    client: raw.Peer, number: int, path: bytes, body: bytes | None, *more: tuple[bytes, bytes]
-) -> Told:
-    """Calls a method by hand."""
+async def call_raw(
+    client: raw.RawPeer, number: int, path: bytes, body: bytes | None, *more: tuple[bytes, bytes]
+) -> GrpcResponse:
+    """Call a method with raw frames."""
     usual = ((b"content-type", b"application/grpc"), (b"te", b"trailers"), *more)
     flags = raw.END_HEADERS | (raw.END_STREAM if body is None else 0)
-    client.say(raw.frame(raw.HEADERS, flags, number, client.block(path, *usual)))
+    client.send(raw.frame(raw.HEADERS, flags, number, client.encode(path, *usual)))
     if body is not None:
-        client.say(raw.frame(raw.DATA, raw.END_STREAM, number, body))
-    return Told(await client.answer(number))
+        client.send(raw.frame(raw.DATA, raw.END_STREAM, number, body))
+    return GrpcResponse(await client.read_response(number))

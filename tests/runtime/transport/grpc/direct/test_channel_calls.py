@@ -1,4 +1,4 @@
-"""Calls over a line to a server of gRPC's own."""
+"""Calls over a channel to a server of gRPC's own."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import grpc.aio
 import pytest
 
 from runtime.conditions import CONDITION_HEADER
-from runtime.transport.grpc.direct.messages import Refused
-from tests.runtime.transport.grpc.direct.lining import NOBODY, lines, say
-from tests.runtime.transport.grpc.direct.tiny import GROWING_S, MESSAGE_BYTES, PATIENCE_S
+from runtime.transport.grpc.direct.messages import GrpcStatusError
+from tests.runtime.transport.grpc.direct.echo_application import GROWING_S, MESSAGE_BYTES, PATIENCE_S
+from tests.runtime.transport.grpc.direct.scripted_server import UNUSED_ADDRESS, call_echo, open_channel
 
 
 class Echo:
@@ -46,7 +46,7 @@ class Echo:
 
 
 @asynccontextmanager
-async def served(port: int = 0, **options: int) -> AsyncIterator[tuple[Echo, str, grpc.aio.Server]]:
+async def grpcio_server(port: int = 0, **options: int) -> AsyncIterator[tuple[Echo, str, grpc.aio.Server]]:
     echo = Echo()
     server = grpc.aio.server(options=[(f"grpc.{name}", value) for name, value in options.items()])
     methods: dict[str, Any] = {
@@ -64,9 +64,9 @@ async def served(port: int = 0, **options: int) -> AsyncIterator[tuple[Echo, str
 
 async def test_a_message_is_answered() -> None:
     """With what was sent along, over one connection for all calls."""
-    async with served() as (echo, address, _), lines(address) as line:
-        assert await say(line) == b"hello"
-        assert await asyncio.gather(*(say(line, b"%d" % n) for n in range(200))) == [
+    async with grpcio_server() as (echo, address, _), open_channel(address) as channel:
+        assert await call_echo(channel) == b"hello"
+        assert await asyncio.gather(*(call_echo(channel, b"%d" % n) for n in range(200))) == [
             b"%d" % n for n in range(200)
         ]
         assert echo.metadata["x-request-id"] in {(b"%d" % n).hex() for n in range(200)}
@@ -75,96 +75,102 @@ async def test_a_message_is_answered() -> None:
 @pytest.mark.parametrize("size", [0, 1, 16_384, 200_000, MESSAGE_BYTES])
 async def test_long_messages_go_both_ways(size: int) -> None:
     """Whatever the windows of the server are."""
-    async with served(max_receive_message_length=MESSAGE_BYTES) as (_, address, _), lines(address) as line:
-        assert await say(line, bytes(size)) == bytes(size)
-        assert await say(line, b"%d" % size, "/echo.Echo/Grow") == bytes(size)
+    async with (
+        grpcio_server(max_receive_message_length=MESSAGE_BYTES) as (_, address, _),
+        open_channel(address) as channel,
+    ):
+        assert await call_echo(channel, bytes(size)) == bytes(size)
+        assert await call_echo(channel, b"%d" % size, "/echo.Echo/Grow") == bytes(size)
 
 
 @pytest.mark.parametrize("algorithm", list(grpc.Compression))
 async def test_answers_may_be_compressed(algorithm: grpc.Compression) -> None:
     """As the server likes best of what it is offered."""
     option = {"default_compression_algorithm": algorithm.value}
-    async with served(**option) as (_, address, _), lines(address) as line:
-        assert await say(line, b"hello" * 1000) == b"hello" * 1000
-        with pytest.raises(Refused) as refused:
-            await say(line, b"%d" % (MESSAGE_BYTES + 1), "/echo.Echo/Grow")
-        assert refused.value.status == "RESOURCE_EXHAUSTED"
+    async with grpcio_server(**option) as (_, address, _), open_channel(address) as channel:
+        assert await call_echo(channel, b"hello" * 1000) == b"hello" * 1000
+        with pytest.raises(GrpcStatusError) as error:
+            await call_echo(channel, b"%d" % (MESSAGE_BYTES + 1), "/echo.Echo/Grow")
+        assert error.value.status == "RESOURCE_EXHAUSTED"
 
 
 async def test_a_longer_answer_than_was_agreed_is_refused() -> None:
     """And the connection is good for the next call."""
-    async with served() as (_, address, _), lines(address) as line:
-        with pytest.raises(Refused) as refused:
-            await say(line, b"%d" % (MESSAGE_BYTES + 1), "/echo.Echo/Grow")
-        assert refused.value.status == "RESOURCE_EXHAUSTED"
-        assert await say(line) == b"hello"
+    async with grpcio_server() as (_, address, _), open_channel(address) as channel:
+        with pytest.raises(GrpcStatusError) as error:
+            await call_echo(channel, b"%d" % (MESSAGE_BYTES + 1), "/echo.Echo/Grow")
+        assert error.value.status == "RESOURCE_EXHAUSTED"
+        assert await call_echo(channel) == b"hello"
 
 
 async def test_how_a_call_ended_is_told_with_its_condition() -> None:
     """In the words of the server, whatever is in them."""
-    async with served() as (_, address, _), lines(address) as line:
-        with pytest.raises(Refused) as ended:
-            await say(line, path="/echo.Echo/Refuse")
+    async with grpcio_server() as (_, address, _), open_channel(address) as channel:
+        with pytest.raises(GrpcStatusError) as ended:
+            await call_echo(channel, path="/echo.Echo/Refuse")
         assert (ended.value.status, ended.value.message) == ("NOT_FOUND", "nö: 100% gone")
         assert (CONDITION_HEADER.encode(), b"GONE") in ended.value.trailers
-        with pytest.raises(Refused) as unknown:
-            await say(line, path="/echo.Echo/Nothing")
+        with pytest.raises(GrpcStatusError) as unknown:
+            await call_echo(channel, path="/echo.Echo/Nothing")
         assert unknown.value.status == "UNIMPLEMENTED"
 
 
 async def test_who_waits_no_longer_ends_the_call_on_the_other_side_too() -> None:
     """By a deadline, and by a cancel."""
-    async with served() as (echo, address, _), lines(address) as line:
+    async with grpcio_server() as (echo, address, _), open_channel(address) as channel:
         for patience in GROWING_S:
-            with pytest.raises(Refused) as refused:
-                await say(line, path="/echo.Echo/Wait", patience=patience)
-            assert refused.value.status == "DEADLINE_EXCEEDED"
+            with pytest.raises(GrpcStatusError) as error:
+                await call_echo(channel, path="/echo.Echo/Wait", patience=patience)
+            assert error.value.status == "DEADLINE_EXCEEDED"
             if echo.begun.is_set():
                 break
         async with asyncio.timeout(PATIENCE_S):
             await echo.cancelled.wait()
         echo.begun.clear()
         echo.cancelled.clear()
-        call = asyncio.create_task(say(line, path="/echo.Echo/Wait"))
+        call = asyncio.create_task(call_echo(channel, path="/echo.Echo/Wait"))
         async with asyncio.timeout(PATIENCE_S):
             await echo.begun.wait()
             call.cancel()
             await echo.cancelled.wait()
-        assert await say(line) == b"hello"
+        assert await call_echo(channel) == b"hello"
 
 
 async def test_calls_wait_for_each_other_where_a_server_takes_few() -> None:
     """As many as it says at a time, and none is refused."""
-    async with served(max_concurrent_streams=2) as (_, address, _), lines(address) as line:
-        await say(line)
-        assert len(await asyncio.gather(*(say(line) for _ in range(50)))) == 50
+    async with (
+        grpcio_server(max_concurrent_streams=2) as (_, address, _),
+        open_channel(address) as channel,
+    ):
+        await call_echo(channel)
+        assert len(await asyncio.gather(*(call_echo(channel) for _ in range(50)))) == 50
 
 
 async def test_a_server_that_leaves_is_not_asked_again_and_its_successor_is() -> None:
     """What is under way is answered, and what comes later goes to whoever listens then."""
-    async with served() as (echo, address, server), lines(address) as line:
-        call = asyncio.create_task(say(line, path="/echo.Echo/Wait"))
+    async with grpcio_server() as (echo, address, server), open_channel(address) as channel:
+        call = asyncio.create_task(call_echo(channel, path="/echo.Echo/Wait"))
         async with asyncio.timeout(PATIENCE_S):
             await echo.begun.wait()
             await server.stop(0.1)
-        with pytest.raises(Refused) as lost:
+        with pytest.raises(GrpcStatusError) as lost:
             await call
         assert lost.value.status in ("UNAVAILABLE", "CANCELLED")
-        async with served(int(address.rpartition(":")[2])), asyncio.timeout(PATIENCE_S):
+        async with grpcio_server(int(address.rpartition(":")[2])), asyncio.timeout(PATIENCE_S):
             while True:
                 try:
-                    assert await say(line) == b"hello"
+                    assert await call_echo(channel) == b"hello"
                     break
-                except Refused as refused:
-                    assert refused.status == "UNAVAILABLE"
+                except GrpcStatusError as error:
+                    assert error.status == "UNAVAILABLE"
                     await asyncio.sleep(0.05)
 
 
 async def test_nobody_there_is_told_at_once() -> None:
     """With the address and the reason; and again without another try, for a while."""
-    async with lines(NOBODY) as line:
+    async with open_channel(UNUSED_ADDRESS) as channel:
         for _ in range(3):
-            with pytest.raises(Refused) as refused:
-                await say(line)
-            assert refused.value.status == "UNAVAILABLE"
-            assert NOBODY in refused.value.message and "refused" in refused.value.message
+            with pytest.raises(GrpcStatusError) as error:
+                await call_echo(channel)
+            assert error.value.status == "UNAVAILABLE"
+            assert UNUSED_ADDRESS in error.value.message and "refused" in error.value.message

@@ -1,4 +1,4 @@
-"""What a line makes of answers that other servers and proxies give."""
+"""What a channel makes of answers that other servers and proxies give."""
 
 from __future__ import annotations
 
@@ -9,23 +9,29 @@ from collections.abc import Callable
 
 import pytest
 
-from runtime.transport.grpc.direct.messages import Refused, framed
-from tests.runtime.transport.grpc.direct.lining import OK, Scripted, in_turns, say, scripted
-from tests.runtime.transport.grpc.direct.peer import (
-    BOTH,
+from runtime.transport.grpc.direct.messages import GrpcStatusError, frame_message
+from tests.runtime.transport.grpc.direct.echo_application import MESSAGE_BYTES
+from tests.runtime.transport.grpc.direct.raw_peer import (
     DATA,
+    END_BOTH,
     END_HEADERS,
     END_STREAM,
     HEADERS,
     NO_ERROR,
-    PROTOCOL,
-    REFUSED,
+    PROTOCOL_ERROR,
+    REFUSED_STREAM,
     RST_STREAM,
     Frame,
     frame,
-    reset,
+    rst_stream,
 )
-from tests.runtime.transport.grpc.direct.tiny import MESSAGE_BYTES
+from tests.runtime.transport.grpc.direct.scripted_server import (
+    OK,
+    ScriptedServer,
+    call_echo,
+    in_turns,
+    scripted_server,
+)
 
 
 @pytest.mark.parametrize(
@@ -34,10 +40,12 @@ from tests.runtime.transport.grpc.direct.tiny import MESSAGE_BYTES
 )
 async def test_what_is_no_grpc_is_told_by_its_status(http: str, status: str) -> None:
     """A proxy may stand between."""
-    async with scripted(lambda script, found: script.said(found.stream, [(":status", http)])) as (_, line):
-        with pytest.raises(Refused) as refused:
-            await say(line)
-        assert refused.value.status == status and http in refused.value.message
+    async with scripted_server(
+        lambda script, found: script.encode_response(found.stream, [(":status", http)])
+    ) as (_, channel):
+        with pytest.raises(GrpcStatusError) as error:
+            await call_echo(channel)
+        assert error.value.status == status and http in error.value.message
 
 
 PAGE = b"<html><body>something is wrong</body></html>"
@@ -45,13 +53,13 @@ HTML = ("content-type", "text/html")
 WAYS = ("ended by the body", "ended by trailers", "not ended")
 
 
-def page(script: Scripted, found: Frame, http: str, way: str) -> bytes:
+def page(script: ScriptedServer, found: Frame, http: str, way: str) -> bytes:
     """An answer of a proxy, in one of the ways that such an answer can end."""
     block = script.encoder.encode([(":status", http), HTML])
     ends = END_STREAM if way == "ended by the body" else 0
     said = frame(HEADERS, END_HEADERS, found.stream, block) + frame(DATA, ends, found.stream, PAGE)
     if way == "ended by trailers":
-        said += frame(HEADERS, BOTH, found.stream, script.encoder.encode([("x-served-by", "proxy")]))
+        said += frame(HEADERS, END_BOTH, found.stream, script.encoder.encode([("x-served-by", "proxy")]))
     return said
 
 
@@ -73,48 +81,48 @@ def page(script: Scripted, found: Frame, http: str, way: str) -> bytes:
 )
 async def test_a_page_instead_of_an_answer_is_told_by_its_status(http: str, status: str, way: str) -> None:
     """The connection is good for the next call, and a page that goes on is not read to its end."""
-    turns = in_turns(lambda script, found: page(script, found, http, way), Scripted.echo)
-    async with scripted(turns) as (script, line):
-        with pytest.raises(Refused) as refused:
-            await say(line)
-        assert refused.value.status == status and http in refused.value.message
-        assert await say(line) == b"good"
+    turns = in_turns(lambda script, found: page(script, found, http, way), ScriptedServer.respond)
+    async with scripted_server(turns) as (script, channel):
+        with pytest.raises(GrpcStatusError) as error:
+            await call_echo(channel)
+        assert error.value.status == status and http in error.value.message
+        assert await call_echo(channel) == b"good"
         assert script.connections == 1
-        assert any(each.kind == RST_STREAM for each in script.heard) == (way != "ended by the body")
+        assert any(each.kind == RST_STREAM for each in script.received) == (way != "ended by the body")
 
 
 async def test_an_answer_without_trailers_has_the_status_of_its_headers() -> None:
     """Some servers end a stream with an empty frame of data; without any status the end is unknown."""
     turns = iter([OK, [*OK, ("grpc-status", "5"), ("grpc-message", "gone")]])
 
-    def answer(script: Scripted, found: Frame) -> bytes:
+    def answer(script: ScriptedServer, found: Frame) -> bytes:
         block = script.encoder.encode(next(turns))
         return frame(HEADERS, END_HEADERS, found.stream, block) + frame(DATA, END_STREAM, found.stream)
 
-    async with scripted(answer) as (script, line):
+    async with scripted_server(answer) as (script, channel):
         for status in ("UNKNOWN", "NOT_FOUND"):
-            with pytest.raises(Refused) as refused:
-                await say(line)
-            assert refused.value.status == status
+            with pytest.raises(GrpcStatusError) as error:
+                await call_echo(channel)
+            assert error.value.status == status
         assert script.connections == 1
 
 
 async def test_a_body_before_its_headers_ends_the_call_alone() -> None:
     """Such an answer is malformed, as HTTP/2 says."""
-    turns = in_turns(lambda _, found: frame(DATA, 0, found.stream, b"early"), Scripted.echo)
-    async with scripted(turns) as (script, line):
-        with pytest.raises(Refused) as refused:
-            await say(line)
-        assert refused.value.status == "INTERNAL"
-        assert await say(line) == b"good"
+    turns = in_turns(lambda _, found: frame(DATA, 0, found.stream, b"early"), ScriptedServer.respond)
+    async with scripted_server(turns) as (script, channel):
+        with pytest.raises(GrpcStatusError) as error:
+            await call_echo(channel)
+        assert error.value.status == "INTERNAL"
+        assert await call_echo(channel) == b"good"
         assert script.connections == 1
-        assert (await script.until(RST_STREAM)).code == PROTOCOL
+        assert (await script.wait_for(RST_STREAM)).code == PROTOCOL_ERROR
 
 
 BODIES = {
     "no message": (b"", "UNIMPLEMENTED"),
-    "two messages": (framed(b"one") + framed(b"two"), "UNIMPLEMENTED"),
-    "a message and a half": (framed(b"one") + b"\0\0", "UNIMPLEMENTED"),
+    "two messages": (frame_message(b"one") + frame_message(b"two"), "UNIMPLEMENTED"),
+    "a message and a half": (frame_message(b"one") + b"\0\0", "UNIMPLEMENTED"),
     "half a prefix": (b"\0\0", "INTERNAL"),
     "half a message": (b"\0\0\0\0\5cut", "INTERNAL"),
     "packed in no way": (b"\1\0\0\0\1x", "INTERNAL"),
@@ -127,14 +135,16 @@ async def test_anything_but_one_whole_message_is_no_answer(name: str) -> None:
     """It is no fault of the caller, as INVALID_ARGUMENT would be, which only applications say."""
     body, status = BODIES[name]
 
-    def answer(script: Scripted, found: Frame) -> bytes:
-        return script.said(found.stream, OK, [("grpc-status", "0")], body=frame(DATA, 0, found.stream, body))
+    def answer(script: ScriptedServer, found: Frame) -> bytes:
+        return script.encode_response(
+            found.stream, OK, [("grpc-status", "0")], body=frame(DATA, 0, found.stream, body)
+        )
 
-    async with scripted(in_turns(answer, Scripted.echo)) as (script, line):
-        with pytest.raises(Refused) as refused:
-            await say(line)
-        assert refused.value.status == status
-        assert await say(line) == b"good"
+    async with scripted_server(in_turns(answer, ScriptedServer.respond)) as (script, channel):
+        with pytest.raises(GrpcStatusError) as error:
+            await call_echo(channel)
+        assert error.value.status == status
+        assert await call_echo(channel) == b"good"
         assert script.connections == 1
 
 
@@ -157,37 +167,37 @@ async def test_anything_but_one_whole_message_is_no_answer(name: str) -> None:
 )
 async def test_a_call_that_is_reset_is_told_by_its_code(code: int, name: str, status: str) -> None:
     """The connection goes on."""
-    async with scripted(lambda script, found: reset(found.stream, code)) as (script, line):
+    async with scripted_server(lambda script, found: rst_stream(found.stream, code)) as (script, channel):
         for _ in range(2):
-            with pytest.raises(Refused) as refused:
-                await say(line)
-            assert refused.value.status == status and refused.value.message.endswith(name)
+            with pytest.raises(GrpcStatusError) as error:
+                await call_echo(channel)
+            assert error.value.status == status and error.value.message.endswith(name)
         assert script.connections == 1
 
 
 async def test_a_stream_that_is_refused_after_its_headers_is_not_made_again() -> None:
     """The server has begun the call, so that it may have been carried out."""
 
-    def answer(script: Scripted, found: Frame) -> bytes:
+    def answer(script: ScriptedServer, found: Frame) -> bytes:
         head = frame(HEADERS, END_HEADERS, found.stream, script.encoder.encode(OK))
-        return head + reset(found.stream, REFUSED)
+        return head + rst_stream(found.stream, REFUSED_STREAM)
 
-    async with scripted(answer) as (script, line):
-        with pytest.raises(Refused) as refused:
-            await say(line)
-        assert refused.value.status == "UNAVAILABLE"
-        assert len(script.heads) == 1
+    async with scripted_server(answer) as (script, channel):
+        with pytest.raises(GrpcStatusError) as error:
+            await call_echo(channel)
+        assert error.value.status == "UNAVAILABLE"
+        assert len(script.request_headers) == 1
 
 
 async def test_a_reset_after_the_trailers_takes_no_answer_back() -> None:
     """With NO_ERROR a server says that it does not need the rest of the request."""
 
-    def answer(script: Scripted, found: Frame) -> bytes:
-        return script.echo(found) + reset(found.stream, NO_ERROR)
+    def answer(script: ScriptedServer, found: Frame) -> bytes:
+        return script.respond(found) + rst_stream(found.stream, NO_ERROR)
 
-    async with scripted(answer) as (script, line):
+    async with scripted_server(answer) as (script, channel):
         for _ in range(3):
-            assert await say(line) == b"good"
+            assert await call_echo(channel) == b"good"
         assert script.connections == 1
 
 
@@ -195,16 +205,16 @@ async def test_a_reset_after_the_trailers_takes_no_answer_back() -> None:
 async def test_informational_answers_are_skipped(many: int) -> None:
     """A proxy may send 100 or 103 before the answer."""
 
-    def answer(script: Scripted, found: Frame) -> bytes:
+    def answer(script: ScriptedServer, found: Frame) -> bytes:
         early = [
             script.encoder.encode([(":status", "103"), ("link", "</>; rel=preload")]) for _ in range(many)
         ]
         said = [frame(HEADERS, END_HEADERS, found.stream, each) for each in early]
-        return b"".join(said) + script.echo(found)
+        return b"".join(said) + script.respond(found)
 
-    async with scripted(answer) as (script, line):
+    async with scripted_server(answer) as (script, channel):
         for _ in range(3):
-            assert await say(line) == b"good"
+            assert await call_echo(channel) == b"good"
         assert script.connections == 1
 
 
@@ -212,28 +222,28 @@ async def test_informational_answers_are_skipped(many: int) -> None:
 async def test_headers_in_the_middle_end_the_call_alone(again: list[tuple[str, str]]) -> None:
     """An answer has headers once, and trailers end its stream; another one on the connection is good."""
 
-    def answer(script: Scripted, found: Frame) -> bytes:
+    def answer(script: ScriptedServer, found: Frame) -> bytes:
         blocks = [script.encoder.encode(each) for each in (OK, again)]
         return b"".join(frame(HEADERS, END_HEADERS, found.stream, each) for each in blocks)
 
-    async with scripted(in_turns(answer, Scripted.echo)) as (script, line):
-        with pytest.raises(Refused) as refused:
-            await say(line)
-        assert refused.value.status == "INTERNAL"
-        assert await say(line) == b"good"
+    async with scripted_server(in_turns(answer, ScriptedServer.respond)) as (script, channel):
+        with pytest.raises(GrpcStatusError) as error:
+            await call_echo(channel)
+        assert error.value.status == "INTERNAL"
+        assert await call_echo(channel) == b"good"
         assert script.connections == 1
-        assert (await script.until(RST_STREAM)).code == PROTOCOL
+        assert (await script.wait_for(RST_STREAM)).code == PROTOCOL_ERROR
 
 
-def packed(encoding: str, message: bytes) -> Callable[[Scripted, Frame], bytes]:
+def packed(encoding: str, message: bytes) -> Callable[[ScriptedServer, Frame], bytes]:
     """An answer whose message is compressed, or is said to be."""
     compress: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "deflate": zlib.compress}
     data = compress.get(encoding, bytes)(message)
     body = b"\1" + struct.pack(">L", len(data)) + data
 
-    def answer(script: Scripted, found: Frame) -> bytes:
+    def answer(script: ScriptedServer, found: Frame) -> bytes:
         head = [*OK, ("grpc-encoding", encoding)]
-        return script.said(
+        return script.encode_response(
             found.stream, head, [("grpc-status", "0")], body=frame(DATA, 0, found.stream, body)
         )
 
@@ -244,12 +254,12 @@ def packed(encoding: str, message: bytes) -> Callable[[Scripted, Frame], bytes]:
 async def test_compressed_answers_are_unpacked(encoding: str) -> None:
     """And one that would be longer than a message may be is not unpacked."""
     short, bomb = packed(encoding, b"hello" * 1000), packed(encoding, bytes(MESSAGE_BYTES + 1))
-    async with scripted(in_turns(short, bomb, short)) as (script, line):
-        assert await say(line) == b"hello" * 1000
-        with pytest.raises(Refused) as refused:
-            await say(line)
-        assert refused.value.status == "RESOURCE_EXHAUSTED"
-        assert await say(line) == b"hello" * 1000
+    async with scripted_server(in_turns(short, bomb, short)) as (script, channel):
+        assert await call_echo(channel) == b"hello" * 1000
+        with pytest.raises(GrpcStatusError) as error:
+            await call_echo(channel)
+        assert error.value.status == "RESOURCE_EXHAUSTED"
+        assert await call_echo(channel) == b"hello" * 1000
         assert script.connections == 1
 
 
@@ -260,22 +270,22 @@ async def test_compressed_answers_are_unpacked(encoding: str) -> None:
 async def test_an_answer_that_cannot_be_unpacked_is_internal(encoding: str, data: bytes) -> None:
     """Whatever is wrong with it."""
 
-    def answer(script: Scripted, found: Frame) -> bytes:
+    def answer(script: ScriptedServer, found: Frame) -> bytes:
         body = frame(DATA, 0, found.stream, b"\1" + struct.pack(">L", len(data)) + data)
-        return script.said(
+        return script.encode_response(
             found.stream, [*OK, ("grpc-encoding", encoding)], [("grpc-status", "0")], body=body
         )
 
-    async with scripted(answer) as (_, line):
-        with pytest.raises(Refused) as refused:
-            await say(line)
-        assert refused.value.status == "INTERNAL"
+    async with scripted_server(answer) as (_, channel):
+        with pytest.raises(GrpcStatusError) as error:
+            await call_echo(channel)
+        assert error.value.status == "INTERNAL"
 
 
 @pytest.mark.parametrize("encoding", ["identity", "snappy"])
 async def test_an_encoding_that_was_not_offered_is_internal(encoding: str) -> None:
     """Nobody could read the answer."""
-    async with scripted(packed(encoding, b"hello")) as (_, line):
-        with pytest.raises(Refused) as refused:
-            await say(line)
-        assert refused.value.status == "INTERNAL"
+    async with scripted_server(packed(encoding, b"hello")) as (_, channel):
+        with pytest.raises(GrpcStatusError) as error:
+            await call_echo(channel)
+        assert error.value.status == "INTERNAL"
