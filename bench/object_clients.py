@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from runtime.embedded.seaweedfs import REGION, EmbeddedSeaweedfs
-from runtime.s3.bucket import set_up
+from runtime.s3.bucket_settings import set_up
 from runtime.s3.objects import Objects, Place
 
 BUCKET = "clients"

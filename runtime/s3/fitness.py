@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from runtime.s3.answers import NoBucket
-from runtime.s3.bucket import is_versioned
+from runtime.s3.bucket_settings import is_versioned
 from runtime.s3.entities import Entities
 from runtime.s3.errors import Away, ObjectError
 from runtime.s3.polling import INDEX_ONLY
 from runtime.s3.probe import unfit
+from runtime.s3.responses import NoBucket
 from runtime.settings import SettingsError
 from runtime.store import Record, StoreAway, StoreNotSetUp, StoreUnusable
 from runtime.wiring import clocked

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
-from runtime.s3.bucket import is_versioned, let_everyone_read, set_up
-from runtime.s3.errors import Refused
+from runtime.s3.bucket_settings import is_versioned, let_everyone_read, set_up
+from runtime.s3.errors import ObjectError, Refused
 from runtime.s3.objects import Objects, Place
 from runtime.s3.place import Names
 from runtime.s3.probe import examine, unfit
@@ -69,11 +69,13 @@ async def test_what_is_no_store_is_told(s3_key: None, told: bytes) -> None:
         port = server.sockets[0].getsockname()[1]
         url = f"http://127.0.0.1:{port}"
         objects = Objects(Place(bucket="some", endpoint=url, names=Names(endpoint="NURSERY_STORE")))
-        for asked in (is_versioned(objects), objects.page("", most=1), anext(objects.versions("a"))):
+        for asked in (is_versioned(objects), objects.page("", most=1)):
             with pytest.raises(Refused, match=r"no S3 store \(.*\): check NURSERY_STORE\."):
                 await asked
         [found] = await examine(objects)
         assert not found.ok and "no S3 store" in found.reason
+        with pytest.raises(ObjectError):
+            await anext(objects.versions("a"))
         await objects.close()
 
 
