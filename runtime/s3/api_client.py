@@ -38,14 +38,24 @@ class ApiClient:
         if made is not None:
             made[1].close()
 
+    def client(self, key: Key) -> Any:
+        """The client that signs with a key."""
+        with self._making:
+            if self._made is None or self._made[0] != key:
+                if self._made is not None:
+                    self._made[1].close()
+                self._made = key, self._new_client(key)
+            return self._made[1]
+
     async def _once(self, operation: str, given: dict[str, Any]) -> dict[str, Any]:
         key = await self._credentials.key()
         return await asyncio.to_thread(self._call, key, operation, given)
 
     def _call(self, key: Key, operation: str, given: dict[str, Any]) -> dict[str, Any]:
         from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.parsers import ResponseParserError
 
-        client = self._client(key)
+        client = self.client(key)
         try:
             told: dict[str, Any] = getattr(client, operation)(Bucket=self._place.bucket, **given)
             return told
@@ -53,14 +63,8 @@ class ApiClient:
             raise explain_client_error(error, self._place, permission(operation)) from None
         except BotoCoreError as error:
             raise explain_botocore(error, self._place) from None
-
-    def _client(self, key: Key) -> Any:
-        with self._making:
-            if self._made is None or self._made[0] != key:
-                if self._made is not None:
-                    self._made[1].close()
-                self._made = key, self._new_client(key)
-            return self._made[1]
+        except ResponseParserError:
+            raise Away("The store does not answer: what it sends is cut off.") from None
 
     def _new_client(self, key: Key) -> Any:
         import botocore.session
@@ -77,6 +81,8 @@ class ApiClient:
             request_checksum_calculation="when_required",
             response_checksum_validation="when_required",
             parameter_validation=False,
+            # None are those that the variables of the process name.
+            proxies={} if address.is_local else None,
         )
         host = address.origin + address.root.removesuffix(f"/{place.bucket}")
         made = botocore.session.get_session().create_client(
@@ -90,6 +96,7 @@ class ApiClient:
             verify=authority_file(),
         )
         made.meta.events.register("before-call.s3", _add_digest)
+        made.meta.events.register("before-parse.s3", _check_length)
         return made
 
 
@@ -99,3 +106,10 @@ def _add_digest(params: dict[str, Any], **_: object) -> None:
     if params.get("method") == "PUT" and isinstance(body, bytes) and body:
         digest = hashlib.md5(body, usedforsecurity=False).digest()
         params["headers"]["Content-MD5"] = base64.b64encode(digest).decode()
+
+
+def _check_length(response_dict: dict[str, Any], **_: object) -> None:
+    """Raises where a body was cut off: botocore would take what is missing for a setting that is not there."""
+    length = response_dict["headers"].get("content-length")
+    if length is not None and length != str(len(response_dict["body"])):
+        raise Away("The store does not answer: the connection ended.")

@@ -18,7 +18,7 @@ _IDLE_S = 20.0
 
 
 class DataClient:
-    """Two stores: one that repeats requests, and one for writes that must not be repeated.
+    """Stores of two kinds: those that repeat requests, and those for writes that must not be repeated.
 
     obstore takes a connection that ended without an answer for a request that was not sent. A conditional
     write that was carried out would be repeated then, and fail by its own first try.
@@ -29,20 +29,21 @@ class DataClient:
         self._credentials = credentials
         self._address = address_of(place)
         self._authority = authority_file() if self._address.secure else None
-        self._stores: dict[bool, S3Store] = {}
+        self._stores: dict[tuple[bool, float], S3Store] = {}
 
-    async def store(self, *, repeats: bool) -> S3Store:
-        """The store to ask, which is made when it is first used; raises Refused where there is no key."""
-        if repeats not in self._stores:
+    async def store(self, *, repeats: bool, size: int = 0) -> S3Store:
+        """The store for a body, which is made when it is first used; raises Refused where there is no key."""
+        which = repeats, patience_s(self._place, size)
+        if which not in self._stores:
             await self._credentials.key()
-            self._stores[repeats] = self._made(self._place.tries - 1 if repeats else 0)
-        return self._stores[repeats]
+            self._stores[which] = self._made(self._place.tries - 1 if repeats else 0, which[1])
+        return self._stores[which]
 
     def close(self) -> None:
         """Leaves the connections. What is asked after that opens new ones."""
         self._stores.clear()
 
-    def _made(self, retries: int) -> S3Store:
+    def _made(self, retries: int, timeout_s: float) -> S3Store:
         from obstore.store import S3Store
 
         address, place = self._address, self._place
@@ -62,9 +63,12 @@ class DataClient:
         options: ClientConfig = {
             "allow_http": True,
             "connect_timeout": _span(place.timeout_s),
-            "timeout": _span(place.timeout_s),
+            "timeout": _span(timeout_s),
             "pool_idle_timeout": _span(_IDLE_S),
         }
+        if address.is_local:
+            # Only where a proxy is named can one be left out, be it named here or by a variable.
+            options |= {"proxy_url": address.origin, "proxy_excludes": address.host}
         if self._authority is not None:
             options["root_certificate"] = Path(self._authority).read_bytes()
         retry: RetryConfig = {
@@ -82,6 +86,15 @@ class DataClient:
             retry_config=retry,
             credential_provider=self._credentials.provide,
         )
+
+
+def patience_s(place: Place, size: int) -> float:
+    """How long a request with a body may take. A slow network carries a megabyte in a second.
+
+    A store has one time for all its requests, so there are few of them: it is a power of two of seconds more.
+    """
+    megabytes = size >> 20
+    return place.timeout_s + (2 ** megabytes.bit_length() if megabytes else 0)
 
 
 def _span(seconds: float) -> timedelta:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -94,8 +94,8 @@ class Objects:
     async def put(self, key: str, body: bytes, *, content_type: str | None = None) -> Written:
         """Writes an object whatever was there. What type it is of follows from its key unless it is given."""
         kind = content_type or kind_of(key)
-        written = await self._ask("put_object", partial(self._put, key, body, "overwrite", kind, None))
-        return _written(written)
+        put = partial(self._put, key, body, "overwrite", kind, None)
+        return _written(await self._ask("put_object", put, size=len(body)))
 
     async def tag(self, key: str, tags: Mapping[str, str] | None, version: str | None = None) -> None:
         """Gives an object, or one of its versions, these tags and no others."""
@@ -146,7 +146,8 @@ class Objects:
                 raise NoStore(self.place, "it sends no ListVersionsResult")
             for line in told.get("Versions", ()):
                 if line["Key"] == path:
-                    yield Version(line["VersionId"], line["ETag"], line["LastModified"], line["IsLatest"])
+                    changed = line["LastModified"].astimezone(UTC)
+                    yield Version(line["VersionId"], line["ETag"], changed, line["IsLatest"])
             marker = told.get("NextKeyMarker", "")
             if not told.get("IsTruncated") or marker > path:
                 return
@@ -170,7 +171,9 @@ class Objects:
         put = partial(self._put, key, body, mode, kind_of(key), tags)
         try:
             written = await retry(
-                self.place.tries, NotSent, partial(self._ask, "put_object", put, repeats=False)
+                self.place.tries,
+                NotSent,
+                partial(self._ask, "put_object", put, repeats=False, size=len(body)),
             )
         except NotSent:
             raise
@@ -179,12 +182,17 @@ class Objects:
         return _written(written)
 
     async def _ask(
-        self, operation: str, ask: Callable[[S3Store], Awaitable[_Answer]], *, repeats: bool = True
+        self,
+        operation: str,
+        ask: Callable[[S3Store], Awaitable[_Answer]],
+        *,
+        repeats: bool = True,
+        size: int = 0,
     ) -> _Answer:
         """An answer of obstore, else what its failure means."""
         from obstore.exceptions import BaseError
 
-        store = await self._data.store(repeats=repeats)
+        store = await self._data.store(repeats=repeats, size=size)
         async with self._turn:
             try:
                 return await ask(store)

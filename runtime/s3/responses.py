@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from botocore.exceptions import BotoCoreError, ClientError
 
 # obstore reports a failure as one of a few exceptions, and all the rest in its text.
-_STATUS = re.compile(r"status code: (\d{3})")
+_STATUS = re.compile(r" - Server returned non-2xx status code: (\d{3})")
 _CODE = re.compile(r"<Code>([^<]*)</Code>")
 _MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
+_REDIRECTED = re.compile(r"\binner: BareRedirect\b")
+_UNDESCRIBED = "Generic S3 error: Unable to extract metadata"
 _NO_CONNECTION = re.compile(r"\bkind: Connect\b")
 _TIMED_OUT = re.compile(r"\bkind: Timeout\b")
 _REASON = re.compile(r'(?:message|error): "([^"]+)"')
@@ -117,9 +119,9 @@ def explain_obstore(error: Exception, place: Place, needed: str) -> ObjectError:
     if (status := _STATUS.search(said)) is not None:
         response = Response(int(status[1]), _first(_CODE, said), _first(_MESSAGE, said))
         return refusal(response, place, needed)
-    if "redirect" in said:
+    if _REDIRECTED.search(debug) is not None:
         return refusal(Response(301), place, needed)
-    if "Unable to extract metadata" in said:
+    if said.startswith(_UNDESCRIBED):
         return Undescribed("The store does not say which version of an object it has, or from when it is.")
     if (untrusted := _UNTRUSTED.search(debug)) is not None:
         return _untrusted(place, untrusted[1])
@@ -155,8 +157,8 @@ def explain_botocore(error: BotoCoreError, place: Place) -> ObjectError:
     if isinstance(error, exceptions.EndpointConnectionError):
         reason = str(error.kwargs.get("error", error)).rpartition("] ")[2]
         return _no_connection(place, reason.rstrip("')").lower())
-    if isinstance(error, exceptions.ResponseParserError):
-        return NoStore(place, "it sends what is no XML")
+    if isinstance(error, exceptions.ConnectionError):
+        return _no_connection(place, " ".join(str(error).split()).rstrip("."))
     if isinstance(error, exceptions.ReadTimeoutError):
         return Away(f"The store does not answer: no answer within {place.timeout_s:.3g} s.")
     if isinstance(error, exceptions.HTTPClientError):

@@ -76,7 +76,7 @@ class SignedRequests:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="s3")
         self._session = URLLib3Session(
             verify=self._authority or True,
-            proxies=get_environ_proxies(self._address.origin),
+            proxies={} if self._address.is_local else get_environ_proxies(self._address.origin),
             timeout=self._place.timeout_s,
             max_pool_connections=_THREADS,
         )
@@ -85,9 +85,9 @@ class SignedRequests:
         from botocore.awsrequest import AWSRequest
 
         address = self._address
-        path = (
-            address.root if asked.key is None else f"{address.root}/{quote(self._place.prefix + asked.key)}"
-        )
+        path = address.root
+        if asked.key is not None:
+            path += f"/{quote(self._place.prefix + asked.key)}"
         query = f"?{urlencode(asked.query, quote_via=quote)}" if asked.query else ""
         request = AWSRequest(asked.method, f"{address.origin}{path or '/'}{query}", dict(asked.headers))
         if self._signer is None or self._signer[0] != key:
@@ -109,6 +109,8 @@ class SignedRequests:
             raise explain_botocore(error, self._place) from None
         if (date := told.headers.get("date")) is not None:
             self.clock.heard(date, began, time.time())
+        if told.headers.get("content-length", str(len(body))) != str(len(body)):
+            raise Away("The store does not answer: the connection ended.")
         if 200 <= told.status_code < 300:
             return body
         raise refusal(parse_response(told.status_code, told.headers, body), self._place, needed)

@@ -117,6 +117,33 @@ async def test_a_bucket_removes_what_is_out_of_use(bucket: Bucket, objects: Obje
     assert len(await rules()) == 11
 
 
+@pytest.mark.parametrize("kind", ["GetBucketLifecycle", "GetBucketCors", "GetBucketPolicy"])
+async def test_settings_that_are_cut_off_are_read_again(
+    kind: str, bucket: Bucket, through: Objects, s3_proxy: S3Proxy
+) -> None:
+    """Or those of others would be taken for missing, and be gone."""
+    rule = {"ID": "mine", "Status": "Enabled", "Filter": {"Prefix": "logs/"}, "Expiration": {"Days": 3}}
+    origin = {"ID": "mine", "AllowedMethods": ["GET"], "AllowedOrigins": ["http://a.example"]}
+    policy = {"Sid": "mine", "Effect": "Allow", "Principal": "*", "Action": ["s3:GetObject"]}
+    statement = {**policy, "Resource": [f"arn:aws:s3:::{bucket.name}/open/*"]}
+    name = {"Bucket": bucket.name}
+    bucket.raw.put_bucket_lifecycle_configuration(**name, LifecycleConfiguration={"Rules": [rule]})
+    bucket.raw.put_bucket_cors(**name, CORSConfiguration={"CORSRules": [origin]})
+    bucket.raw.put_bucket_policy(
+        **name, Policy=json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    )
+    s3_proxy.rule(kind=kind, truncate=0)
+    await set_up(through, LIFECYCLES, {})
+    await let_everyone_read(through, "ui/")
+    assert len(s3_proxy.asked(kind)) == 2
+    rules = bucket.raw.get_bucket_lifecycle_configuration(**name)["Rules"]
+    origins = bucket.raw.get_bucket_cors(**name)["CORSRules"]
+    statements = json.loads(bucket.raw.get_bucket_policy(**name)["Policy"])["Statement"]
+    assert "mine" in {each["ID"] for each in rules}
+    assert "mine" in {each["ID"] for each in origins}
+    assert "mine" in {each["Sid"] for each in statements}
+
+
 @pytest.mark.req("OQ-219")
 async def test_a_page_of_another_origin_may_write(bucket: Bucket, objects: Objects) -> None:
     """What a browser asks before it sends a guarded write, and what it lets the page see."""

@@ -81,6 +81,20 @@ async def test_a_lost_answer_is_asked_for_again(harm: str, through: Objects, s3_
     assert asked == 2 or (harm == "delay_s" and asked > 2)
 
 
+@pytest.mark.req("OQ-240")
+@pytest.mark.parametrize("harm", [{"truncate": 0}, {"truncate": 150}, {"drop": True}, {"refuse": True}])
+@pytest.mark.parametrize("kind", ["ListObjectsV2", "ListObjectVersions"])
+async def test_a_listing_that_is_cut_off_is_asked_for_again(
+    kind: str, harm: dict[str, Any], through: Objects, s3_proxy: S3Proxy
+) -> None:
+    """A part of it is never taken for the whole, nor for another server's answer."""
+    await through.put("there", b"1")
+    whole = await ask(through, kind)
+    s3_proxy.rule(kind=kind, **harm)
+    assert await ask(through, kind) == whole
+    assert len(s3_proxy.asked(kind)) == 3
+
+
 @pytest.mark.req("OQ-238", "OQ-239", "OQ-240")
 @pytest.mark.parametrize(
     "harm",
