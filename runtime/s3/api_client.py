@@ -109,7 +109,7 @@ def _add_digest(params: dict[str, Any], **_: object) -> None:
 
 
 def _check_length(response_dict: dict[str, Any], **_: object) -> None:
-    """Raises where a body was cut off: botocore would take what is missing for a setting that is not there."""
+    """Raises where a body was cut off: botocore would take it for a setting that is not there."""
     length = response_dict["headers"].get("content-length")
     if length is not None and length != str(len(response_dict["body"])):
         raise Away("The store does not answer: the connection ended.")

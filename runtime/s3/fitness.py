@@ -52,6 +52,9 @@ async def _require_conditions(entities: Entities[Record], components: Collection
         return False
     if (problem := await unfit(entities.objects)) is not None:
         raise StoreUnusable(problem)
+    if entities.kept.unversioned is None:
+        # Reads and writes do not tell the time of the store, which has to be known before anything is taken.
+        await entities.objects.page(entities.keys.prefix(None), most=1)
     return True
 
 

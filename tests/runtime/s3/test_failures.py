@@ -81,6 +81,18 @@ async def test_a_lost_answer_is_asked_for_again(harm: str, through: Objects, s3_
     assert asked == 2 or (harm == "delay_s" and asked > 2)
 
 
+@pytest.mark.req("OQ-238")
+@pytest.mark.parametrize("kind", IDEMPOTENT)
+async def test_what_timed_out_is_asked_for_again(kind: str, through: Objects, s3_proxy: S3Proxy) -> None:
+    """Whichever library asks, and whether it was carried out or not."""
+    await through.put("there", b"1")
+    s3_proxy.forget()
+    s3_proxy.rule(kind=kind, delay_s=1.5 * PATIENCE_S)
+    async with asking(through, {"delay_s": True}) as client:
+        assert await ask(client, kind)
+    assert len(s3_proxy.asked(kind)) >= 2
+
+
 @pytest.mark.req("OQ-240")
 @pytest.mark.parametrize("harm", [{"truncate": 0}, {"truncate": 150}, {"drop": True}, {"refuse": True}])
 @pytest.mark.parametrize("kind", ["ListObjectsV2", "ListObjectVersions"])
