@@ -1,4 +1,4 @@
-"""`nox -s bench -- object-clients`: our client of a bucket beside two others, by processor time a request.
+"""`nox -s bench -- object-clients`: our way to a bucket beside the two clients below it, by processor time.
 
 All three do the same requests to the same server in turns, so what else the machine does falls on all alike.
 """
