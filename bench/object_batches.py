@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from runtime.embedded.seaweedfs import REGION, EmbeddedSeaweedfs
-from runtime.s3.bucket import set_up
+from runtime.s3.bucket_settings import set_up
 from runtime.s3.errors import NotMatched, ObjectError, Unsure
 from runtime.s3.objects import Objects, Place
 

@@ -1,4 +1,4 @@
-"""`nox -s bench -- object-clients`: our client of a bucket beside two others, by processor time a request.
+"""`nox -s bench -- object-clients`: our way to a bucket beside the two clients below it, by processor time.
 
 All three do the same requests to the same server in turns, so what else the machine does falls on all alike.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from runtime.embedded.seaweedfs import REGION, EmbeddedSeaweedfs
-from runtime.s3.bucket import set_up
+from runtime.s3.bucket_settings import set_up
 from runtime.s3.objects import Objects, Place
 
 BUCKET = "clients"

@@ -54,9 +54,10 @@ def test_the_services_need_no_database_and_no_consensus() -> None:
     lock = (ROOT / "requirements-run.lock").read_text(encoding="utf-8")
     installed = set(re.findall(r"^([a-z0-9-]+)==", lock, re.MULTILINE))
     assert {"grpcio", "protobuf"} <= installed
-    stores = ("sql", "redis", "mongo", "psycopg", "asyncpg", "raft", "etcd", "zookeeper", "kazoo", "boto")
+    databases = ("sql", "redis", "mongo", "psycopg", "asyncpg", "boto", "obstore")
+    stores = (*databases, "raft", "etcd", "zookeeper", "kazoo")
     drivers = {name for name in installed if any(each in name for each in stores)}
-    assert drivers == {"asyncpg", "botocore", "hiredis", "redis"}
+    assert drivers == {"asyncpg", "botocore", "hiredis", "obstore", "redis"}
 
 
 @pytest.mark.req("TQ-219")

@@ -34,7 +34,7 @@ STORES = {
     "kept": ("runtime.postgres",),
     "in_redis": ("runtime.redis", "runtime.redis.exporter", "runtime.history"),
     "in_sqlite": ("runtime.sqlite",),
-    "in_s3": ("runtime.s3.store", "runtime.s3.credentials"),
+    "in_s3": ("runtime.s3.store", "runtime.s3.credentials", "obstore.store", "botocore.auth"),
 }
 
 

@@ -24,7 +24,7 @@ from runtime.assembly import Assembly
 from runtime.call import Call
 from runtime.embedded.seaweedfs import REGION, EmbeddedSeaweedfs
 from runtime.object_store import ObjectStore
-from runtime.s3.bucket import set_up
+from runtime.s3.bucket_settings import set_up
 from runtime.s3.objects import Objects, Place
 from runtime.systems import load_system
 from runtime.world import RealWorld

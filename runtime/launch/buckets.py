@@ -63,7 +63,7 @@ class Buckets:
         return done
 
     async def _made_ready(self, place: Place) -> list[str]:
-        from runtime.s3.bucket import let_everyone_read, set_up
+        from runtime.s3.bucket_settings import let_everyone_read, set_up
         from runtime.s3.credentials import Credentials
         from runtime.s3.objects import Objects
         from runtime.s3.page_files import FOLDER, deploy_page, has_page, page_url

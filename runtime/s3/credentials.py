@@ -5,9 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runtime.s3.errors import Refused
+
+if TYPE_CHECKING:
+    from obstore.store import S3Credential
+
+_ASKED_AGAIN = timedelta(minutes=10)
+"""obstore asks again five minutes before a key ends. botocore renews one ten minutes before its end at the
+latest, so a key that was given out is used for five minutes at most, and is good for ten."""
 
 
 class Key(NamedTuple):
@@ -31,13 +39,31 @@ class Credentials:
             return self._key
         if self._lent is None:
             self._lent = await asyncio.to_thread(_from_the_chain)
-        fixed = not hasattr(self._lent, "refresh_needed")
-        if fixed or not self._lent.refresh_needed():
-            got = self._lent.get_frozen_credentials()
-        else:
-            got = await asyncio.to_thread(self._lent.get_frozen_credentials)
+        if self._is_lent and self._lent.refresh_needed():
+            return await asyncio.to_thread(self._read)
+        return self._read()
+
+    def provide(self) -> S3Credential:
+        """The key for obstore, which keeps it until it ends and calls from a thread of its own."""
+        key = self._key or self._read()
+        return {
+            "access_key_id": key.access,
+            "secret_access_key": key.secret,
+            "token": key.token,
+            "expires_at": datetime.now(UTC) + _ASKED_AGAIN if self._key is None else None,
+        }
+
+    @property
+    def _is_lent(self) -> bool:
+        return hasattr(self._lent, "refresh_needed")
+
+    def _read(self) -> Key:
+        """What the chain gives now; a key that ends soon is renewed, which may take a while."""
+        if self._lent is None:
+            self._lent = _from_the_chain()
+        got = self._lent.get_frozen_credentials()
         key = Key(got.access_key, got.secret_key, got.token)
-        if fixed:
+        if not self._is_lent:
             self._key = key
         return key
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from runtime.s3.answers import NoBucket
-from runtime.s3.bucket import is_versioned
+from runtime.s3.bucket_settings import is_versioned
 from runtime.s3.entities import Entities
 from runtime.s3.errors import Away, ObjectError
 from runtime.s3.polling import INDEX_ONLY
 from runtime.s3.probe import unfit
+from runtime.s3.responses import NoBucket
 from runtime.settings import SettingsError
 from runtime.store import Record, StoreAway, StoreNotSetUp, StoreUnusable
 from runtime.wiring import clocked
@@ -52,6 +52,9 @@ async def _require_conditions(entities: Entities[Record], components: Collection
         return False
     if (problem := await unfit(entities.objects)) is not None:
         raise StoreUnusable(problem)
+    if entities.kept.unversioned is None:
+        # Reads and writes do not tell the time of the store, which has to be known before anything is taken.
+        await entities.objects.page(entities.keys.prefix(None), most=1)
     return True
 
 

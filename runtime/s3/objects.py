@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import random
-import time
-from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import datetime
-from typing import NamedTuple
-from xml.etree.ElementTree import Element
-from xml.sax.saxutils import escape
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from runtime.s3.answers import NoStore, NotKnown, ServerClock, TooSkewed, document, listed, moment, refusal
+from runtime.s3.api_client import ApiClient
+from runtime.s3.client import DataClient
 from runtime.s3.credentials import Credentials
-from runtime.s3.errors import Away, Gone, NotMatched, Refused, Unsure
+from runtime.s3.errors import Away, Gone, NotMatched, Unsure
 from runtime.s3.kinds import kind_of
+from runtime.s3.listings import Entry, Page, parse_page
 from runtime.s3.permissions import permission
-from runtime.s3.place import Place, address_of
-from runtime.s3.signing import Signer, path_of, query_of
-from runtime.s3.wire import NoAnswer, NotSent, Told, Wire
+from runtime.s3.place import Place
+from runtime.s3.responses import NoStore, NotKnown, NotSent, Undescribed, explain_obstore
+from runtime.s3.retries import retry
+from runtime.s3.signed_requests import Asked, SignedRequests
+
+if TYPE_CHECKING:
+    from obstore import GetOptions, PutMode, PutResult
+    from obstore.store import S3Store
 
 __all__ = ["Entry", "Found", "Objects", "Page", "Place", "Version", "Written"]
 
-_FIRST_PAUSE_S = 0.1
-_LONGEST_PAUSE_S = 2.0
-_NONE: Mapping[str, str] = {}
 _AS_URL = {"encoding-type": "url"}
 """Keys may have characters that XML has no way to write."""
+_Answer = TypeVar("_Answer")
 
 
 class Found(NamedTuple):
@@ -45,22 +47,6 @@ class Written(NamedTuple):
     version: str | None
 
 
-class Entry(NamedTuple):
-    """A line of a listing."""
-
-    key: str
-    etag: str
-    size: int
-    changed: datetime
-
-
-class Page(NamedTuple):
-    """Some lines of a listing in the order of their keys; without a token nothing follows."""
-
-    entries: Sequence[Entry]
-    token: str | None
-
-
 class Version(NamedTuple):
     """One of the bodies that an object has had."""
 
@@ -75,76 +61,66 @@ class Objects:
 
     def __init__(self, place: Place, credentials: Credentials | None = None) -> None:
         self.place = place
-        address = address_of(place)
-        self._root = address.root
-        self._origin = address.origin
-        self._credentials = credentials or Credentials()
-        self._signer = Signer(address.authority, place.region)
-        self._wire = Wire(
-            address.host, address.port, tls=address.tls, timeout_s=place.timeout_s, most=place.connections
-        )
-        self._clock = ServerClock()
-        self._signs_ahead_s = 0.0
+        self.credentials = credentials or Credentials()
+        self.api = ApiClient(place, self.credentials)
+        self._data = DataClient(place, self.credentials)
+        self._signed = SignedRequests(place, self.credentials)
+        self._turn = asyncio.Semaphore(place.connections)
         self._deletes_plainly = False
 
     @property
     def clock_offset_s(self) -> float | None:
-        """How far the clock of the store is ahead of ours; None before the first answer."""
-        return self._clock.offset_s
+        """How far the clock of the store is ahead of ours; None before the first answer that tells."""
+        return self._signed.clock.offset_s
 
     async def get(self, key: str, version: str | None = None) -> Found | None:
         """An object, or one of its versions; None where there is none."""
-        query = {} if version is None else {"versionId": version}
+        operation = "get_object" if version is None else "get_object_version"
         try:
-            told = await self.request("GET", key, query=query)
+            return await self._ask(operation, partial(self._read, key, version))
         except Gone:
             return None
-        etag, changed = told.header(b"etag"), told.header(b"last-modified")
-        if etag is None or changed is None:
-            raise Refused("The store does not say which version of an object it gives, or from when it is.")
-        return Found(told.body, etag, _version(told), moment(changed))
 
     async def create(self, key: str, body: bytes, tags: Mapping[str, str] | None = None) -> Written:
         """Adds an object; raises NotMatched where there is one."""
-        return await self._write(key, body, {"if-none-match": "*"}, tags)
+        return await self._write(key, body, "create", tags)
 
     async def replace(
         self, key: str, body: bytes, etag: str, tags: Mapping[str, str] | None = None
     ) -> Written:
         """Replaces an object that is still the one of this ETag, else raises NotMatched."""
-        return await self._write(key, body, {"if-match": etag}, tags)
+        return await self._write(key, body, {"e_tag": etag}, tags)
 
     async def put(self, key: str, body: bytes, *, content_type: str | None = None) -> Written:
         """Writes an object whatever was there. What type it is of follows from its key unless it is given."""
-        told = await self.request("PUT", key, {"content-type": content_type or kind_of(key)}, body)
-        return Written(told.header(b"etag") or "", _version(told))
+        kind = content_type or kind_of(key)
+        put = partial(self._put, key, body, "overwrite", kind, None)
+        return _written(await self._ask("put_object", put, size=len(body)))
 
     async def tag(self, key: str, tags: Mapping[str, str] | None, version: str | None = None) -> None:
         """Gives an object, or one of its versions, these tags and no others."""
-        query = {"tagging": ""} if version is None else {"tagging": "", "versionId": version}
+        which = {"Key": self.place.prefix + key} | ({} if version is None else {"VersionId": version})
         if not tags:
-            await self.request("DELETE", key, query=query)
+            await self.api.call("delete_object_tagging", **which)
             return
-        told = "".join(
-            f"<Tag><Key>{escape(name)}</Key><Value>{escape(value)}</Value></Tag>"
-            for name, value in tags.items()
-        )
-        await self.request(
-            "PUT", key, body=f"<Tagging><TagSet>{told}</TagSet></Tagging>".encode(), query=query
-        )
+        told = [{"Key": name, "Value": value} for name, value in tags.items()]
+        await self.api.call("put_object_tagging", Tagging={"TagSet": told}, **which)
 
     async def delete(self, key: str, etag: str | None = None) -> bool:
         """Removes an object, if it is still the one of this ETag where the store can tell; whether it did."""
         if etag is not None and not self._deletes_plainly:
             try:
-                await self.request("DELETE", key, {"if-match": etag})
+                needed = permission("delete_object")
+                await self._signed.ask(Asked("DELETE", needed, key, headers={"If-Match": etag}))
             except NotMatched:
                 return False
             except NotKnown:
                 self._deletes_plainly = True
             else:
                 return True
-        await self.request("DELETE", key)
+        # obstore does not repeat a deletion that timed out, though it does no harm.
+        plainly = partial(self._ask, "delete_object", partial(self._remove, key), repeats=False)
+        await retry(self.place.tries, Away, plainly)
         return True
 
     async def page(
@@ -156,136 +132,107 @@ class Objects:
             query["continuation-token"] = token
         elif after is not None:
             query["start-after"] = self.place.prefix + after
-        told = listed(await self.answer(query, "ListBucketResult"), "Contents")
-        cut = len(self.place.prefix)
-        entries = [
-            Entry(line["Key"][cut:], line["ETag"], int(line["Size"]), moment(line["LastModified"]))
-            for line in told.lines
-        ]
-        return Page(entries, told.tags.get("NextContinuationToken") or None)
+        return parse_page(await self.describe("list_objects_v2", query), self.place)
 
     async def versions(self, key: str, *, most: int = 1000) -> AsyncIterator[Version]:
         """Every body that the object has had, newest first, asked for in pages; deletions are left out."""
         path = self.place.prefix + key
-        query = {"versions": "", "prefix": path, "max-keys": str(most), **_AS_URL}
+        query = {"Prefix": path, "MaxKeys": most}
         while True:
-            told = listed(await self.answer(query, "ListVersionsResult"), "Version")
-            for line in told.of(path):
-                yield Version(
-                    line["VersionId"], line["ETag"], moment(line["LastModified"]), line["IsLatest"] == "true"
-                )
-            marker = told.key("NextKeyMarker")
-            if told.tags.get("IsTruncated") != "true" or marker > path:
+            try:
+                told = await self.api.call("list_object_versions", **query)
+            except Gone as error:
+                raise NoStore(self.place, str(error)) from None
+            if "IsTruncated" not in told:
+                # botocore reads any other document as one that says nothing.
+                raise NoStore(self.place, "it sends no ListVersionsResult")
+            for line in told.get("Versions", ()):
+                if line["Key"] == path:
+                    changed = line["LastModified"].astimezone(UTC)
+                    yield Version(line["VersionId"], line["ETag"], changed, line["IsLatest"])
+            marker = told.get("NextKeyMarker", "")
+            if not told.get("IsTruncated") or marker > path:
                 return
-            query |= {"key-marker": marker, "version-id-marker": told.tags.get("NextVersionIdMarker", "")}
+            query |= {"KeyMarker": marker, "VersionIdMarker": told.get("NextVersionIdMarker", "")}
 
-    async def lent_address(self, key: str, seconds: int, query: Mapping[str, str] = _NONE) -> str:
-        """Where whoever has the address may read an object for so many seconds, in place of our key."""
-        path = f"{self._root}/{path_of(self.place.prefix + key)}"
-        now = time.time() + self._signs_ahead_s
-        lent = self._signer.lent_query(path, query, await self._credentials.key(), now, seconds)
-        return f"{self._origin}{path}?{lent}"
-
-    async def answer(self, query: Mapping[str, str], tag: str) -> Element:
-        """What the bucket says to a question that every bucket has an answer to, a document of this tag."""
+    async def describe(self, operation: str, query: Mapping[str, str]) -> bytes:
+        """What the bucket says to a question that every bucket has an answer to."""
         try:
-            told = await self.request("GET", None, query=query)
+            return await self._signed.ask(Asked("GET", permission(operation), query=query))
         except Gone as error:
             # It is not the bucket that is missing: a store says so.
             raise NoStore(self.place, str(error)) from None
-        return document(told.body, tag, self.place)
 
     async def close(self) -> None:
         """Ends the connections. What is asked after that opens new ones."""
-        self._wire.close()
-        # Their sockets are closed in the next turn of the loop, which may be its last.
-        await asyncio.sleep(0)
+        self._data.close()
+        self._signed.close()
+        self.api.close()
 
-    async def _write(
-        self, key: str, body: bytes, condition: Mapping[str, str], tags: Mapping[str, str] | None
-    ) -> Written:
-        headers = {**condition, "content-type": kind_of(key)}
-        if tags:
-            headers["x-amz-tagging"] = query_of(tags)
+    async def _write(self, key: str, body: bytes, mode: PutMode, tags: Mapping[str, str] | None) -> Written:
+        put = partial(self._put, key, body, mode, kind_of(key), tags)
         try:
-            told = await self.request("PUT", key, headers, body, harmless=False)
-        except _Lost as lost:
+            written = await retry(
+                self.place.tries,
+                NotSent,
+                partial(self._ask, "put_object", put, repeats=False, size=len(body)),
+            )
+        except NotSent:
+            raise
+        except (Away, Undescribed) as lost:
             raise Unsure(str(lost)) from None
-        if (etag := told.header(b"etag")) is None:
-            raise Unsure("The store does not say what it has written.")
-        return Written(etag, _version(told))
+        return _written(written)
 
-    async def request(
+    async def _ask(
         self,
-        method: str,
-        key: str | None,
-        headers: Mapping[str, str] = _NONE,
-        body: bytes = b"",
+        operation: str,
+        ask: Callable[[S3Store], Awaitable[_Answer]],
         *,
-        query: Mapping[str, str] = _NONE,
-        harmless: bool = True,
-    ) -> Told:
-        """Anything else: one answer with a status of success, else an error says what the store meant.
+        repeats: bool = True,
+        size: int = 0,
+    ) -> _Answer:
+        """An answer of obstore, else what its failure means."""
+        from obstore.exceptions import BaseError
 
-        Without a key it is about the bucket. `harmless` is a request that may be carried out twice.
-        """
-        tries = 0
-        while True:
-            tries += 1
+        store = await self._data.store(repeats=repeats, size=size)
+        async with self._turn:
             try:
-                return await self._once(method, key, headers, body, query)
-            except TooSkewed:
-                # Our clock is far off. The store has just told the time, so this happens once.
-                if tries > 1 or not self._learned_the_time():
-                    raise
-                continue
-            except NotSent as error:
-                lost, sent = Away(f"The store is away: {error}."), False
-            except NoAnswer as error:
-                lost, sent = Away(f"The store does not answer: {error}."), True
-            except Away as error:
-                lost, sent = error, True
-            if sent and not harmless:
-                raise _Lost(str(lost))
-            if tries >= self.place.tries:
-                raise lost
-            longest = min(_FIRST_PAUSE_S * 2 ** (tries - 1), _LONGEST_PAUSE_S)
-            await asyncio.sleep(random.uniform(longest / 2, longest))
+                return await ask(store)
+            except (BaseError, FileNotFoundError) as error:
+                raise explain_obstore(error, self.place, permission(operation)) from None
 
-    async def _once(
+    async def _read(self, key: str, version: str | None, store: S3Store) -> Found:
+        options: GetOptions | None = None if version is None else {"version": version}
+        found = await store.get_async(self.place.prefix + key, options=options)
+        body, meta = bytes(await found.bytes_async()), found.meta
+        return Found(body, meta["e_tag"] or "", _version(meta["version"]), meta["last_modified"])
+
+    async def _remove(self, key: str, store: S3Store) -> None:
+        await store.delete_async(self.place.prefix + key)
+
+    async def _put(
         self,
-        method: str,
-        key: str | None,
-        headers: Mapping[str, str],
+        key: str,
         body: bytes,
-        query: Mapping[str, str],
-    ) -> Told:
-        path = (self._root if key is None else f"{self._root}/{path_of(self.place.prefix + key)}") or "/"
-        known = await self._credentials.key()
-        began = time.time()
-        request = self._signer.request(
-            method, path, query_of(query) if query else "", headers, body, known, began + self._signs_ahead_s
+        mode: PutMode,
+        kind: str,
+        tags: Mapping[str, str] | None,
+        store: S3Store,
+    ) -> PutResult:
+        return await store.put_async(
+            self.place.prefix + key,
+            body,
+            attributes={"Content-Type": kind},
+            tags=dict(tags) if tags else None,
+            mode=mode,
+            use_multipart=False,
         )
-        told = await self._wire.ask(request)
-        if (date := told.header(b"date")) is not None:
-            self._clock.heard(date, began, time.time())
-        if 200 <= told.status < 300:
-            return told
-        raise refusal(told, self.place, permission(method, query, of_bucket=key is None))
-
-    def _learned_the_time(self) -> bool:
-        offset = self._clock.offset_s
-        if offset is None or offset == self._signs_ahead_s:
-            return False
-        self._signs_ahead_s = offset
-        return True
 
 
-class _Lost(Refused):
-    """A conditional write went out, and nothing tells what became of it."""
+def _written(told: PutResult) -> Written:
+    return Written(told["e_tag"] or "", _version(told["version"]))
 
 
-def _version(told: Told) -> str | None:
+def _version(version: str | None) -> str | None:
     """The version of an object; buckets without versions have none, or a word for it."""
-    version = told.header(b"x-amz-version-id")
     return None if version == "null" else version

@@ -13,15 +13,17 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from urllib.parse import quote
 
 from runtime.s3.credentials import Credentials
 from runtime.s3.objects import Objects
 from runtime.s3.page_files import FIRST, FOLDER, asked_of, deploy_page, page_files
-from runtime.s3.place import Place
+from runtime.s3.place import Place, address_of
 
 LONGEST_S = 7 * 24 * 3600
 """No store honours a signature for longer."""
 _LENT = "lent.html"
+_NONE: Mapping[str, str] = {}
 _SCRIPTS = "script-src 'self'"
 _FIRST_SCRIPT = '<script type="module"'
 
@@ -32,16 +34,29 @@ async def lend_page(system: str, place: Place, seconds: int, credentials: Creden
     objects = Objects(replace(place, prefix=""), credentials)
     try:
         files = page_files(system)
-        parts = {
-            name: await objects.lent_address(f"{FOLDER}/{name}", seconds) for name in files if name != FIRST
-        }
+        parts = {name: await presign(objects, f"{FOLDER}/{name}", seconds) for name in files if name != FIRST}
         text = lent(files[FIRST].read_text(encoding="utf-8"), parts)
         written = await objects.put(f"{FOLDER}/{_LENT}", text.encode())
         # The next one that is lent has the same name, and its parts may be open for a shorter time.
         which = {"versionId": written.version} if written.version else {}
-        return await objects.lent_address(f"{FOLDER}/{_LENT}", seconds, {**asked_of(place), **which})
+        return await presign(objects, f"{FOLDER}/{_LENT}", seconds, {**asked_of(place), **which})
     finally:
         await objects.close()
+
+
+async def presign(objects: Objects, key: str, seconds: int, query: Mapping[str, str] = _NONE) -> str:
+    """A link that lets its holder read an object for so many seconds, in place of our key."""
+    from botocore.auth import S3SigV4QueryAuth
+    from botocore.awsrequest import AWSRequest
+    from botocore.credentials import Credentials as BotoKey
+
+    address = address_of(objects.place)
+    path = quote(objects.place.prefix + key, safe="/-_.~")
+    request = AWSRequest("GET", f"{address.origin}{address.root}/{path}", params=dict(query))
+    signing_key = BotoKey(*await objects.credentials.key())
+    S3SigV4QueryAuth(signing_key, "s3", objects.place.region, expires=seconds).add_auth(request)
+    url: str = request.prepare().url
+    return url
 
 
 def lent(text: str, parts: Mapping[str, str]) -> str:

@@ -1,34 +1,17 @@
-"""What a key has to be allowed for a request, in the words of S3's policies."""
+"""What a key has to be allowed for an operation of S3, in the words of its policies."""
 
 from __future__ import annotations
 
-from collections.abc import Container
-
-_OF_OBJECTS = {
-    ("GET", "versionId"): "s3:GetObjectVersion",
-    ("GET", ""): "s3:GetObject",
-    ("PUT", "tagging"): "s3:PutObjectTagging",
-    ("PUT", ""): "s3:PutObject",
-    ("DELETE", "tagging"): "s3:DeleteObjectTagging",
-    ("DELETE", ""): "s3:DeleteObject",
-}
-_OF_BUCKETS = {
-    ("GET", "list-type"): "s3:ListBucket",
-    ("GET", "versions"): "s3:ListBucketVersions",
-    ("GET", "versioning"): "s3:GetBucketVersioning",
-    ("GET", "cors"): "s3:GetBucketCORS",
-    ("GET", "lifecycle"): "s3:GetLifecycleConfiguration",
-    ("GET", "policy"): "s3:GetBucketPolicy",
-    ("PUT", "versioning"): "s3:PutBucketVersioning",
-    ("PUT", "cors"): "s3:PutBucketCORS",
-    ("PUT", "lifecycle"): "s3:PutLifecycleConfiguration",
-    ("PUT", "policy"): "s3:PutBucketPolicy",
-    ("PUT", ""): "s3:CreateBucket",
+_OTHERS = {
+    "list_objects_v2": "s3:ListBucket",
+    "list_object_versions": "s3:ListBucketVersions",
+    "get_bucket_cors": "s3:GetBucketCORS",
+    "put_bucket_cors": "s3:PutBucketCORS",
+    "get_bucket_lifecycle_configuration": "s3:GetLifecycleConfiguration",
+    "put_bucket_lifecycle_configuration": "s3:PutLifecycleConfiguration",
 }
 
 
-def permission(method: str, query: Container[str], *, of_bucket: bool) -> str:
-    """The permission for a request about an object, or about the bucket itself."""
-    known = _OF_BUCKETS if of_bucket else _OF_OBJECTS
-    asked = (name for (verb, word), name in known.items() if verb == method and (not word or word in query))
-    return next(asked, "what it lacks")
+def permission(operation: str) -> str:
+    """The permission for an operation, which most operations have the name of."""
+    return _OTHERS.get(operation) or f"s3:{''.join(map(str.capitalize, operation.split('_')))}"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
-import ssl
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -62,18 +63,27 @@ class Address:
         return host if self.port == (443 if self.secure else 80) else f"{host}:{self.port}"
 
     @property
+    def is_local(self) -> bool:
+        """Whether it is on this machine, where no proxy of the network leads to."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    @property
     def origin(self) -> str:
         return f"{'https' if self.secure else 'http'}://{self.authority}"
 
-    @property
-    def tls(self) -> ssl.SSLContext | None:
-        if not self.secure:
-            return None
-        authority = os.environ.get("AWS_CA_BUNDLE") or None
-        try:
-            return ssl.create_default_context(cafile=authority)
-        except OSError as error:
-            raise Refused(f"AWS_CA_BUNDLE: {authority} cannot be used: {error.strerror or error}.") from None
+
+def authority_file(environ: Mapping[str, str] = os.environ) -> str | None:
+    """The file whose certificates AWS_CA_BUNDLE adds to those that the machine trusts."""
+    if not (named := environ.get("AWS_CA_BUNDLE")):
+        return None
+    try:
+        with Path(named).open("rb"):
+            return named
+    except OSError as error:
+        raise Refused(f"AWS_CA_BUNDLE: {named} cannot be used: {error.strerror or error}.") from None
 
 
 def place_of(kept: KeptInS3, values: Mapping[str, Any]) -> Place:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from runtime.s3.bucket import TRIALS, is_versioned
+from runtime.s3.bucket_settings import TRIALS, is_versioned
 from runtime.s3.errors import NotMatched, ObjectError
 from runtime.s3.objects import Objects, Written
 

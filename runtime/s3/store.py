@@ -14,7 +14,7 @@ from runtime.lifecycles import Lifecycle, Shift, Transition
 from runtime.log import Log
 from runtime.metrics import Metrics
 from runtime.object_store import FoundPage, Sizes, VersionOf
-from runtime.s3.bucket import is_versioned
+from runtime.s3.bucket_settings import is_versioned
 from runtime.s3.entities import Entities, together
 from runtime.s3.errors import ObjectError
 from runtime.s3.facts import fits, immutable

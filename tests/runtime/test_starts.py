@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 HTTP = ("http.server", "httptools", "uvicorn", "starlette")
 GRPC = ("grpc", "grpc_health", "grpc_reflection")
-STORES = ("asyncpg", "botocore", "redis", "sqlite3", "runtime.s3.store", "runtime.sqlite")
+STORES = ("asyncpg", "botocore", "obstore", "redis", "sqlite3", "runtime.s3.store", "runtime.sqlite")
 OTHERS = (
     "click",
     "cryptography",
@@ -102,7 +102,8 @@ def test_a_node_that_speaks_only_http_loads_no_grpc(tmp_path: Path) -> None:
         NODE, "queuey.local.store", STORE_PATH=str(tmp_path), HOST="127.0.0.1", MDNS_ENABLED="false"
     )
     assert "uvicorn" in modules and "zeroconf" not in modules
-    assert among(modules, GRPC, ("asyncpg", "botocore", "redis", "opentelemetry", "prometheus_client")) == []
+    others = ("asyncpg", "botocore", "obstore", "redis", "opentelemetry", "prometheus_client")
+    assert among(modules, GRPC, others) == []
 
 
 def test_a_launcher_loads_no_transport_and_no_certificates() -> None:

@@ -7,6 +7,7 @@ import re
 import secrets
 import ssl
 import threading
+import time
 from collections.abc import Awaitable
 from email.utils import formatdate, parsedate_to_datetime
 from typing import Any, NamedTuple
@@ -154,11 +155,13 @@ class S3Proxy:
             writer.transport.abort()
             return False
         if rule.status is not None and not rule.carried_out:
-            told = _made_up(rule)
+            told = _made_up(rule, self.clock_offset_s)
         else:
             told = await server.ask(self._changed(asked, rule))
             asked.forwarded = True
-            told = _made_up(rule) if rule.status is not None else self._reworded(told, rule)
+            told = (
+                _made_up(rule, self.clock_offset_s) if rule.status is not None else self._reworded(told, rule)
+            )
         if rule.drop:
             writer.transport.abort()
             return False
@@ -291,9 +294,10 @@ async def _body(reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:
     return b"".join(parts)
 
 
-def _made_up(rule: Rule) -> _Told:
+def _made_up(rule: Rule, clock_offset_s: float) -> _Told:
     assert rule.status is not None
     code = rule.code or _STATUS_CODES.get(rule.status, "Error")
     body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>made up</Message></Error>".encode()
     pairs = [("Content-Type", "application/xml"), ("Content-Length", str(len(body)))]
-    return _Told(rule.status, [*pairs, ("Date", formatdate(usegmt=True))], body)
+    date = formatdate(time.time() + clock_offset_s, usegmt=True)
+    return _Told(rule.status, [*pairs, ("Date", date)], body)

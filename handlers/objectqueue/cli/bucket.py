@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from generated.objectqueue.system import SYSTEM
 from handlers.objectqueue.cli.places import NOT_SET_UP, USAGE, Trouble, Where
-from runtime.s3.answers import NoBucket
 from runtime.s3.errors import ObjectError
 from runtime.s3.objects import Objects
 from runtime.s3.place import places_of
+from runtime.s3.responses import NoBucket
 from runtime.settings import SettingsError, read
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Bucket:
 
     async def set_up(self, *, with_page: bool) -> list[str]:
         """Makes the bucket ready; what was done, a sentence each."""
-        from runtime.s3.bucket import set_up
+        from runtime.s3.bucket_settings import set_up
 
         done = await set_up(self._objects, SYSTEM.lifecycles.values(), self._values)
         if with_page:
@@ -57,7 +57,7 @@ class Bucket:
 
     async def deploy_page(self) -> Deployed:
         """Puts the page into the bucket, where everybody may read it."""
-        from runtime.s3.bucket import let_everyone_read
+        from runtime.s3.bucket_settings import let_everyone_read
         from runtime.s3.page_files import FOLDER, deploy_page, page_url
 
         keys = await deploy_page(SYSTEM.name, self.place)

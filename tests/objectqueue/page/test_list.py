@@ -9,7 +9,7 @@ import re
 import pytest
 from playwright.async_api import expect
 
-from runtime.s3.bucket import let_everyone_read
+from runtime.s3.bucket_settings import let_everyone_read
 from runtime.s3.objects import Objects
 from runtime.s3.page_files import deploy_page
 from tests.deep import DEEP

@@ -52,6 +52,19 @@ class OtherTime(Objects):
         return None if self.ignores_clock else super().clock_offset_s
 
 
+async def ask(objects: Objects, kind: str) -> object:
+    """One request of a kind that may be repeated."""
+    if kind == "GetObject":
+        return await objects.get("there")
+    if kind == "PutObject":
+        return await objects.put("new", b"1")
+    if kind == "DeleteObject":
+        return await objects.delete("there")
+    if kind == "ListObjectsV2":
+        return await objects.page("", most=5)
+    return [each async for each in objects.versions("there")]
+
+
 class Process:
     """One process that uses the bucket: its stores, its clock and its log."""
 

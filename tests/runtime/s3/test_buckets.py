@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
-from runtime.s3.bucket import is_versioned, let_everyone_read, set_up
-from runtime.s3.errors import Refused
+from runtime.s3.bucket_settings import is_versioned, let_everyone_read, set_up
+from runtime.s3.errors import ObjectError, Refused
 from runtime.s3.objects import Objects, Place
 from runtime.s3.place import Names
 from runtime.s3.probe import examine, unfit
@@ -69,11 +69,13 @@ async def test_what_is_no_store_is_told(s3_key: None, told: bytes) -> None:
         port = server.sockets[0].getsockname()[1]
         url = f"http://127.0.0.1:{port}"
         objects = Objects(Place(bucket="some", endpoint=url, names=Names(endpoint="NURSERY_STORE")))
-        for asked in (is_versioned(objects), objects.page("", most=1), anext(objects.versions("a"))):
+        for asked in (is_versioned(objects), objects.page("", most=1)):
             with pytest.raises(Refused, match=r"no S3 store \(.*\): check NURSERY_STORE\."):
                 await asked
         [found] = await examine(objects)
         assert not found.ok and "no S3 store" in found.reason
+        with pytest.raises(ObjectError):
+            await anext(objects.versions("a"))
         await objects.close()
 
 
@@ -113,6 +115,33 @@ async def test_a_bucket_removes_what_is_out_of_use(bucket: Bucket, objects: Obje
     await set_up(other, LIFECYCLES, {})
     await other.close()
     assert len(await rules()) == 11
+
+
+@pytest.mark.parametrize("kind", ["GetBucketLifecycle", "GetBucketCors", "GetBucketPolicy"])
+async def test_settings_that_are_cut_off_are_read_again(
+    kind: str, bucket: Bucket, through: Objects, s3_proxy: S3Proxy
+) -> None:
+    """Or those of others would be taken for missing, and be gone."""
+    rule = {"ID": "mine", "Status": "Enabled", "Filter": {"Prefix": "logs/"}, "Expiration": {"Days": 3}}
+    origin = {"ID": "mine", "AllowedMethods": ["GET"], "AllowedOrigins": ["http://a.example"]}
+    policy = {"Sid": "mine", "Effect": "Allow", "Principal": "*", "Action": ["s3:GetObject"]}
+    statement = {**policy, "Resource": [f"arn:aws:s3:::{bucket.name}/open/*"]}
+    name = {"Bucket": bucket.name}
+    bucket.raw.put_bucket_lifecycle_configuration(**name, LifecycleConfiguration={"Rules": [rule]})
+    bucket.raw.put_bucket_cors(**name, CORSConfiguration={"CORSRules": [origin]})
+    bucket.raw.put_bucket_policy(
+        **name, Policy=json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    )
+    s3_proxy.rule(kind=kind, truncate=0)
+    await set_up(through, LIFECYCLES, {})
+    await let_everyone_read(through, "ui/")
+    assert len(s3_proxy.asked(kind)) == 2
+    rules = bucket.raw.get_bucket_lifecycle_configuration(**name)["Rules"]
+    origins = bucket.raw.get_bucket_cors(**name)["CORSRules"]
+    statements = json.loads(bucket.raw.get_bucket_policy(**name)["Policy"])["Statement"]
+    assert "mine" in {each["ID"] for each in rules}
+    assert "mine" in {each["ID"] for each in origins}
+    assert "mine" in {each["Sid"] for each in statements}
 
 
 @pytest.mark.req("OQ-219")

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
-from runtime.s3.bucket import is_versioned, let_everyone_read
+from runtime.s3.bucket_settings import is_versioned, let_everyone_read
 from runtime.s3.errors import Away, NotMatched, Refused, Unsure
 from runtime.s3.objects import Objects, Place
+from tests.runtime.s3.kit import ask
 from tests.s3_fixtures import Bucket, raw_client
 from tests.support.s3_proxy import S3Proxy
 
@@ -49,19 +50,6 @@ async def closing(objects: Objects) -> AsyncIterator[Objects]:
 IDEMPOTENT = ("GetObject", "PutObject", "DeleteObject", "ListObjectsV2", "ListObjectVersions")
 
 
-async def ask(objects: Objects, kind: str) -> object:
-    """One request of a kind that may be repeated."""
-    if kind == "GetObject":
-        return await objects.get("there")
-    if kind == "PutObject":
-        return await objects.put("new", b"1")
-    if kind == "DeleteObject":
-        return await objects.delete("there")
-    if kind == "ListObjectsV2":
-        return await objects.page("", most=5)
-    return [each async for each in objects.versions("there")]
-
-
 @pytest.mark.req("OQ-239")
 @pytest.mark.parametrize("status", [500, 503])
 @pytest.mark.parametrize("kind", IDEMPOTENT)
@@ -91,6 +79,32 @@ async def test_a_lost_answer_is_asked_for_again(harm: str, through: Objects, s3_
     # Whoever does not wait for long asks once more where the machine stands still.
     asked = len(s3_proxy.asked("GetObject"))
     assert asked == 2 or (harm == "delay_s" and asked > 2)
+
+
+@pytest.mark.req("OQ-238")
+@pytest.mark.parametrize("kind", IDEMPOTENT)
+async def test_what_timed_out_is_asked_for_again(kind: str, through: Objects, s3_proxy: S3Proxy) -> None:
+    """Whichever library asks, and whether it was carried out or not."""
+    await through.put("there", b"1")
+    s3_proxy.forget()
+    s3_proxy.rule(kind=kind, delay_s=1.5 * PATIENCE_S)
+    async with asking(through, {"delay_s": True}) as client:
+        assert await ask(client, kind)
+    assert len(s3_proxy.asked(kind)) >= 2
+
+
+@pytest.mark.req("OQ-240")
+@pytest.mark.parametrize("harm", [{"truncate": 0}, {"truncate": 150}, {"drop": True}, {"refuse": True}])
+@pytest.mark.parametrize("kind", ["ListObjectsV2", "ListObjectVersions"])
+async def test_a_listing_that_is_cut_off_is_asked_for_again(
+    kind: str, harm: dict[str, Any], through: Objects, s3_proxy: S3Proxy
+) -> None:
+    """A part of it is never taken for the whole, nor for another server's answer."""
+    await through.put("there", b"1")
+    whole = await ask(through, kind)
+    s3_proxy.rule(kind=kind, **harm)
+    assert await ask(through, kind) == whole
+    assert len(s3_proxy.asked(kind)) == 3
 
 
 @pytest.mark.req("OQ-238", "OQ-239", "OQ-240")
@@ -139,17 +153,18 @@ async def test_a_guarded_write_that_was_not_sent_is_sent(through: Objects, s3_pr
 async def test_repetition_has_an_end_and_pauses(
     through: Objects, s3_proxy: S3Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each pause is about twice as long as the last, and by chance, so that not all ask at the same time."""
+    """Pauses grow, and are by chance, so that not all ask at the same time; nobody asks for ever."""
     s3_proxy.rule(kind="GetObject", status=503, times=None)
+    s3_proxy.rule(kind="ListObjectsV2", status=503, times=None)
     seen = set[int]()
     for _ in range(2):
-        s3_proxy.seen.clear()
-        with pytest.raises(Away, match=r"^The store answers 503 SlowDown\.$"):
-            await through.get("there")
+        async with closing(Objects(through.place)) as client:
+            s3_proxy.seen.clear()
+            with pytest.raises(Away, match=r"^The store answers 503 SlowDown\.$"):
+                await client.get("there")
         pauses = [late.at - soon.at for soon, late in pairwise(s3_proxy.seen)]
         assert len(pauses) == 3
-        for number, pause in enumerate(pauses):
-            assert pause >= 0.05 * 2**number
+        assert min(pauses) >= 0.05
         seen |= {round(pause * 1e5) for pause in pauses}
     assert len(seen) >= 5, "two may be the same by chance"
     wanted = list[float]()
@@ -160,7 +175,7 @@ async def test_repetition_has_an_end_and_pauses(
     async with closing(Objects(replace(through.place, tries=12))) as patient:
         with monkeypatch.context() as patched, pytest.raises(Away):
             patched.setattr("asyncio.sleep", sleep)
-            await patient.get("there")
+            await patient.page("", most=1)
     assert len(wanted) == 11
     for number, pause in enumerate(wanted):
         longest = min(0.1 * 2**number, 2.0)
@@ -202,9 +217,15 @@ async def test_a_permission_that_is_missing_has_its_name(through: Objects, s3_pr
         (anext(through.versions("a")), "s3:ListBucketVersions"),
         (is_versioned(through), "s3:GetBucketVersioning"),
         (let_everyone_read(through, "ui/"), "s3:GetBucketPolicy"),
-        (through.request("PUT", None, query={"cors": ""}), "s3:PutBucketCORS"),
-        (through.request("PUT", None, query={"lifecycle": ""}), "s3:PutLifecycleConfiguration"),
-        (through.request("PUT", None), "s3:CreateBucket"),
+        (through.delete("a", '"b"'), "s3:DeleteObject"),
+        (through.api.call("get_bucket_cors"), "s3:GetBucketCORS"),
+        (through.api.call("put_bucket_cors", CORSConfiguration={"CORSRules": []}), "s3:PutBucketCORS"),
+        (through.api.call("get_bucket_lifecycle_configuration"), "s3:GetLifecycleConfiguration"),
+        (
+            through.api.call("put_bucket_lifecycle_configuration", LifecycleConfiguration={"Rules": []}),
+            "s3:PutLifecycleConfiguration",
+        ),
+        (through.api.call("create_bucket"), "s3:CreateBucket"),
     ):
         with pytest.raises(Refused, match=rf"let it have {needed}, "):
             await asked

@@ -7,28 +7,25 @@ import ssl
 import time
 import urllib.request
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from urllib.parse import parse_qsl
 
 import pytest
-from botocore.auth import S3SigV4QueryAuth
-from botocore.awsrequest import AWSRequest
-from botocore.credentials import Credentials as BotoKey
 from msgspec import structs
 
 from runtime.certs import make_certificates
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.kept_in_s3 import KeptInS3
-from runtime.s3.answers import ServerClock, refusal
 from runtime.s3.credentials import Credentials, Key
 from runtime.s3.errors import Refused
 from runtime.s3.objects import Objects, Place
 from runtime.s3.page_files import page_url
+from runtime.s3.page_links import presign
 from runtime.s3.place import Address, address_of, place_of, places_of
-from runtime.s3.signing import Signer
-from runtime.s3.wire import Told
+from runtime.s3.responses import Response, refusal
+from runtime.s3.server_clock import ServerClock
 from runtime.systems import load_system
+from tests.runtime.s3.kit import ask
 from tests.s3_fixtures import Bucket
 from tests.support.s3_proxy import S3Proxy
 
@@ -59,7 +56,6 @@ def test_where_requests_go(place: Place, environ: dict[str, str], address: Addre
     """To the address that is given, else to where the provider has the region's buckets."""
     found = address_of(place, environ)
     assert found == address
-    assert (found.tls is not None) == found.secure
 
 
 NURSERY = {
@@ -115,18 +111,16 @@ def test_what_has_to_be_set_has_the_name_that_the_spec_gives_it(
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "headers", "words"),
+    ("response", "words"),
     [
-        (404, b"<Code>NoSuchBucket</Code>", {}, "set NURSERY_BUCKET, or make it."),
-        (403, b"<Code>InvalidAccessKeyId</Code>", {}, "and NURSERY_REGION."),
-        (301, b"", {b"x-amz-bucket-region": b"eu-west-1"}, "set NURSERY_REGION to eu-west-1."),
+        (Response(404, "NoSuchBucket"), "set NURSERY_BUCKET, or make it."),
+        (Response(403, "InvalidAccessKeyId"), "and NURSERY_REGION."),
+        (Response(301, region="eu-west-1"), "set NURSERY_REGION to eu-west-1."),
     ],
 )
-def test_what_a_store_refuses_names_the_variables_of_the_spec(
-    status: int, body: bytes, headers: dict[bytes, bytes], words: str
-) -> None:
+def test_what_a_store_refuses_names_the_variables_of_the_spec(response: Response, words: str) -> None:
     place = place_of(kept_elsewhere(), NURSERY)
-    assert words in str(refusal(Told(status, headers, body), place, "s3:GetObject"))
+    assert words in str(refusal(response, place, "s3:GetObject"))
 
 
 def test_where_a_browser_finds_a_page() -> None:
@@ -198,28 +192,17 @@ async def test_an_address_can_be_lent(bucket: Bucket, monkeypatch: pytest.Monkey
     key = "a b/ü+'.txt"
     for name in (key, "other"):
         await objects.put(name, b"lent")
-    url = await objects.lent_address(key, 60, {"region": "x y"})
+    url = await presign(objects, key, 60, {"region": "x y"})
     with urllib.request.urlopen(url) as found:
         assert found.read() == b"lent"
-    real = time.time
-    monkeypatch.setattr("runtime.s3.objects.time.time", lambda: real() - 120)
-    late = await objects.lent_address(key, 60)
+    past = datetime.now(UTC) - timedelta(seconds=120)
+    monkeypatch.setattr("botocore.auth.get_current_datetime", lambda: past)
+    late = await presign(objects, key, 60)
     for wrong in (late, url.replace("a%20b/%C3%BC%2B%27.txt", "other"), url.replace("x%20y", "z")):
         assert wrong != url
         with pytest.raises(OSError, match="403"):
             urllib.request.urlopen(wrong)
     await objects.close()
-
-
-def test_a_lent_address_is_that_of_another_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a key that is lent itself, too."""
-    signer, now = Signer("h:8333", "eu-west-3"), datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
-    monkeypatch.setattr("botocore.auth.get_current_datetime", lambda: now)
-    for token in (None, "to/ken=="):
-        ours = signer.lent_query("/b/k", {"a": "1 2"}, Key("AK", "se/cret", token), now.timestamp(), 60)
-        theirs = AWSRequest("GET", "http://h:8333/b/k?a=1%202")
-        S3SigV4QueryAuth(BotoKey("AK", "se/cret", token), "s3", "eu-west-3", expires=60).add_auth(theirs)
-        assert dict(parse_qsl(ours)) == dict(parse_qsl(theirs.url.partition("?")[2]))
 
 
 async def test_a_key_is_renewed_before_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,17 +257,13 @@ def test_many_answers_say_the_time_better_than_one() -> None:
     assert clock.offset_s == pytest.approx(0.5, abs=0.1)
 
 
-async def test_a_clock_that_is_far_off_keeps_nobody_out(
-    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A signature has a time in it. The store tells its own when it refuses, and that one is signed then."""
-    real = time.time
-    monkeypatch.setattr("runtime.s3.objects.time.time", lambda: real() - 7200)
-    objects = Objects(bucket.place)
-    await objects.create("a", b"1")
-    await heard(objects, 7200)
-    found = await objects.get("a")
-    assert found is not None and found.body == b"1"
+@pytest.mark.parametrize("kind", ["GetObject", "PutObject", "ListObjectsV2", "ListObjectVersions"])
+async def test_a_clock_that_is_far_off_is_told(kind: str, bucket: Bucket, s3_proxy: S3Proxy) -> None:
+    """A signature has a time in it, and a store takes none that is too old."""
+    objects = Objects(bucket.through(s3_proxy).place)
+    s3_proxy.rule(kind=kind, status=403, code="RequestTimeTooSkewed")
+    with pytest.raises(Refused, match=r"^The clock of this machine and that of the store are too far apart"):
+        await ask(objects, kind)
     await objects.close()
 
 

@@ -245,9 +245,10 @@ async def test_a_worker_keeps_to_its_parts(process: Make, s3_proxy: S3Proxy) -> 
 
 @pytest.mark.req("OQ-216", "OQ-148")
 async def test_a_clock_that_is_off_takes_nothing(process: Make) -> None:
-    """Neither a worker nor a sweeper acts by it; both say why."""
+    """Neither a worker nor a sweeper acts by it; both say why. What time it is they hear when they start."""
     one = process()
     await one.submit(timeout_seconds=1)
+    await one.tasks.open(one.log, ["worker"])
     one.objects.ignores_clock = False
     one.world.ahead_ms = 10_000
     assert await one.take() == []
