@@ -73,9 +73,10 @@ class Health:
         if (service := _read_service(message, context)) is None:
             return
         while True:
-            changed = self._changed
+            # The server may stop while an answer is being sent, and then there is another one to come.
+            changed, is_last = self._changed, self._is_stopping
             yield self._answer(service)
-            if self._is_stopping:
+            if is_last:
                 end_call(context, "UNAVAILABLE", _STOPS)
                 return
             await changed.wait()

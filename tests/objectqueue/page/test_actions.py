@@ -14,6 +14,7 @@ from tests.support.s3_proxy import S3Proxy
 from tests.support.s3_requests import Rule
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+PATIENCE_S = 60.0
 ACTIONS = {
     "Pending": ["Cancel"],
     "Running": ["Cancel"],
@@ -171,9 +172,13 @@ async def test_of_two_browsers_that_replay_at_once_one_wins(stage: Stage, visit:
                 await expect(visitor.page.locator("#detail-badge")).to_have_text("Failed")
         before = stage.versions(task)
         await asyncio.gather(first.act("Replay"), second.act("Replay"))
-        for visitor in (first, second):
-            await visitor.page.wait_for_selector("#detail-say .notice, #detail-badge [data-state=pending]")
-        conflicts = [await visitor.page.locator("#detail-say .notice").count() for visitor in (first, second)]
+        conflicts = [0, 0]
+        # A page that looks again meanwhile shows what the other has done before it is told of the conflict.
+        async with asyncio.timeout(PATIENCE_S):
+            while not any(conflicts):
+                await asyncio.sleep(0.05)
+                shown = (visitor.page.locator("#detail-say .notice") for visitor in (first, second))
+                conflicts = [await each.count() for each in shown]
         assert sorted(conflicts) == [0, 1]
         assert stage.versions(task) == before + 1
         assert stage.read(task)["status"] == "Pending"
