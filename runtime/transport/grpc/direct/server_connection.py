@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import deque
 from functools import partial
 from typing import Any, Generic
 
 from runtime.transport.grpc.direct import frames
 from runtime.transport.grpc.direct.base_connection import Http2Connection
-from runtime.transport.grpc.direct.frames import ErrorCode, Setting, StreamError
+from runtime.transport.grpc.direct.frames import ErrorCode, Http2ConnectionError, Setting, StreamError
 from runtime.transport.grpc.direct.header_blocks import (
     EMPTY_TABLE_UPDATE,
     TABLE_BYTES,
@@ -25,6 +26,9 @@ _DRAIN_S = 2.0
 """How long a client may take to acknowledge the first GOAWAY; then the second names the last stream."""
 _AGE_JITTER = 0.1
 """Clients that connected together, as after a restart, do not come back together."""
+_MAX_SKIPPED_RANGES = 64
+"""Ranges of skipped stream identifiers that are remembered. Known clients skip none; of a client that skips
+more, HEADERS on the oldest are discarded, as on closed streams."""
 
 
 class ServerConnection(Http2Connection, Generic[HeadersT]):
@@ -38,6 +42,8 @@ class ServerConnection(Http2Connection, Generic[HeadersT]):
         )
         self._last_served_stream = 0
         """The last stream that is served, once no new ones are."""
+        self._skipped: deque[range] = deque(maxlen=_MAX_SKIPPED_RANGES)
+        """Identifiers that the client has skipped: they are closed, and no request may come on them."""
         self.cancelled_calls = 0
         """Calls that the client has cancelled and that still run."""
         self.buffered_request_bytes = 0
@@ -161,9 +167,9 @@ class ServerConnection(Http2Connection, Generic[HeadersT]):
             stream.is_remote_closed = True
             self._on_data(stream, b"")
         elif stream_id <= self._last_stream_id:
-            self._flood_guard.count_suspicious()
+            self._discard_headers(stream_id)
         else:
-            self._last_stream_id = stream_id
+            self._advance_to(stream_id)
             if self._is_going_away:
                 # The client knows by our GOAWAY, or soon will, that it was not processed.
                 self._flood_guard.count_suspicious()
@@ -176,14 +182,31 @@ class ServerConnection(Http2Connection, Generic[HeadersT]):
     def _refuse_headers(self, flags: int, stream_id: int, error: StreamError) -> None:
         """End the stream of headers that were decoded and are malformed or too large."""
         is_new = stream_id > self._last_stream_id
-        self._last_stream_id = max(stream_id, self._last_stream_id)
-        if (is_new and self._is_going_away) or (not is_new and stream_id not in self._streams):
+        if is_new:
+            self._advance_to(stream_id)
+        if not is_new and stream_id not in self._streams:
+            self._discard_headers(stream_id)
+        elif is_new and self._is_going_away:
             self._flood_guard.count_suspicious()
         elif is_new and isinstance(error, HeaderListTooLarge):
             headers = self._application.parse_oversized_headers(error.headers)
             self._open_stream(stream_id, headers, None, bool(flags & frames.END_STREAM))
         else:
             raise error
+
+    def _advance_to(self, stream_id: int) -> None:
+        """Note the identifier of a new stream, which closes all idle ones before it (RFC 9113, 5.1.1)."""
+        if stream_id - self._last_stream_id > 2:
+            self._skipped.append(range(self._last_stream_id + 1, stream_id))
+        self._last_stream_id = stream_id
+
+    def _discard_headers(self, stream_id: int) -> None:
+        """Discard headers on a closed stream; they are a connection error if it was never opened."""
+        if any(stream_id in each for each in self._skipped):
+            raise Http2ConnectionError(
+                ErrorCode.PROTOCOL_ERROR, "HEADERS on a stream whose identifier is smaller than others before"
+            )
+        self._flood_guard.count_suspicious()
 
     def _open_stream(
         self, stream_id: int, headers: HeadersT, content_length: int | None, is_remote_closed: bool

@@ -24,24 +24,19 @@ from tests.runtime.transport.grpc.direct.raw_peer import (
     ACK,
     CANCEL,
     CLIENT_PREFACE,
-    CONTINUATION,
     DATA,
     END_BOTH,
     END_HEADERS,
     END_STREAM,
-    GOAWAY,
     HEADER_TABLE_SIZE,
     HEADERS,
     INITIAL_WINDOW_SIZE,
     INTERNAL_ERROR,
     NO_ERROR,
-    PADDED,
     PING,
     PREFACE,
-    PRIORITY,
     REFUSED_STREAM,
     SETTINGS,
-    WITH_PRIORITY,
     connected,
     frame,
     h2_client,
@@ -81,17 +76,6 @@ async def test_a_message_may_come_in_any_pieces() -> None:
         assert [answers[each].body for each in (many, padded, trailing)] == [body] * 3
 
 
-async def test_a_block_may_come_in_pieces_with_padding_and_a_priority() -> None:
-    """Whatever surrounds a header block, and however often it is cut, it is read as one."""
-    async with serving(EchoApplication()) as port, connected(port) as peer:
-        block = peer.encode(b"/large/10", (b"x-long", b"y" * 300))
-        first = b"\x03" + bytes(5) + block[:4] + bytes(3)
-        pieces = [frame(CONTINUATION, 0, 1, block[at : at + 50]) for at in range(4, len(block), 50)]
-        flags = PADDED | WITH_PRIORITY | END_STREAM
-        peer.send(frame(HEADERS, flags, 1, first), *pieces, frame(CONTINUATION, END_HEADERS, 1))
-        assert (await peer.read_response()).body == make_body(10)
-
-
 async def test_bytes_may_come_one_by_one() -> None:
     """Where the network cuts a conversation is of no importance."""
     async with serving(EchoApplication()) as port, connected(port, b"") as peer:
@@ -100,15 +84,6 @@ async def test_bytes_may_come_one_by_one() -> None:
             await peer.writer.drain()
         answers = await peer.read_responses(1, 3)
         assert (answers[1].body, answers[3].body) == (b"hello", b"again")
-
-
-async def test_frames_of_kinds_that_nobody_knows_are_ignored() -> None:
-    """They are how the protocol grows; so do settings, flags and the bit that is reserved."""
-    async with serving(EchoApplication()) as port, connected(port) as peer:
-        peer.send(frame(0x0A, 0xFF, 7, b"x" * 100), frame(0xFF), settings((0x77, 5)))
-        peer.send(frame(PRIORITY, 0, 9, bytes(5)), frame(GOAWAY, 0, 0, bytes(8) + b"goodbye"))
-        peer.send(frame(HEADERS, END_BOTH | 0x40, 1 | 1 << 31, peer.encode()))
-        assert (await peer.read_response()).headers == {b":status": b"200"}
 
 
 async def test_the_server_says_what_it_takes() -> None:
@@ -189,18 +164,6 @@ async def test_an_answer_before_the_end_of_a_call_asks_for_no_more_of_it() -> No
             peer.send(frame(DATA, 0, 1, bytes(16_000)))
         peer.send(frame(HEADERS, END_BOTH, 1, peer.encode()), peer.request(3, body=b"next"))
         assert (await peer.read_response(3)).body == b"next"
-
-
-async def test_too_many_streams_are_refused() -> None:
-    """A refused one may be asked for again elsewhere; one that has ended makes room."""
-    application = EchoApplication()
-    async with serving(application, limits(streams=3)) as port, connected(port) as peer:
-        peer.send(*(peer.request(number, b"/wait") for number in (1, 3, 5, 7)))
-        assert (await peer.wait_for(3, 7)).code == REFUSED_STREAM
-        respond(*application.waiting[3], b"")
-        peer.send(peer.request(9), peer.request(11, b"/wait"), peer.request(13))
-        answers = await peer.read_responses(3, 9, 13)
-        assert [answers[each].reset for each in (3, 9, 13)] == [None, None, REFUSED_STREAM]
 
 
 async def test_calls_that_were_given_up_and_still_run_count() -> None:

@@ -19,6 +19,7 @@ from tests.runtime.transport.grpc.direct.echo_application import (
     EchoApplication,
     limits,
 )
+from tests.runtime.transport.grpc.direct.fuzz_harness import MemoryTransport
 from tests.runtime.transport.grpc.direct.grpc_fixtures import frame_message
 from tests.runtime.transport.grpc.direct.raw_peer import (
     CLIENT_PREFACE,
@@ -29,13 +30,12 @@ from tests.runtime.transport.grpc.direct.raw_peer import (
     RawPeer,
     frame,
 )
-from tests.runtime.transport.grpc.direct.test_fuzz import Wire
 
 GRPC = ((b"content-type", b"application/grpc"), (b"grpc-encoding", b"gzip"))
 
 
-class Deaf(Wire):
-    """A wire that knows whether anybody listens to it."""
+class PausableTransport(MemoryTransport):
+    """A transport that knows whether it is read."""
 
     is_read = True
 
@@ -46,10 +46,10 @@ class Deaf(Wire):
         self.is_read = True
 
 
-def joined(application: Any) -> tuple[ServerConnection[Any], Deaf, RawPeer]:
+def joined(application: Any) -> tuple[ServerConnection[Any], PausableTransport, RawPeer]:
     """The serving side of a connection that leads nowhere, and somebody who writes frames for it."""
     connection: ServerConnection[Any] = ServerConnection(application, limits(streams=1000))
-    wire = Deaf()
+    wire = PausableTransport()
     connection.connection_made(wire)
     connection.data_received(CLIENT_PREFACE)
     return connection, wire, RawPeer(None, None)  # type: ignore[arg-type]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import struct
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 import uvloop
@@ -14,11 +13,7 @@ from hpack import Encoder
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.transport.grpc.direct.messages import RequestHeaders
-from runtime.transport.grpc.direct.server_calls import ServerCalls
-from runtime.transport.grpc.direct.server_connection import ServerConnection
-from runtime.transport.grpc.direct.streams import BufferBudget
-from tests.runtime.transport.grpc.direct.echo_application import PATIENCE_S, limits
+from tests.runtime.transport.grpc.direct.fuzz_harness import feed_server
 from tests.runtime.transport.grpc.direct.raw_peer import (
     CLIENT_PREFACE,
     CONTINUATION,
@@ -46,49 +41,6 @@ FRAMES = st.builds(
     st.sampled_from([0, 1, 2, 3, 5, 7, 2**31, 2**32 - 1]),
     st.binary(max_size=40),
 )
-
-
-class Wire:
-    """The server's end of a connection that leads nowhere."""
-
-    def __init__(self) -> None:
-        self.said = b""
-        self.closed = False
-
-    def write(self, data: bytes) -> None:
-        assert not self.closed
-        self.said += data
-
-    def is_closing(self) -> bool:
-        return self.closed
-
-    def close(self) -> None:
-        self.closed = True
-
-    abort = close
-
-    def pause_reading(self) -> None: ...
-
-    def resume_reading(self) -> None: ...
-
-
-async def at_once(_headers: RequestHeaders, message: bytes, _names: tuple[bytes, ...]) -> bytes:
-    return message
-
-
-async def later(_headers: RequestHeaders, message: bytes, _names: tuple[bytes, ...]) -> bytes:
-    await asyncio.sleep(0)
-    return message
-
-
-async def never(_headers: RequestHeaders, _message: bytes, _names: tuple[bytes, ...]) -> bytes:
-    await asyncio.Event().wait()
-    raise AssertionError
-
-
-async def again(messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    async for message in messages:
-        yield message
 
 
 def conversation() -> bytes:
@@ -129,59 +81,10 @@ def conversation() -> bytes:
 VALID = conversation()
 
 
-def heard(pieces: list[bytes], loop: Callable[[], asyncio.AbstractEventLoop]) -> bytes:
-    """What a server says to that, which is also gone without a trace afterwards."""
-    faults: list[dict[str, Any]] = []
-
-    async def run() -> bytes:
-        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: faults.append(context))
-        answers = {b"/at-once": at_once, b"/later": later, b"/never": never}
-        calls = ServerCalls(
-            answers,
-            {b"/again": again},
-            lambda _: (),
-            lambda *_: None,
-            message_bytes=1000,
-            connections=1,
-            max_buffered_bytes=2000,
-            buffer_budget=BufferBudget(4000),
-        )
-        connection, wire = ServerConnection(calls, limits(message_bytes=1000)), Wire()
-        connection.connection_made(wire)
-        for piece in pieces:
-            connection.data_received(piece)
-        for _ in range(5):
-            await asyncio.sleep(0)
-        connection.connection_lost(None)
-        async with asyncio.timeout(PATIENCE_S):
-            while len(asyncio.all_tasks()) > 1:
-                await asyncio.sleep(0)
-        # Whoever wanted to know that they are over hears of it afterwards.
-        await asyncio.sleep(0)
-        assert (connection._streams, connection.cancelled_calls, connection.buffered_request_bytes) == (
-            {},
-            0,
-            0,
-        )
-        assert calls.buffer_budget.used == 0
-        assert (
-            connection._frame_writer._buffered_bytes,
-            calls.connections,
-            calls.tasks,
-            calls.streaming_tasks,
-        ) == (
-            0,
-            {},
-            set(),
-            set(),
-        )
-        assert connection._keepalive._timer is None or connection._keepalive._timer.cancelled()
-        return wire.said
-
+def run_server(pieces: list[bytes], loop: Callable[[], asyncio.AbstractEventLoop]) -> bytes:
+    """What a server connection writes; nothing of it is left behind."""
     with asyncio.Runner(loop_factory=loop) as runner:
-        said = runner.run(run())
-    assert faults == []
-    return said
+        return runner.run(feed_server(pieces))
 
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
@@ -192,7 +95,7 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
 @LOOPS
 def test_the_conversation_is_one(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
     """What is cut and bent below goes well when it is not."""
-    said = heard([VALID], loop)
+    said = run_server([VALID], loop)
     assert said.count(b"grpc-status\x010") == 3
     assert b"no method /nowhere" in said
 
@@ -203,22 +106,22 @@ def test_it_does_not_matter_how_the_network_cuts(
     loop: Callable[[], asyncio.AbstractEventLoop], places: list[int]
 ) -> None:
     """Any pieces of a conversation are answered like the whole, apart from when acknowledgements are sent."""
-    assert sorted(heard(cut(VALID, places), loop)) == sorted(heard([VALID], loop))
+    assert sorted(run_server(cut(VALID, places), loop)) == sorted(run_server([VALID], loop))
 
 
 @LOOPS
 @given(st.binary(max_size=400), st.booleans())
 def test_any_bytes(loop: Callable[[], asyncio.AbstractEventLoop], data: bytes, greets: bool) -> None:
     """Noise, before or after the greeting, does no harm."""
-    heard([CLIENT_PREFACE if greets else b"", data], loop)
+    run_server([CLIENT_PREFACE if greets else b"", data], loop)
 
 
 @LOOPS
 @given(st.lists(FRAMES, max_size=20))
 def test_any_frames(loop: Callable[[], asyncio.AbstractEventLoop], frames: list[bytes]) -> None:
     """Neither do frames of any kind, with any flags, of any stream."""
-    heard([VALID[: len(VALID) // 2], *frames], loop)
-    heard([CLIENT_PREFACE, *frames], loop)
+    run_server([VALID[: len(VALID) // 2], *frames], loop)
+    run_server([CLIENT_PREFACE, *frames], loop)
 
 
 @LOOPS
@@ -233,4 +136,4 @@ def test_any_change(loop: Callable[[], asyncio.AbstractEventLoop], data: st.Data
         said[begin:end] = data.draw(
             st.one_of(st.binary(max_size=20), st.just(bytes(said[other : other + 60])))
         )
-    heard(cut(bytes(said), data.draw(st.lists(st.integers(0, 2000), max_size=4))), loop)
+    run_server(cut(bytes(said), data.draw(st.lists(st.integers(0, 2000), max_size=4))), loop)

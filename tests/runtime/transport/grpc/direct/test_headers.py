@@ -115,50 +115,6 @@ def test_the_example_of_the_standard_is_read() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "block",
-    [
-        b"\x80",
-        bytes((0x80 | 62,)),
-        b"\xff\xff\x7f",
-        b"\x40",
-        b"\x40\x05ab",
-        b"\x40\x01a",
-        b"\x40\x01a\x05b",
-        b"\x00\x01a\x7f\xff\xff\x03",
-        b"\xff\xff\xff\xff\xff\xff\xff\xff\x01",
-        b"\x7f" + b"\x80" * 20 + b"\x01",
-        b"\x3f\xe2\x1f",
-        b"\x82\x20",
-        b"\x0f",
-        b"\x40\x01a\x81\x00",
-        b"\x40\x01a\x84\xff\xff\xff\xff",
-        b"\x40\x01a\x82\x1f\xff",
-    ],
-    ids=[
-        "index 0",
-        "index beyond the table",
-        "make_body index beyond the table",
-        "nothing after a literal",
-        "a name that is cut",
-        "no value",
-        "a value that is cut",
-        "a text that is longer than any block",
-        "a number that is too make_body",
-        "a number that does not end",
-        "a table that is too make_body",
-        "a new size after a header",
-        "a number that is cut",
-        "packed with padding of zeros",
-        "packed with the end of all texts",
-        "packed with too much padding",
-    ],
-)
-def test_a_block_that_cannot_be_read_ends_the_connection(block: bytes) -> None:
-    """Both sides would have different tables from then on."""
-    broken(block)
-
-
 def test_a_name_with_capital_letters_is_none() -> None:
     """Names are lower case in HTTP/2, and whoever compares them relies on it."""
     broken(b"\x40\x04Path\x01x", ErrorCode.PROTOCOL_ERROR)
