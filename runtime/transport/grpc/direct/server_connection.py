@@ -23,6 +23,9 @@ _WRONG_LENGTH = "content-length is not the length of the data"
 _DRAIN_PING = b"draining"
 _DRAIN_S = 2.0
 """How long a client may take to acknowledge the first GOAWAY; then the second names the last stream."""
+_LINGER_S = 0.5
+"""How long a client may take to close a connection on which nothing is left to do after a GOAWAY. Some lose
+answers that they have not read yet where the server closes first."""
 _AGE_JITTER = 0.1
 """Clients that connected together, as after a restart, do not come back together."""
 
@@ -51,6 +54,8 @@ class Connection(Link, Generic[Head]):
         """Runs between the two GOAWAYs of a graceful shutdown."""
         self._aging: asyncio.TimerHandle | None = None
         """Runs until the connection is old enough to be replaced."""
+        self._lingering: asyncio.TimerHandle | None = None
+        """Runs while the client has its turn to close the connection."""
 
     # What the transport tells.
 
@@ -138,6 +143,10 @@ class Connection(Link, Generic[Head]):
             self._sender.write(frames.go_away(self._latest, Code.NO_ERROR))
             self._close_if_done()
 
+    def _close_if_done(self) -> None:
+        if not self._streams and not self._incoming.over and self._lingering is None:
+            self._lingering = self._loop.call_later(_LINGER_S, super()._close_if_done)
+
     def _end(self, code: Code, why: str) -> None:
         # One GOAWAY with an error is the last.
         self._served, self._leaving = self._last_taken(), True
@@ -224,8 +233,9 @@ class Connection(Link, Generic[Head]):
     def _on_end(self) -> None:
         if self._drain is not None:
             self._drain.cancel()
-        if self._aging is not None:
-            self._aging.cancel()
+        for timer in (self._aging, self._lingering):
+            if timer is not None:
+                timer.cancel()
         self._application.disconnected(self)
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
