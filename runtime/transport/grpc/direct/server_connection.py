@@ -24,6 +24,9 @@ _WRONG_CONTENT_LENGTH = "content-length is not the length of the data"
 _DRAIN_PING = b"draining"
 _DRAIN_S = 2.0
 """How long a client may take to acknowledge the first GOAWAY; then the second names the last stream."""
+_LINGER_S = 0.5
+"""How long a client may take to close a connection on which nothing is left to do after a GOAWAY. Some lose
+answers that they have not read yet where the server closes first."""
 _AGE_JITTER = 0.1
 """Clients that connected together, as after a restart, do not come back together."""
 _MAX_SKIPPED_RANGES = 64
@@ -57,6 +60,8 @@ class ServerConnection(Http2Connection, Generic[HeadersT]):
         """Runs between the two GOAWAYs of a graceful shutdown."""
         self._age_timer: asyncio.TimerHandle | None = None
         """Runs until the connection is old enough to be replaced."""
+        self._linger_timer: asyncio.TimerHandle | None = None
+        """Runs while the client has its turn to close the connection."""
 
     # Callbacks of the transport.
 
@@ -143,6 +148,10 @@ class ServerConnection(Http2Connection, Generic[HeadersT]):
             self._is_going_away, self._last_served_stream = True, self._last_stream_id
             self._frame_writer.write_frame(frames.encode_goaway(self._last_stream_id, ErrorCode.NO_ERROR))
             self._close_if_drained()
+
+    def _close_if_drained(self) -> None:
+        if not self._streams and not self._frame_reader.is_closed and self._linger_timer is None:
+            self._linger_timer = self._loop.call_later(_LINGER_S, super()._close_if_drained)
 
     def _fail_connection(self, code: ErrorCode, reason: str) -> None:
         # No other GOAWAY follows one with an error.
@@ -247,10 +256,9 @@ class ServerConnection(Http2Connection, Generic[HeadersT]):
             self._refuse_new_streams()
 
     def _on_closed(self) -> None:
-        if self._drain_timer is not None:
-            self._drain_timer.cancel()
-        if self._age_timer is not None:
-            self._age_timer.cancel()
+        for timer in (self._drain_timer, self._age_timer, self._linger_timer):
+            if timer is not None:
+                timer.cancel()
         self._application.on_connection_closed(self)
         if self._closed is not None and not self._closed.done():
             self._closed.set_result(None)
