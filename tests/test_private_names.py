@@ -33,8 +33,7 @@ EXCEPTIONS = {
         "uvicorn.protocols.http.httptools_impl.RequestResponseCycle": "the type of a request under way",
     },
     "runtime/transport/grpc/direct/header_blocks.py": {
-        "hpack.huffman_table.decode_huffman": "one text of a block, where the public decoder reads all of it",
-        "hpack.table.HeaderTable": "the static table of the RFC",
+        "hpack.huffman_table.decode_huffman": "one string; by the public decoder it costs 4 µs more (0014)",
     },
 }
 """Module, imported name, reason."""

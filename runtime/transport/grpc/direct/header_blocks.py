@@ -12,9 +12,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
-from hpack.exceptions import HPACKDecodingError
+from hpack import Decoder, HPACKDecodingError
 from hpack.huffman_table import decode_huffman
-from hpack.table import HeaderTable
 
 from runtime.transport.grpc.direct.frames import ErrorCode, Http2ConnectionError, StreamError
 from runtime.transport.grpc.direct.header_fields import FORBIDDEN_BYTES, Header, check_fields
@@ -28,8 +27,14 @@ MAX_BLOCK_BYTES = 4 * MAX_HEADER_LIST_BYTES
 step, and refused with its stream; proxies pass on lists of up to 60 KiB. Beyond this the connection ends."""
 TABLE_BYTES = 4096
 _ENTRY_OVERHEAD_BYTES = 32
-_STATIC_TABLE: tuple[Header, ...] = tuple((name, value) for name, value in HeaderTable.STATIC_TABLE)
-_STATIC_ENTRIES = len(_STATIC_TABLE)
+_STATIC_ENTRIES = 61
+_STATIC_TABLE: tuple[Header, ...] = tuple(
+    (name, value)
+    for name, value in Decoder().decode(
+        bytes(0x80 | index for index in range(1, _STATIC_ENTRIES + 1)), raw=True
+    )
+)
+"""RFC 7541, appendix A, as a decoder has it that is given all of its indexes."""
 _MAX_CACHED_BLOCKS = 64
 _MAX_CACHED_BLOCK_BYTES = 512
 _MAX_INTEGER_BYTES = 4
