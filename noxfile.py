@@ -7,6 +7,7 @@ runs deployments, and one that has the tools for generating, testing and measuri
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -73,6 +74,15 @@ def test(session: nox.Session) -> None:
         run(session, "python", "-m", "codegen", "review", "--check")
         run_linters(session)
         run(session, "pytest", *PARALLEL)
+
+
+@nox.session(python=False)
+def proxies(session: nox.Session) -> None:
+    """Call both carriers of gRPC through nginx and HAProxy; `test` does so through nginx alone."""
+    if shutil.which("haproxy") is None:
+        session.error("haproxy is not installed, and no package for Python has it: apt-get install haproxy")
+    session.env["CHARTER_PROXIES"] = "nginx,haproxy"
+    run(session, "pytest", "tests/runtime/transport/grpc/contract/test_proxies.py", *session.posargs)
 
 
 @nox.session(python=False)

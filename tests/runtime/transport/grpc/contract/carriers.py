@@ -323,10 +323,11 @@ class Relay:
         self._tasks.add(task)
         try:
             there, back = await asyncio.open_connection("127.0.0.1", self._to)
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._pass_on(reader, back, "up"))
-                group.create_task(self._pass_on(there, writer, "down"))
-        except (OSError, ExceptionGroup, asyncio.CancelledError):
+            try:
+                await asyncio.gather(self._pass_on(reader, back, "up"), self._pass_on(there, writer, "down"))
+            finally:
+                back.close()
+        except (OSError, asyncio.CancelledError):
             # Either side has gone, or the test is over; nobody waits for this task.
             pass
         finally:
@@ -342,7 +343,9 @@ class Relay:
                     writer.write(data)
                     await writer.drain()
         finally:
-            writer.close()
+            # Only this direction ends: a socket that is closed while its peer writes loses what it was sent.
+            if writer.can_write_eof() and not writer.is_closing():
+                writer.write_eof()
 
     def lead_to(self, port: int) -> None:
         """Pass new connections on to another port."""
