@@ -12,6 +12,7 @@ import os
 import select
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -43,7 +44,7 @@ class Processes:
         self._names = names or ""
         self._idle: list[_Child] = []
         self._busy: set[_Child] = set()
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending: set[asyncio.Task[int]] = set()
 
     async def __aenter__(self) -> Self:
         return self
@@ -96,7 +97,7 @@ class Processes:
             self._end(child)
         return None
 
-    def _end(self, child: _Child) -> asyncio.Task[None]:
+    def _end(self, child: _Child) -> asyncio.Task[int]:
         child.kill()
         ending = asyncio.get_running_loop().create_task(child.ended())
         self._ending.add(ending)
@@ -104,7 +105,7 @@ class Processes:
         return ending
 
 
-async def _uninterrupted(ending: asyncio.Task[None]) -> None:
+async def _uninterrupted(ending: asyncio.Task[int]) -> None:
     """Wait for the end of a process, however often that is cancelled; the cancel counts afterwards."""
     canceled: asyncio.CancelledError | None = None
     while not ending.done():
@@ -123,7 +124,7 @@ class _NeverBegan(Exception):
 class _Child:
     def __init__(
         self,
-        process: asyncio.subprocess.Process,
+        process: subprocess.Popen[bytes],
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
@@ -137,13 +138,11 @@ class _Child:
         with theirs:
             reader, writer = await asyncio.open_connection(sock=ours)
             try:
-                process = await asyncio.create_subprocess_exec(
-                    sys.executable,
-                    "-c",
-                    _START,
-                    str(theirs.fileno()),
-                    names,
-                    stdin=asyncio.subprocess.DEVNULL,
+                # Not by the event loop: uvloop runs Python in the child between fork and exec, where it hangs
+                # now and then if the worker has threads of other libraries, as those of grpcio.
+                process = subprocess.Popen(
+                    (sys.executable, "-c", _START, str(theirs.fileno()), names),
+                    stdin=subprocess.DEVNULL,
                     stdout=2,  # What a function prints is for whoever watches the worker.
                     pass_fds=[theirs.fileno()],
                     start_new_session=True,
@@ -156,7 +155,7 @@ class _Child:
 
     def is_alive(self) -> bool:
         """Asked of one that has nothing to say: what there is to be read is then its end, seen yet or not."""
-        if self._process.returncode is not None or self._reader.at_eof():
+        if self._process.poll() is not None or self._reader.at_eof():
             return False
         end = select.poll()
         end.register(self._writer.get_extra_info("socket").fileno(), select.POLLIN)
@@ -190,15 +189,16 @@ class _Child:
 
     def kill(self) -> None:
         self._writer.close()
-        if self._process.returncode is None:
+        if self._process.poll() is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
-    async def ended(self) -> None:
-        await self._process.wait()
+    async def ended(self) -> int:
+        """The exit code, when it has ended."""
+        return await asyncio.to_thread(self._process.wait)
 
     async def _how_ended(self) -> str:
-        code = await self._process.wait()
+        code = await self.ended()
         if code < 0:
             return f"the process of the function was ended by {signal.Signals(-code).name}"
         return f"the process of the function ended by itself, with exit code {code}"
