@@ -120,6 +120,9 @@ class Server:
             if place in missing or calls[place].reads:
                 # The whole text brings a script back for everybody; whoever has looked meanwhile looks again.
                 (answers[place],) = await self.run([calls[place].in_full()], repeatable=repeatable, line=line)
+        if missing and others:
+            # They are about what the scripts did: a WAIT counts the writes before it.
+            answers[len(calls) :] = await self.run(others, repeatable=repeatable, line=line)
         answers = _given(answers)
         for place, each in enumerate(calls):
             if each.in_json:

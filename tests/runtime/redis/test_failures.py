@@ -202,6 +202,29 @@ def replica(own_server: EmbeddedRedis, tmp_path: Path) -> Iterator[EmbeddedRedis
 
 
 @pytest.mark.req("PQ-253")
+async def test_replicas_are_waited_for_after_a_script_was_loaded(
+    own_server: EmbeddedRedis, replica: EmbeddedRedis, make_kit: MakeKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that has forgotten its scripts does nothing at first, so the wait that came along says nothing."""
+    kit = await make_kit(own_server.url, REDIS_WAIT_REPLICAS=1)
+    entities = kit.tasks._entities
+    entities.kept = replace(entities.kept, replicas="REDIS_WAIT_REPLICAS")
+    monkeypatch.setattr(lines, "COMMAND_S", 120.0)
+    monkeypatch.setattr(creation, "_WAIT_MS", 60_000)
+    sent: list[str] = []
+    run = kit.server.run
+
+    async def record(commands: Any, **options: Any) -> Any:
+        sent.extend(command[0] for command in commands)
+        return await run(commands, **options)
+
+    await kit.redis.script_flush()
+    kit.server.run = record  # type: ignore[method-assign]
+    await kit.add(idempotency_key="k1")
+    assert sent == ["EVALSHA", "WAIT", "EVAL", "WAIT"]
+
+
+@pytest.mark.req("PQ-253")
 async def test_a_creation_waits_for_the_replicas_that_it_needs(
     own_server: EmbeddedRedis, replica: EmbeddedRedis, make_kit: MakeKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
