@@ -73,9 +73,10 @@ class Health:
         if (service := _read_service(message, context)) is None:
             return
         while True:
-            changed = self._changed
+            # Both from before the answer: what changes while it is sent has to be told as well.
+            changed, is_last = self._changed, self._is_stopping
             yield self._answer(service)
-            if self._is_stopping:
+            if is_last:
                 end_call(context, "UNAVAILABLE", _STOPS)
                 return
             await changed.wait()
