@@ -73,7 +73,7 @@ class Health:
         if (service := _read_service(message, context)) is None:
             return
         while True:
-            # The server may stop while an answer is being sent, and then there is another one to come.
+            # Both from before the answer: what changes while it is sent has to be told as well.
             changed, is_last = self._changed, self._is_stopping
             yield self._answer(service)
             if is_last:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis.asyncio
@@ -205,7 +206,7 @@ def replica(own_server: EmbeddedRedis, tmp_path: Path) -> Iterator[EmbeddedRedis
 async def test_replicas_are_waited_for_after_a_script_was_loaded(
     own_server: EmbeddedRedis, replica: EmbeddedRedis, make_kit: MakeKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server that has forgotten its scripts does nothing at first, so the wait that came along says nothing."""
+    """A server that has forgotten its scripts has written nothing yet when it answers the first wait."""
     kit = await make_kit(own_server.url, REDIS_WAIT_REPLICAS=1)
     entities = kit.tasks._entities
     entities.kept = replace(entities.kept, replicas="REDIS_WAIT_REPLICAS")
