@@ -22,7 +22,7 @@ nox.needs_version = ">=2024.10.9"
 nox.options.sessions = ["test"]
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
-PARALLEL = ("-n", str((os.cpu_count() or 1) + 1), "--dist", "loadfile", "--no-loadscope-reorder")
+PARALLEL = ("-n", str((os.cpu_count() or 1) + 2), "--dist", "loadfile", "--no-loadscope-reorder")
 """More workers than cores, as many tests wait; what each runs and in which order says tests/scheduling.py."""
 DEMO = "taskqueue.microservices"
 
