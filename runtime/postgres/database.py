@@ -49,13 +49,14 @@ class Locked(Unavailable):
     """Another transaction holds what the statement needs, and the statement does not wait for it."""
 
 
-_LOST = (
+LOST = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
     OSError,
     TimeoutError,
 )
+"""What asyncpg raises where a connection is of no use any more."""
 _REFUSING_CLASSES = ("08", "25", "53", "55", "57", "58", "XX")
 """Classes of SQLSTATE that say that the server cannot do it now: nothing is wrong with the statement."""
 _LACKING = ("42P01", "42703", "42883", "3F000", "3D000")
@@ -117,7 +118,7 @@ class Database:
             try:
                 begun = connection.transaction()
                 await begun.start()
-            except _LOST as error:
+            except LOST as error:
                 raise Unavailable(type(error).__name__) from None
             except asyncpg.PostgresError as error:
                 raise translated(error) from None
@@ -129,7 +130,7 @@ class Database:
                 raise
             try:
                 await begun.commit()
-            except _LOST as error:
+            except LOST as error:
                 raise Unavailable(type(error).__name__, unknown=True) from None
             except asyncpg.PostgresError as error:
                 raise translated(error) from None
@@ -145,7 +146,7 @@ class Database:
             connection = self._free.pop()
             try:
                 await connection.close(timeout=WAIT_S)
-            except (*_LOST, asyncpg.PostgresError):
+            except (*LOST, asyncpg.PostgresError):
                 connection.terminate()
 
     def _unused(self) -> asyncpg.Connection[Any] | None:
@@ -168,7 +169,7 @@ class Database:
                 server_settings={**SESSION, "application_name": self._name},
                 max_cached_statement_lifetime=0,
             )
-        except (*_LOST, asyncpg.PostgresError, ValueError) as error:
+        except (*LOST, asyncpg.PostgresError, ValueError) as error:
             self._pause = min(max(self._pause * 2, PAUSE_S[0]), PAUSE_S[1])
             self._closed_until = loop.time() + self._pause
             raise Unavailable(type(error).__name__) from None
@@ -182,7 +183,7 @@ async def run(
     """Runs one statement; whatever only says that the database cannot do it now becomes Unavailable."""
     try:
         return await connection.fetch(text, *arguments, timeout=timeout)
-    except _LOST as error:
+    except LOST as error:
         if isinstance(error, asyncpg.DataError):  # the library refuses a value before it is sent
             raise
         connection.terminate()

@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 
 from runtime.log import Log
-from runtime.postgres.database import Database, Unavailable
+from runtime.postgres.database import LOST, Database, Unavailable
 from runtime.postgres.migrations import migrate, missing
 from runtime.postgres.table import Table
 from runtime.tables import Event
@@ -135,7 +135,7 @@ class Upkeep:
     async def _listen(self) -> None:
         """Keeps one connection that is told when something may be acquired."""
         while True:
-            with suppress(Unavailable, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+            with suppress(Unavailable, asyncpg.PostgresError, *LOST):
                 connection = await self._database.dedicated()
                 try:
                     cut_off = asyncio.Event()

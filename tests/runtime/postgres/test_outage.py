@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import asyncpg
 import pytest
@@ -152,6 +153,24 @@ async def test_news_are_heard_again_after_a_restart(own: Kit, own_server: Embedd
     await own.add(QUEUED)
     async with asyncio.timeout(ENOUGH_S):
         assert await own.store.awaited(60)
+
+
+async def test_a_listener_outlives_a_fault_of_the_library(own: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection that is lost in its first moments may end in one; the next attempt is made anyway."""
+    dedicated, again = own.database.dedicated, asyncio.Event()
+
+    async def failing() -> Any:
+        monkeypatch.setattr(own.database, "dedicated", heard)
+        raise asyncpg.InternalClientError("cannot switch to state 12; another operation (2) is in progress")
+
+    async def heard() -> Any:
+        again.set()
+        return await dedicated()
+
+    monkeypatch.setattr(own.database, "dedicated", failing)
+    await own.sql.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
+    async with asyncio.timeout(LONG_ENOUGH_S):
+        await again.wait()
 
 
 @pytest.mark.req("ORC-146")
