@@ -33,6 +33,7 @@ _ROOM = 2
 _MOST_PENDING = 100_000
 """Calls of all connections that may wait for the event loop to begin them. Beyond some thousand the library
 would cancel calls at random, and a few clients that begin at once have as many."""
+_CONNECT_MS = 10_000
 _FIRST_PAUSE_MS, _LONGEST_PAUSE_MS = 100, 1000
 """Between attempts to connect: a node that comes back is found again soon."""
 
@@ -261,7 +262,8 @@ def _client_options(system: System, server_name: str) -> Options:
         ("grpc.max_metadata_size", _LARGEST_HEADERS),
         ("grpc.absolute_max_metadata_size", _LARGEST_HEADERS),
         ("grpc.initial_reconnect_backoff_ms", _FIRST_PAUSE_MS),
-        ("grpc.min_reconnect_backoff_ms", _FIRST_PAUSE_MS),
+        # Whatever its name says: it is how long an attempt to connect may take.
+        ("grpc.min_reconnect_backoff_ms", _CONNECT_MS),
         ("grpc.max_reconnect_backoff_ms", _LONGEST_PAUSE_MS),
         ("grpc.keepalive_time_ms", keepalive.ping_every_ms),
         ("grpc.keepalive_timeout_ms", keepalive.ping_timeout_ms),
