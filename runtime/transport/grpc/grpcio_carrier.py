@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 import grpc
@@ -33,6 +33,7 @@ _ROOM = 2
 _MOST_PENDING = 100_000
 """Calls of all connections that may wait for the event loop to begin them. Beyond some thousand the library
 would cancel calls at random, and a few clients that begin at once have as many."""
+_CONNECT_MS = 10_000
 _FIRST_PAUSE_MS, _LONGEST_PAUSE_MS = 100, 1000
 """Between attempts to connect: a node that comes back is found again soon."""
 
@@ -56,6 +57,7 @@ class Server:
 
     async def start(self, host: str, port: int) -> int:
         """Bind and listen; return the port. Raises OSError when the port cannot be had."""
+        _hold_library()
         server = grpc.aio.server(options=_server_options(self._methods.system))
         server.add_generic_rpc_handlers(
             (_Dispatch(self._methods, self._health, certified=self._tls is not None),)
@@ -212,6 +214,7 @@ class Client:
         if self._closed:
             raise CallRefused("CANCELLED", _CLOSED)
         if self._channel is None:
+            _hold_library()
             tls = self._tls
             if tls is None:
                 self._channel = grpc.aio.insecure_channel(self._address, self._options)
@@ -219,6 +222,16 @@ class Client:
                 credentials = grpc.ssl_channel_credentials(tls.authority, tls.key, tls.certificate)
                 self._channel = grpc.aio.secure_channel(self._address, credentials, self._options)
         return self._channel
+
+
+@cache
+def _hold_library() -> None:
+    """Keep the thread of the library for as long as the process lives.
+
+    When the last channel or server is gone the library waits for that thread, in the event loop, while the
+    thread may wait for the event loop to take results of calls that were cut off. Neither would ever end.
+    """
+    grpc.aio.init_grpc_aio()
 
 
 def _server_options(system: System) -> Options:
@@ -261,7 +274,8 @@ def _client_options(system: System, server_name: str) -> Options:
         ("grpc.max_metadata_size", _LARGEST_HEADERS),
         ("grpc.absolute_max_metadata_size", _LARGEST_HEADERS),
         ("grpc.initial_reconnect_backoff_ms", _FIRST_PAUSE_MS),
-        ("grpc.min_reconnect_backoff_ms", _FIRST_PAUSE_MS),
+        # Whatever its name says: it is how long an attempt to connect may take.
+        ("grpc.min_reconnect_backoff_ms", _CONNECT_MS),
         ("grpc.max_reconnect_backoff_ms", _LONGEST_PAUSE_MS),
         ("grpc.keepalive_time_ms", keepalive.ping_every_ms),
         ("grpc.keepalive_timeout_ms", keepalive.ping_timeout_ms),

@@ -6,11 +6,15 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
 
+import grpc.aio
 import pytest
 import uvloop
 
 from runtime.transport.grpc.carrier import CARRIERS
 from tests.runtime.transport.grpc.contract.carriers import ALL_SIDES, Sides
+
+# As the carrier does: when its last channel is gone the library may wait for its thread for ever.
+grpc.aio.init_grpc_aio()
 
 
 def pytest_asyncio_loop_factories(
