@@ -133,5 +133,8 @@ def make_client(
 
 
 def _load(carrier: str) -> Any:
+    # grpcio's handlers of fork() are for children that make calls. Ours become other programs at once, unless
+    # the handlers abort them or never end, as they do now and then. It is read when the library is loaded.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     # A process loads the carrier that it uses, and no other.
     return importlib.import_module(_MODULES[carrier])
