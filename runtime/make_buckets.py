@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from runtime.launch.buckets import Buckets
 from runtime.launch.errors import LaunchError
+from runtime.process_exit import exit_process
 from runtime.settings import SettingsError
 from runtime.systems import load_system
 
@@ -38,4 +39,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    exit_process(main(sys.argv[1:]))

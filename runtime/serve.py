@@ -15,6 +15,7 @@ from runtime.handler_check import HandlersMissing, require_handlers
 from runtime.handler_modules import HandlersRefused, add_handlers
 from runtime.log import Log, gathering_stdout
 from runtime.node import Node
+from runtime.process_exit import exit_process
 from runtime.settings import SettingsError
 from runtime.store import StoreUnusable
 from runtime.systems import load_system
@@ -159,4 +160,4 @@ async def _stopped_or_failed(node: Node, stop: asyncio.Event) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    exit_process(main(sys.argv[1:]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from handlers.objectqueue.cli import changing, looking, nodes, setting_up, submitting
+from runtime.process_exit import exit_process
 
 COMMANDS: dict[str, click.Command] = {
     "submit": submitting.submit,
@@ -48,4 +49,7 @@ def qo() -> None:
 
 def main() -> None:
     """The entry point."""
-    qo.main(prog_name="qo")
+    try:
+        qo.main(prog_name="qo")
+    except SystemExit as ended:
+        exit_process(ended.code if isinstance(ended.code, int) else 0)
