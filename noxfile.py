@@ -118,6 +118,12 @@ def conformance(session: nox.Session) -> None:
 
 
 @nox.session(python=False)
+def walks(session: nox.Session) -> None:
+    """Trace three jobs through their deployments and write docs/explanation/walks.md."""
+    run(session, "python", "-m", "scripts.walks", *session.posargs)
+
+
+@nox.session(python=False)
 def up(session: nox.Session) -> None:
     """Run a deployment on this machine until Ctrl-C: `-- <system>.<deployment>`."""
     become(session, RUN, "python", "-m", "runtime.launch", "up", *session.posargs)
