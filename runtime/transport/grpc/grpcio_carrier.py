@@ -282,6 +282,8 @@ def _client_options(system: System, server_name: str) -> Options:
         ("grpc.http2.ping_timeout_ms", keepalive.ping_timeout_ms),
         ("grpc.keepalive_permit_without_calls", int(keepalive.idle_pings)),
         ("grpc.http2.max_pings_without_data", 0),
+        # Pings that measure the bandwidth: a busy client would be sent away for too many of them.
+        ("grpc.http2.bdp_probe", 0),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -183,3 +184,59 @@ async def test_a_call_outlives_the_age_of_its_connection(sides: Sides) -> None:
         assert not calls[0].done()
         gate.open()
         assert [each.found for each in await asyncio.gather(*calls)] == [True] * len(calls)
+
+
+class CountingServer:
+    """An HTTP/2 peer that answers every call with a large message, piece by piece, and counts pings."""
+
+    def __init__(self, answer: bytes) -> None:
+        self.pings = self.connections = 0
+        self._answer = answer
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the calls of one connection until its client ends it."""
+        self.connections += 1
+        try:
+            await self._answer_calls(reader, writer)
+        finally:
+            self.connections -= 1
+            writer.close()
+
+    async def _answer_calls(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
+        connection.initiate_connection()
+        waiting: dict[int, bytes] = {}
+        writer.write(connection.data_to_send())
+        while data := await reader.read(2**16):
+            for event in connection.receive_data(data):
+                if isinstance(event, h2.events.PingReceived):
+                    self.pings += 1
+                elif isinstance(event, h2.events.RequestReceived):
+                    headers = [(":status", "200"), ("content-type", "application/grpc")]
+                    connection.send_headers(event.stream_id, headers)
+                elif isinstance(event, h2.events.StreamEnded):
+                    waiting[event.stream_id] = self._answer
+            for stream, message in list(waiting.items()):
+                rest = message
+                while rest and (room := connection.local_flow_control_window(stream)):
+                    size = min(room, connection.max_outbound_frame_size)
+                    connection.send_data(stream, rest[:size])
+                    rest = rest[size:]
+                waiting[stream] = rest
+                if not rest:
+                    connection.send_headers(stream, [("grpc-status", "0")], end_stream=True)
+                    del waiting[stream]
+            writer.write(connection.data_to_send())
+
+
+async def test_a_busy_client_sends_no_pings_but_those_of_its_keepalive(carrier: str) -> None:
+    """A server with a limit for pings takes others for too many, and sends the client away."""
+    message = m.GetResultResponse(found=True, output_summary="x" * 2**20).SerializeToString()
+    peer = CountingServer(struct.pack(">BI", 0, len(message)) + message)
+    server = await asyncio.start_server(peer.serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, calling(carrier, f"127.0.0.1:{port}") as call:
+        for _ in range(5):
+            assert (await call()).found
+    await eventually(lambda: not peer.connections)
+    assert peer.pings == 0
