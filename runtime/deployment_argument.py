@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import click
 
+from runtime.model.system import Deployment, System
 from runtime.systems import UnknownName, deployment_names, find_deployment
-from runtime.tables import Deployment, System
 
 
 class Chosen(NamedTuple):

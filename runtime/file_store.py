@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from runtime.call import Call
+from runtime.call.context import Call
 from runtime.store import Held, KeptStore, Moved, Record
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from runtime.log import Log
+from runtime.model.system import Announced, Deployment, Event, Node, System
+from runtime.observe.log import Log
 from runtime.settings import SettingsError
-from runtime.tables import Announced, Deployment, Event, Node, System
 
 if TYPE_CHECKING:
     from runtime.discovery import Sought

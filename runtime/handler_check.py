@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
+from runtime.model.system import Method, System
 from runtime.systems import closest
-from runtime.tables import Method, System
 from runtime.wiring import class_name, needs_no_handler
 
 

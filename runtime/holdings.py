@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from runtime.call import Call
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
+from runtime.call.context import Call
 from runtime.store import Claimed, Held, LeaseStore, Settling
 
 

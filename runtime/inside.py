@@ -8,13 +8,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from runtime.call import Answering, Call, Channel, Invoke, Request, Response
-from runtime.guard import Guard
-from runtime.log import Log
-from runtime.metrics import Metrics
+from runtime.call.context import Answering, Call, Channel, Invoke, Request, Response
+from runtime.call.guard import Guard
+from runtime.model.system import Method, Node, System
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
 from runtime.settings import read
 from runtime.stores import Stores
-from runtime.tables import Method, Node, System
 from runtime.wiring import Wiring
 from runtime.world import RealWorld, World
 
@@ -24,7 +24,7 @@ class Inside:
 
     Whoever has what the stores need can do all that a principal may; every call is checked as if it were one.
     Where all stores are in Redis it can be `blocking`: calls are over when they have begun, for programs
-    without an event loop (see `runtime.blocking`).
+    without an event loop (see `runtime.call.blocking`).
     """
 
     def __init__(

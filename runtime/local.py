@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.call import Call, Invoke, Request, Response
-from runtime.conditions import CallFailed, Condition, Failure
-from runtime.dispatch import Endpoint
-from runtime.outbound import governed
-from runtime.tables import Method, System
+from runtime.call.call_policy import governed
+from runtime.call.conditions import CallFailed, Condition, Failure
+from runtime.call.context import Call, Invoke, Request, Response
+from runtime.call.endpoint import Endpoint
+from runtime.model.system import Method, System
 
 
 class LocalChannel:

@@ -10,14 +10,14 @@ from typing import Any, Generic
 from msgspec import Struct
 from msgspec.structs import replace
 
-from runtime import log as events
-from runtime.call import Call
-from runtime.guard import require_edge
-from runtime.lifecycles import Lifecycle
+from runtime.call.context import Call
+from runtime.call.guard import require_edge
 from runtime.listing import Listing
-from runtime.metrics import Metrics
+from runtime.model.lifecycles import Lifecycle
+from runtime.model.system import System
+from runtime.observe import log as events
+from runtime.observe.metrics import Metrics
 from runtime.store import GuardBreach, Moved, NoSuchEntity, Record
-from runtime.tables import System
 from runtime.world import World
 
 

@@ -9,18 +9,18 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
-from runtime import log as events
 from runtime.assembly import Assembly
-from runtime.call import Channel
-from runtime.dispatch import Endpoint
+from runtime.call.context import Channel
+from runtime.call.endpoint import Endpoint
+from runtime.call.identity import Identity
 from runtime.finding import deployment_name
-from runtime.identity import Identity
+from runtime.model.system import Listener, System
+from runtime.observe import log as events
+from runtime.observe.tracing import tracer
 from runtime.proof_check import Proofs, find_missing_proofs
 from runtime.settings import SettingsError, host_in
 from runtime.store import StoreAway, StoreUnusable
-from runtime.tables import Listener, System
 from runtime.tls import Credentials, http_context
-from runtime.tracing import tracer
 from runtime.world import World
 
 if TYPE_CHECKING:

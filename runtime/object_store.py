@@ -7,9 +7,9 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, Protocol
 
-from runtime.call import Call
-from runtime.conditions import Failure
-from runtime.lifecycles import Shift, Transition
+from runtime.call.conditions import Failure
+from runtime.call.context import Call
+from runtime.model.lifecycles import Shift, Transition
 from runtime.store import Held, LeaseStore, Moved, Record, Size, Store
 
 

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from runtime.lifecycles import Transition
-from runtime.tables import Event
+from runtime.model.lifecycles import Transition
+from runtime.model.system import Event
 
 _MANY = 20
 """With so many slots a half of them is run while the other half is exchanged; with fewer, exchanges would

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from runtime.tables import Deployment, Method, Node, System
+from runtime.model.system import Deployment, Method, Node, System
 
 _TLS_ROLES = ("tls_certificate", "tls_key", "tls_authority")
 

@@ -10,16 +10,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TextIO
 
-from runtime import log as events
 from runtime.handler_check import HandlersMissing, require_handlers
 from runtime.handler_modules import HandlersRefused, add_handlers
-from runtime.log import Log, gathering_stdout
+from runtime.model.system import System
 from runtime.node import Node
+from runtime.observe import log as events
+from runtime.observe.log import Log, gathering_stdout
 from runtime.process_exit import exit_process
 from runtime.settings import SettingsError
 from runtime.store import StoreUnusable
 from runtime.systems import load_system
-from runtime.tables import System
 from runtime.wiring import WiringError
 from runtime.world import RealWorld
 

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from runtime.tables import Variable, VariableRule
+from runtime.model.system import Variable, VariableRule
 
 
 class SettingsError(Exception):

@@ -9,9 +9,9 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
-from runtime.call import Call
-from runtime.conditions import Failure
-from runtime.lifecycles import Due, Shift, Transition
+from runtime.call.conditions import Failure
+from runtime.call.context import Call
+from runtime.model.lifecycles import Due, Shift, Transition
 
 Record = TypeVar("Record", bound=Struct)
 Claimed = TypeVar("Claimed")

@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runtime.call import Call
-from runtime.lifecycles import Due, Lifecycle, Shift, Transition
-from runtime.log import Log
-from runtime.metrics import Metrics
+from runtime.call.context import Call
+from runtime.model.lifecycles import Due, Lifecycle, Shift, Transition
+from runtime.model.system import System
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
 from runtime.sweeper import Sweep, sweep_regularly
-from runtime.tables import System
 from runtime.wiring import memory_stores
 from runtime.world import World
 

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from runtime import log as events
-from runtime.call import Call
-from runtime.conditions import Failure
-from runtime.metrics import Metrics
+from runtime.call.conditions import Failure
+from runtime.call.context import Call
+from runtime.observe import log as events
+from runtime.observe.metrics import Metrics
 
 _FIRST_RETRY_S = 1.0
 """How long after a failed sweep the next one is tried; each further failure doubles it."""

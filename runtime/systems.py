@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from runtime.tables import Deployment, System
+    from runtime.model.system import Deployment, System
 
 
 class UnknownName(Exception):

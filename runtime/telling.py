@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from runtime import log as events
-from runtime.call import Call
-from runtime.lifecycles import Lifecycle
-from runtime.metrics import Metrics
+from runtime.call.context import Call
+from runtime.model.lifecycles import Lifecycle
+from runtime.observe import log as events
+from runtime.observe.metrics import Metrics
 
 
 class Telling:

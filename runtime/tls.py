@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from msgspec import Struct
 
-from runtime.tables import Node, System
+from runtime.model.system import Node, System
 
 
 def http_context(certificate_file: str, key_file: str, authority_file: str) -> ssl.SSLContext:

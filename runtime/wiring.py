@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from runtime.call import Channel
+from runtime.call.context import Channel
+from runtime.call.step_order import keep_step_order
 from runtime.file_store import FileStore
-from runtime.lifecycles import Lifecycle
-from runtime.metrics import Metrics
+from runtime.model.lifecycles import Lifecycle
+from runtime.model.system import System
 from runtime.object_store import ObjectStore
-from runtime.step_order import keep_step_order
+from runtime.observe.metrics import Metrics
 from runtime.store import IndexedStore, KeptStore, Store
-from runtime.tables import System
 from runtime.tls import HttpTls
 from runtime.world import World
 

@@ -18,11 +18,11 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, Generic
 
-from runtime import log as events
-from runtime.call import Call
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
+from runtime.call.context import Call
 from runtime.holdings import Holding, Holdings
-from runtime.lifecycles import Lease
+from runtime.model.lifecycles import Lease
+from runtime.observe import log as events
 from runtime.pace import Outcome, Pace, Told, Watcher
 from runtime.store import Busy, Claimed, Held, LeaseStore, Unstorable
 

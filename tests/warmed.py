@@ -24,7 +24,7 @@ from runtime.systems import load_system
 
 ENGINE = (
     "runtime.node",
-    "runtime.collectors",
+    "runtime.observe.collectors",
     "runtime.finding",
     "runtime.transport.grpc.grpcio_carrier",
     "runtime.http.server",

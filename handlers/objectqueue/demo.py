@@ -29,8 +29,8 @@ from generated.objectqueue.messages import (
 from generated.objectqueue.system import SYSTEM
 from handlers.objectqueue.cli.desk import Desk, opened
 from handlers.objectqueue.telling import word
+from runtime.call.conditions import Failure
 from runtime.client import Client
-from runtime.conditions import Failure
 from runtime.launch.show import Show
 from runtime.s3.page_files import page_url
 from runtime.s3.place import places_of

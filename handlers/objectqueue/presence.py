@@ -15,7 +15,7 @@ from generated.objectqueue.messages import ACTIVE
 from generated.objectqueue.records import WorkerRecord
 from generated.objectqueue.settings import WorkerSettings
 from runtime.call import Call
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
 from runtime.object_store import NotReadable, ObjectStore
 from runtime.pace import Outcome
 from runtime.process_identity import is_gone

@@ -15,7 +15,7 @@ from typing import Any
 from generated.objectqueue.lifecycle import TASK_ADVANCE
 from generated.objectqueue.records import TaskRecord
 from runtime.call import Call
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
 from runtime.object_store import NotReadable, ObjectStore
 from runtime.store import Held
 

@@ -26,10 +26,10 @@ from handlers.jobs.running import Reasons, run, storable
 from handlers.objectqueue.presence import Presence
 from handlers.objectqueue.progress import Progress
 from handlers.objectqueue.telling import SHARDS
-from runtime import log as events
 from runtime.call import Call
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
 from runtime.object_store import NotReadable, ObjectStore
+from runtime.observe import log as events
 from runtime.pace import Outcome, Pace, Told
 from runtime.process_identity import name_process
 from runtime.settings import SettingsError

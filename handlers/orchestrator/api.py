@@ -35,7 +35,7 @@ from generated.orchestrator.messages import (
 from generated.orchestrator.records import JobRecord
 from generated.orchestrator.settings import ApiSettings
 from runtime.call import Call
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
 from runtime.store import KeptStore
 from runtime.world import World
 

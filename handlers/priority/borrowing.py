@@ -23,7 +23,7 @@ from generated.priority.messages import (
 from generated.priority.services import WorkersService
 from handlers.priority.registration import GIVEN_UP, Registration
 from runtime.call import Call
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
 from runtime.store import Exchanged, Held, Settling
 
 _STALE = errors.StaleAttempt(holder="the worker", key="it")

@@ -43,7 +43,7 @@ from generated.priority.records import TaskRecord
 from handlers.priority.reading import Reading
 from handlers.priority.showing import moment, position, refusal, shown, status_word, token
 from runtime.call import Call
-from runtime.conditions import Condition
+from runtime.call.conditions import Condition
 from runtime.store import Created, NoSuchEntity
 
 _RESTING = TASK.terminal | {DEAD_LETTER}

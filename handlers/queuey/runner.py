@@ -25,7 +25,7 @@ from handlers.queuey.blob_client import BlobClient, BlobCorrupt, BlobMissing, Bl
 from handlers.queuey.blobs import is_address
 from handlers.queuey.sandbox import Limits, Sandboxes
 from runtime.call import Call
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
 from runtime.tls import HttpTls
 
 Answer = TypeVar("Answer")

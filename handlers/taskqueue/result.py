@@ -17,7 +17,7 @@ from generated.taskqueue.messages import (
 from generated.taskqueue.settings import ResultSettings
 from runtime.bounded import BoundedMap
 from runtime.call import Call
-from runtime.text import sha256_hex
+from runtime.model.text import sha256_hex
 
 
 class Envelope(Struct, frozen=True):

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import click
 
 from runtime.cli.place_types import Url
-from runtime.tables import Deployment, Node, System
+from runtime.model.system import Deployment, Node, System
 
 if TYPE_CHECKING:
     from runtime.discovery import Offer, Sought

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from runtime.cli.location import chosen_deployment
+from runtime.model.system import Deployment, Method, Node, System
 from runtime.systems import outside_principals, token_variable
-from runtime.tables import Deployment, Method, Node, System
 from runtime.tls import Credentials
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
-from runtime.blocking import on_a_loop
+from runtime.call.blocking import on_a_loop
 from runtime.history.reader import HistoryReader
-from runtime.lifecycles import Lifecycle
+from runtime.model.lifecycles import Lifecycle
 from runtime.postgres.database import Database
 from runtime.store import Change, Record
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import orjson
 from msgspec import Struct
 
-from runtime.lifecycles import Lifecycle
+from runtime.model.lifecycles import Lifecycle
 from runtime.postgres.statements import Statement
 from runtime.redis.given import unpacked
 

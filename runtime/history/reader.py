@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Generic
 
 from runtime.history.tables import HistoryTables
-from runtime.lifecycles import KeptInRedis, Lifecycle
+from runtime.model.lifecycles import KeptInRedis, Lifecycle
 from runtime.postgres.database import Database
 from runtime.store import Change, Record
 

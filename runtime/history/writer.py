@@ -19,17 +19,17 @@ from msgspec.structs import replace
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from runtime import log as events
-from runtime.call import Call
+from runtime.call.context import Call
 from runtime.history.entries import Entry, Misshapen, Shape
 from runtime.history.measures import HistoryMeasures
 from runtime.history.stream import Raw, Stream
 from runtime.history.tables import HistoryTables
-from runtime.lifecycles import Lifecycle
-from runtime.metrics import Metrics
+from runtime.model.lifecycles import Lifecycle
+from runtime.model.system import System
+from runtime.observe import log as events
+from runtime.observe.metrics import Metrics
 from runtime.postgres.database import Database, Unavailable
 from runtime.store import StoreUnusable
-from runtime.tables import System
 
 PAUSE_S = (0.1, 5.0)
 """The least and the greatest pause after something failed."""

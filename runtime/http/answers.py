@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import orjson
 
-from runtime.conditions import Condition, Failure
-from runtime.tables import System
+from runtime.call.conditions import Condition, Failure
+from runtime.model.system import System
 
 Headers = list[tuple[bytes, bytes]]
 JSON_TYPE = b"application/json"

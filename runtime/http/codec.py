@@ -26,7 +26,7 @@ from runtime.http.values import (
     shown_octets,
     text,
 )
-from runtime.tables import System
+from runtime.model.system import System
 
 ReadMessage = Callable[[Any], Message]
 _TIMESTAMP = "google.protobuf.Timestamp"

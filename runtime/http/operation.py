@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
-from runtime.call import LONGEST_REQUEST_ID, REQUEST_ID_HEADER
-from runtime.conditions import Condition, Failure, TransportRefusal
-from runtime.dispatch import Endpoint
+from runtime.call.conditions import Condition, Failure, TransportRefusal
+from runtime.call.context import LONGEST_REQUEST_ID, REQUEST_ID_HEADER
+from runtime.call.endpoint import Endpoint
+from runtime.call.identity import TOKEN_HEADER, TWO_TOKENS, Identity, Unproven
 from runtime.http.answers import CLOSE, NO_STORE, Answer, Refusals, answer, renaming
 from runtime.http.codec import Codec
 from runtime.http.requests import (
@@ -21,10 +22,9 @@ from runtime.http.requests import (
     check_media,
 )
 from runtime.http.values import Misread
-from runtime.identity import TOKEN_HEADER, TWO_TOKENS, Identity, Unproven
-from runtime.json_text import NotJson
-from runtime.tables import Route, System
-from runtime.tracing import TRACE_HEADER, TRACE_ID_HEADER
+from runtime.model.json_text import NotJson
+from runtime.model.system import Route, System
+from runtime.observe.tracing import TRACE_HEADER, TRACE_ID_HEADER
 from runtime.world import World
 
 Scope = MutableMapping[str, Any]

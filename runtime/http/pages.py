@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from runtime.http.answers import Answer, answer
-from runtime.metrics import Metrics
+from runtime.observe.metrics import Metrics
 
 Problem = Callable[[], Awaitable[str | None]]
 """Says why a node cannot do its work now; None if it can."""

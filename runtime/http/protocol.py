@@ -13,10 +13,10 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from runtime import log as events
+from runtime.call.identity import URI_SCHEME
 from runtime.http.answers import CLOSE, Refusals
-from runtime.identity import URI_SCHEME
-from runtime.log import Log
+from runtime.observe import log as events
+from runtime.observe.log import Log
 
 _GRPC_CODES = {
     HTTPStatus.BAD_REQUEST: "INVALID_ARGUMENT",

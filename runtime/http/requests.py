@@ -12,8 +12,8 @@ from google.protobuf.message import Message
 
 from runtime.http.codec import Codec, Field, descriptor_of
 from runtime.http.values import Misread
-from runtime.json_text import NotJson, Numeral, read
-from runtime.tables import Method, Route
+from runtime.model.json_text import NotJson, Numeral, read
+from runtime.model.system import Method, Route
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 WITH_BODY = frozenset(("POST", "PUT", "PATCH"))

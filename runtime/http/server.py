@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from runtime.dispatch import Endpoint
+from runtime.call.endpoint import Endpoint
+from runtime.call.identity import Identity
 from runtime.http.answers import Refusals
 from runtime.http.app import App, Respond
 from runtime.http.codec import Codec
@@ -18,11 +19,10 @@ from runtime.http.operation import Operation
 from runtime.http.pages import Problem, Readiness, document_pages, watch_pages
 from runtime.http.protocol import Connection, Limits
 from runtime.http.streaming import StreamingOperation
-from runtime.identity import Identity
 from runtime.listening import bound
-from runtime.log import Log
-from runtime.metrics import Metrics
-from runtime.tables import System
+from runtime.model.system import System
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
 from runtime.transport.tls_listener import TlsListener
 from runtime.world import World
 

@@ -7,13 +7,13 @@ import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
+from runtime.call.identity import Unproven
+from runtime.call.streams import Content, Stream
 from runtime.http.answers import CLOSE, Answer, answer
 from runtime.http.operation import Operation, Scope
 from runtime.http.requests import Gone, Receive
 from runtime.http.values import Misread
-from runtime.identity import Unproven
-from runtime.streams import Content, Stream
 
 OCTETS = b"application/octet-stream"
 _RANGE = re.compile(rb"bytes=(\d{0,18})-(\d{0,18})")

@@ -12,7 +12,7 @@ from typing import Any
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from runtime.json_text import CannotWrite, Numeral, write
+from runtime.model.json_text import CannotWrite, Numeral, write
 
 Read = Callable[[Any], Any]
 Write = Callable[[Any], Any]

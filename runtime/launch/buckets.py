@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from runtime.launch.errors import LaunchError
+from runtime.model.system import System
 from runtime.settings import read
-from runtime.tables import System
 
 if TYPE_CHECKING:
     from runtime.s3.place import Place

@@ -18,9 +18,9 @@ from runtime.handler_check import HandlersMissing, require_handlers
 from runtime.launch.errors import NoHandlers, WrongSettings
 from runtime.launch.ports import METRICS_ROLE, Place, Ports, places
 from runtime.launch.proof import Proof
+from runtime.model.system import Deployment, Healthcheck, Node, System
 from runtime.settings import SettingsError, read
 from runtime.systems import meant
-from runtime.tables import Deployment, Healthcheck, Node, System
 
 LOOPBACK = "127.0.0.1"
 _KEPT = "data_path"

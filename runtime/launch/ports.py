@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from runtime.launch.errors import PortsTaken
+from runtime.model.system import Deployment, Node, System
 from runtime.settings import host_in
-from runtime.tables import Deployment, Node, System
 
 ANY = 0
 METRICS_ROLE = "metrics_port"

@@ -15,7 +15,7 @@ from pathlib import Path
 from runtime.launch import tether
 from runtime.launch.errors import NodeDied
 from runtime.launch.plan import LOOPBACK, Planned
-from runtime.log import SERVICE_READY
+from runtime.observe.log import SERVICE_READY
 
 _TAIL_BYTES = 65536
 

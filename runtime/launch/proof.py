@@ -9,8 +9,8 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Protocol
 
+from runtime.model.system import Deployment, Node, System
 from runtime.systems import outside_principals
-from runtime.tables import Deployment, Node, System
 from runtime.tls import Credentials, identity
 
 _DAYS = 1

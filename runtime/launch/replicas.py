@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from runtime.launch.errors import LaunchError
+from runtime.model.system import Deployment
 from runtime.systems import UnknownName, find_deployment, meant
-from runtime.tables import Deployment
 
 
 class WrongReplicas(LaunchError):

@@ -11,11 +11,11 @@ import asyncio
 import os
 import sys
 
+from runtime.model.system import System
 from runtime.postgres.database import Database, Unavailable
 from runtime.postgres.migrations import MigrationError, migrate
 from runtime.postgres.roles import OWNER, prepare
 from runtime.systems import load_system
-from runtime.tables import System
 
 USAGE = "usage: python -m runtime.postgres migrate <system>"
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Generic
 
 from runtime.batch import Batch
-from runtime.call import Call
+from runtime.call.context import Call
 from runtime.postgres.database import Locked
 from runtime.postgres.rows import as_key
 from runtime.postgres.table import Table

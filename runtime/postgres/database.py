@@ -9,7 +9,7 @@ from typing import Any
 
 import asyncpg
 
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
 
 MOST = 8
 """Connections of one process. Statements are shared, so more of them would only wait for each other."""

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Generic
 
-from runtime.call import Call
-from runtime.conditions import Condition
-from runtime.guard import require_edge
-from runtime.lifecycles import Lease, Transition
+from runtime.call.conditions import Condition
+from runtime.call.context import Call
+from runtime.call.guard import require_edge
+from runtime.model.lifecycles import Lease, Transition
 from runtime.postgres.database import Unavailable
 from runtime.postgres.looking import EVER, Looking
 from runtime.postgres.rows import WAITED, as_key, is_key

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Generic
 
 from runtime.batch import Batch
-from runtime.lifecycles import Transition
+from runtime.model.lifecycles import Transition
 from runtime.postgres.table import Table
 from runtime.store import Moved, Record
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Generic
 
-from runtime.lifecycles import Lifecycle
+from runtime.model.lifecycles import Lifecycle
 from runtime.store import Record, Unstorable
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)

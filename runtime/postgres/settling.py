@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Generic, NamedTuple
 
 from runtime.bounded import BoundedMap
-from runtime.lifecycles import Transition
+from runtime.model.lifecycles import Transition
 from runtime.postgres.database import Locked, Unavailable
 from runtime.postgres.rows import WAITED, as_key
 from runtime.postgres.table import Table

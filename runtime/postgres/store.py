@@ -7,11 +7,12 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Generic
 
-from runtime import log as events
-from runtime.call import Call
-from runtime.guard import require_edge
-from runtime.lifecycles import Lifecycle, Transition
-from runtime.metrics import Metrics
+from runtime.call.context import Call
+from runtime.call.guard import require_edge
+from runtime.model.lifecycles import Lifecycle, Transition
+from runtime.model.system import System
+from runtime.observe import log as events
+from runtime.observe.metrics import Metrics
 from runtime.postgres.creation import Creation
 from runtime.postgres.database import Database
 from runtime.postgres.leases import Leases
@@ -31,7 +32,6 @@ from runtime.store import (
     Record,
     Settling,
 )
-from runtime.tables import System
 
 PURGED_AT_ONCE = 5000
 """Each look passes by all that ended since, so the looks are few."""

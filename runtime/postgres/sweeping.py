@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Generic
 
-from runtime.call import Call
-from runtime.guard import require_edge
-from runtime.lifecycles import Transition
+from runtime.call.context import Call
+from runtime.call.guard import require_edge
+from runtime.model.lifecycles import Transition
+from runtime.model.system import Event
 from runtime.postgres.table import Table
 from runtime.store import GuardBreach, Record, Unstorable
-from runtime.tables import Event
 
 MOST = 500
 """How many entities one statement moves: enough to keep up, few enough that nobody waits long for a row."""

@@ -7,17 +7,17 @@ from typing import Any, Generic, TypeVar
 
 import asyncpg
 
-from runtime import log as events
-from runtime.call import Call
-from runtime.conditions import Condition
-from runtime.lifecycles import Lifecycle, Transition
-from runtime.metrics import Metrics
+from runtime.call.conditions import Condition
+from runtime.call.context import Call
+from runtime.model.lifecycles import Lifecycle, Transition
+from runtime.model.system import System
+from runtime.observe import log as events
+from runtime.observe.metrics import Metrics
 from runtime.postgres.database import LONG_S, STATEMENT_S, Database, Unavailable, run
 from runtime.postgres.measures import Measures
 from runtime.postgres.rows import Rows, refused, storable
 from runtime.postgres.statements import Statement, statements
 from runtime.store import GuardBreach, Record
-from runtime.tables import System
 
 Answer = TypeVar("Answer")
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import asyncpg
 
-from runtime.log import Log
+from runtime.model.system import Event
+from runtime.observe.log import Log
 from runtime.postgres.database import LOST, Database, Unavailable
 from runtime.postgres.migrations import migrate, missing
 from runtime.postgres.table import Table
-from runtime.tables import Event
 
 _PAUSE_S = 1.0
 _COUNT_SHARE = 50

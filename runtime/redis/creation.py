@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic
 
-from runtime import log as events
 from runtime.batch import Batch
-from runtime.call import Call
+from runtime.call.context import Call
+from runtime.observe import log as events
 from runtime.redis.entities import Entities
 from runtime.redis.filling import Filled, Filling
 from runtime.redis.line import ReplyError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Generic
 
-from runtime.call import Call
-from runtime.lifecycles import Shift, Transition
+from runtime.call.context import Call
+from runtime.model.lifecycles import Shift, Transition
 from runtime.redis.entities import Entities
 from runtime.redis.moving import Asked, Moving
 from runtime.redis.scripts import PAIRS

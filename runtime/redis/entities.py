@@ -6,18 +6,18 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from inspect import signature
 from typing import Any, Generic, TypeVar
 
-from runtime import log as events
 from runtime.batch import Run
-from runtime.call import Call
-from runtime.conditions import Condition
-from runtime.lifecycles import Index, Lifecycle, Shift, Transition
-from runtime.metrics import Metrics
+from runtime.call.conditions import Condition
+from runtime.call.context import Call
+from runtime.model.lifecycles import Index, Lifecycle, Shift, Transition
+from runtime.model.system import System
+from runtime.observe import log as events
+from runtime.observe.metrics import Metrics
 from runtime.redis.measures import Measures
 from runtime.redis.rows import Rows, refused
 from runtime.redis.scripts import Given, ScriptCall, scripts
 from runtime.redis.server import Full, Server, Unavailable
 from runtime.store import Record
-from runtime.tables import System
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")

@@ -18,9 +18,9 @@ from prometheus_client.registry import Collector
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from runtime.lifecycles import Lifecycle
-from runtime.measuring import Ages, Counts, Measured, Sizes, States, Used
-from runtime.tables import System
+from runtime.model.lifecycles import Lifecycle
+from runtime.model.measuring import Ages, Counts, Measured, Sizes, States, Used
+from runtime.model.system import System
 
 FRESH_S = 1.0
 """For how long what was read is told again without a look at Redis."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Generic
 
 from runtime.bounded import BoundedMap
-from runtime.lifecycles import Lease
+from runtime.model.lifecycles import Lease
 from runtime.redis.entities import Entities
 from runtime.redis.rows import texts_of
 from runtime.store import Record

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.lifecycles import Lifecycle, Shift, Transition
+from runtime.model.lifecycles import Lifecycle, Shift, Transition
+from runtime.model.system import System
 from runtime.redis.scripts import decoded
-from runtime.tables import System
 
 GIVEN = ".given"
 """The field of a hash that has it."""

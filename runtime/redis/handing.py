@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any, Generic
 
-from runtime.lifecycles import Lease
+from runtime.model.lifecycles import Lease
 from runtime.redis.bell import Bell
 from runtime.redis.entities import Entities
 from runtime.redis.given import GIVEN

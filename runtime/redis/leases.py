@@ -8,10 +8,10 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
-from runtime.call import Call
-from runtime.conditions import Failure
-from runtime.guard import require_edge
-from runtime.lifecycles import Lease
+from runtime.call.conditions import Failure
+from runtime.call.context import Call
+from runtime.call.guard import require_edge
+from runtime.model.lifecycles import Lease
 from runtime.redis.bell import Bell
 from runtime.redis.entities import Entities
 from runtime.redis.fitting import Fitting

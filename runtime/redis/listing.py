@@ -7,8 +7,8 @@ from datetime import datetime
 from heapq import nlargest, nsmallest
 from typing import Any, Generic, TypeGuard
 
-from runtime.lifecycles import Index
-from runtime.measuring import Counts
+from runtime.model.lifecycles import Index
+from runtime.model.measuring import Counts
 from runtime.redis.entities import Entities
 from runtime.redis.rows import microseconds, moment_of
 from runtime.store import GuardBreach, Record, Size

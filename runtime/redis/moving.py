@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any, Generic, NamedTuple
 
 from runtime.batch import Batch
-from runtime.call import Call
-from runtime.conditions import Failure
-from runtime.guard import require_edge
-from runtime.lifecycles import Shift, Transition
+from runtime.call.conditions import Failure
+from runtime.call.context import Call
+from runtime.call.guard import require_edge
+from runtime.model.lifecycles import Shift, Transition
 from runtime.redis.entities import Entities
 from runtime.redis.rows import storable
 from runtime.redis.scripts import Script, ScriptCall

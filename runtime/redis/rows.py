@@ -10,7 +10,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Generic
 
-from runtime.lifecycles import KeptInRedis
+from runtime.model.lifecycles import KeptInRedis
 from runtime.redis.given import unpacked
 from runtime.store import Record, Unstorable
 

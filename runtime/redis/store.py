@@ -7,12 +7,13 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Generic, Protocol, TypeVar
 
-from runtime.call import Answering, Call
-from runtime.conditions import Condition, Failure
-from runtime.guard import require_edge
-from runtime.lifecycles import Due, Lifecycle, Shift, Transition
-from runtime.log import Log
-from runtime.metrics import Metrics
+from runtime.call.conditions import Condition, Failure
+from runtime.call.context import Answering, Call
+from runtime.call.guard import require_edge
+from runtime.model.lifecycles import Due, Lifecycle, Shift, Transition
+from runtime.model.system import System
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
 from runtime.redis.bell import Bell
 from runtime.redis.creation import Creation
 from runtime.redis.editing import Editing
@@ -34,7 +35,6 @@ from runtime.store import (
     Settlement,
     Size,
 )
-from runtime.tables import System
 
 Told = TypeVar("Told")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Generic
 
-from runtime import log as events
-from runtime.call import Call
-from runtime.guard import require_edge
-from runtime.lifecycles import Due, Index, Lifecycle, Shift, Transition
+from runtime.call.context import Call
+from runtime.call.guard import require_edge
+from runtime.model.lifecycles import Due, Index, Lifecycle, Shift, Transition
+from runtime.observe import log as events
 from runtime.redis.entities import Entities
 from runtime.redis.moving import Asked, Moving
 from runtime.store import GuardBreach, Record

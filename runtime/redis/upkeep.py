@@ -6,11 +6,11 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from runtime.log import Log
+from runtime.model.system import Event
+from runtime.observe.log import Log
 from runtime.redis.entities import Entities
 from runtime.redis.line import ReplyError
 from runtime.redis.server import Full, Unavailable
-from runtime.tables import Event
 
 _PAUSE_S = 1.0
 _TRIM_EVERY_S = 30.0

@@ -9,8 +9,8 @@ from typing import Any, Generic
 
 from msgspec.structs import replace
 
-from runtime.kept_in_s3 import KeptInS3
-from runtime.lifecycles import Lifecycle
+from runtime.model.kept_in_s3 import KeptInS3
+from runtime.model.lifecycles import Lifecycle
 from runtime.s3.errors import Gone
 from runtime.s3.keys import Keys
 from runtime.s3.objects import Objects

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from runtime.kept_in_s3 import KeptInS3
-from runtime.lifecycles import Lifecycle
+from runtime.model.kept_in_s3 import KeptInS3
+from runtime.model.lifecycles import Lifecycle
 from runtime.s3.errors import Gone, Refused
 from runtime.s3.listings import parse_document
 from runtime.s3.objects import Objects

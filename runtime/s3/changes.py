@@ -8,8 +8,8 @@ from typing import Any, Generic
 
 from msgspec.structs import replace
 
-from runtime.kept_in_s3 import KeptInS3
-from runtime.lifecycles import Due, Lease, Lifecycle, Shift, Take, Transition
+from runtime.model.kept_in_s3 import KeptInS3
+from runtime.model.lifecycles import Due, Lease, Lifecycle, Shift, Take, Transition
 from runtime.s3.facts import always_stamped, defaults, entering, fits
 from runtime.s3.keys import Keys, derived_uuid
 from runtime.store import Held, Record

@@ -8,12 +8,13 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
-from runtime.call import Call
-from runtime.conditions import Condition
-from runtime.guard import require_edge
-from runtime.lifecycles import Lifecycle, Transition
-from runtime.metrics import Metrics
+from runtime.call.conditions import Condition
+from runtime.call.context import Call
+from runtime.call.guard import require_edge
+from runtime.model.lifecycles import Lifecycle, Transition
+from runtime.model.system import Event, System
 from runtime.object_store import NotReadable
+from runtime.observe.metrics import Metrics
 from runtime.s3.changes import Changes
 from runtime.s3.errors import ObjectError, Refused
 from runtime.s3.guarded import Guarded
@@ -22,7 +23,6 @@ from runtime.s3.keys import Keys
 from runtime.s3.objects import Objects
 from runtime.s3.rows import Unreadable
 from runtime.store import Record, StoreUnusable
-from runtime.tables import Event, System
 from runtime.telling import Telling
 from runtime.world import World
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from runtime.kept_in_s3 import KeptInS3
-from runtime.lifecycles import Lifecycle, Shift, Transition
+from runtime.model.kept_in_s3 import KeptInS3
+from runtime.model.lifecycles import Lifecycle, Shift, Transition
 
 
 def fits(record: Any, edge: Transition | Shift) -> bool:

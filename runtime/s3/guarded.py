@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Generic, NamedTuple
 
-from runtime.kept_in_s3 import KeptInS3
-from runtime.lifecycles import Lifecycle
+from runtime.model.kept_in_s3 import KeptInS3
+from runtime.model.lifecycles import Lifecycle
 from runtime.s3.apart import Apart
 from runtime.s3.errors import Away, NotMatched, ObjectError, Unsure
 from runtime.s3.indexes import Indexes

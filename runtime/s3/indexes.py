@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from runtime.kept_in_s3 import KeptInS3
-from runtime.lifecycles import Lifecycle
-from runtime.log import Log
+from runtime.model.kept_in_s3 import KeptInS3
+from runtime.model.lifecycles import Lifecycle
+from runtime.model.system import Event
+from runtime.observe.log import Log
 from runtime.s3.errors import ObjectError
 from runtime.s3.keys import Keys
 from runtime.s3.objects import Objects
-from runtime.tables import Event
 
 INDEX_NOT_WRITTEN = Event("index_not_written", "WARNING")
 _AT_ONCE = 32

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from runtime.kept_in_s3 import KeptInS3
-from runtime.lifecycles import Lifecycle
+from runtime.model.kept_in_s3 import KeptInS3
+from runtime.model.lifecycles import Lifecycle
 from runtime.s3.errors import Refused
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")

@@ -6,7 +6,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator
 from typing import Generic, NamedTuple
 
-from runtime.call import Call
+from runtime.call.context import Call
 from runtime.s3.entities import Entities, together
 from runtime.s3.errors import Away, ObjectError
 from runtime.s3.indexes import INDEX_NOT_WRITTEN

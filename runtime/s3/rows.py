@@ -10,10 +10,10 @@ from typing import Any, Generic
 import orjson
 from msgspec import Struct, field
 
-from runtime import json_text
-from runtime.json_text import Numeral
-from runtime.kept_in_s3 import KeptInS3, Shape
-from runtime.lifecycles import Lifecycle
+from runtime.model import json_text
+from runtime.model.json_text import Numeral
+from runtime.model.kept_in_s3 import KeptInS3, Shape
+from runtime.model.lifecycles import Lifecycle
 from runtime.store import Record, Unstorable
 
 Convert = Callable[[Any], Any]

@@ -8,12 +8,13 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Generic
 
-from runtime.call import Call
-from runtime.conditions import Condition, Failure
-from runtime.lifecycles import Lifecycle, Shift, Transition
-from runtime.log import Log
-from runtime.metrics import Metrics
+from runtime.call.conditions import Condition, Failure
+from runtime.call.context import Call
+from runtime.model.lifecycles import Lifecycle, Shift, Transition
+from runtime.model.system import Event, System
 from runtime.object_store import FoundPage, Sizes, VersionOf
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
 from runtime.s3.bucket_settings import is_versioned
 from runtime.s3.entities import Entities, together
 from runtime.s3.errors import ObjectError
@@ -28,7 +29,6 @@ from runtime.s3.rows import Snapshot, same
 from runtime.s3.sweeping import Sweeping
 from runtime.s3.taking import Taking
 from runtime.store import GuardBreach, Held, Moved, NoSuchEntity, Record
-from runtime.tables import Event, System
 from runtime.world import World
 
 STORE_READY = Event("store_ready", "INFO")

@@ -6,8 +6,9 @@ from collections import deque
 from datetime import datetime, timedelta
 from typing import Generic
 
-from runtime.call import Call
-from runtime.lifecycles import Due, Transition
+from runtime.call.context import Call
+from runtime.model.lifecycles import Due, Transition
+from runtime.model.system import Event
 from runtime.s3.entities import Entities, together
 from runtime.s3.facts import fits
 from runtime.s3.guarded import Changed
@@ -17,7 +18,6 @@ from runtime.s3.objects import Entry
 from runtime.s3.passed import Passed
 from runtime.s3.rows import Snapshot, Unreadable
 from runtime.store import GuardBreach, Record
-from runtime.tables import Event
 
 LEASE_EXPIRED = Event("lease_expired", "WARNING", always=True)
 _PAGE = 1000

@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Generic
 
-from runtime.call import Call
-from runtime.lifecycles import Transition
+from runtime.call.context import Call
+from runtime.model.lifecycles import Transition
 from runtime.s3.entities import Entities, together
 from runtime.s3.errors import ObjectError
 from runtime.s3.guarded import Changed

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from runtime.lifecycles import Due, Transition
+from runtime.model.lifecycles import Due, Transition
 from runtime.sqlite.rows import stored
 from runtime.sqlite.steps import Steps, claimed, texts
 from runtime.store import GuardBreach, Held, Moved, Record

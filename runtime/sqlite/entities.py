@@ -10,19 +10,19 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-from runtime.call import Call
-from runtime.conditions import Condition
-from runtime.guard import require_edge
-from runtime.lifecycles import Lifecycle, Transition
-from runtime.log import Log
-from runtime.metrics import Metrics
+from runtime.call.conditions import Condition
+from runtime.call.context import Call
+from runtime.call.guard import require_edge
+from runtime.model.lifecycles import Lifecycle, Transition
+from runtime.model.system import Event, System
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
 from runtime.sqlite.changes import Changes, Swept
 from runtime.sqlite.file import File, Unavailable, Work, is_of_the_file
 from runtime.sqlite.news import News
 from runtime.sqlite.rows import moment, stored
 from runtime.sqlite.steps import WrongHolder
 from runtime.store import Change, GuardBreach, Record, Unstorable
-from runtime.tables import Event, System
 from runtime.telling import Telling
 from runtime.world import World
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, get_args, get_type_hints
 
-from runtime.lifecycles import Lifecycle
+from runtime.model.lifecycles import Lifecycle
 from runtime.store import Record, Unstorable
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any, Generic
 
-from runtime.lifecycles import Lease, Lifecycle, Transition
+from runtime.model.lifecycles import Lease, Lifecycle, Transition
 from runtime.sqlite.rows import Rows, stored
 from runtime.sqlite.statements import statements
 from runtime.store import GuardBreach, Held, NoSuchEntity, Record

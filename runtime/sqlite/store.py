@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from runtime.call import Call
-from runtime.conditions import Condition
-from runtime.guard import require_edge
-from runtime.lifecycles import Transition
+from runtime.call.conditions import Condition
+from runtime.call.context import Call
+from runtime.call.guard import require_edge
+from runtime.model.lifecycles import Transition
 from runtime.sqlite.changes import Refused, Swept
 from runtime.sqlite.entities import Entities, some
 from runtime.sqlite.rows import stored

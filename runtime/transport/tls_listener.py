@@ -7,8 +7,8 @@ import socket
 import ssl
 from collections.abc import Callable
 
-from runtime import log as events
-from runtime.log import Log
+from runtime.observe import log as events
+from runtime.observe.log import Log
 from runtime.tls import CertificateFiles
 
 _HANDSHAKE_SECONDS = 10.0

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from generated.objectqueue.records import RetryPolicy
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.s3.objects import Entry, Place
 from runtime.store import Exchanged, Held, LeaseStore, Settling

@@ -16,8 +16,8 @@ from generated.orchestrator.lifecycle import JOB
 from generated.orchestrator.records import JobRecord
 from generated.orchestrator.system import SYSTEM
 from runtime.call import Call
-from runtime.log import Log
-from runtime.metrics import Metrics
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
 from runtime.postgres import Database, PostgresStore, table
 from runtime.postgres import database as databases
 from runtime.postgres.migrations import migrate

@@ -14,7 +14,7 @@ from redis import Redis
 from generated.priority import errors
 from generated.priority.messages import HIGH, SubmitTaskRequest
 from handlers.priority.producer import BlockingProducer, Producer, task
-from runtime.conditions import Condition
+from runtime.call.conditions import Condition
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.redis.blocking import BlockingLine
 from runtime.redis.given import unpacked

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from runtime.blocking import NeedsLoop, finished, on_a_loop
+from runtime.call.blocking import NeedsLoop, finished, on_a_loop
 
 
 async def _gives(value: int) -> int:

@@ -19,12 +19,12 @@ from generated.taskqueue.clients import ResultInternalServiceClient
 from generated.taskqueue.messages import GetResultRequest, GetResultResponse
 from generated.taskqueue.system import SYSTEM as TASKQUEUE
 from runtime.call import Call
-from runtime.dispatch import Endpoint, endpoints
+from runtime.call.endpoint import Endpoint, endpoints
+from runtime.call.identity import Identity
 from runtime.http.server import HttpServer
-from runtime.identity import Identity
 from runtime.local import LocalChannel
-from runtime.log import Log
-from runtime.metrics import Metrics
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
 from runtime.world import RealWorld
 from tests.plain import NO_TLS
 from tests.runtime.hand_world import Lines

@@ -25,11 +25,11 @@ from generated.taskqueue.messages import (
 )
 from generated.taskqueue.system import SYSTEM as TASKQUEUE
 from runtime.call import Call
+from runtime.call.conditions import CallFailed
 from runtime.cli import charter
 from runtime.cli.fields import assembled, request_fields, singular
 from runtime.cli.show import Reading, show
 from runtime.cli.watch import NotFinal, until_final, watch_for
-from runtime.conditions import CallFailed
 from tests.runtime.hand_world import HandWorld, make_call
 from tests.runtime.up import up
 

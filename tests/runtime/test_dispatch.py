@@ -15,11 +15,11 @@ from generated.taskqueue import messages as m
 from generated.taskqueue.errors import JobNotFound, ResultMissing
 from generated.taskqueue.system import SYSTEM
 from runtime.call import Call
-from runtime.conditions import CallFailed, Condition, Failure
-from runtime.dispatch import Endpoint, endpoints
-from runtime.identity import Unproven
-from runtime.log import Log
-from runtime.metrics import Metrics
+from runtime.call.conditions import CallFailed, Condition, Failure
+from runtime.call.endpoint import Endpoint, endpoints
+from runtime.call.identity import Unproven
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
 from runtime.store import GuardBreach
 from tests.runtime.hand_world import HandWorld, Lines
 from tests.taskqueue.log_check import problems

@@ -11,7 +11,7 @@ import pytest
 
 from codegen.emit.sql_names import RESERVED
 from handlers.priority.borrowing import Borrowed
-from runtime.conditions import Condition
+from runtime.call.conditions import Condition
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.file_store import FileStore
 from runtime.memory import MemoryStore

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from generated.taskqueue import messages as m
 from generated.taskqueue.lifecycle import JOB
 from generated.taskqueue.system import SYSTEM
-from runtime.conditions import Condition
-from runtime.guard import Guard, require_edge
-from runtime.tables import Method, Permission
+from runtime.call.conditions import Condition
+from runtime.call.guard import Guard, require_edge
+from runtime.model.system import Method, Permission
 
 METHODS = {method.name: method for service in SYSTEM.services.values() for method in service.methods}
 STATES = (*JOB.states, m.JOB_STATUS_UNSPECIFIED, 99)

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from generated.taskqueue.system import SYSTEM
-from runtime import identity
-from runtime.identity import Identity, Unproven, token_metadata
+from runtime.call import identity
+from runtime.call.identity import Identity, Unproven, token_metadata
 
 TOKENS = {"gateway": "a secret", "worker": "another"}
 DIGESTS = {name: hashlib.sha256(token.encode()).digest() for name, token in TOKENS.items()}

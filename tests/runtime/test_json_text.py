@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.json_text import DEEPEST, CannotWrite, NotJson, Numeral, json_problem, read, value_of, write
+from runtime.model.json_text import (
+    DEEPEST,
+    CannotWrite,
+    NotJson,
+    Numeral,
+    json_problem,
+    read,
+    value_of,
+    write,
+)
 
 plain = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.characters(codec="utf-8"))
 values = st.recursive(

@@ -29,7 +29,7 @@ from generated.taskqueue.messages import (
     SubmitJobRequest,
     WorkerHeartbeatRequest,
 )
-from runtime.conditions import Condition, Failure
+from runtime.call.conditions import Condition, Failure
 from runtime.launch import Launched, NodeDied, launched
 from runtime.launch.view import View
 from tests.runtime.up import PATIENCE, answered, run, up

@@ -20,11 +20,11 @@ from generated.taskqueue.messages import (
 )
 from generated.taskqueue.system import SYSTEM
 from runtime.call import Call
-from runtime.conditions import CallFailed, Failure
-from runtime.dispatch import Endpoint, endpoints
+from runtime.call.conditions import CallFailed, Failure
+from runtime.call.endpoint import Endpoint, endpoints
 from runtime.local import LocalChannel
-from runtime.log import Log
-from runtime.metrics import Metrics
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
 from runtime.simulation import SimulatedWorld, simulate
 from tests.runtime.hand_world import Lines
 

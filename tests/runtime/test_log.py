@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from generated.taskqueue.events import EVENTS
 from generated.taskqueue.messages import EnqueueJobRequest
-from runtime import log as events
 from runtime.call import Call
-from runtime.log import LEVELS, Log, gathering_stdout
+from runtime.model.system import Event
+from runtime.observe import log as events
+from runtime.observe.log import LEVELS, Log, gathering_stdout
 from runtime.simulation import simulate
-from runtime.tables import Event
 from runtime.world import World
 from tests.runtime.hand_world import HandWorld, Lines, make_call
 

@@ -18,8 +18,8 @@ import pytest_asyncio
 import generated
 import handlers
 from codegen.__main__ import main as codegen
+from runtime.call.conditions import Condition, Failure
 from runtime.client import Client
-from runtime.conditions import Condition, Failure
 from runtime.launch import Launched, launched
 from runtime.systems import system_names
 from tests.support.patient_spec import patient

@@ -12,9 +12,9 @@ from generated.taskqueue.errors import JobNotFound, RequestKeyReused, SubmitNotA
 from generated.taskqueue.messages import CANCELED, QUEUED, GetJobRecordRequest, SubmitJobRequest
 from generated.taskqueue.policy import CALLS, COMPENSATION, RESCUE, STANDARD
 from generated.taskqueue.system import SYSTEM
-from runtime.conditions import CallFailed, Failure
-from runtime.outbound import backoff, governed
-from runtime.tables import CallMode, Method
+from runtime.call.call_policy import backoff, governed
+from runtime.call.conditions import CallFailed, Failure
+from runtime.model.system import CallMode, Method
 from tests.runtime.hand_world import HandWorld, Lines, make_call
 
 METHODS = {method.name: method for service in SYSTEM.services.values() for method in service.methods}

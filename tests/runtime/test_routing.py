@@ -20,8 +20,8 @@ from generated.taskqueue.methods import (
     TASK_QUEUE_PUBLIC_SERVICE_LIST_JOBS,
     TASK_QUEUE_PUBLIC_SERVICE_SUBMIT_JOB,
 )
+from runtime.call.routing import OwningWorld, Router, owner
 from runtime.client import Client
-from runtime.routing import OwningWorld, Router, owner
 from runtime.systems import load_system
 from runtime.world import RealWorld, World
 

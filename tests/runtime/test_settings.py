@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
+from runtime.model.system import Variable
 from runtime.settings import SettingsError, read, strangers
-from runtime.tables import Variable
 
 WAIT = Variable("WAIT", "number", "How long it waits.", default="2", minimum=0.5, maximum=10)
 STRICT = Variable("STRICT", "bool", "Whether it is strict.", default="false")

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from runtime.model.text import is_uuid4
 from runtime.simulation import (
     Leaked,
     SimulatedWorld,
@@ -14,7 +15,6 @@ from runtime.simulation import (
     simulate,
 )
 from runtime.simulation.world import EPOCH_MS
-from runtime.text import is_uuid4
 
 
 def test_hours_pass_at_once() -> None:

@@ -19,7 +19,7 @@ from generated.taskqueue.messages import (
     ListJobRecordsRequest,
 )
 from generated.taskqueue.system import SYSTEM
-from runtime.conditions import CallFailed, Failure
+from runtime.call.conditions import CallFailed, Failure
 from runtime.simulation import (
     Exchange,
     Fault,

@@ -92,7 +92,7 @@ def test_a_node_that_speaks_only_grpc_loads_no_http(carrier: str, others: tuple[
 def test_a_client_loads_no_carrier_before_it_calls() -> None:
     """A launcher has a client for everybody, and may make no call."""
     modules = loaded("import sys, runtime.client; print('loaded:', *sys.modules)")
-    assert "runtime.routing" in modules
+    assert "runtime.call.routing" in modules
     assert among(modules, GRPC, DIRECT, HTTP, STORES) == []
 
 

@@ -27,9 +27,9 @@ from generated.taskqueue.messages import (
 from generated.taskqueue.policy import COMPENSATION
 from generated.taskqueue.system import SYSTEM
 from runtime.call import Answering, Call, Invoke, Request, Response
-from runtime.conditions import CallFailed, Failure
-from runtime.step_order import keep_step_order
-from runtime.tables import Method
+from runtime.call.conditions import CallFailed, Failure
+from runtime.call.step_order import keep_step_order
+from runtime.model.system import Method
 from tests.runtime.hand_world import HandWorld, Lines, make_call
 
 

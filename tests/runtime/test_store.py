@@ -17,9 +17,9 @@ from generated.taskqueue.lifecycle import JOB
 from generated.taskqueue.messages import CANCELED, DONE, FAILED, QUEUED, RUNNING
 from generated.taskqueue.system import SYSTEM
 from handlers.taskqueue.job import JobRecord
-from runtime.conditions import Condition
+from runtime.call.conditions import Condition
 from runtime.memory import MemoryStore
-from runtime.metrics import Metrics
+from runtime.observe.metrics import Metrics
 from runtime.store import GuardBreach, Moved, NoSuchEntity
 from tests.runtime.hand_world import HandWorld, Lines, make_call
 

@@ -11,7 +11,7 @@ from generated.orchestrator.errors import ServiceUnavailable
 from generated.orchestrator.lifecycle import JOB_ACCEPT, JOB_FAIL
 from generated.orchestrator.messages import CREATED, QUEUED, RETRY, RUNNING
 from runtime.call import Call
-from runtime.lifecycles import Transition
+from runtime.model.lifecycles import Transition
 from runtime.postgres import sweeping
 from runtime.sweeper import Sweep, sweep_all, sweep_regularly
 from runtime.world import RealWorld

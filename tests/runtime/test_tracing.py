@@ -10,11 +10,11 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from generated.taskqueue.messages import EnqueueJobRequest, EnqueueJobResponse
 from generated.taskqueue.system import SYSTEM
 from runtime.call import Call
-from runtime.conditions import Failure
-from runtime.dispatch import Endpoint, endpoints
-from runtime.log import Log
-from runtime.metrics import Metrics
-from runtime.tracing import Tracer, trace_id, tracer
+from runtime.call.conditions import Failure
+from runtime.call.endpoint import Endpoint, endpoints
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
+from runtime.observe.tracing import Tracer, trace_id, tracer
 from runtime.world import RealWorld
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -18,7 +18,7 @@ from handlers.taskqueue.job import Job, JobRecord
 from handlers.taskqueue.worker import Worker
 from runtime.call import Channel
 from runtime.memory import MemoryStore
-from runtime.metrics import Metrics
+from runtime.observe.metrics import Metrics
 from runtime.store import Store
 from runtime.wiring import Wiring, WiringError, handler_class, memory_stores
 from runtime.world import World

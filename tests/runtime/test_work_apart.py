@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from generated.objectqueue.lifecycle import TASK, TASK_COMPLETE, TASK_RELEASE, TASK_RETRY
 from generated.objectqueue.records import TaskRecord
 from runtime.call import Call
-from runtime.log import Log
+from runtime.observe.log import Log
 from runtime.pace import Outcome, Pace
 from runtime.store import Exchanged, Held, Settling
 from runtime.work import LeaseWorker

@@ -20,7 +20,7 @@ from handlers.jobs.job_loop import JobLoops
 from handlers.jobs.registry import Registered
 from handlers.jobs.running import Ran, Reasons, run
 from runtime.call import Call
-from runtime.log import Log
+from runtime.observe.log import Log
 from runtime.pace import Outcome, Pace
 from runtime.store import Busy, Exchanged, Held, Settling
 from runtime.work import LeaseWorker

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
 
 Answer = TypeVar("Answer")
 

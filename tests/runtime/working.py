@@ -11,10 +11,10 @@ from generated.orchestrator.errors import ServiceUnavailable
 from generated.orchestrator.lifecycle import JOB, JOB_COMPLETE, JOB_FAIL
 from generated.orchestrator.records import JobRecord
 from runtime.call import Call
+from runtime.model.system import Event
 from runtime.pace import Outcome, Pace, Told
 from runtime.postgres import PostgresStore
 from runtime.store import Exchanged, Held
-from runtime.tables import Event
 from runtime.work import LeaseWorker
 from runtime.world import RealWorld
 from tests.runtime.postgres.kit import Kit

@@ -14,8 +14,8 @@ import generated
 from codegen.__main__ import main as codegen
 from runtime.call import Call
 from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.log import Log
-from runtime.metrics import Metrics
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
 from runtime.postgres import Database, PostgresStore
 from runtime.settings import read
 from runtime.sqlite import File, SqliteStore

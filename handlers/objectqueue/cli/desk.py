@@ -16,7 +16,7 @@ from handlers.objectqueue.cli.places import CODES, FAILED, NOT_SET_UP, USAGE, Tr
 from handlers.objectqueue.cli.showing import say
 from runtime.assembly import Assembly
 from runtime.call import Call, Channel
-from runtime.conditions import Condition, Failure
+from runtime.call.conditions import Condition, Failure
 from runtime.http.codec import Codec
 from runtime.local import LocalChannel
 from runtime.settings import SettingsError

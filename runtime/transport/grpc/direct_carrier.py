@@ -7,10 +7,10 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from ipaddress import ip_address
 
-from runtime.conditions import Failure
-from runtime.identity import URI_SCHEME
+from runtime.call.conditions import Failure
+from runtime.call.identity import URI_SCHEME
 from runtime.listening import bound
-from runtime.tables import System
+from runtime.model.system import System
 from runtime.tls import CertificateFiles, Credentials
 from runtime.transport.grpc.carrier import CallRefused, Metadata, Send
 from runtime.transport.grpc.direct.channel import Channel

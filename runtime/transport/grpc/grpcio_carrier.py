@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 import grpc
 import grpc.aio
 
-from runtime.conditions import Failure
-from runtime.identity import URI_SCHEME
-from runtime.tables import System
+from runtime.call.conditions import Failure
+from runtime.call.identity import URI_SCHEME
+from runtime.model.system import System
 from runtime.tls import CertificateFiles, Credentials
 from runtime.transport.grpc.carrier import CallRefused, Metadata, Send
 from runtime.transport.grpc.grpcio_services import (

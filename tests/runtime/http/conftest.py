@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from runtime.tables import System
+from runtime.model.system import System
 from tests.plain import NO_TLS
 from tests.runtime.http.counter import Served, bearer, importable, make_project
 

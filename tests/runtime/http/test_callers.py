@@ -11,10 +11,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from runtime.call.conditions import Condition
 from runtime.certs import Authority
 from runtime.client import Client
-from runtime.conditions import Condition
-from runtime.tables import System
+from runtime.model.system import System
 from tests.plain import NO_TLS
 from tests.runtime.http.counter import TOKENS, Served, bearer
 

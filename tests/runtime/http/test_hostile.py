@@ -13,12 +13,12 @@ import httpx
 import pytest
 from msgspec.structs import force_setattr
 
+from runtime.call.identity import Identity
 from runtime.http.protocol import Limits
 from runtime.http.server import HttpServer
-from runtime.identity import Identity
-from runtime.log import Log
-from runtime.metrics import Metrics
-from runtime.tables import System
+from runtime.model.system import System
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
 from runtime.world import RealWorld
 from tests.plain import NO_TLS
 from tests.runtime.http.counter import Served, bearer

@@ -12,7 +12,7 @@ import pytest
 
 from runtime.launch import launched
 from runtime.launch.health import CallRate
-from runtime.tables import System
+from runtime.model.system import System
 from tests.plain import NO_TLS
 from tests.runtime.http.counter import ROOT
 from tests.runtime.up import PATIENCE

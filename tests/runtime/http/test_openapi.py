@@ -10,7 +10,7 @@ import httpx
 import pytest
 from jsonschema import Draft202012Validator
 
-from runtime.tables import System
+from runtime.model.system import System
 from tests.described import does_what_is_described
 from tests.plain import NO_TLS
 from tests.runtime.http.counter import Served

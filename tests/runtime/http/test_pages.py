@@ -11,11 +11,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from runtime.call.identity import Identity
 from runtime.http.server import HttpServer
-from runtime.identity import Identity
-from runtime.log import Log
-from runtime.metrics import Metrics
-from runtime.tables import System
+from runtime.model.system import System
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
 from runtime.world import RealWorld
 from tests.plain import NO_TLS
 from tests.runtime.http.counter import Served

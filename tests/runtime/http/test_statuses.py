@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from runtime.tables import System
+from runtime.model.system import System
 from tests.runtime.http.counter import Served
 
 FORM = "/forms/p1/fill"

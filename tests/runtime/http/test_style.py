@@ -14,7 +14,7 @@ from generated.taskqueue.messages import QUEUED, RUNNING, JobSummary
 from generated.taskqueue.system import SYSTEM
 from runtime.http.codec import Codec, descriptor_of
 from runtime.http.values import Misread
-from runtime.tables import Instead, JsonStyle, Method, System
+from runtime.model.system import Instead, JsonStyle, Method, System
 from tests.plain import NO_TLS
 from tests.runtime.http.counter import Served
 

@@ -11,7 +11,7 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 
 from runtime.client import Client
-from runtime.tables import System
+from runtime.model.system import System
 from tests.runtime.http.counter import TOKENS, Served
 
 FORM = "/forms/p1/fill"

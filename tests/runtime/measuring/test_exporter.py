@@ -14,8 +14,8 @@ from redis.asyncio import Redis
 
 from runtime.embedded.ports import free_ports
 from runtime.embedded.redis import EmbeddedRedis
-from runtime.measuring import Ages, Counts, Measured, Sizes, States, Used
-from runtime.metrics import Metrics
+from runtime.model.measuring import Ages, Counts, Measured, Sizes, States, Used
+from runtime.observe.metrics import Metrics
 from runtime.redis import exporter
 from runtime.redis.exporter import Exporter
 

@@ -13,8 +13,8 @@ from generated.orchestrator.messages import CREATED, DEAD, QUEUED, RETRY, RUNNIN
 from generated.orchestrator.records import JobRecord
 from generated.orchestrator.system import SYSTEM
 from runtime.call import Call
-from runtime.log import Log
-from runtime.metrics import Metrics
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
 from runtime.postgres import Database, PostgresStore
 from runtime.store import Held
 from runtime.world import RealWorld

@@ -9,7 +9,7 @@ import pytest
 
 from generated.orchestrator.lifecycle import JOB
 from generated.orchestrator.messages import CREATED, DEAD, QUEUED, RETRY, RUNNING, SUCCESS
-from runtime.conditions import Condition
+from runtime.call.conditions import Condition
 from runtime.store import GuardBreach
 from tests.runtime.postgres.kit import STATES, Kit
 

@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from generated.orchestrator.messages import CREATED, QUEUED, RETRY, SUCCESS
-from runtime.conditions import Condition
+from runtime.call.conditions import Condition
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.postgres import Database, database
 from runtime.postgres.database import Unavailable

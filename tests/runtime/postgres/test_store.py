@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from generated.orchestrator.messages import CREATED, DEAD, QUEUED, SUCCESS
-from runtime.conditions import Condition
+from runtime.call.conditions import Condition
 from runtime.store import GuardBreach, Moved, NoSuchEntity, Unstorable
 from tests.runtime.postgres.conftest import MakeKit
 from tests.runtime.postgres.kit import STATES, Kit, unguarded

@@ -9,7 +9,7 @@ import pytest
 
 from generated.orchestrator.lifecycle import JOB_ACCEPT, JOB_FAIL, JOB_REQUEUE
 from generated.orchestrator.messages import CREATED, DEAD, QUEUED, RETRY, RUNNING, SUCCESS
-from runtime.lifecycles import Transition
+from runtime.model.lifecycles import Transition
 from runtime.postgres import sweeping
 from runtime.store import Held
 from runtime.sweeper import Sweep, sweep_regularly

@@ -15,8 +15,8 @@ from generated.priority.records import TaskRecord, WorkerRecord
 from generated.priority.system import SYSTEM
 from runtime.call import Call
 from runtime.history.entries import apart
-from runtime.log import Log
-from runtime.metrics import Metrics
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
 from runtime.redis import RedisStore, Server
 from runtime.redis.given import unpacked
 from runtime.redis.rows import signature

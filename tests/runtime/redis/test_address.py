@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.blocking import finished
+from runtime.call.blocking import finished
 from runtime.certs import Authority
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.redis.address import parsed

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from runtime.blocking import finished
+from runtime.call.blocking import finished
 from runtime.redis import blocking
 from runtime.redis.blocking import BlockingLine
 from runtime.redis.line import LineLost, ReplyError

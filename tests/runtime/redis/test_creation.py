@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from generated.priority.messages import CANCELLED, COMPLETED, HIGH, LOW, MEDIUM, QUEUED
-from runtime.conditions import Condition
+from runtime.call.conditions import Condition
 from runtime.redis.rows import microseconds, moment_of
 from runtime.store import GuardBreach
 from tests.runtime.redis.conftest import MakeKit

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from generated.priority.lifecycle import TASK_RETRY, WORKER_BEAT
 from generated.priority.messages import CANCELLED, COMPLETED, HIGH, MEDIUM, QUEUED
 from generated.priority.records import TaskRecord
-from runtime.conditions import Condition
+from runtime.call.conditions import Condition
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.redis import creation
 from runtime.redis import line as lines

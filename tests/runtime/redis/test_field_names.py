@@ -12,8 +12,8 @@ from redis.asyncio import Redis
 from runtime.call import Call
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.history import HistoryReader, HistoryWriter
-from runtime.log import Log
-from runtime.metrics import Metrics
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
 from runtime.postgres import Database
 from runtime.redis import RedisStore, Server
 from runtime.store import Held, Settlement

@@ -22,7 +22,7 @@ from generated.priority.messages import (
     QUEUED,
 )
 from generated.priority.records import TaskRecord
-from runtime.conditions import Condition
+from runtime.call.conditions import Condition
 from runtime.redis.rows import microseconds
 from runtime.store import GuardBreach, Held, NoSuchEntity, Settlement
 from tests.runtime.redis.conftest import MakeKit

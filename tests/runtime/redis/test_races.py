@@ -11,7 +11,7 @@ import pytest
 from generated.priority.lifecycle import TASK_RAISE_LOW, TASK_RETRY, WORKER_LOSE
 from generated.priority.messages import CANCELLED, COMPLETED, DEAD_LETTER, EXECUTING, FAILED, LOW, QUEUED
 from generated.priority.records import TaskRecord
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
 from runtime.redis import sweeping
 from runtime.store import Held, Settlement
 from tests.deep import DEEP

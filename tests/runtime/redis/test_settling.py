@@ -18,7 +18,7 @@ from generated.priority.messages import (
     MEDIUM,
     QUEUED,
 )
-from runtime.conditions import Condition
+from runtime.call.conditions import Condition
 from runtime.redis.rows import microseconds
 from runtime.store import Held, Settlement
 from tests.runtime.redis.conftest import MakeKit

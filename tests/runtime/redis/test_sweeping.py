@@ -23,7 +23,7 @@ from generated.priority.messages import (
     DRAINING,
     QUEUED,
 )
-from runtime.conditions import Condition
+from runtime.call.conditions import Condition
 from runtime.redis.rows import microseconds, moment_of
 from runtime.store import GuardBreach
 from tests.runtime.redis.conftest import MakeKit

@@ -17,7 +17,7 @@ Make = Callable[..., Process]
 @pytest.fixture(autouse=True)
 def never_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A listing that takes long changes what is asked for next. Here only if a test wants it: not by load."""
-    for module in ("polling", "sweeping"):
+    for module in ("claims.polling", "sweeping"):
         monkeypatch.setattr(f"runtime.s3.{module}._SLOW_S", float("inf"))
 
 

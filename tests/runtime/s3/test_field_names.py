@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from runtime.call import Call
-from runtime.log import Log
-from runtime.metrics import Metrics
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
 from runtime.s3.place import Place
 from runtime.s3.store import S3Store
 from runtime.settings import read

@@ -14,9 +14,9 @@ import pytest
 import generated
 from codegen.__main__ import main as codegen
 from runtime.call import Call
-from runtime.conditions import Condition
-from runtime.log import Log
-from runtime.metrics import Metrics
+from runtime.call.conditions import Condition
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
 from runtime.s3.place import Place
 from runtime.s3.store import S3Store
 from runtime.settings import read

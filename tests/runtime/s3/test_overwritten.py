@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.conditions import Condition
+from runtime.call.conditions import Condition
 from runtime.store import Held
 from tests.runtime.s3.conftest import Make
 from tests.support.s3_proxy import S3Proxy

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from runtime.certs import make_certificates
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
-from runtime.kept_in_s3 import KeptInS3
+from runtime.model.kept_in_s3 import KeptInS3
 from runtime.s3.credentials import Credentials, Key
 from runtime.s3.errors import Refused
 from runtime.s3.objects import Objects, Place

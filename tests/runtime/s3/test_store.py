@@ -10,7 +10,7 @@ import pytest
 
 from generated.objectqueue.lifecycle import TASK_ADVANCE
 from generated.objectqueue.messages import FAILED, PENDING
-from runtime.conditions import Condition
+from runtime.call.conditions import Condition
 from runtime.object_store import NotReadable
 from runtime.settings import SettingsError
 from runtime.store import GuardBreach, Held, NoSuchEntity, StoreUnusable

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runtime.metrics import Metrics
+from runtime.observe.metrics import Metrics
 from runtime.store import StoreUnusable
 from runtime.stores import Stores
 from runtime.world import RealWorld

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from runtime.conditions import Condition
+from runtime.call.conditions import Condition
 from runtime.s3.keys import minute
 from tests.runtime.s3.conftest import Make
 from tests.runtime.s3.kit import Process

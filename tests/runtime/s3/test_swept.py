@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from runtime.conditions import Condition
+from runtime.call.conditions import Condition
 from runtime.s3.swept import Mark, Pass, parsed
 from runtime.store import StoreUnusable
 from tests.runtime.s3.conftest import Make

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runtime.conditions import Condition
+from runtime.call.conditions import Condition
 from runtime.s3 import indexes
 from runtime.store import Held, StoreUnusable
 from tests.runtime.s3.conftest import Make

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from runtime.kept_in_s3 import KeptInS3
+from runtime.model.kept_in_s3 import KeptInS3
 from runtime.s3.changes import Changes
 from runtime.s3.keys import Keys
 from runtime.systems import load_system

@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from runtime.call import Call
-from runtime.log import Log
-from runtime.metrics import Metrics
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
 from runtime.settings import read
 from runtime.sqlite import File, SqliteStore
 from runtime.store import Held

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runtime.conditions import Condition
+from runtime.call.conditions import Condition
 from runtime.store import GuardBreach, Held, Moved, NoSuchEntity, Unstorable
 from tests.runtime.sqlite.kit import LENT, Kit
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.conditions import Condition
+from runtime.call.conditions import Condition
 from runtime.store import Held, Moved
 from tests.runtime.sqlite.kit import Kit
 

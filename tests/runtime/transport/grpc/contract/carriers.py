@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from generated.taskqueue import messages as m
 from generated.taskqueue.system import SYSTEM as GENERATED
 from runtime.call import Call, Invoke
-from runtime.dispatch import Endpoint
-from runtime.identity import Identity
-from runtime.log import Log
-from runtime.metrics import Metrics
-from runtime.tables import CallPolicy, Keepalive, Method, System
+from runtime.call.endpoint import Endpoint
+from runtime.call.identity import Identity
+from runtime.model.system import CallPolicy, Keepalive, Method, System
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
 from runtime.tls import Credentials
 from runtime.transport.grpc.carrier import CARRIERS, ServerCarrier, make_server
 from runtime.transport.grpc.channel import GrpcChannel

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from generated.taskqueue import messages as m
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
 from tests.runtime.transport.grpc.contract.carriers import (
     GROWING_S,
     METHOD,

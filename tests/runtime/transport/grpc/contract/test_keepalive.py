@@ -12,8 +12,8 @@ import h2.events
 import pytest
 
 from generated.taskqueue import messages as m
-from runtime.conditions import Failure
-from runtime.tables import System
+from runtime.call.conditions import Failure
+from runtime.model.system import System
 from tests.runtime.transport.grpc.contract.carriers import (
     PATIENCE_S,
     Gate,

@@ -9,7 +9,7 @@ import pytest
 
 from generated.taskqueue import messages as m
 from runtime.call import Call
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
 from tests.runtime.transport.grpc.contract.carriers import (
     Sides,
     both,

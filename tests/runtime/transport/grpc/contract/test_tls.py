@@ -15,8 +15,8 @@ import grpc.aio
 import pytest
 
 from generated.taskqueue import messages as m
+from runtime.call.conditions import Failure
 from runtime.certs import Authority, Issued
-from runtime.conditions import Failure
 from runtime.tls import Credentials, server_name
 from tests.runtime.transport.grpc.contract.carriers import (
     COMPONENT,

@@ -15,12 +15,12 @@ from msgspec.structs import replace
 from generated.taskqueue import messages as m
 from generated.taskqueue.system import SYSTEM
 from runtime.call import Call
-from runtime.conditions import Condition, Failure
-from runtime.dispatch import Endpoint
-from runtime.identity import Identity
-from runtime.log import Log
-from runtime.metrics import Metrics
-from runtime.tables import System
+from runtime.call.conditions import Condition, Failure
+from runtime.call.endpoint import Endpoint
+from runtime.call.identity import Identity
+from runtime.model.system import System
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
 from runtime.tls import Credentials
 from runtime.transport.grpc.direct.messages import GrpcStatusError, RequestHeaders
 from runtime.transport.grpc.direct.server_calls import ServerCalls, StreamingMethod, UnaryMethod

@@ -11,7 +11,7 @@ import grpc.aio
 import pytest
 
 from generated.taskqueue.errors import JobNotFound
-from runtime.conditions import CONDITION_HEADER, CallFailed
+from runtime.call.conditions import CONDITION_HEADER, CallFailed
 from runtime.transport.grpc.direct import flood_guard
 from runtime.transport.grpc.direct.messages import RequestHeaders, make_timeout
 from tests.runtime.transport.grpc.direct import raw_peer as raw

@@ -11,7 +11,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from runtime.conditions import CONDITION_HEADER
+from runtime.call.conditions import CONDITION_HEADER
 from runtime.transport.grpc.direct.messages import GrpcStatusError
 from tests.runtime.transport.grpc.direct.echo_application import GROWING_S, MESSAGE_BYTES, PATIENCE_S
 from tests.runtime.transport.grpc.direct.scripted_server import UNUSED_ADDRESS, call_echo, open_channel

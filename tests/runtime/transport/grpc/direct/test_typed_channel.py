@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from generated.taskqueue import messages as m
 from generated.taskqueue.system import SYSTEM
-from runtime.conditions import CallFailed
+from runtime.call.conditions import CallFailed
 from runtime.transport.grpc.channel import GrpcChannel
 from tests.runtime.hand_world import HandWorld, make_call
 from tests.runtime.transport.grpc.direct.echo_application import PATIENCE_S

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from runtime.metrics import SECONDS, Counted
+from runtime.observe.metrics import SECONDS, Counted
 
 
 def registry_of(counted: Counted, *, beforehand: Callable[[], None]) -> CollectorRegistry:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from struct import Struct
 
-from runtime.tables import Method, Routing
+from runtime.model.system import Method, Routing
 from runtime.world import World
 
 _first_8_bytes = Struct(">Q").unpack_from

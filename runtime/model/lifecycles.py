@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from runtime.kept_in_s3 import KeptInS3
+from runtime.model.kept_in_s3 import KeptInS3
 
 
 class Take(Struct, frozen=True):
@@ -79,7 +79,7 @@ class Transition(Struct, frozen=True):
     by_name: bool = False
     """Whether it leads where another leads, and is taken only by its name."""
     after: tuple[str, ...] = ()
-    """Methods that the actor completes first, in order; see `runtime.step_order`."""
+    """Methods that the actor completes first, in order; see `runtime.call.step_order`."""
     stamps: tuple[str, ...] = ()
     sets: Mapping[str, object] = field(default_factory=dict)
     takes: Mapping[str, Take] = field(default_factory=dict)

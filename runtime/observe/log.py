@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from runtime.tables import Event
+from runtime.model.system import Event
 from runtime.world import World
 
 LEVELS = {"DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40}

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import Message
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from runtime.conditions import Condition
-from runtime.lifecycles import Lifecycle
-from runtime.measuring import Measured
+from runtime.model.lifecycles import Lifecycle
+from runtime.model.measuring import Measured
+
+if TYPE_CHECKING:
+    from runtime.call.conditions import Condition
 
 
 class Violation(Struct, frozen=True):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from runtime import log as events
-from runtime.call import Answering, Call
-from runtime.conditions import CallFailed, Failure
-from runtime.tables import CallMode, Method, RetryProfile
+from runtime.call.conditions import CallFailed, Failure
+from runtime.call.context import Answering, Call
+from runtime.model.system import CallMode, Method, RetryProfile
+from runtime.observe import log as events
 from runtime.world import World
 
 Attempt = Callable[[Any, Call, float], Awaitable[Any]]

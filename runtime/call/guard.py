@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from runtime.conditions import Condition
-from runtime.lifecycles import Lifecycle, Transition
-from runtime.tables import Method, Permission, System
+from runtime.call.conditions import Condition
+from runtime.model.lifecycles import Lifecycle, Transition
+from runtime.model.system import Method, Permission, System
 
 Admit = Callable[[str, Any], None]
 """Takes the proven caller and the request; raises a condition or puts the request in order."""

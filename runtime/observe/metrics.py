@@ -113,7 +113,7 @@ class Metrics:
     @cached_property
     def registry(self) -> CollectorRegistry:
         """All of it for Prometheus, whose library is loaded by the first who looks: a command never does."""
-        from runtime.collectors import registry_of
+        from runtime.observe.collectors import registry_of
 
         return registry_of(self._counted, beforehand=self._refresh_from_thread)
 
@@ -177,7 +177,7 @@ class Metrics:
         await self._refresh()
         if "registry" not in vars(self):
             # Beside the loop, for it takes a while.
-            await asyncio.to_thread(importlib.import_module, "runtime.collectors")
+            await asyncio.to_thread(importlib.import_module, "runtime.observe.collectors")
         from prometheus_client import generate_latest
 
         return generate_latest(self.registry)

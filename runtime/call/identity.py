@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from ipaddress import ip_address
 
-from runtime.tables import System
+from runtime.model.system import System
 
 TOKEN_HEADER = "authorization"
 URI_SCHEME = b"spiffe://"

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from runtime import log as events
-from runtime.call import Call, Channel, Invoke, Request, Response
-from runtime.conditions import Condition
-from runtime.lifecycles import Lifecycle, Transition
-from runtime.tables import Method, System
+from runtime.call.conditions import Condition
+from runtime.call.context import Call, Channel, Invoke, Request, Response
+from runtime.model.lifecycles import Lifecycle, Transition
+from runtime.model.system import Method, System
+from runtime.observe import log as events
 
 
 def keep_step_order(system: System, component: str, channel: Channel) -> Channel:

@@ -10,16 +10,16 @@ import traceback
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from runtime import log as events
-from runtime.call import Call
-from runtime.conditions import Condition, Failure
-from runtime.guard import Guard
-from runtime.identity import Unproven
-from runtime.log import Log
-from runtime.metrics import Metrics
-from runtime.streams import Stream
-from runtime.tables import Method, System
-from runtime.tracing import Span, Tracer, is_plain
+from runtime.call.conditions import Condition, Failure
+from runtime.call.context import Call
+from runtime.call.guard import Guard
+from runtime.call.identity import Unproven
+from runtime.call.streams import Stream
+from runtime.model.system import Method, System
+from runtime.observe import log as events
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
+from runtime.observe.tracing import Span, Tracer, is_plain
 from runtime.world import World
 
 Handle = Callable[[Any, Call], Coroutine[Any, Any, Any]]

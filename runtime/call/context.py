@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from runtime.log import Log
-from runtime.streams import Content, Stream, whole
-from runtime.tables import CallMode, Event, Method
-from runtime.tracing import trace_id
+from runtime.call.streams import Content, Stream, whole
+from runtime.model.system import CallMode, Event, Method
+from runtime.observe.log import Log
+from runtime.observe.tracing import trace_id
 from runtime.world import World
 
 REQUEST_ID_HEADER = "x-request-id"
