@@ -26,7 +26,7 @@ from generated.taskqueue.messages import (
 from generated.taskqueue.system import SYSTEM
 from runtime.assembly import Assembly
 from runtime.call import Call, Channel
-from runtime.local import LocalChannel
+from runtime.transport.in_process import LocalChannel
 from runtime.world import RealWorld
 
 CALLS = 2000

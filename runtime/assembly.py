@@ -9,13 +9,13 @@ from typing import Any
 from runtime.call.context import Call, Channel
 from runtime.call.endpoint import Endpoint, endpoints
 from runtime.call.routing import OwningWorld
-from runtime.local import LocalChannel
 from runtime.model.system import Deployment, Node, System
 from runtime.observe.log import SETTING_UNKNOWN, Log, Stream
 from runtime.observe.metrics import Metrics
 from runtime.observe.tracing import Tracer
 from runtime.settings import read, strangers
 from runtime.stores import Stores
+from runtime.transport.in_process import LocalChannel
 from runtime.wiring import Wiring, needs_no_handler
 from runtime.world import World
 

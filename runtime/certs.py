@@ -24,7 +24,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from runtime.deployment_argument import Chosen, DeploymentCommand, deployment_argument
 from runtime.model.system import Deployment, System
 from runtime.systems import outside_principals
-from runtime.tls import identity, server_name
+from runtime.transport.tls import identity, server_name
 
 AUTHORITY_FILE = "ca.crt"
 FOLDER = Path("certs")

@@ -15,7 +15,7 @@ from runtime.call.routing import Router
 from runtime.model.system import Method, Routing, System
 from runtime.observe.log import Log
 from runtime.systems import load_system
-from runtime.tls import Credentials
+from runtime.transport.tls import Credentials
 from runtime.world import RealWorld, World
 
 if TYPE_CHECKING:

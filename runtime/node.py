@@ -20,14 +20,14 @@ from runtime.observe.tracing import tracer
 from runtime.proof_check import Proofs, find_missing_proofs
 from runtime.settings import SettingsError, host_in
 from runtime.store import StoreAway, StoreUnusable
-from runtime.tls import Credentials, http_context
+from runtime.transport.tls import Credentials, http_context
 from runtime.world import World
 
 if TYPE_CHECKING:
     from runtime.discovery import Announcer
-    from runtime.http.server import HttpServer
     from runtime.transport.grpc.carrier import ServerCarrier
     from runtime.transport.grpc.channel import GrpcChannel
+    from runtime.transport.http.server import HttpServer
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 30.0
 """How long a node waits before it asks again for a store that is away."""
@@ -164,7 +164,7 @@ class Node:
         self.port = await self._server.start(self._host(table.bind_host or "0.0.0.0"), wanted)
 
     async def _listen_http(self, listener: Listener, port: int | None) -> None:
-        from runtime.http.server import HttpServer
+        from runtime.transport.http.server import HttpServer
 
         parts, served = self._parts, list(self._served().values())
         tls = None

@@ -17,7 +17,7 @@ from runtime.model.system import System
 from runtime.object_store import ObjectStore
 from runtime.observe.metrics import Metrics
 from runtime.store import IndexedStore, KeptStore, Store
-from runtime.tls import HttpTls
+from runtime.transport.tls import HttpTls
 from runtime.world import World
 
 StoreFactory = Callable[[Lifecycle, type[Any]], Any]

@@ -27,7 +27,7 @@ ENGINE = (
     "runtime.observe.collectors",
     "runtime.finding",
     "runtime.transport.grpc.grpcio_carrier",
-    "runtime.http.server",
+    "runtime.transport.http.server",
     "uvicorn.protocols.http.httptools_impl",
 )
 STORES = {

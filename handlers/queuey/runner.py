@@ -26,7 +26,7 @@ from handlers.queuey.blobs import is_address
 from handlers.queuey.sandbox import Limits, Sandboxes
 from runtime.call import Call
 from runtime.call.conditions import Failure
-from runtime.tls import HttpTls
+from runtime.transport.tls import HttpTls
 
 Answer = TypeVar("Answer")
 

@@ -11,7 +11,7 @@ import click
 from runtime.cli.location import chosen_deployment
 from runtime.model.system import Deployment, Method, Node, System
 from runtime.systems import outside_principals, token_variable
-from runtime.tls import Credentials
+from runtime.transport.tls import Credentials
 
 
 def grpc_ingress(deployment: Deployment, service: str) -> list[Node]:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from runtime.model.system import Deployment, Node, System
 from runtime.systems import outside_principals
-from runtime.tls import Credentials, identity
+from runtime.transport.tls import Credentials, identity
 
 _DAYS = 1
 

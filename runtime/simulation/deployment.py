@@ -11,13 +11,13 @@ from typing import Any
 from runtime.assembly import Assembly
 from runtime.call.conditions import CallFailed, Failure
 from runtime.call.context import Call
-from runtime.local import received
 from runtime.model.system import Deployment, Method, System
 from runtime.model.system import Node as NodeTable
 from runtime.observe.log import Log
 from runtime.simulation.loop import OWNER
 from runtime.simulation.network import Host, Network, NetworkChannel
 from runtime.simulation.world import SimulatedWorld
+from runtime.transport.in_process import received
 
 
 class SimulatedNode:

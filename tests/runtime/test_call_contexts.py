@@ -21,10 +21,10 @@ from generated.taskqueue.system import SYSTEM as TASKQUEUE
 from runtime.call import Call
 from runtime.call.endpoint import Endpoint, endpoints
 from runtime.call.identity import Identity
-from runtime.http.server import HttpServer
-from runtime.local import LocalChannel
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
+from runtime.transport.http.server import HttpServer
+from runtime.transport.in_process import LocalChannel
 from runtime.world import RealWorld
 from tests.plain import NO_TLS
 from tests.runtime.hand_world import Lines

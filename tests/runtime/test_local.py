@@ -22,10 +22,10 @@ from generated.taskqueue.system import SYSTEM
 from runtime.call import Call
 from runtime.call.conditions import CallFailed, Failure
 from runtime.call.endpoint import Endpoint, endpoints
-from runtime.local import LocalChannel
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.simulation import SimulatedWorld, simulate
+from runtime.transport.in_process import LocalChannel
 from tests.runtime.hand_world import Lines
 
 

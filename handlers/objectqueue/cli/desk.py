@@ -17,10 +17,10 @@ from handlers.objectqueue.cli.showing import say
 from runtime.assembly import Assembly
 from runtime.call import Call, Channel
 from runtime.call.conditions import Condition, Failure
-from runtime.http.codec import Codec
-from runtime.local import LocalChannel
 from runtime.settings import SettingsError
 from runtime.store import StoreNotSetUp, StoreUnusable
+from runtime.transport.http.codec import Codec
+from runtime.transport.in_process import LocalChannel
 from runtime.world import RealWorld
 
 Answer = TypeVar("Answer")

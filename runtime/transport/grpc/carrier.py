@@ -14,8 +14,8 @@ from runtime.call.endpoint import Endpoint
 from runtime.call.identity import Identity
 from runtime.model.system import System
 from runtime.observe.log import Log
-from runtime.tls import Credentials
 from runtime.transport.grpc.served_methods import ServedMethods
+from runtime.transport.tls import Credentials
 from runtime.world import World
 
 Metadata = tuple[tuple[str, str], ...]

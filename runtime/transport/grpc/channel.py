@@ -12,8 +12,8 @@ from runtime.call.context import REQUEST_ID_HEADER, Call, Invoke, Request, Respo
 from runtime.call.identity import token_metadata
 from runtime.model.system import Method, System
 from runtime.observe.tracing import TRACE_HEADER
-from runtime.tls import Credentials, server_name
 from runtime.transport.grpc.carrier import DEFAULT, CallRefused, make_client
+from runtime.transport.tls import Credentials, server_name
 
 
 class GrpcChannel:

@@ -14,7 +14,7 @@ from generated.orchestrator.messages import GetJobHistoryRequest, ListJobsReques
 from runtime.call.conditions import Condition
 from runtime.certs import Authority
 from runtime.launch import Launched, launched
-from runtime.tls import Credentials
+from runtime.transport.tls import Credentials
 from tests.orchestrator.stack import PATIENCE, SHORT, new_key
 from tests.plain import NO_TLS
 

@@ -14,11 +14,11 @@ import pytest
 from msgspec.structs import force_setattr
 
 from runtime.call.identity import Identity
-from runtime.http.protocol import Limits
-from runtime.http.server import HttpServer
 from runtime.model.system import System
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
+from runtime.transport.http.protocol import Limits
+from runtime.transport.http.server import HttpServer
 from runtime.world import RealWorld
 from tests.plain import NO_TLS
 from tests.runtime.http.counter import Served, bearer

@@ -12,10 +12,10 @@ import httpx
 import pytest
 
 from runtime.call.identity import Identity
-from runtime.http.server import HttpServer
 from runtime.model.system import System
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
+from runtime.transport.http.server import HttpServer
 from runtime.world import RealWorld
 from tests.plain import NO_TLS
 from tests.runtime.http.counter import Served

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from generated.taskqueue.messages import QUEUED, RUNNING, JobSummary
 from generated.taskqueue.system import SYSTEM
-from runtime.http.codec import Codec, descriptor_of
-from runtime.http.values import Misread
 from runtime.model.system import Instead, JsonStyle, Method, System
+from runtime.transport.http.codec import Codec, descriptor_of
+from runtime.transport.http.values import Misread
 from tests.plain import NO_TLS
 from tests.runtime.http.counter import Served
 

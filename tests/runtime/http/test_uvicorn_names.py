@@ -12,8 +12,8 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from runtime.http import protocol
-from runtime.http.protocol import Connection
+from runtime.transport.http import protocol
+from runtime.transport.http.protocol import Connection
 
 EXTENDED = {
     "__init__": ["config", "server_state", "app_state", "_loop"],

@@ -21,9 +21,9 @@ from runtime.call.identity import Identity
 from runtime.model.system import CallPolicy, Keepalive, Method, System
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
-from runtime.tls import Credentials
 from runtime.transport.grpc.carrier import CARRIERS, ServerCarrier, make_server
 from runtime.transport.grpc.channel import GrpcChannel
+from runtime.transport.tls import Credentials
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
 

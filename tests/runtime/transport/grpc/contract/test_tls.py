@@ -17,7 +17,7 @@ import pytest
 from generated.taskqueue import messages as m
 from runtime.call.conditions import Failure
 from runtime.certs import Authority, Issued
-from runtime.tls import Credentials, server_name
+from runtime.transport.tls import Credentials, server_name
 from tests.runtime.transport.grpc.contract.carriers import (
     COMPONENT,
     Gate,

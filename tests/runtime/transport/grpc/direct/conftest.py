@@ -9,7 +9,7 @@ import pytest
 import uvloop
 
 from runtime.transport import tls_listener
-from runtime.transport.grpc.direct import keepalive, server_connection
+from runtime.transport.grpc.direct.http2 import keepalive, server_connection
 from tests.runtime.transport.grpc.direct.echo_application import PATIENCE_S
 
 

@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import Any
 
-from runtime.transport.grpc.direct.header_blocks import encode_headers
-from runtime.transport.grpc.direct.header_fields import Header
-from runtime.transport.grpc.direct.server_connection import ServerConnection
-from runtime.transport.grpc.direct.streams import BufferBudget, Limits, Stream
+from runtime.transport.grpc.direct.http2.header_blocks import encode_headers
+from runtime.transport.grpc.direct.http2.header_fields import Header
+from runtime.transport.grpc.direct.http2.server_connection import ServerConnection
+from runtime.transport.grpc.direct.http2.streams import BufferBudget, Limits, Stream
 
 Headers = dict[bytes, bytes]
 PATIENCE_S = 60.0

@@ -6,18 +6,18 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from typing import Any
 
-from runtime.transport.grpc.direct.base_connection import Http2Connection
 from runtime.transport.grpc.direct.channel import Channel, ResponseHeaders
-from runtime.transport.grpc.direct.client_connection import (
+from runtime.transport.grpc.direct.http2.base_connection import Http2Connection
+from runtime.transport.grpc.direct.http2.client_connection import (
     ClientConnection,
     ConnectionLost,
     RefusedStream,
     StreamReset,
 )
+from runtime.transport.grpc.direct.http2.server_connection import ServerConnection
+from runtime.transport.grpc.direct.http2.streams import BufferBudget
 from runtime.transport.grpc.direct.messages import GrpcStatusError, RequestHeaders
 from runtime.transport.grpc.direct.server_calls import ServerCalls
-from runtime.transport.grpc.direct.server_connection import ServerConnection
-from runtime.transport.grpc.direct.streams import BufferBudget
 from tests.runtime.transport.grpc.direct.echo_application import PATIENCE_S, limits
 from tests.runtime.transport.grpc.direct.raw_peer import ACK, PING, frame
 

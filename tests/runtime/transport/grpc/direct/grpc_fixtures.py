@@ -21,13 +21,13 @@ from runtime.call.identity import Identity
 from runtime.model.system import System
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
-from runtime.tls import Credentials
+from runtime.transport.grpc.direct.http2.streams import BufferBudget, Limits
 from runtime.transport.grpc.direct.messages import GrpcStatusError, RequestHeaders
 from runtime.transport.grpc.direct.server_calls import ServerCalls, StreamingMethod, UnaryMethod
-from runtime.transport.grpc.direct.streams import BufferBudget, Limits
 from runtime.transport.grpc.direct_carrier import Server
 from runtime.transport.grpc.metadata import read_metadata
 from runtime.transport.grpc.served_methods import ServedMethods
+from runtime.transport.tls import Credentials
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
 from tests.runtime.transport.grpc.direct import raw_peer as raw

@@ -11,8 +11,8 @@ from typing import Any
 from hpack import Decoder, Encoder
 
 from runtime.transport.grpc.direct.channel import Channel
-from runtime.transport.grpc.direct.header_blocks import encode_headers
-from runtime.transport.grpc.direct.header_fields import Header
+from runtime.transport.grpc.direct.http2.header_blocks import encode_headers
+from runtime.transport.grpc.direct.http2.header_fields import Header
 from runtime.transport.grpc.direct.messages import ACCEPT_ENCODING, CONTENT_TYPE, frame_message, make_timeout
 from tests.runtime.transport.grpc.direct.echo_application import PATIENCE_S, limits
 from tests.runtime.transport.grpc.direct.raw_peer import (

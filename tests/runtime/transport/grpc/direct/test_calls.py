@@ -12,7 +12,7 @@ import pytest
 
 from generated.taskqueue.errors import JobNotFound
 from runtime.call.conditions import CONDITION_HEADER, CallFailed
-from runtime.transport.grpc.direct import flood_guard
+from runtime.transport.grpc.direct.http2 import flood_guard
 from runtime.transport.grpc.direct.messages import RequestHeaders, make_timeout
 from tests.runtime.transport.grpc.direct import raw_peer as raw
 from tests.runtime.transport.grpc.direct.echo_application import (

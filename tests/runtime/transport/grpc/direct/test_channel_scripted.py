@@ -11,7 +11,7 @@ import pytest
 from hpack import Encoder
 
 from runtime.transport.grpc.direct.channel import Channel, ResponseHeaders
-from runtime.transport.grpc.direct.client_connection import ClientConnection
+from runtime.transport.grpc.direct.http2.client_connection import ClientConnection
 from runtime.transport.grpc.direct.messages import GrpcStatusError
 from tests.runtime.transport.grpc.direct.echo_application import GROWING_S, PATIENCE_S, limits
 from tests.runtime.transport.grpc.direct.raw_peer import (

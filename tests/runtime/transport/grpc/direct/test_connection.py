@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hpack import Decoder
 
-from runtime.transport.grpc.direct.server_connection import ServerConnection
+from runtime.transport.grpc.direct.http2.server_connection import ServerConnection
 from tests.runtime.transport.grpc.direct.echo_application import (
     PATIENCE_S,
     EchoApplication,

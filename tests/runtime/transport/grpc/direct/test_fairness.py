@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from runtime.transport.grpc.direct import frame_reader as receiving
+from runtime.transport.grpc.direct.http2 import frame_reader as receiving
+from runtime.transport.grpc.direct.http2.server_connection import ServerConnection
+from runtime.transport.grpc.direct.http2.streams import BufferBudget
 from runtime.transport.grpc.direct.messages import RequestHeaders
 from runtime.transport.grpc.direct.server_calls import ServerCalls
-from runtime.transport.grpc.direct.server_connection import ServerConnection
-from runtime.transport.grpc.direct.streams import BufferBudget
 from tests.runtime.transport.grpc.direct.echo_application import (
     MESSAGE_BYTES,
     PATIENCE_S,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runtime.transport.grpc.direct import flood_guard, streams
+from runtime.transport.grpc.direct.http2 import flood_guard, streams
 from tests.runtime.transport.grpc.direct.echo_application import (
     EchoApplication,
     limits,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.transport.grpc.direct import keepalive
-from runtime.transport.grpc.direct import server_connection as serving_side
+from runtime.transport.grpc.direct.http2 import keepalive
+from runtime.transport.grpc.direct.http2 import server_connection as serving_side
 from tests.runtime.transport.grpc.direct.echo_application import (
     EchoApplication,
     respond,

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 import pytest
 
 from runtime.transport.grpc.direct import server_calls as grpc_calls
-from runtime.transport.grpc.direct import streams
+from runtime.transport.grpc.direct.http2 import streams
 from runtime.transport.grpc.direct.messages import make_timeout
 from tests.runtime.transport.grpc.direct import raw_peer as raw
 from tests.runtime.transport.grpc.direct.echo_application import GROWING_S, MESSAGE_BYTES, PATIENCE_S

@@ -7,15 +7,15 @@ from hpack import Decoder, Encoder, HPACKError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.transport.grpc.direct.frames import ErrorCode, Http2Error, StreamError
-from runtime.transport.grpc.direct.header_blocks import (
+from runtime.transport.grpc.direct.http2.frames import ErrorCode, Http2Error, StreamError
+from runtime.transport.grpc.direct.http2.header_blocks import (
     MAX_HEADER_LIST_BYTES,
     HeaderDecoder,
     HeaderEncoder,
     HeaderListTooLarge,
     encode_headers,
 )
-from runtime.transport.grpc.direct.header_fields import Header, check_request_fields
+from runtime.transport.grpc.direct.http2.header_fields import Header, check_request_fields
 
 NAMES = st.sampled_from([b":path", b"te", b"content-type", b"x-a", b"x-b", b"x-" + b"n" * 200])
 VALUES = st.binary(max_size=300).map(lambda value: value.translate(None, b"\0\r\n").strip())

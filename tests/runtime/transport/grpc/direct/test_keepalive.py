@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from runtime.transport.grpc.direct import keepalive
+from runtime.transport.grpc.direct.http2 import keepalive
 from tests.runtime.transport.grpc.direct.echo_application import (
     PATIENCE_S,
     EchoApplication,

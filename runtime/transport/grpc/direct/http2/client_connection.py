@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Generic, Protocol, TypeVar
 
-from runtime.transport.grpc.direct import frames
-from runtime.transport.grpc.direct.base_connection import Http2Connection
-from runtime.transport.grpc.direct.frames import ErrorCode, Http2ConnectionError, Setting
-from runtime.transport.grpc.direct.header_blocks import TABLE_BYTES, HeaderDecoder, HeaderEncoder
-from runtime.transport.grpc.direct.header_fields import Header
-from runtime.transport.grpc.direct.streams import Limits, Stream
+from runtime.transport.grpc.direct.http2 import frames
+from runtime.transport.grpc.direct.http2.base_connection import Http2Connection
+from runtime.transport.grpc.direct.http2.frames import ErrorCode, Http2ConnectionError, Setting
+from runtime.transport.grpc.direct.http2.header_blocks import TABLE_BYTES, HeaderDecoder, HeaderEncoder
+from runtime.transport.grpc.direct.http2.header_fields import Header
+from runtime.transport.grpc.direct.http2.streams import Limits, Stream
 
 
 class ParsedHeaders(Protocol):

@@ -10,10 +10,10 @@ from urllib.parse import parse_qsl
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from runtime.http.codec import Codec, Field, descriptor_of
-from runtime.http.values import Misread
 from runtime.model.json_text import NotJson, Numeral, read
 from runtime.model.system import Method, Route
+from runtime.transport.http.codec import Codec, Field, descriptor_of
+from runtime.transport.http.values import Misread
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 WITH_BODY = frozenset(("POST", "PUT", "PATCH"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from runtime.transport.grpc.direct.frames import ErrorCode, Http2ConnectionError
-from runtime.transport.grpc.direct.streams import Limits
+from runtime.transport.grpc.direct.http2.frames import ErrorCode, Http2ConnectionError
+from runtime.transport.grpc.direct.http2.streams import Limits
 
 _SUSPICIOUS_FRAMES_PER_SECOND = 4_000
 """Frames that make no progress, as empty DATA and RST_STREAM: an honest client sends a few for each call."""

@@ -8,17 +8,17 @@ from collections import deque
 from functools import partial
 from typing import Any, Generic
 
-from runtime.transport.grpc.direct import frames
-from runtime.transport.grpc.direct.base_connection import Http2Connection
-from runtime.transport.grpc.direct.frames import ErrorCode, Http2ConnectionError, Setting, StreamError
-from runtime.transport.grpc.direct.header_blocks import (
+from runtime.transport.grpc.direct.http2 import frames
+from runtime.transport.grpc.direct.http2.base_connection import Http2Connection
+from runtime.transport.grpc.direct.http2.frames import ErrorCode, Http2ConnectionError, Setting, StreamError
+from runtime.transport.grpc.direct.http2.header_blocks import (
     EMPTY_TABLE_UPDATE,
     TABLE_BYTES,
     HeaderDecoder,
     HeaderListTooLarge,
 )
-from runtime.transport.grpc.direct.header_fields import check_request_fields, parse_request
-from runtime.transport.grpc.direct.streams import Application, HeadersT, Limits, Stream
+from runtime.transport.grpc.direct.http2.header_fields import check_request_fields, parse_request
+from runtime.transport.grpc.direct.http2.streams import Application, HeadersT, Limits, Stream
 
 _WRONG_CONTENT_LENGTH = "content-length is not the length of the data"
 _DRAIN_PING = b"draining"

@@ -14,9 +14,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from runtime.call.identity import URI_SCHEME
-from runtime.http.answers import CLOSE, Refusals
 from runtime.observe import log as events
 from runtime.observe.log import Log
+from runtime.transport.http.answers import CLOSE, Refusals
 
 _GRPC_CODES = {
     HTTPStatus.BAD_REQUEST: "INVALID_ARGUMENT",

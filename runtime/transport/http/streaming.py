@@ -10,10 +10,10 @@ from typing import Any
 from runtime.call.conditions import Failure
 from runtime.call.identity import Unproven
 from runtime.call.streams import Content, Stream
-from runtime.http.answers import CLOSE, Answer, answer
-from runtime.http.operation import Operation, Scope
-from runtime.http.requests import Gone, Receive
-from runtime.http.values import Misread
+from runtime.transport.http.answers import CLOSE, Answer, answer
+from runtime.transport.http.operation import Operation, Scope
+from runtime.transport.http.requests import Gone, Receive
+from runtime.transport.http.values import Misread
 
 OCTETS = b"application/octet-stream"
 _RANGE = re.compile(rb"bytes=(\d{0,18})-(\d{0,18})")

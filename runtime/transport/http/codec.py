@@ -10,7 +10,8 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from runtime.http.values import (
+from runtime.model.system import System
+from runtime.transport.http.values import (
     SCALARS,
     Misread,
     Read,
@@ -26,7 +27,6 @@ from runtime.http.values import (
     shown_octets,
     text,
 )
-from runtime.model.system import System
 
 ReadMessage = Callable[[Any], Message]
 _TIMESTAMP = "google.protobuf.Timestamp"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from runtime.transport.grpc.direct import frames
-from runtime.transport.grpc.direct.frames import ErrorCode, Http2ConnectionError, StreamError
-from runtime.transport.grpc.direct.header_blocks import MAX_BLOCK_BYTES
+from runtime.transport.grpc.direct.http2 import frames
+from runtime.transport.grpc.direct.http2.frames import ErrorCode, Http2ConnectionError, StreamError
+from runtime.transport.grpc.direct.http2.header_blocks import MAX_BLOCK_BYTES
 
 FrameHandler = Callable[[int, int, bytes], None]
 """Takes the flags, the stream identifier and the payload of a frame."""

@@ -15,8 +15,8 @@ from typing import Generic, TypeVar
 from hpack import Decoder, HPACKDecodingError
 from hpack.huffman_table import decode_huffman
 
-from runtime.transport.grpc.direct.frames import ErrorCode, Http2ConnectionError, StreamError
-from runtime.transport.grpc.direct.header_fields import FORBIDDEN_BYTES, Header, check_fields
+from runtime.transport.grpc.direct.http2.frames import ErrorCode, Http2ConnectionError, StreamError
+from runtime.transport.grpc.direct.http2.header_fields import FORBIDDEN_BYTES, Header, check_fields
 
 Parsed = TypeVar("Parsed")
 

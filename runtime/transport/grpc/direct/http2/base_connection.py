@@ -6,21 +6,21 @@ import asyncio
 from abc import abstractmethod
 from typing import Any
 
-from runtime.transport.grpc.direct import frames
-from runtime.transport.grpc.direct.control_frames import ControlFrames
-from runtime.transport.grpc.direct.flood_guard import FloodGuard
-from runtime.transport.grpc.direct.frame_reader import FrameHandler, FrameReader
-from runtime.transport.grpc.direct.frame_writer import FrameWriter
-from runtime.transport.grpc.direct.frames import (
+from runtime.transport.grpc.direct.http2 import frames
+from runtime.transport.grpc.direct.http2.control_frames import ControlFrames
+from runtime.transport.grpc.direct.http2.flood_guard import FloodGuard
+from runtime.transport.grpc.direct.http2.frame_reader import FrameHandler, FrameReader
+from runtime.transport.grpc.direct.http2.frame_writer import FrameWriter
+from runtime.transport.grpc.direct.http2.frames import (
     ErrorCode,
     Http2ConnectionError,
     Http2Error,
     Setting,
     StreamError,
 )
-from runtime.transport.grpc.direct.header_blocks import MAX_HEADER_LIST_BYTES
-from runtime.transport.grpc.direct.keepalive import Keepalive
-from runtime.transport.grpc.direct.streams import BufferBudget, Limits, Stream
+from runtime.transport.grpc.direct.http2.header_blocks import MAX_HEADER_LIST_BYTES
+from runtime.transport.grpc.direct.http2.keepalive import Keepalive
+from runtime.transport.grpc.direct.http2.streams import BufferBudget, Limits, Stream
 
 _CONNECTION_WINDOW = 16 * 2**20
 """The receive window of all streams of a connection together."""

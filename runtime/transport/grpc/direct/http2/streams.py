@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from msgspec import Struct
 
-from runtime.transport.grpc.direct.header_fields import Header
+from runtime.transport.grpc.direct.http2.header_fields import Header
 
 if TYPE_CHECKING:
-    from runtime.transport.grpc.direct.server_connection import ServerConnection
+    from runtime.transport.grpc.direct.http2.server_connection import ServerConnection
 
 HeadersT = TypeVar("HeadersT")
 _MAX_BUFFERED_BYTES = 256 * 2**20

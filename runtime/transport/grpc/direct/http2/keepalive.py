@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from runtime.transport.grpc.direct.streams import Limits
+from runtime.transport.grpc.direct.http2.streams import Limits
 
 _GRACE_S = 10.0
 """How long a peer may take to send its connection preface, and to read what was sent before a close."""

@@ -9,12 +9,12 @@ import traceback
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, MutableMapping
 from typing import Any
 
-from runtime.http.answers import NO_STORE, Answer, Refusals
-from runtime.http.operation import Scope, request_id_of
-from runtime.http.requests import Receive
-from runtime.http.routes import Routes
 from runtime.observe import log as events
 from runtime.observe.log import Log
+from runtime.transport.http.answers import NO_STORE, Answer, Refusals
+from runtime.transport.http.operation import Scope, request_id_of
+from runtime.transport.http.requests import Receive
+from runtime.transport.http.routes import Routes
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Respond = Callable[[Scope, Receive, Mapping[str, str]], Awaitable[Answer | None]]

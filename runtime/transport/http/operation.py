@@ -10,9 +10,12 @@ from runtime.call.conditions import Condition, Failure, TransportRefusal
 from runtime.call.context import LONGEST_REQUEST_ID, REQUEST_ID_HEADER
 from runtime.call.endpoint import Endpoint
 from runtime.call.identity import TOKEN_HEADER, TWO_TOKENS, Identity, Unproven
-from runtime.http.answers import CLOSE, NO_STORE, Answer, Refusals, answer, renaming
-from runtime.http.codec import Codec
-from runtime.http.requests import (
+from runtime.model.json_text import NotJson
+from runtime.model.system import Route, System
+from runtime.observe.tracing import TRACE_HEADER, TRACE_ID_HEADER
+from runtime.transport.http.answers import CLOSE, NO_STORE, Answer, Refusals, answer, renaming
+from runtime.transport.http.codec import Codec
+from runtime.transport.http.requests import (
     Gone,
     Receive,
     RequestReader,
@@ -21,10 +24,7 @@ from runtime.http.requests import (
     body_of,
     check_media,
 )
-from runtime.http.values import Misread
-from runtime.model.json_text import NotJson
-from runtime.model.system import Route, System
-from runtime.observe.tracing import TRACE_HEADER, TRACE_ID_HEADER
+from runtime.transport.http.values import Misread
 from runtime.world import World
 
 Scope = MutableMapping[str, Any]

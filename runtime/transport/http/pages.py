@@ -12,8 +12,8 @@ from typing import Any
 
 import orjson
 
-from runtime.http.answers import Answer, answer
 from runtime.observe.metrics import Metrics
+from runtime.transport.http.answers import Answer, answer
 
 Problem = Callable[[], Awaitable[str | None]]
 """Says why a node cannot do its work now; None if it can."""

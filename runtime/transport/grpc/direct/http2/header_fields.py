@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
-from runtime.transport.grpc.direct.frames import ErrorCode, StreamError
+from runtime.transport.grpc.direct.http2.frames import ErrorCode, StreamError
 
 Header = tuple[bytes, bytes]
 Parsed = TypeVar("Parsed")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from runtime.transport.grpc.direct import frames
-from runtime.transport.grpc.direct.flood_guard import FloodGuard
-from runtime.transport.grpc.direct.frame_reader import FrameHandler
-from runtime.transport.grpc.direct.frame_writer import FrameWriter
-from runtime.transport.grpc.direct.frames import ErrorCode, Http2ConnectionError, Setting, StreamError
-from runtime.transport.grpc.direct.streams import Stream
+from runtime.transport.grpc.direct.http2 import frames
+from runtime.transport.grpc.direct.http2.flood_guard import FloodGuard
+from runtime.transport.grpc.direct.http2.frame_reader import FrameHandler
+from runtime.transport.grpc.direct.http2.frame_writer import FrameWriter
+from runtime.transport.grpc.direct.http2.frames import ErrorCode, Http2ConnectionError, Setting, StreamError
+from runtime.transport.grpc.direct.http2.streams import Stream
 
 _STREAMS_PER_FRAME = 8
 """How many send windows are changed with as much work as another frame takes."""

@@ -6,9 +6,9 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
-from runtime.transport.grpc.direct import frames
-from runtime.transport.grpc.direct.frames import ErrorCode, Http2ConnectionError, StreamError
-from runtime.transport.grpc.direct.streams import BufferBudget, Stream
+from runtime.transport.grpc.direct.http2 import frames
+from runtime.transport.grpc.direct.http2.frames import ErrorCode, Http2ConnectionError, StreamError
+from runtime.transport.grpc.direct.http2.streams import BufferBudget, Stream
 
 _MAX_FRAMES_PER_WRITE = 256
 """Frames that are coalesced while a flush is held: after that, a write shows whether the peer reads."""

@@ -12,17 +12,17 @@ from uvicorn.server import ServerState
 
 from runtime.call.endpoint import Endpoint
 from runtime.call.identity import Identity
-from runtime.http.answers import Refusals
-from runtime.http.app import App, Respond
-from runtime.http.codec import Codec
-from runtime.http.operation import Operation
-from runtime.http.pages import Problem, Readiness, document_pages, watch_pages
-from runtime.http.protocol import Connection, Limits
-from runtime.http.streaming import StreamingOperation
-from runtime.listening import bound
 from runtime.model.system import System
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
+from runtime.transport.http.answers import Refusals
+from runtime.transport.http.app import App, Respond
+from runtime.transport.http.codec import Codec
+from runtime.transport.http.operation import Operation
+from runtime.transport.http.pages import Problem, Readiness, document_pages, watch_pages
+from runtime.transport.http.protocol import Connection, Limits
+from runtime.transport.http.streaming import StreamingOperation
+from runtime.transport.listening import bound
 from runtime.transport.tls_listener import TlsListener
 from runtime.world import World
 
