@@ -39,7 +39,7 @@ from runtime.assembly import Assembly
 from runtime.call import Call, Channel
 from runtime.embedded.programs import EmbeddedError
 from runtime.embedded.redis import EmbeddedRedis
-from runtime.redis.given import unpacked
+from runtime.stores.redis.given import unpacked
 from runtime.transport.in_process import LocalChannel
 from runtime.world import RealWorld
 

@@ -14,7 +14,7 @@ from runtime.observe.log import SETTING_UNKNOWN, Log, Stream
 from runtime.observe.metrics import Metrics
 from runtime.observe.tracing import Tracer
 from runtime.settings import read, strangers
-from runtime.stores import Stores
+from runtime.stores.node_stores import Stores
 from runtime.transport.in_process import LocalChannel
 from runtime.wiring import Wiring, needs_no_handler
 from runtime.world import World

@@ -10,7 +10,7 @@ from typing import Any, Generic
 
 from runtime.call.conditions import Failure
 from runtime.call.context import Call
-from runtime.store import Claimed, Held, LeaseStore, Settling
+from runtime.stores.store import Claimed, Held, LeaseStore, Settling
 
 
 @dataclass(slots=True, eq=False)

@@ -14,7 +14,7 @@ from runtime.model.system import Method, Node, System
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.settings import read
-from runtime.stores import Stores
+from runtime.stores.node_stores import Stores
 from runtime.wiring import Wiring
 from runtime.world import RealWorld, World
 

@@ -19,7 +19,7 @@ from runtime.observe import log as events
 from runtime.observe.tracing import tracer
 from runtime.proof_check import Proofs, find_missing_proofs
 from runtime.settings import SettingsError, host_in
-from runtime.store import StoreAway, StoreUnusable
+from runtime.stores.store import StoreAway, StoreUnusable
 from runtime.transport.tls import Credentials, http_context
 from runtime.world import World
 

@@ -18,7 +18,7 @@ from runtime.observe import log as events
 from runtime.observe.log import Log, gathering_stdout
 from runtime.process_exit import exit_process
 from runtime.settings import SettingsError
-from runtime.store import StoreUnusable
+from runtime.stores.store import StoreUnusable
 from runtime.systems import load_system
 from runtime.wiring import WiringError
 from runtime.world import RealWorld

@@ -11,12 +11,12 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from runtime.call.context import Channel
 from runtime.call.step_order import keep_step_order
-from runtime.file_store import FileStore
 from runtime.model.lifecycles import Lifecycle
 from runtime.model.system import System
-from runtime.object_store import ObjectStore
 from runtime.observe.metrics import Metrics
-from runtime.store import IndexedStore, KeptStore, Store
+from runtime.stores.file_store import FileStore
+from runtime.stores.object_store import ObjectStore
+from runtime.stores.store import IndexedStore, KeptStore, Store
 from runtime.transport.tls import HttpTls
 from runtime.world import World
 
@@ -149,7 +149,7 @@ def clocked(lifecycle: Lifecycle) -> set[str]:
 
 def memory_stores(system: System, world: World, metrics: Metrics, values: Mapping[str, Any]) -> StoreFactory:
     """Makes stores in memory, bounded as the spec says."""
-    from runtime.memory import MemoryStore
+    from runtime.stores.memory import MemoryStore
 
     def make(lifecycle: Lifecycle, record: type[Any]) -> Any:
         bound = values.get(lifecycle.retained_by or "") or 0

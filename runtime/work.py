@@ -24,7 +24,7 @@ from runtime.holdings import Holding, Holdings
 from runtime.model.lifecycles import Lease
 from runtime.observe import log as events
 from runtime.pace import Outcome, Pace, Told, Watcher
-from runtime.store import Busy, Claimed, Held, LeaseStore, Unstorable
+from runtime.stores.store import Busy, Claimed, Held, LeaseStore, Unstorable
 
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0

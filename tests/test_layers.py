@@ -153,7 +153,10 @@ def test_only_the_job_service_has_a_store_of_records() -> None:
         component
         for component in COMPONENTS
         for each in closure(component)
-        if any(name.startswith(("runtime.store.", "runtime.memory.")) for name in imports(known[each]))
+        if any(
+            name.startswith(("runtime.stores.store.", "runtime.stores.memory."))
+            for name in imports(known[each])
+        )
     }
     assert holders == {"job"}
 

@@ -31,10 +31,15 @@ ENGINE = (
     "uvicorn.protocols.http.httptools_impl",
 )
 STORES = {
-    "kept": ("runtime.postgres",),
-    "in_redis": ("runtime.redis", "runtime.redis.exporter", "runtime.history"),
-    "in_sqlite": ("runtime.sqlite",),
-    "in_s3": ("runtime.s3.store", "runtime.s3.credentials", "obstore.store", "botocore.auth"),
+    "kept": ("runtime.stores.postgres",),
+    "in_redis": ("runtime.stores.redis", "runtime.stores.redis.metrics.exporter", "runtime.stores.history"),
+    "in_sqlite": ("runtime.stores.sqlite",),
+    "in_s3": (
+        "runtime.stores.s3.store",
+        "runtime.stores.s3.client.credentials",
+        "obstore.store",
+        "botocore.auth",
+    ),
 }
 
 

@@ -23,9 +23,9 @@ from generated.objectqueue.records import RetryPolicy, TaskRecord
 from runtime.assembly import Assembly
 from runtime.call import Call
 from runtime.embedded.seaweedfs import REGION, EmbeddedSeaweedfs
-from runtime.object_store import ObjectStore
-from runtime.s3.bucket_settings import set_up
-from runtime.s3.objects import Objects, Place
+from runtime.stores.object_store import ObjectStore
+from runtime.stores.s3.bucket.bucket_settings import set_up
+from runtime.stores.s3.client.objects import Objects, Place
 from runtime.systems import load_system
 from runtime.world import RealWorld
 

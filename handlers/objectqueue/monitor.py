@@ -15,7 +15,7 @@ from generated.objectqueue.settings import MonitorSettings
 from handlers.objectqueue.telling import SHARDS
 from runtime.call import Call
 from runtime.call.conditions import Failure
-from runtime.object_store import ObjectStore
+from runtime.stores.object_store import ObjectStore
 from runtime.world import World
 
 _MOST = 10_000

@@ -16,8 +16,8 @@ from generated.objectqueue.lifecycle import TASK_ADVANCE
 from generated.objectqueue.records import TaskRecord
 from runtime.call import Call
 from runtime.call.conditions import Failure
-from runtime.object_store import NotReadable, ObjectStore
-from runtime.store import Held
+from runtime.stores.object_store import NotReadable, ObjectStore
+from runtime.stores.store import Held
 
 _FIRST_PAUSE_S = 1.0
 

@@ -28,12 +28,12 @@ from handlers.objectqueue.progress import Progress
 from handlers.objectqueue.telling import SHARDS
 from runtime.call import Call
 from runtime.call.conditions import Failure
-from runtime.object_store import NotReadable, ObjectStore
 from runtime.observe import log as events
 from runtime.pace import Outcome, Pace, Told
 from runtime.process_identity import name_process
 from runtime.settings import SettingsError
-from runtime.store import Held, StoreUnusable
+from runtime.stores.object_store import NotReadable, ObjectStore
+from runtime.stores.store import Held, StoreUnusable
 from runtime.work import LeaseWorker
 from runtime.world import World
 

@@ -36,7 +36,7 @@ from generated.orchestrator.records import JobRecord
 from generated.orchestrator.settings import ApiSettings
 from runtime.call import Call
 from runtime.call.conditions import Failure
-from runtime.store import KeptStore
+from runtime.stores.store import KeptStore
 from runtime.world import World
 
 _DAY_S = 86_400

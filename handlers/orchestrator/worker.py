@@ -18,7 +18,7 @@ from handlers.jobs.loading import load_setting
 from handlers.jobs.running import Reasons, run, storable
 from runtime.call import Call
 from runtime.pace import Outcome, Pace, Told
-from runtime.store import Held, KeptStore
+from runtime.stores.store import Held, KeptStore
 from runtime.work import LeaseWorker
 from runtime.world import World
 

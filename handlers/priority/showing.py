@@ -22,7 +22,7 @@ from generated.priority.messages import (
 )
 from generated.priority.records import TaskRecord, WorkerRecord
 from runtime.call.conditions import Condition, Failure
-from runtime.store import Change
+from runtime.stores.store import Change
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -27,7 +27,7 @@ from runtime.call.conditions import Failure
 from runtime.model.json_text import json_problem, value_of
 from runtime.observe import log as events
 from runtime.pace import Outcome, Pace, Told
-from runtime.store import Held
+from runtime.stores.store import Held
 from runtime.work import LeaseWorker
 from runtime.world import World
 

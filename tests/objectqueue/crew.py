@@ -20,7 +20,7 @@ from generated.objectqueue.records import RetryPolicy, TaskRecord
 from runtime.assembly import Assembly
 from runtime.call import Call
 from runtime.node import Node
-from runtime.object_store import ObjectStore
+from runtime.stores.object_store import ObjectStore
 from runtime.systems import load_system
 from runtime.world import RealWorld
 from tests import warm

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from runtime.batch import Batch
+from runtime.stores.batch import Batch
 
 
 class Recorder:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.bounded import BoundedMap
+from runtime.stores.bounded import BoundedMap
 
 
 @pytest.mark.req("TQ-110", "CH-23")

@@ -20,7 +20,7 @@ from runtime.call.endpoint import Endpoint, endpoints
 from runtime.call.identity import Unproven
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
-from runtime.store import GuardBreach
+from runtime.stores.store import GuardBreach
 from tests.runtime.hand_world import HandWorld, Lines
 from tests.taskqueue.log_check import problems
 

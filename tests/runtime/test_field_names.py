@@ -13,16 +13,16 @@ from codegen.emit.sql_names import RESERVED
 from handlers.priority.borrowing import Borrowed
 from runtime.call.conditions import Condition
 from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.file_store import FileStore
-from runtime.memory import MemoryStore
-from runtime.object_store import ObjectStore
-from runtime.postgres import PostgresStore
-from runtime.postgres.leases import Leases
-from runtime.redis import RedisStore
-from runtime.s3.store import S3Store
-from runtime.s3.taking import Taking
-from runtime.sqlite import SqliteStore
-from runtime.store import IndexedStore, KeptStore, LeaseStore, Settling, Store
+from runtime.stores.file_store import FileStore
+from runtime.stores.memory import MemoryStore
+from runtime.stores.object_store import ObjectStore
+from runtime.stores.postgres import PostgresStore
+from runtime.stores.postgres.claims.leases import Leases
+from runtime.stores.redis import RedisStore
+from runtime.stores.s3.claims.taking import Taking
+from runtime.stores.s3.store import S3Store
+from runtime.stores.sqlite import SqliteStore
+from runtime.stores.store import IndexedStore, KeptStore, LeaseStore, Settling, Store
 from tests.support.harbour import FIELDS, WORLD, Quay, harbour, new_database, quays
 from tests.support.words import SQLITE_KEYWORDS, fields_of, texts_below, words_of
 

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.store import Settling
+from runtime.stores.store import Settling
 from tests.support.harbour import WORLD, Quay, harbour, new_database, quays
 
 SYSTEM = "harbour_order"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from runtime.holdings import Holdings
-from runtime.store import Held
+from runtime.stores.store import Held
 
 
 def test_a_run_that_is_handed_out_twice_is_dropped_once() -> None:

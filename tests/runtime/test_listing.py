@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sortedcontainers import SortedList
 
-from runtime.listing import Listing
+from runtime.stores.listing import Listing
 
 STATES = (1, 2, 3, 4)
 ENTRIES = st.lists(
@@ -65,7 +65,7 @@ def test_an_index_that_was_changed_is_that_of_what_is_left(
 
     That holds however many changes are noted before they are put in their places.
     """
-    with patch("runtime.listing._MOST_NOTED", noted):
+    with patch("runtime.stores.listing._MOST_NOTED", noted):
         listing, left = changed(listing_of(entries), list(entries), steps)
     for state in STATES:
         times = [at for held, at, _ in left if held == state]
@@ -110,7 +110,7 @@ def test_a_page_deep_inside_looks_at_little_more_than_itself(
     newest_first: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The work of a page grows with the page, not with what is held before or behind it."""
-    monkeypatch.setattr("runtime.listing.SortedList", CountedList)
+    monkeypatch.setattr("runtime.stores.listing.SortedList", CountedList)
     looks = {}
     for held in (1_000, 30_000):
         listing = listing_of([(number % 3, number // 5, f"{number:06d}") for number in range(held)])

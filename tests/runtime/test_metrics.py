@@ -11,10 +11,10 @@ from generated.taskqueue.messages import QUEUED, RUNNING
 from generated.taskqueue.system import SYSTEM
 from handlers.taskqueue.job import JobRecord
 from runtime.call import Call
-from runtime.memory import MemoryStore
 from runtime.model.system import Event
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
+from runtime.stores.memory import MemoryStore
 from tests.runtime.hand_world import HandWorld, make_call
 
 

@@ -12,7 +12,15 @@ import pytest
 ROOT = Path(__file__).parents[2]
 HTTP = ("http.server", "httptools", "uvicorn", "starlette")
 GRPC = ("grpc", "grpc_health", "grpc_reflection")
-STORES = ("asyncpg", "botocore", "obstore", "redis", "sqlite3", "runtime.s3.store", "runtime.sqlite")
+STORES = (
+    "asyncpg",
+    "botocore",
+    "obstore",
+    "redis",
+    "sqlite3",
+    "runtime.stores.s3.store",
+    "runtime.stores.sqlite",
+)
 OTHERS = (
     "click",
     "cryptography",

@@ -18,9 +18,9 @@ from generated.taskqueue.messages import CANCELED, DONE, FAILED, QUEUED, RUNNING
 from generated.taskqueue.system import SYSTEM
 from handlers.taskqueue.job import JobRecord
 from runtime.call.conditions import Condition
-from runtime.memory import MemoryStore
 from runtime.observe.metrics import Metrics
-from runtime.store import GuardBreach, Moved, NoSuchEntity
+from runtime.stores.memory import MemoryStore
+from runtime.stores.store import GuardBreach, Moved, NoSuchEntity
 from tests.runtime.hand_world import HandWorld, Lines, make_call
 
 DRIVERS: dict[tuple[int, int], str] = {

@@ -12,8 +12,8 @@ from generated.orchestrator.lifecycle import JOB_ACCEPT, JOB_FAIL
 from generated.orchestrator.messages import CREATED, QUEUED, RETRY, RUNNING
 from runtime.call import Call
 from runtime.model.lifecycles import Transition
-from runtime.postgres import sweeping
-from runtime.sweeper import Sweep, sweep_all, sweep_regularly
+from runtime.stores.postgres import sweeping
+from runtime.stores.sweeper import Sweep, sweep_all, sweep_regularly
 from runtime.world import RealWorld
 from tests.runtime.postgres.conftest import folder, kit, make_kit, server, url
 from tests.runtime.postgres.kit import Kit, unguarded

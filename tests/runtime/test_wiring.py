@@ -17,9 +17,9 @@ from handlers.taskqueue.gateway import Gateway
 from handlers.taskqueue.job import Job, JobRecord
 from handlers.taskqueue.worker import Worker
 from runtime.call import Channel
-from runtime.memory import MemoryStore
 from runtime.observe.metrics import Metrics
-from runtime.store import Store
+from runtime.stores.memory import MemoryStore
+from runtime.stores.store import Store
 from runtime.wiring import Wiring, WiringError, handler_class, memory_stores
 from runtime.world import World
 from tests.runtime.hand_world import HandWorld

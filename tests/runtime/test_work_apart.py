@@ -16,7 +16,7 @@ from generated.objectqueue.records import TaskRecord
 from runtime.call import Call
 from runtime.observe.log import Log
 from runtime.pace import Outcome, Pace
-from runtime.store import Exchanged, Held, Settling
+from runtime.stores.store import Exchanged, Held, Settling
 from runtime.work import LeaseWorker
 from tests.runtime.hand_world import Lines
 from tests.runtime.virtual_time import LoopWorld, in_virtual_time

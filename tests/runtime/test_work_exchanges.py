@@ -22,7 +22,7 @@ from handlers.jobs.running import Ran, Reasons, run
 from runtime.call import Call
 from runtime.observe.log import Log
 from runtime.pace import Outcome, Pace
-from runtime.store import Busy, Exchanged, Held, Settling
+from runtime.stores.store import Busy, Exchanged, Held, Settling
 from runtime.work import LeaseWorker
 from tests.runtime.hand_world import Lines
 from tests.runtime.virtual_time import LoopWorld, in_virtual_time

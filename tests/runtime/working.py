@@ -13,8 +13,8 @@ from generated.orchestrator.records import JobRecord
 from runtime.call import Call
 from runtime.model.system import Event
 from runtime.pace import Outcome, Pace, Told
-from runtime.postgres import PostgresStore
-from runtime.store import Exchanged, Held
+from runtime.stores.postgres import PostgresStore
+from runtime.stores.store import Exchanged, Held
 from runtime.work import LeaseWorker
 from runtime.world import RealWorld
 from tests.runtime.postgres.kit import Kit

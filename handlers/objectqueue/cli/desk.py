@@ -18,7 +18,7 @@ from runtime.assembly import Assembly
 from runtime.call import Call, Channel
 from runtime.call.conditions import Condition, Failure
 from runtime.settings import SettingsError
-from runtime.store import StoreNotSetUp, StoreUnusable
+from runtime.stores.store import StoreNotSetUp, StoreUnusable
 from runtime.transport.http.codec import Codec
 from runtime.transport.in_process import LocalChannel
 from runtime.world import RealWorld

@@ -14,7 +14,7 @@ from codegen.spec import Spec
 from runtime.model.kept_in_s3 import KeptInS3
 from runtime.model.lifecycles import Lifecycle
 from runtime.model.system import Deployment
-from runtime.s3.indexes import shown_in_hints
+from runtime.stores.s3.indexes.indexes import shown_in_hints
 from tests.codegen.emit.specs import FOLDERS, spec, texts
 
 NURSERY = "tests/specs/nursery"

@@ -154,7 +154,7 @@ def shift_clocks(seconds: float) -> None:
             return dates.datetime.now(tz) + dates.timedelta(seconds=seconds)
 
     import runtime.node
-    import runtime.postgres  # noqa: F401
+    import runtime.stores.postgres  # noqa: F401
 
     load_system("orchestrator")
     for name, module in list(sys.modules.items()):

@@ -10,7 +10,7 @@ import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
-from runtime.postgres import database
+from runtime.stores.postgres import database
 from tests.runtime.history.kit import WORLD, Kit
 
 

@@ -15,10 +15,10 @@ from generated.priority.lifecycle import TASK
 from generated.priority.records import TaskRecord
 from generated.priority.system import SYSTEM
 from runtime.call import Call
-from runtime.history import HistoryReader, HistoryWriter
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
-from runtime.postgres import Database
+from runtime.stores.history import HistoryReader, HistoryWriter
+from runtime.stores.postgres import Database
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
 

@@ -14,8 +14,8 @@ from redis.exceptions import ResponseError
 
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
-from runtime.history import stream as streams
-from runtime.history import writer as writers
+from runtime.stores.history import stream as streams
+from runtime.stores.history import writer as writers
 from tests.clusters import Clusters
 from tests.deep import DEEP
 from tests.runtime.history.conftest import new_database

@@ -9,8 +9,8 @@ import pytest
 from generated.priority.messages import COMPLETED, HIGH, LOW
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
-from runtime.postgres.database import Unavailable
-from runtime.postgres.migrations import migrate, missing
+from runtime.stores.postgres.database import Unavailable
+from runtime.stores.postgres.schema.migrations import migrate, missing
 from tests.runtime.history.kit import PATH, Kit, stored
 
 

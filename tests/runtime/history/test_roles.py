@@ -11,9 +11,9 @@ import pytest
 from generated.priority.system import SYSTEM
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
-from runtime.history.tables import HistoryTables
-from runtime.postgres.migrations import migrations
-from runtime.postgres.roles import prepare
+from runtime.stores.history.tables import HistoryTables
+from runtime.stores.postgres.schema.migrations import migrations
+from runtime.stores.postgres.schema.roles import prepare
 from tests.runtime.history.conftest import new_database
 from tests.runtime.history.kit import Kit
 

@@ -8,9 +8,9 @@ import json
 import pytest
 
 from runtime.embedded.redis import EmbeddedRedis
-from runtime.history import stream as streams
-from runtime.history import writer as writers
-from runtime.history.stream import GROUP, Stream
+from runtime.stores.history import stream as streams
+from runtime.stores.history import writer as writers
+from runtime.stores.history.stream import GROUP, Stream
 from tests.runtime.history.kit import PATH, STREAM, Kit, entry, together
 
 CHANGES = "SELECT * FROM task_changes WHERE task_id = $1 ORDER BY sequence"

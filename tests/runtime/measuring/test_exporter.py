@@ -16,8 +16,8 @@ from runtime.embedded.ports import free_ports
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.model.measuring import Ages, Counts, Measured, Sizes, States, Used
 from runtime.observe.metrics import Metrics
-from runtime.redis import exporter
-from runtime.redis.exporter import Exporter
+from runtime.stores.redis.metrics import exporter
+from runtime.stores.redis.metrics.exporter import Exporter
 
 STATES = {"hot": "s:hot", "eaten": "s:eaten"}
 SOLD = (("rye", "man"), ("oat", "duck"))

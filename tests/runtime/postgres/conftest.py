@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.postgres import database, table, upkeep
+from runtime.stores.postgres import database, table, upkeep
 from runtime.world import RealWorld
 from tests.runtime.postgres.kit import Kit, unguarded
 

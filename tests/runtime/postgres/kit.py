@@ -15,8 +15,8 @@ from generated.orchestrator.system import SYSTEM
 from runtime.call import Call
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
-from runtime.postgres import Database, PostgresStore
-from runtime.store import Held
+from runtime.stores.postgres import Database, PostgresStore
+from runtime.stores.store import Held
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
 

@@ -11,7 +11,7 @@ import pytest
 from generated.orchestrator.messages import SUCCESS
 from generated.orchestrator.records import JobRecord
 from runtime.call.conditions import Condition
-from runtime.store import Held
+from runtime.stores.store import Held
 from tests.runtime.postgres.kit import Kit
 
 

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from generated.orchestrator.messages import CREATED, QUEUED
-from runtime.postgres.statements import statements
+from runtime.stores.postgres.statements import statements
 from tests.runtime.postgres.conftest import MakeKit
 from tests.runtime.postgres.kit import WORLD, Kit
 from tests.runtime.postgres.test_store import blocked

@@ -9,7 +9,7 @@ import pytest
 from generated.orchestrator.messages import DEAD, QUEUED, RETRY, SUCCESS
 from generated.orchestrator.records import JobRecord
 from runtime.call.conditions import Condition, Failure
-from runtime.store import Busy, GuardBreach, Held, Settling, Unstorable
+from runtime.stores.store import Busy, GuardBreach, Held, Settling, Unstorable
 from tests.runtime.postgres.conftest import MakeKit
 from tests.runtime.postgres.kit import Kit
 from tests.runtime.postgres.leasing import shift

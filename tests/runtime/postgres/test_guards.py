@@ -10,7 +10,7 @@ import pytest
 from generated.orchestrator.lifecycle import JOB
 from generated.orchestrator.messages import CREATED, DEAD, QUEUED, RETRY, RUNNING, SUCCESS
 from runtime.call.conditions import Condition
-from runtime.store import GuardBreach
+from runtime.stores.store import GuardBreach
 from tests.runtime.postgres.kit import STATES, Kit
 
 EDGES = {(JOB.states[source], JOB.states[target]) for source, target in JOB.edges}

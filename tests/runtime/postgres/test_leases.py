@@ -10,7 +10,7 @@ import pytest
 from generated.orchestrator.lifecycle import JOB_ACCEPT, JOB_ACQUIRE, JOB_COMPLETE, JOB_FAIL, JOB_REQUEUE
 from generated.orchestrator.messages import DEAD, QUEUED, RETRY, RUNNING, SUCCESS
 from runtime.call.conditions import Condition
-from runtime.store import GuardBreach, Held, Unstorable
+from runtime.stores.store import GuardBreach, Held, Unstorable
 from tests.runtime.postgres.conftest import MakeKit
 from tests.runtime.postgres.kit import Kit
 from tests.runtime.postgres.leasing import lost, settle, shift, take, waits

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from runtime.postgres.looking import EVER, Looking
+from runtime.stores.postgres.claims.looking import EVER, Looking
 
 
 def at(second: int) -> datetime:

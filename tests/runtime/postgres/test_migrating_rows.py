@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from generated.orchestrator.messages import CREATED, DEAD, QUEUED, RETRY, RUNNING, SUCCESS
-from runtime.postgres import Database, migrations
-from runtime.postgres.migrations import migrate
-from runtime.postgres.statements import statements
-from runtime.store import Held
+from runtime.stores.postgres import Database
+from runtime.stores.postgres.schema import migrations
+from runtime.stores.postgres.schema.migrations import migrate
+from runtime.stores.postgres.statements import statements
+from runtime.stores.store import Held
 from tests.runtime.postgres.kit import STATES, WORLD, Kit
 
 SYSTEM = "orchestrator"

@@ -23,10 +23,11 @@ from codegen.load import examine
 from codegen.spec import Spec
 from generated.orchestrator.messages import CREATED, QUEUED, SUCCESS
 from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.postgres import Database, migrations
-from runtime.postgres.migrations import Migration, MigrationError, migrate
-from runtime.postgres.statements import Statement, parsed
-from runtime.store import Held
+from runtime.stores.postgres import Database
+from runtime.stores.postgres.schema import migrations
+from runtime.stores.postgres.schema.migrations import Migration, MigrationError, migrate
+from runtime.stores.postgres.statements import Statement, parsed
+from runtime.stores.store import Held
 from tests.runtime.postgres.kit import VALUES, WORLD, Kit
 
 ROOT = Path(__file__).parents[3]

@@ -12,7 +12,7 @@ from generated.orchestrator.system import SYSTEM
 from runtime.assembly import Assembly
 from runtime.call import Channel
 from runtime.launch import launched
-from runtime.postgres import PostgresStore
+from runtime.stores.postgres import PostgresStore
 from runtime.wiring import needs_no_handler
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines

@@ -13,9 +13,9 @@ import pytest
 from generated.orchestrator.messages import CREATED, QUEUED, RETRY, SUCCESS
 from runtime.call.conditions import Condition
 from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.postgres import Database, database
-from runtime.postgres.database import Unavailable
-from runtime.store import Held
+from runtime.stores.postgres import Database, database
+from runtime.stores.postgres.database import Unavailable
+from runtime.stores.store import Held
 from tests.clusters import Clusters
 from tests.runtime.postgres.kit import Kit, unguarded
 from tests.runtime.postgres.test_store import blocked

@@ -11,8 +11,8 @@ import asyncpg
 import pytest
 
 from generated.orchestrator.messages import CREATED, QUEUED, RETRY, RUNNING
-from runtime.postgres.database import SESSION
-from runtime.postgres.statements import statements
+from runtime.stores.postgres.database import SESSION
+from runtime.stores.postgres.statements import statements
 from tests.runtime.postgres.kit import VALUES, Kit
 
 FINISHED = 100_000

@@ -10,7 +10,7 @@ import pytest
 from generated.orchestrator.lifecycle import JOB_RELEASE, JOB_REQUEUE
 from generated.orchestrator.messages import QUEUED, RETRY, RUNNING
 from runtime.call.conditions import Condition
-from runtime.store import Held, Settling
+from runtime.stores.store import Held, Settling
 from tests.runtime.postgres.kit import Kit
 from tests.runtime.postgres.leasing import lost, settle, take
 

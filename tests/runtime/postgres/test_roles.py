@@ -15,11 +15,11 @@ import pytest
 
 from generated.orchestrator.messages import CREATED, DEAD, QUEUED, RETRY, RUNNING, SUCCESS
 from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.postgres import Database
-from runtime.postgres.database import Unavailable
-from runtime.postgres.migrations import MigrationError, migrate, migrations
-from runtime.postgres.roles import prepare
-from runtime.store import Held, Settling
+from runtime.stores.postgres import Database
+from runtime.stores.postgres.database import Unavailable
+from runtime.stores.postgres.schema.migrations import MigrationError, migrate, migrations
+from runtime.stores.postgres.schema.roles import prepare
+from runtime.stores.store import Held, Settling
 from tests.runtime.postgres.kit import Kit
 
 ROOT = Path(__file__).parents[3]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from generated.orchestrator.system import SYSTEM
-from runtime.postgres.rows import is_key, storable
-from runtime.postgres.statements import parsed, statements
+from runtime.stores.postgres.rows import is_key, storable
+from runtime.stores.postgres.statements import parsed, statements
 
 FOLDER = Path(__file__).parents[3] / "generated" / "orchestrator" / "sql"
 

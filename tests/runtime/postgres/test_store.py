@@ -10,7 +10,7 @@ import pytest
 
 from generated.orchestrator.messages import CREATED, DEAD, QUEUED, SUCCESS
 from runtime.call.conditions import Condition
-from runtime.store import GuardBreach, Moved, NoSuchEntity, Unstorable
+from runtime.stores.store import GuardBreach, Moved, NoSuchEntity, Unstorable
 from tests.runtime.postgres.conftest import MakeKit
 from tests.runtime.postgres.kit import STATES, Kit, unguarded
 

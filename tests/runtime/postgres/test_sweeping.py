@@ -10,9 +10,9 @@ import pytest
 from generated.orchestrator.lifecycle import JOB_ACCEPT, JOB_FAIL, JOB_REQUEUE
 from generated.orchestrator.messages import CREATED, DEAD, QUEUED, RETRY, RUNNING, SUCCESS
 from runtime.model.lifecycles import Transition
-from runtime.postgres import sweeping
-from runtime.store import Held
-from runtime.sweeper import Sweep, sweep_regularly
+from runtime.stores.postgres import sweeping
+from runtime.stores.store import Held
+from runtime.stores.sweeper import Sweep, sweep_regularly
 from tests.runtime.postgres.conftest import MakeKit
 from tests.runtime.postgres.kit import Kit, unguarded
 

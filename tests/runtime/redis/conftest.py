@@ -10,8 +10,8 @@ import pytest
 import redis.asyncio
 
 from runtime.embedded.redis import EmbeddedRedis
-from runtime.redis import server as servers
-from runtime.redis import upkeep
+from runtime.stores.redis import upkeep
+from runtime.stores.redis.connection import server as servers
 from tests.runtime.redis.kit import Kit
 
 MakeKit = Callable[..., Awaitable[Kit]]

@@ -14,14 +14,14 @@ from generated.priority.messages import ACTIVE, COMPLETED, DEAD, EXECUTING, HIGH
 from generated.priority.records import TaskRecord, WorkerRecord
 from generated.priority.system import SYSTEM
 from runtime.call import Call
-from runtime.history.entries import apart
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
-from runtime.redis import RedisStore, Server
-from runtime.redis.given import unpacked
-from runtime.redis.rows import signature
 from runtime.settings import read
-from runtime.store import Created, Held, Settlement
+from runtime.stores.history.entries import apart
+from runtime.stores.redis import RedisStore, Server
+from runtime.stores.redis.given import unpacked
+from runtime.stores.redis.rows import signature
+from runtime.stores.store import Created, Held, Settlement
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
 

@@ -12,9 +12,9 @@ import pytest
 from runtime.call.blocking import finished
 from runtime.certs import Authority
 from runtime.embedded.redis import EmbeddedRedis
-from runtime.redis.address import parsed
-from runtime.redis.blocking import BlockingServer
-from runtime.redis.server import Server, Unavailable
+from runtime.stores.redis.connection.address import parsed
+from runtime.stores.redis.connection.blocking import BlockingServer
+from runtime.stores.redis.connection.server import Server, Unavailable
 from tests.priority.chaos.sentinels import Group
 from tests.runtime.redis.conftest import MakeKit
 

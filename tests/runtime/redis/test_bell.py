@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
-from runtime.redis.bell import Bell
-from runtime.redis.line import Line
-from runtime.redis.server import Server, Unavailable
+from runtime.stores.redis.claims.bell import Bell
+from runtime.stores.redis.connection.line import Line
+from runtime.stores.redis.connection.server import Server, Unavailable
 
 PATIENCE_S = 60.0
 

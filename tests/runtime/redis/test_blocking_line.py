@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from runtime.call.blocking import finished
-from runtime.redis import blocking
-from runtime.redis.blocking import BlockingLine
-from runtime.redis.line import LineLost, ReplyError
+from runtime.stores.redis.connection import blocking
+from runtime.stores.redis.connection.blocking import BlockingLine
+from runtime.stores.redis.connection.line import LineLost, ReplyError
 
 Ends = tuple[BlockingLine, socket.socket]
 

@@ -16,7 +16,7 @@ from generated.priority.lifecycle import TASK_RAISE_LOW, TASK_RETRY, WORKER_LOSE
 from generated.priority.messages import CANCELLED, COMPLETED, DEAD_LETTER, LOW, QUEUED
 from runtime.embedded.ports import free_ports
 from runtime.embedded.redis import EmbeddedRedis
-from runtime.redis.line import ReplyError
+from runtime.stores.redis.connection.line import ReplyError
 from tests.runtime.redis.conftest import MakeKit
 
 CLUSTER = {"cluster-enabled": "yes", "cluster-node-timeout": "600000"}

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from generated.priority.messages import CANCELLED, COMPLETED, HIGH, LOW, MEDIUM, QUEUED
 from runtime.call.conditions import Condition
-from runtime.redis.rows import microseconds, moment_of
-from runtime.store import GuardBreach
+from runtime.stores.redis.rows import microseconds, moment_of
+from runtime.stores.store import GuardBreach
 from tests.runtime.redis.conftest import MakeKit
 from tests.runtime.redis.kit import PRIORITIES, Kit
 

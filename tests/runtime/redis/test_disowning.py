@@ -8,7 +8,7 @@ import pytest
 
 from generated.priority.messages import COMPLETED, DEAD_LETTER, EXECUTING, QUEUED
 from generated.priority.records import TaskRecord
-from runtime.redis.rows import moment_of
+from runtime.stores.redis.rows import moment_of
 from tests.runtime.redis.conftest import MakeKit
 from tests.runtime.redis.kit import Kit, gathered
 

@@ -16,12 +16,12 @@ from generated.priority.messages import CANCELLED, COMPLETED, HIGH, MEDIUM, QUEU
 from generated.priority.records import TaskRecord
 from runtime.call.conditions import Condition
 from runtime.embedded.redis import EmbeddedRedis
-from runtime.redis import creation
-from runtime.redis import line as lines
-from runtime.redis import server as servers
-from runtime.redis.line import ReplyError
-from runtime.redis.server import Full, Server, Unavailable, code_of, refusal
-from runtime.store import Held
+from runtime.stores.redis import creation
+from runtime.stores.redis.connection import line as lines
+from runtime.stores.redis.connection import server as servers
+from runtime.stores.redis.connection.line import ReplyError
+from runtime.stores.redis.connection.server import Full, Server, Unavailable, code_of, refusal
+from runtime.stores.store import Held
 from tests.runtime.redis.conftest import MakeKit
 from tests.runtime.redis.kit import Kit
 from tests.runtime.redis.test_leases import results

@@ -11,12 +11,12 @@ from redis.asyncio import Redis
 
 from runtime.call import Call
 from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.history import HistoryReader, HistoryWriter
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
-from runtime.postgres import Database
-from runtime.redis import RedisStore, Server
-from runtime.store import Held, Settlement
+from runtime.stores.history import HistoryReader, HistoryWriter
+from runtime.stores.postgres import Database
+from runtime.stores.redis import RedisStore, Server
+from runtime.stores.store import Held, Settlement
 from tests.runtime.hand_world import Lines
 from tests.runtime.redis.kit import VALUES, WORLD
 from tests.support.harbour import new_database

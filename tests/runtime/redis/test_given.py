@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from generated.priority.messages import COMPLETED, HIGH, LOW, MEDIUM, QUEUED
-from runtime.redis.given import GIVEN
+from runtime.stores.redis.given import GIVEN
 from tests.runtime.redis.conftest import MakeKit
 from tests.runtime.redis.kit import Kit
 

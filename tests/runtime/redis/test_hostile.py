@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from generated.priority.lifecycle import TASK_ADVANCE, WORKER_BEAT
 from generated.priority.messages import ACTIVE, CANCELLED, COMPLETED, DEAD_LETTER, QUEUED
 from runtime.call.conditions import Condition
-from runtime.redis import RedisStore
-from runtime.redis.rows import signature, texts_of
-from runtime.store import GuardBreach, Held, NoSuchEntity, Settlement, Unstorable
+from runtime.stores.redis import RedisStore
+from runtime.stores.redis.rows import signature, texts_of
+from runtime.stores.store import GuardBreach, Held, NoSuchEntity, Settlement, Unstorable
 from tests.runtime.redis.kit import Kit, gathered
 
 HOSTILE = (

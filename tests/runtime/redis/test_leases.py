@@ -23,8 +23,8 @@ from generated.priority.messages import (
 )
 from generated.priority.records import TaskRecord
 from runtime.call.conditions import Condition
-from runtime.redis.rows import microseconds
-from runtime.store import GuardBreach, Held, NoSuchEntity, Settlement
+from runtime.stores.redis.rows import microseconds
+from runtime.stores.store import GuardBreach, Held, NoSuchEntity, Settlement
 from tests.runtime.redis.conftest import MakeKit
 from tests.runtime.redis.kit import Kit
 

@@ -24,7 +24,7 @@ from generated.priority.messages import (
     QUEUED,
 )
 from generated.priority.records import WorkerRecord
-from runtime.store import GuardBreach, Size
+from runtime.stores.store import GuardBreach, Size
 from tests.runtime.redis.conftest import MakeKit
 from tests.runtime.redis.kit import Kit
 

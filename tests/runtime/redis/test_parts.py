@@ -9,7 +9,7 @@ import json
 import pytest
 
 from generated.priority.messages import HIGH, LOW, MEDIUM
-from runtime.redis.rows import signature
+from runtime.stores.redis.rows import signature
 from tests.runtime.redis.conftest import MakeKit
 from tests.runtime.redis.kit import Kit
 

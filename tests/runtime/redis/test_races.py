@@ -12,8 +12,8 @@ from generated.priority.lifecycle import TASK_RAISE_LOW, TASK_RETRY, WORKER_LOSE
 from generated.priority.messages import CANCELLED, COMPLETED, DEAD_LETTER, EXECUTING, FAILED, LOW, QUEUED
 from generated.priority.records import TaskRecord
 from runtime.call.conditions import Failure
-from runtime.redis import sweeping
-from runtime.store import Held, Settlement
+from runtime.stores.redis import sweeping
+from runtime.stores.store import Held, Settlement
 from tests.deep import DEEP
 from tests.runtime.redis.conftest import MakeKit
 from tests.runtime.redis.kit import Kit, gathered

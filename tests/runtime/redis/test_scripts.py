@@ -11,7 +11,7 @@ import redis.asyncio
 from codegen.emit import lua
 from codegen.load import examine
 from runtime.embedded.redis import EmbeddedRedis
-from runtime.redis.scripts import PAIRS, Script, scripts
+from runtime.stores.redis.scripts import PAIRS, Script, scripts
 from tests.runtime.redis.kit import Kit
 
 ROOT = Path(__file__).parents[3]

@@ -19,8 +19,8 @@ from generated.priority.messages import (
     QUEUED,
 )
 from runtime.call.conditions import Condition
-from runtime.redis.rows import microseconds
-from runtime.store import Held, Settlement
+from runtime.stores.redis.rows import microseconds
+from runtime.stores.store import Held, Settlement
 from tests.runtime.redis.conftest import MakeKit
 from tests.runtime.redis.kit import Kit
 

@@ -24,8 +24,8 @@ from generated.priority.messages import (
     QUEUED,
 )
 from runtime.call.conditions import Condition
-from runtime.redis.rows import microseconds, moment_of
-from runtime.store import GuardBreach
+from runtime.stores.redis.rows import microseconds, moment_of
+from runtime.stores.store import GuardBreach
 from tests.runtime.redis.conftest import MakeKit
 from tests.runtime.redis.kit import Kit
 
@@ -106,7 +106,7 @@ async def test_the_tasks_of_a_dead_worker_are_queued_again(make_kit: MakeKit) ->
 async def test_those_who_drain_and_those_who_do_not_are_each_lost_their_own_way(make_kit: MakeKit) -> None:
     """However many of the others stand before them in the index."""
     kit = await make_kit()
-    from runtime.redis import sweeping
+    from runtime.stores.redis import sweeping
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sweeping, "MOST", 2)

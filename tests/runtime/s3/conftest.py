@@ -18,7 +18,7 @@ Make = Callable[..., Process]
 def never_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A listing that takes long changes what is asked for next. Here only if a test wants it: not by load."""
     for module in ("claims.polling", "sweeping"):
-        monkeypatch.setattr(f"runtime.s3.{module}._SLOW_S", float("inf"))
+        monkeypatch.setattr(f"runtime.stores.s3.{module}._SLOW_S", float("inf"))
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ from typing import Any
 from runtime.call import Call
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
-from runtime.s3.objects import Objects
-from runtime.s3.store import S3Store
 from runtime.settings import read
-from runtime.store import Held, Settling
+from runtime.stores.s3.client.objects import Objects
+from runtime.stores.s3.store import S3Store
+from runtime.stores.store import Held, Settling
 from runtime.systems import load_system
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines

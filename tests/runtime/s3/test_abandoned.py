@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from runtime.s3 import indexes
-from runtime.sweeper import Sweep, sweep_regularly
+from runtime.stores.s3.indexes import indexes
+from runtime.stores.sweeper import Sweep, sweep_regularly
 from tests.runtime.s3.conftest import Make
 from tests.runtime.s3.kit import Process
 from tests.support.s3_proxy import S3Proxy

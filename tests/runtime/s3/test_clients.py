@@ -8,15 +8,15 @@ import obstore
 import pytest
 from obstore.exceptions import GenericError
 
-from runtime.s3.api_client import ApiClient
-from runtime.s3.bucket_settings import is_versioned
-from runtime.s3.client import DataClient, patience_s
-from runtime.s3.credentials import Credentials, Key
-from runtime.s3.errors import Away, Unsure
-from runtime.s3.objects import Objects, Place
-from runtime.s3.page_links import presign
-from runtime.s3.place import address_of
-from runtime.s3.responses import NotSent, explain_obstore
+from runtime.stores.s3.bucket.bucket_settings import is_versioned
+from runtime.stores.s3.bucket.page_links import presign
+from runtime.stores.s3.client.api_client import ApiClient
+from runtime.stores.s3.client.client import DataClient, patience_s
+from runtime.stores.s3.client.credentials import Credentials, Key
+from runtime.stores.s3.client.errors import Away, Unsure
+from runtime.stores.s3.client.objects import Objects, Place
+from runtime.stores.s3.client.place import address_of
+from runtime.stores.s3.client.responses import NotSent, explain_obstore
 from tests.runtime.s3.kit import ask
 from tests.s3_fixtures import Bucket
 from tests.support.s3_proxy import S3Proxy
@@ -84,8 +84,8 @@ async def test_a_key_that_ends_is_asked_for_again(
             return type("Frozen", (), found)
 
     lent = Lent()
-    monkeypatch.setattr("runtime.s3.credentials._from_the_chain", lambda: lent)
-    monkeypatch.setattr("runtime.s3.credentials._ASKED_AGAIN", timedelta(0))
+    monkeypatch.setattr("runtime.stores.s3.client.credentials._from_the_chain", lambda: lent)
+    monkeypatch.setattr("runtime.stores.s3.client.credentials._ASKED_AGAIN", timedelta(0))
     objects = Objects(bucket.through(s3_proxy).place, Credentials({}))
     s3_proxy.rule(status=404, times=None)
     for lent.token in ("first", "second"):

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
-from runtime.s3.bucket_settings import is_versioned, let_everyone_read
-from runtime.s3.errors import Away, NotMatched, Refused, Unsure
-from runtime.s3.objects import Objects, Place
+from runtime.stores.s3.bucket.bucket_settings import is_versioned, let_everyone_read
+from runtime.stores.s3.client.errors import Away, NotMatched, Refused, Unsure
+from runtime.stores.s3.client.objects import Objects, Place
 from tests.runtime.s3.kit import ask
 from tests.s3_fixtures import Bucket, raw_client
 from tests.support.s3_proxy import S3Proxy

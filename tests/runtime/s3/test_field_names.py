@@ -9,9 +9,9 @@ from typing import Any
 from runtime.call import Call
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
-from runtime.s3.place import Place
-from runtime.s3.store import S3Store
 from runtime.settings import read
+from runtime.stores.s3.client.place import Place
+from runtime.stores.s3.store import S3Store
 from tests.runtime.hand_world import Lines
 from tests.runtime.s3.kit import OtherTime, TestWorld
 from tests.s3_fixtures import Bucket
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[3]
 
 async def test_every_word_of_the_engine(tmp_path: Path, bucket: Bucket) -> None:
     """There are no statements here, so that the names are those of the engine itself and of the records."""
-    words = fields_of(words_of([*texts_below(ROOT / "runtime/s3", ".py"), RECORDS.read_text()]))
+    words = fields_of(words_of([*texts_below(ROOT / "runtime/stores/s3", ".py"), RECORDS.read_text()]))
     assert {"field", "datetime", "etag", "key", "record", "self", "others", "given"} <= words
     with widened(ROOT / "tests/specs/nursery", tmp_path, "nursery_words", "Plant", words) as more:
         records: Any = importlib.import_module("generated.nursery_words.records")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.s3.keys import derived_uuid, minute
+from runtime.stores.s3.keys import derived_uuid, minute
 from runtime.world import RealWorld
 from tests.runtime.s3.conftest import Make
 from tests.runtime.s3.kit import Process

@@ -17,10 +17,10 @@ from runtime.call import Call
 from runtime.call.conditions import Condition
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
-from runtime.s3.place import Place
-from runtime.s3.store import S3Store
 from runtime.settings import read
-from runtime.store import Held, Settling
+from runtime.stores.s3.client.place import Place
+from runtime.stores.s3.store import S3Store
+from runtime.stores.store import Held, Settling
 from tests.runtime.hand_world import Lines
 from tests.runtime.s3.kit import OtherTime, TestWorld
 from tests.s3_fixtures import Bucket

@@ -7,9 +7,9 @@ import secrets
 
 import pytest
 
-from runtime.s3.errors import Gone, NotMatched, Unsure
-from runtime.s3.kinds import _of_ending
-from runtime.s3.objects import Objects, Place, Written
+from runtime.stores.s3.client.errors import Gone, NotMatched, Unsure
+from runtime.stores.s3.client.kinds import _of_ending
+from runtime.stores.s3.client.objects import Objects, Place, Written
 from tests.deep import DEEP
 from tests.s3_fixtures import Bucket
 from tests.support.s3_proxy import S3Proxy

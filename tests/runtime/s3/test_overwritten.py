@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runtime.call.conditions import Condition
-from runtime.store import Held
+from runtime.stores.store import Held
 from tests.runtime.s3.conftest import Make
 from tests.support.s3_proxy import S3Proxy
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from runtime.s3.objects import Entry
-from runtime.s3.passed import Passed
+from runtime.stores.s3.claims.passed import Passed
+from runtime.stores.s3.client.objects import Entry
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 

@@ -16,14 +16,14 @@ from msgspec import structs
 from runtime.certs import make_certificates
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.model.kept_in_s3 import KeptInS3
-from runtime.s3.credentials import Credentials, Key
-from runtime.s3.errors import Refused
-from runtime.s3.objects import Objects, Place
-from runtime.s3.page_files import page_url
-from runtime.s3.page_links import presign
-from runtime.s3.place import Address, address_of, place_of, places_of
-from runtime.s3.responses import Response, refusal
-from runtime.s3.server_clock import ServerClock
+from runtime.stores.s3.bucket.page_files import page_url
+from runtime.stores.s3.bucket.page_links import presign
+from runtime.stores.s3.client.credentials import Credentials, Key
+from runtime.stores.s3.client.errors import Refused
+from runtime.stores.s3.client.objects import Objects, Place
+from runtime.stores.s3.client.place import Address, address_of, place_of, places_of
+from runtime.stores.s3.client.responses import Response, refusal
+from runtime.stores.s3.client.server_clock import ServerClock
 from runtime.systems import load_system
 from tests.runtime.s3.kit import ask
 from tests.s3_fixtures import Bucket
@@ -219,7 +219,7 @@ async def test_a_key_is_renewed_before_it_ends(monkeypatch: pytest.MonkeyPatch) 
             return type("Frozen", (), {"access_key": f"k{self.asked}", "secret_key": "s", "token": "t"})
 
     lent = Lent()
-    monkeypatch.setattr("runtime.s3.credentials._from_the_chain", lambda: lent)
+    monkeypatch.setattr("runtime.stores.s3.client.credentials._from_the_chain", lambda: lent)
     credentials = Credentials({})
     assert [await credentials.key() for _ in range(3)] == [
         Key(f"k{number}", "s", "t") for number in (1, 2, 3)

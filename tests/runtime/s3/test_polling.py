@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from runtime.s3.keys import minute
+from runtime.stores.s3.keys import minute
 from tests.runtime.s3.conftest import Make
 from tests.runtime.s3.kit import Process
 from tests.support.s3_proxy import S3Proxy
@@ -274,7 +274,7 @@ async def test_where_a_listing_of_all_takes_long_parts_are_listed(
     process: Make, s3_proxy: S3Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each from its first minute that is left, so that a store need not step over what was removed."""
-    monkeypatch.setattr("runtime.s3.polling._SLOW_S", -1.0)
+    monkeypatch.setattr("runtime.stores.s3.claims.polling._SLOW_S", -1.0)
     one = process(s3_proxy, QO_INDEX_MODE="index-only")
     asked = []
     for _ in range(2):

@@ -11,9 +11,9 @@ import pytest
 from generated.objectqueue.lifecycle import TASK_ADVANCE
 from generated.objectqueue.messages import FAILED, PENDING
 from runtime.call.conditions import Condition
-from runtime.object_store import NotReadable
 from runtime.settings import SettingsError
-from runtime.store import GuardBreach, Held, NoSuchEntity, StoreUnusable
+from runtime.stores.object_store import NotReadable
+from runtime.stores.store import GuardBreach, Held, NoSuchEntity, StoreUnusable
 from tests.runtime.s3.conftest import Make
 from tests.s3_fixtures import Bucket
 from tests.support.s3_proxy import S3Proxy
@@ -269,7 +269,7 @@ async def test_the_past_is_the_versions_of_the_object(process: Make, s3_proxy: S
 async def test_a_long_past_is_read_page_by_page(
     process: Make, s3_proxy: S3Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runtime.s3.listing._PAGE", 10)
+    monkeypatch.setattr("runtime.stores.s3.listing._PAGE", 10)
     one = process(s3_proxy)
     task = await one.submit()
     where = f"tasks/{task.shard}/{task.id}.json"

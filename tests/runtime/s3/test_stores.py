@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from runtime.observe.metrics import Metrics
-from runtime.store import StoreUnusable
-from runtime.stores import Stores
+from runtime.stores.node_stores import Stores
+from runtime.stores.store import StoreUnusable
 from runtime.world import RealWorld
 from tests.runtime.s3.conftest import Make
 from tests.runtime.s3.kit import Process

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from runtime.call.conditions import Condition
-from runtime.s3.keys import minute
+from runtime.stores.s3.keys import minute
 from tests.runtime.s3.conftest import Make
 from tests.runtime.s3.kit import Process
 from tests.support.s3_proxy import S3Proxy
@@ -115,7 +115,7 @@ async def test_every_page_of_ended_leases_is_handled(
     process: Make, s3_proxy: S3Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More than a page in one part; what is less is listed together with all other parts."""
-    monkeypatch.setattr("runtime.s3.sweeping._PAGE", 10)
+    monkeypatch.setattr("runtime.stores.s3.sweeping._PAGE", 10)
     one = process(s3_proxy)
     made = await one.tasks.create_or_find_all(
         [one.new(id=f"7{one.world.new_id()[1:]}", timeout_seconds=1) for _ in range(35)], one.call()
@@ -139,7 +139,7 @@ async def test_what_was_removed_long_ago_is_not_listed_again(
     process: Make, s3_proxy: S3Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where a store takes long to step over it, each part is listed from the first minute that is left."""
-    monkeypatch.setattr("runtime.s3.sweeping._SLOW_S", -1.0)
+    monkeypatch.setattr("runtime.stores.s3.sweeping._SLOW_S", -1.0)
     one = process(s3_proxy)
     task = await one.submit(id=f"5{one.world.new_id()[1:]}", timeout_seconds=600)
     [_] = await one.take()

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from runtime.call.conditions import Condition
-from runtime.s3.swept import Mark, Pass, parsed
-from runtime.store import StoreUnusable
+from runtime.stores.s3.indexes.swept import Mark, Pass, parsed
+from runtime.stores.store import StoreUnusable
 from tests.runtime.s3.conftest import Make
 from tests.runtime.s3.kit import Process
 from tests.runtime.s3.test_polling import work_off

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from runtime.call.conditions import Condition
-from runtime.s3 import indexes
-from runtime.store import Held, StoreUnusable
+from runtime.stores.s3.indexes import indexes
+from runtime.stores.store import Held, StoreUnusable
 from tests.runtime.s3.conftest import Make
 from tests.support.s3_proxy import S3Proxy
 

@@ -12,8 +12,8 @@ from runtime.call import Call
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.settings import read
-from runtime.sqlite import File, SqliteStore
-from runtime.store import Held
+from runtime.stores.sqlite import File, SqliteStore
+from runtime.stores.store import Held
 from tests.runtime.hand_world import HandWorld, Lines
 
 LENT = 30_000

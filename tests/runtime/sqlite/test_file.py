@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from runtime.sqlite import File, Unavailable
-from runtime.sqlite.migrations import Migration, migrate, migrations
-from runtime.store import StoreUnusable
+from runtime.stores.sqlite import File, Unavailable
+from runtime.stores.sqlite.migrations import Migration, migrate, migrations
+from runtime.stores.store import StoreUnusable
 from tests.runtime.sqlite.kit import Kit
 
 
@@ -194,7 +194,7 @@ class Steps:
         steps = [
             Migration(number, f"{number:04}_x.sql", text) for number, text in enumerate(texts, 1) if text
         ]
-        self._patch.setattr("runtime.sqlite.migrations.migrations", lambda _: steps)
+        self._patch.setattr("runtime.stores.sqlite.migrations.migrations", lambda _: steps)
         connection = sqlite3.connect(self.path, isolation_level=None)
         try:
             migrate(connection, "made_up")

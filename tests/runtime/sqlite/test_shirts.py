@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from runtime.call.conditions import Condition
-from runtime.store import GuardBreach, Held, Moved, NoSuchEntity, Unstorable
+from runtime.stores.store import GuardBreach, Held, Moved, NoSuchEntity, Unstorable
 from tests.runtime.sqlite.kit import LENT, Kit
 
 

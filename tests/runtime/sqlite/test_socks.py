@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from runtime.call.conditions import Condition
-from runtime.store import Held, Moved
+from runtime.stores.store import Held, Moved
 from tests.runtime.sqlite.kit import Kit
 
 SILENT = 10_000

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from runtime.sqlite.file import File
-from runtime.sqlite.statements import statements
+from runtime.stores.sqlite.file import File
+from runtime.stores.sqlite.statements import statements
 
 SYSTEM, ENTITY = "queuey", "job"
 LIMITS = {"MAX_ATTEMPTS": 3, "ABANDONED_AGE": 300}
