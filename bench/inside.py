@@ -24,8 +24,8 @@ from generated.taskqueue.messages import (
     SubmitJobRequest,
 )
 from generated.taskqueue.system import SYSTEM
-from runtime.assembly import Assembly
 from runtime.call import Call, Channel
+from runtime.node.assembly import Assembly
 from runtime.transport.in_process import LocalChannel
 from runtime.world import RealWorld
 

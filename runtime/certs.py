@@ -21,9 +21,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from runtime.deployment_argument import Chosen, DeploymentCommand, deployment_argument
 from runtime.model.system import Deployment, System
-from runtime.systems import outside_principals
+from runtime.node.deployment_argument import Chosen, DeploymentCommand, deployment_argument
+from runtime.node.systems import outside_principals
 from runtime.transport.tls import identity, server_name
 
 AUTHORITY_FILE = "ca.crt"

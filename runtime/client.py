@@ -13,8 +13,8 @@ from runtime.call.context import Call, Invoke, Request, Response
 from runtime.call.endpoint import component_of
 from runtime.call.routing import Router
 from runtime.model.system import Method, Routing, System
+from runtime.node.systems import load_system
 from runtime.observe.log import Log
-from runtime.systems import load_system
 from runtime.transport.tls import Credentials
 from runtime.world import RealWorld, World
 

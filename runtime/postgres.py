@@ -12,10 +12,10 @@ import os
 import sys
 
 from runtime.model.system import System
+from runtime.node.systems import load_system
 from runtime.stores.postgres.database import Database, Unavailable
 from runtime.stores.postgres.schema.migrations import MigrationError, migrate
 from runtime.stores.postgres.schema.roles import OWNER, prepare
-from runtime.systems import load_system
 
 USAGE = "usage: python -m runtime.postgres migrate <system>"
 

@@ -20,12 +20,12 @@ import sys
 from typing import Any
 
 from runtime.launch import tether
-from runtime.systems import load_system
+from runtime.node.systems import load_system
 
 ENGINE = (
-    "runtime.node",
+    "runtime.node.node",
     "runtime.observe.collectors",
-    "runtime.finding",
+    "runtime.node.finding",
     "runtime.transport.grpc.grpcio_carrier",
     "runtime.transport.http.server",
     "uvicorn.protocols.http.httptools_impl",

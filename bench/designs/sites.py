@@ -23,7 +23,7 @@ from runtime.certs import make_certificates
 from runtime.client import Client, connect
 from runtime.launch import Launched, launched
 from runtime.model.system import Deployment, System
-from runtime.systems import find_deployment
+from runtime.node.systems import find_deployment
 from runtime.transport.grpc.carrier import DEFAULT
 
 Kind = Literal["processes", "containers", "running"]

@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from runtime.model.system import Variable, VariableRule
-from runtime.settings import read
+from runtime.node.settings import read
 
 VARIABLES: Final[Mapping[str, Variable]] = {
     "LOG_LEVEL": Variable(

@@ -28,13 +28,13 @@ from handlers.objectqueue.progress import Progress
 from handlers.objectqueue.telling import SHARDS
 from runtime.call import Call
 from runtime.call.conditions import Failure
+from runtime.node.process_identity import name_process
+from runtime.node.settings import SettingsError
 from runtime.observe import log as events
-from runtime.pace import Outcome, Pace, Told
-from runtime.process_identity import name_process
-from runtime.settings import SettingsError
 from runtime.stores.object_store import NotReadable, ObjectStore
 from runtime.stores.store import Held, StoreUnusable
-from runtime.work import LeaseWorker
+from runtime.worker.config import Outcome, Pace, Told
+from runtime.worker.lease_worker import LeaseWorker
 from runtime.world import World
 
 _REASONS = Reasons(TIMED_OUT, RESULT_NOT_JSON)

@@ -32,7 +32,7 @@ from generated.priority.system import SYSTEM
 from handlers.priority.showing import stamp
 from runtime.call import Answering
 from runtime.call.blocking import finished
-from runtime.inside import Inside
+from runtime.node.in_program import Inside
 
 __all__ = ["HIGH", "LOW", "MEDIUM", "BlockingProducer", "Producer", "task"]
 

@@ -26,9 +26,9 @@ from runtime.call import Call
 from runtime.call.conditions import Failure
 from runtime.model.json_text import json_problem, value_of
 from runtime.observe import log as events
-from runtime.pace import Outcome, Pace, Told
 from runtime.stores.store import Held
-from runtime.work import LeaseWorker
+from runtime.worker.config import Outcome, Pace, Told
+from runtime.worker.lease_worker import LeaseWorker
 from runtime.world import World
 
 _REASONS = Reasons(TIMED_OUT, RESULT_NOT_JSON)

@@ -30,7 +30,7 @@ from runtime.cli.show import Reading, show
 from runtime.cli.values import Text, Whole
 from runtime.cli.watch import NotFinal, Watch, until_final, watch_for
 from runtime.model.system import Method, System, Violation
-from runtime.systems import load_system, outside_principals
+from runtime.node.systems import load_system, outside_principals
 
 _RESERVED = (
     *("address", "ca-file", "cert-file", "deadline-ms", "help", "json", "key-file", "token", "watch", "wide"),

@@ -10,7 +10,7 @@ import click
 
 from runtime.cli.location import chosen_deployment
 from runtime.model.system import Deployment, Method, Node, System
-from runtime.systems import outside_principals, token_variable
+from runtime.node.systems import outside_principals, token_variable
 from runtime.transport.tls import Credentials
 
 

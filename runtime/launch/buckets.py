@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.launch.errors import LaunchError
 from runtime.model.system import System
-from runtime.settings import read
+from runtime.node.settings import read
 
 if TYPE_CHECKING:
     from runtime.stores.s3.client.place import Place

@@ -32,7 +32,7 @@ from runtime.launch.process import NodeProcess
 from runtime.launch.proof import Proof, make_proof
 from runtime.launch.replicas import with_replicas
 from runtime.launch.servers import Servers
-from runtime.systems import find_deployment, token_variable
+from runtime.node.systems import find_deployment, token_variable
 
 PATIENCE = 60.0
 """Seconds in which all nodes have to become healthy."""

@@ -14,13 +14,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from runtime.handler_check import HandlersMissing, require_handlers
 from runtime.launch.errors import NoHandlers, WrongSettings
 from runtime.launch.ports import METRICS_ROLE, Place, Ports, places
 from runtime.launch.proof import Proof
 from runtime.model.system import Deployment, Healthcheck, Node, System
-from runtime.settings import SettingsError, read
-from runtime.systems import meant
+from runtime.node.handler_check import HandlersMissing, require_handlers
+from runtime.node.settings import SettingsError, read
+from runtime.node.systems import meant
 
 LOOPBACK = "127.0.0.1"
 _KEPT = "data_path"

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from runtime.launch.errors import PortsTaken
 from runtime.model.system import Deployment, Node, System
-from runtime.settings import host_in
+from runtime.node.settings import host_in
 
 ANY = 0
 METRICS_ROLE = "metrics_port"

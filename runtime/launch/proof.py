@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from runtime.model.system import Deployment, Node, System
-from runtime.systems import outside_principals
+from runtime.node.systems import outside_principals
 from runtime.transport.tls import Credentials, identity
 
 _DAYS = 1

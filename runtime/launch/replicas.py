@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from runtime.launch.errors import LaunchError
 from runtime.model.system import Deployment
-from runtime.systems import UnknownName, find_deployment, meant
+from runtime.node.systems import UnknownName, find_deployment, meant
 
 
 class WrongReplicas(LaunchError):

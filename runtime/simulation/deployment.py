@@ -8,11 +8,11 @@ from collections.abc import Coroutine, Mapping, Sequence
 from contextvars import copy_context
 from typing import Any
 
-from runtime.assembly import Assembly
 from runtime.call.conditions import CallFailed, Failure
 from runtime.call.context import Call
 from runtime.model.system import Deployment, Method, System
 from runtime.model.system import Node as NodeTable
+from runtime.node.assembly import Assembly
 from runtime.observe.log import Log
 from runtime.simulation.loop import OWNER
 from runtime.simulation.network import Host, Network, NetworkChannel

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from runtime.call.context import Call
 from runtime.model.lifecycles import Due, Lifecycle, Shift, Transition
 from runtime.model.system import System
+from runtime.node.wiring import memory_stores
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.stores.sweeper import Sweep, sweep_regularly
-from runtime.wiring import memory_stores
 from runtime.world import World
 
 if TYPE_CHECKING:

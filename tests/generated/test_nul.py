@@ -10,7 +10,7 @@ import pytest
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from runtime.model.system import Method, System
-from runtime.systems import load_system, system_names
+from runtime.node.systems import load_system, system_names
 
 UNKNOWN = {("orchestrator", "job_id"), ("queuey", "job_id"), ("queuey", "address")}
 """Ids that may look like anything: one that no entity has is not found."""

@@ -16,9 +16,9 @@ from generated.orchestrator.lifecycle import JOB
 from generated.orchestrator.records import JobRecord
 from generated.orchestrator.system import SYSTEM
 from runtime.call import Call
+from runtime.node.settings import read
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
-from runtime.settings import read
 from runtime.stores.postgres import Database, PostgresStore, table
 from runtime.stores.postgres import database as databases
 from runtime.stores.postgres.schema.migrations import migrate

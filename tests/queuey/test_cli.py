@@ -14,7 +14,7 @@ from handlers.queuey.samples import binary
 from runtime.cli import charter
 from runtime.launch.__main__ import command
 from runtime.launch.replicas import WrongReplicas, with_replicas
-from runtime.systems import find_deployment
+from runtime.node.systems import find_deployment
 from tests.runtime.up import up
 
 DEPLOYMENT = "queuey.local"

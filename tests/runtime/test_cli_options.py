@@ -22,7 +22,7 @@ from runtime.cli.places import choose_token
 from runtime.cli.show import Reading, show
 from runtime.cli.watch import Watch, watch_for
 from runtime.model.system import Method, System
-from runtime.systems import load_system
+from runtime.node.systems import load_system
 
 NOBODY = "127.0.0.1:9"
 """The discard port, where nothing listens."""

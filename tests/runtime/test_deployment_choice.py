@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.discovery import NotLocated, Offer, SeveralDeployments, Sought
-from runtime.discovery.choice import choose
+from runtime.node.discovery import NotLocated, Offer, SeveralDeployments, Sought
+from runtime.node.discovery.choice import choose
 
 SOUGHT = {
     "shop": Sought("_shop._tcp.local.", ("http_port",)),

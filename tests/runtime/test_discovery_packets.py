@@ -8,8 +8,8 @@ import dns.rdatatype
 import pytest
 from zeroconf import BadTypeInNameException, DNSIncoming, ServiceInfo
 
-from runtime.discovery import records
-from runtime.discovery.records import Offer
+from runtime.node.discovery import records
+from runtime.node.discovery.records import Offer
 
 SERVICE = "_shop:till._tcp.local."
 LABELS = b"\x0a_shop:till\x04_tcp\x05local\x00"

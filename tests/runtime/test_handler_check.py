@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from codegen.__main__ import main
-from runtime.handler_check import find_problems
-from runtime.systems import load_system, system_names
+from runtime.node.handler_check import find_problems
+from runtime.node.systems import load_system, system_names
 from tests.codegen.projects import LOCKER, ROOT, edit, project
 
 KIOSK = "locker.kiosk"

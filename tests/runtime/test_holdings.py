@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from runtime.holdings import Holdings
 from runtime.stores.store import Held
+from runtime.worker.in_flight import Holdings
 
 
 def test_a_run_that_is_handed_out_twice_is_dropped_once() -> None:

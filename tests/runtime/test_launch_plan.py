@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from runtime.launch import NotHealthy, PortsTaken, WrongSettings, launched
 from runtime.launch.__main__ import command
-from runtime.systems import deployment_names, system_names
+from runtime.node.systems import deployment_names, system_names
 
 MICROSERVICES = "taskqueue.microservices"
 NODES = ["gateway", "job", "queue", "coordinator", "worker", "result"]

@@ -6,7 +6,7 @@ import pytest
 
 from runtime.launch import launched
 from runtime.launch.replicas import WrongReplicas, counted_nodes, with_replicas
-from runtime.systems import find_deployment
+from runtime.node.systems import find_deployment
 from tests.runtime.up import run
 
 

@@ -9,14 +9,14 @@ import urllib.request
 
 import pytest
 
-from runtime.assembly import Assembly
 from runtime.call import Channel
 from runtime.launch.buckets import Buckets
 from runtime.launch.plan import settable
 from runtime.launch.ports import Ports, places
 from runtime.launch.replicas import with_replicas
-from runtime.node import Node
-from runtime.systems import find_deployment, load_system
+from runtime.node.assembly import Assembly
+from runtime.node.node import Node
+from runtime.node.systems import find_deployment, load_system
 from runtime.world import RealWorld
 from tests.runtime.hand_world import HandWorld
 from tests.s3_fixtures import Bucket

@@ -21,7 +21,7 @@ from codegen.__main__ import main as codegen
 from runtime.call.conditions import Condition, Failure
 from runtime.client import Client
 from runtime.launch import Launched, launched
-from runtime.systems import system_names
+from runtime.node.systems import system_names
 from tests.support.patient_spec import patient
 from tests.taskqueue.blackbox.logs import lines
 from tests.taskqueue.blackbox.polling import eventually

@@ -51,7 +51,7 @@ asyncio.run(read())
 assert lingering.is_set()
 print("done")
 """
-EXITING = "from runtime.process_exit import exit_process\nexit_process(3)\n"
+EXITING = "from runtime.node.process_exit import exit_process\nexit_process(3)\n"
 
 
 def run(code: str, environ: dict[str, str], *arguments: str) -> tuple[int, str, str]:

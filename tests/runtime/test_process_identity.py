@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from runtime.process_identity import is_gone, name_process
+from runtime.node.process_identity import is_gone, name_process
 
-NAMING = "from runtime.process_identity import name_process; print(name_process(), flush=True); input()"
+NAMING = "from runtime.node.process_identity import name_process; print(name_process(), flush=True); input()"
 
 
 @pytest.mark.req("OQ-156")

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from runtime.launch.plan import base_environment
-from runtime.node import Node
-from runtime.settings import SettingsError
-from runtime.systems import load_system
+from runtime.node.node import Node
+from runtime.node.settings import SettingsError
+from runtime.node.systems import load_system
 from runtime.world import RealWorld
 
 TLS = "TLS_CERT_FILE, TLS_KEY_FILE and TLS_CA_FILE"

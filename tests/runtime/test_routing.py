@@ -22,7 +22,7 @@ from generated.taskqueue.methods import (
 )
 from runtime.call.routing import OwningWorld, Router, owner
 from runtime.client import Client
-from runtime.systems import load_system
+from runtime.node.systems import load_system
 from runtime.world import RealWorld, World
 
 NODES = [f"node-{index}:50051" for index in range(6)]

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from runtime.model.system import Variable
-from runtime.settings import SettingsError, read, strangers
+from runtime.node.settings import SettingsError, read, strangers
 
 WAIT = Variable("WAIT", "number", "How long it waits.", default="2", minimum=0.5, maximum=10)
 STRICT = Variable("STRICT", "bool", "Whether it is strict.", default="false")
@@ -99,7 +99,7 @@ def test_a_process_has_a_name_of_its_own() -> None:
     mine = str(value(NAME))
     assert mine == value(NAME)
     assert f"-{os.getpid()}-" in mine
-    program = "from runtime.settings import _process; print(_process())"
+    program = "from runtime.node.settings import _process; print(_process())"
     other = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert other.strip().rpartition("-")[2] != mine.rpartition("-")[2]
     assert value(NAME, "w1") == "w1"

@@ -32,7 +32,7 @@ OTHERS = (
 
 NODE = """
 import asyncio, os, sys
-from runtime.node import Node
+from runtime.node.node import Node
 from runtime.serve import load_system
 from runtime.world import RealWorld
 
@@ -72,7 +72,7 @@ def among(modules: set[str], *heavy: Iterable[str]) -> list[str]:
 def test_the_engine_loads_no_transport_and_no_store() -> None:
     """What a node speaks and where it keeps things is known by its tables, and loaded after them."""
     modules = loaded("import sys, runtime.serve; print('loaded:', *sys.modules)")
-    assert "runtime.node" in modules
+    assert "runtime.node.node" in modules
     assert among(modules, HTTP, GRPC, STORES, OTHERS) == []
 
 

@@ -17,10 +17,10 @@ from handlers.taskqueue.gateway import Gateway
 from handlers.taskqueue.job import Job, JobRecord
 from handlers.taskqueue.worker import Worker
 from runtime.call import Channel
+from runtime.node.wiring import Wiring, WiringError, handler_class, memory_stores
 from runtime.observe.metrics import Metrics
 from runtime.stores.memory import MemoryStore
 from runtime.stores.store import Store
-from runtime.wiring import Wiring, WiringError, handler_class, memory_stores
 from runtime.world import World
 from tests.runtime.hand_world import HandWorld
 

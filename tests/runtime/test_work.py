@@ -10,8 +10,8 @@ import pytest
 from generated.orchestrator.lifecycle import JOB, JOB_COMPLETE
 from generated.orchestrator.messages import QUEUED, RETRY, RUNNING, SUCCESS
 from generated.orchestrator.records import JobRecord
-from runtime.pace import Outcome, Pace
 from runtime.stores.store import Busy, Held
+from runtime.worker.config import Outcome, Pace
 from tests.runtime.postgres.conftest import MakeKit, folder, kit, make_kit, server, url
 from tests.runtime.postgres.kit import Kit
 from tests.runtime.working import DONE, EAGER, LEASE_S, OWNER, PACE, Works, at_once, for_ever, working

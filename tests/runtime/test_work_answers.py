@@ -10,8 +10,8 @@ import pytest
 from generated.orchestrator.lifecycle import JOB_COMPLETE
 from generated.orchestrator.messages import QUEUED, RUNNING
 from generated.orchestrator.records import JobRecord
-from runtime.pace import Outcome, Pace
 from runtime.stores.store import Held
+from runtime.worker.config import Outcome, Pace
 from tests.runtime.postgres.conftest import folder, kit, make_kit, server, url
 from tests.runtime.postgres.kit import Kit
 from tests.runtime.working import DONE, GIVEN_BACK, UNSTORABLE, working

@@ -15,9 +15,9 @@ from generated.objectqueue.lifecycle import TASK, TASK_COMPLETE, TASK_RELEASE, T
 from generated.objectqueue.records import TaskRecord
 from runtime.call import Call
 from runtime.observe.log import Log
-from runtime.pace import Outcome, Pace
 from runtime.stores.store import Exchanged, Held, Settling
-from runtime.work import LeaseWorker
+from runtime.worker.config import Outcome, Pace
+from runtime.worker.lease_worker import LeaseWorker
 from tests.runtime.hand_world import Lines
 from tests.runtime.virtual_time import LoopWorld, in_virtual_time
 from tests.runtime.working import TOLD

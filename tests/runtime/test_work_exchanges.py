@@ -21,9 +21,9 @@ from handlers.jobs.registry import Registered
 from handlers.jobs.running import Ran, Reasons, run
 from runtime.call import Call
 from runtime.observe.log import Log
-from runtime.pace import Outcome, Pace
 from runtime.stores.store import Busy, Exchanged, Held, Settling
-from runtime.work import LeaseWorker
+from runtime.worker.config import Outcome, Pace
+from runtime.worker.lease_worker import LeaseWorker
 from tests.runtime.hand_world import Lines
 from tests.runtime.virtual_time import LoopWorld, in_virtual_time
 from tests.runtime.working import DONE, GIVEN_BACK, OWNER, TOLD, UNSTORABLE, at_once

@@ -12,10 +12,10 @@ from generated.orchestrator.lifecycle import JOB, JOB_COMPLETE, JOB_FAIL
 from generated.orchestrator.records import JobRecord
 from runtime.call import Call
 from runtime.model.system import Event
-from runtime.pace import Outcome, Pace, Told
 from runtime.stores.postgres import PostgresStore
 from runtime.stores.store import Exchanged, Held
-from runtime.work import LeaseWorker
+from runtime.worker.config import Outcome, Pace, Told
+from runtime.worker.lease_worker import LeaseWorker
 from runtime.world import RealWorld
 from tests.runtime.postgres.kit import Kit
 

@@ -14,9 +14,9 @@ import generated
 from codegen.__main__ import main as codegen
 from runtime.call import Call
 from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.node.settings import read
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
-from runtime.settings import read
 from runtime.stores.postgres import Database, PostgresStore
 from runtime.stores.sqlite import File, SqliteStore
 from runtime.stores.store import Held

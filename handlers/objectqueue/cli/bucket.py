@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from generated.objectqueue.system import SYSTEM
 from handlers.objectqueue.cli.places import NOT_SET_UP, USAGE, Trouble, Where
-from runtime.settings import SettingsError, read
+from runtime.node.settings import SettingsError, read
 from runtime.stores.s3.client.errors import ObjectError
 from runtime.stores.s3.client.objects import Objects
 from runtime.stores.s3.client.place import places_of

@@ -153,7 +153,7 @@ def shift_clocks(seconds: float) -> None:
         def now(cls, tz: dates.tzinfo | None = None) -> Any:
             return dates.datetime.now(tz) + dates.timedelta(seconds=seconds)
 
-    import runtime.node
+    import runtime.node.node
     import runtime.stores.postgres  # noqa: F401
 
     load_system("orchestrator")

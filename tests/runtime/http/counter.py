@@ -20,8 +20,8 @@ import pytest
 import generated
 from codegen.__main__ import main as codegen
 from runtime.model.system import System
-from runtime.node import Node
-from runtime.systems import load_system, system_names
+from runtime.node.node import Node
+from runtime.node.systems import load_system, system_names
 from runtime.world import RealWorld
 from tests import quick_yaml
 from tests.support.patient_spec import patient

@@ -9,11 +9,11 @@ import pytest
 from generated.orchestrator.lifecycle import JOB
 from generated.orchestrator.messages import CREATED, RUNNING
 from generated.orchestrator.system import SYSTEM
-from runtime.assembly import Assembly
 from runtime.call import Channel
 from runtime.launch import launched
+from runtime.node.assembly import Assembly
+from runtime.node.wiring import needs_no_handler
 from runtime.stores.postgres import PostgresStore
-from runtime.wiring import needs_no_handler
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
 from tests.runtime.postgres.kit import Kit, unguarded

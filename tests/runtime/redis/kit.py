@@ -14,9 +14,9 @@ from generated.priority.messages import ACTIVE, COMPLETED, DEAD, EXECUTING, HIGH
 from generated.priority.records import TaskRecord, WorkerRecord
 from generated.priority.system import SYSTEM
 from runtime.call import Call
+from runtime.node.settings import read
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
-from runtime.settings import read
 from runtime.stores.history.entries import apart
 from runtime.stores.redis import RedisStore, Server
 from runtime.stores.redis.given import unpacked

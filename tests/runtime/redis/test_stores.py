@@ -13,9 +13,9 @@ from generated.priority.lifecycle import TASK, WORKER
 from generated.priority.messages import HIGH, LOW, QUEUED
 from generated.priority.records import TaskRecord, WorkerRecord
 from generated.priority.system import SYSTEM
+from runtime.node.wiring import clocked, needs_no_handler
 from runtime.stores.node_stores import Stores
 from runtime.stores.store import IndexedStore
-from runtime.wiring import clocked, needs_no_handler
 from tests.runtime.redis.conftest import MakeKit
 from tests.runtime.redis.kit import WORLD, Kit
 

@@ -7,13 +7,13 @@ import json
 from typing import Any
 
 from runtime.call import Call
+from runtime.node.settings import read
+from runtime.node.systems import load_system
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
-from runtime.settings import read
 from runtime.stores.s3.client.objects import Objects
 from runtime.stores.s3.store import S3Store
 from runtime.stores.store import Held, Settling
-from runtime.systems import load_system
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
 from tests.s3_fixtures import Bucket

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
+from runtime.node.systems import load_system
 from runtime.stores.s3.bucket.bucket_settings import is_versioned, let_everyone_read, set_up
 from runtime.stores.s3.bucket.probe import examine, unfit
 from runtime.stores.s3.client.errors import ObjectError, Refused
 from runtime.stores.s3.client.objects import Objects, Place
 from runtime.stores.s3.client.place import Names
-from runtime.systems import load_system
 from tests.s3_fixtures import Bucket
 from tests.support.s3_proxy import S3Proxy
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from runtime.call import Call
+from runtime.node.settings import read
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
-from runtime.settings import read
 from runtime.stores.s3.client.place import Place
 from runtime.stores.s3.store import S3Store
 from tests.runtime.hand_world import Lines

@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runtime.node.systems import load_system
 from runtime.stores.s3.changes import Changes
 from runtime.stores.s3.keys import Keys, derived_uuid
 from runtime.stores.s3.rows import Rows, Unreadable
 from runtime.stores.store import Unstorable
-from runtime.systems import load_system
 from tests.runtime.s3.kit import TestWorld
 
 _ANYTHING = st.recursive(

@@ -15,9 +15,9 @@ import generated
 from codegen.__main__ import main as codegen
 from runtime.call import Call
 from runtime.call.conditions import Condition
+from runtime.node.settings import read
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
-from runtime.settings import read
 from runtime.stores.s3.client.place import Place
 from runtime.stores.s3.store import S3Store
 from runtime.stores.store import Held, Settling

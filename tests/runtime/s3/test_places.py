@@ -16,6 +16,7 @@ from msgspec import structs
 from runtime.certs import make_certificates
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.model.kept_in_s3 import KeptInS3
+from runtime.node.systems import load_system
 from runtime.stores.s3.bucket.page_files import page_url
 from runtime.stores.s3.bucket.page_links import presign
 from runtime.stores.s3.client.credentials import Credentials, Key
@@ -24,7 +25,6 @@ from runtime.stores.s3.client.objects import Objects, Place
 from runtime.stores.s3.client.place import Address, address_of, place_of, places_of
 from runtime.stores.s3.client.responses import Response, refusal
 from runtime.stores.s3.client.server_clock import ServerClock
-from runtime.systems import load_system
 from tests.runtime.s3.kit import ask
 from tests.s3_fixtures import Bucket
 from tests.support.s3_proxy import S3Proxy

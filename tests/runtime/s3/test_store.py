@@ -11,7 +11,7 @@ import pytest
 from generated.objectqueue.lifecycle import TASK_ADVANCE
 from generated.objectqueue.messages import FAILED, PENDING
 from runtime.call.conditions import Condition
-from runtime.settings import SettingsError
+from runtime.node.settings import SettingsError
 from runtime.stores.object_store import NotReadable
 from runtime.stores.store import GuardBreach, Held, NoSuchEntity, StoreUnusable
 from tests.runtime.s3.conftest import Make

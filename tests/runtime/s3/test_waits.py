@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from runtime.model.kept_in_s3 import KeptInS3
+from runtime.node.systems import load_system
 from runtime.stores.s3.changes import Changes
 from runtime.stores.s3.keys import Keys
-from runtime.systems import load_system
 from tests.runtime.s3.conftest import Make
 from tests.runtime.s3.kit import TestWorld
 

@@ -9,9 +9,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from runtime.call import Call
+from runtime.node.settings import read
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
-from runtime.settings import read
 from runtime.stores.sqlite import File, SqliteStore
 from runtime.stores.store import Held
 from tests.runtime.hand_world import HandWorld, Lines

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from runtime.settings import SettingsError
+from runtime.node.settings import SettingsError
+from runtime.node.wiring import clocked
 from runtime.stores.s3.bucket.bucket_settings import is_versioned
 from runtime.stores.s3.bucket.probe import unfit
 from runtime.stores.s3.claims.polling import INDEX_ONLY
@@ -12,7 +13,6 @@ from runtime.stores.s3.client.errors import Away, ObjectError
 from runtime.stores.s3.client.responses import NoBucket
 from runtime.stores.s3.entities import Entities
 from runtime.stores.store import Record, StoreAway, StoreNotSetUp, StoreUnusable
-from runtime.wiring import clocked
 
 
 async def require_fit(entities: Entities[Record], components: Collection[str]) -> bool:

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import ModuleType
 
 from runtime.model.system import Method, System
-from runtime.systems import closest
-from runtime.wiring import class_name, needs_no_handler
+from runtime.node.systems import closest
+from runtime.node.wiring import class_name, needs_no_handler
 
 
 class HandlersMissing(Exception):

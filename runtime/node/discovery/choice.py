@@ -10,9 +10,9 @@ from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
-from runtime.discovery.browser import ask
-from runtime.discovery.records import Offer
-from runtime.discovery.sockets import is_loopback, local_addresses
+from runtime.node.discovery.browser import ask
+from runtime.node.discovery.records import Offer
+from runtime.node.discovery.sockets import is_loopback, local_addresses
 
 
 class Sought(NamedTuple):

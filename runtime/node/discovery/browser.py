@@ -8,8 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from runtime.discovery.records import Offer, offers, query
-from runtime.discovery.sockets import GROUP, PORT, local_addresses
+from runtime.node.discovery.records import Offer, offers, query
+from runtime.node.discovery.sockets import GROUP, PORT, local_addresses
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 

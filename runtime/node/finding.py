@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from runtime.model.system import Announced, Deployment, Event, Node, System
+from runtime.node.settings import SettingsError
 from runtime.observe.log import Log
-from runtime.settings import SettingsError
 
 if TYPE_CHECKING:
-    from runtime.discovery import Sought
+    from runtime.node.discovery import Sought
 
 LOOKING = Event("looking_for_upstream", "INFO", always=True)
 FOUND = Event("found_upstream", "INFO", always=True)
@@ -50,7 +50,7 @@ async def where_they_are(
 
     Raises SettingsError where there are several deployments and nothing says which one is meant.
     """
-    from runtime.discovery import NotLocated, SeveralDeployments, locate
+    from runtime.node.discovery import NotLocated, SeveralDeployments, locate
 
     wanted = unknown(system, deployment, node, environ)
     variable = next((each.name_variable for each, _ in wanted.values() if each.name_variable), None)
@@ -100,7 +100,7 @@ def _sought(
     name: str | None,
 ) -> dict[str, Sought]:
     """What is looked for. Without a name, nodes of known address decide which deployment is meant."""
-    from runtime.discovery import Sought
+    from runtime.node.discovery import Sought
 
     ports: dict[str, set[str]] = {}
     known: dict[str, dict[str, str]] = {}

@@ -9,22 +9,22 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
-from runtime.assembly import Assembly
 from runtime.call.context import Channel
 from runtime.call.endpoint import Endpoint
 from runtime.call.identity import Identity
-from runtime.finding import deployment_name
 from runtime.model.system import Listener, System
+from runtime.node.assembly import Assembly
+from runtime.node.finding import deployment_name
+from runtime.node.proof_check import Proofs, find_missing_proofs
+from runtime.node.settings import SettingsError, host_in
 from runtime.observe import log as events
 from runtime.observe.tracing import tracer
-from runtime.proof_check import Proofs, find_missing_proofs
-from runtime.settings import SettingsError, host_in
 from runtime.stores.store import StoreAway, StoreUnusable
 from runtime.transport.tls import Credentials, http_context
 from runtime.world import World
 
 if TYPE_CHECKING:
-    from runtime.discovery import Announcer
+    from runtime.node.discovery import Announcer
     from runtime.transport.grpc.carrier import ServerCarrier
     from runtime.transport.grpc.channel import GrpcChannel
     from runtime.transport.http.server import HttpServer
@@ -219,7 +219,7 @@ class Node:
         announced = self._table.announced
         if announced is None or not self._parts.values[announced.variable]:
             return
-        from runtime.discovery import Announcer, offers_of
+        from runtime.node.discovery import Announcer, offers_of
 
         http = self._table.http
         host = self._host((http.host if http is not None else self._table.bind_host) or "0.0.0.0")

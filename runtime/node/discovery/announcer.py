@@ -14,8 +14,8 @@ from typing import Any
 
 from zeroconf import DNSIncoming
 
-from runtime.discovery.records import DEPLOYMENT, Offer, response
-from runtime.discovery.sockets import GROUP, PORT, is_loopback, joined, local_addresses
+from runtime.node.discovery.records import DEPLOYMENT, Offer, response
+from runtime.node.discovery.sockets import GROUP, PORT, is_loopback, joined, local_addresses
 
 Warn = Callable[[str], None]
 _AGAIN_S = 1.0

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from runtime.call.context import Answering, Call, Channel, Invoke, Request, Response
 from runtime.call.guard import Guard
 from runtime.model.system import Method, Node, System
+from runtime.node.settings import read
+from runtime.node.wiring import Wiring
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
-from runtime.settings import read
 from runtime.stores.node_stores import Stores
-from runtime.wiring import Wiring
 from runtime.world import RealWorld, World
 
 

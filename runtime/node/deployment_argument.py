@@ -7,7 +7,7 @@ from typing import NamedTuple
 import click
 
 from runtime.model.system import Deployment, System
-from runtime.systems import UnknownName, deployment_names, find_deployment
+from runtime.node.systems import UnknownName, deployment_names, find_deployment
 
 
 class Chosen(NamedTuple):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from runtime.discovery.announcer import Announcer, offers_of
-from runtime.discovery.browser import find, find_one
-from runtime.discovery.choice import NotLocated, SeveralDeployments, Sought, locate
-from runtime.discovery.records import Offer
+from runtime.node.discovery.announcer import Announcer, offers_of
+from runtime.node.discovery.browser import find, find_one
+from runtime.node.discovery.choice import NotLocated, SeveralDeployments, Sought, locate
+from runtime.node.discovery.records import Offer
 
 __all__ = [
     "Announcer",

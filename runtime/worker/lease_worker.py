@@ -20,11 +20,11 @@ from typing import Any, Generic
 
 from runtime.call.conditions import Failure
 from runtime.call.context import Call
-from runtime.holdings import Holding, Holdings
 from runtime.model.lifecycles import Lease
 from runtime.observe import log as events
-from runtime.pace import Outcome, Pace, Told, Watcher
 from runtime.stores.store import Busy, Claimed, Held, LeaseStore, Unstorable
+from runtime.worker.config import Outcome, Pace, Told, Watcher
+from runtime.worker.in_flight import Holding, Holdings
 
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0

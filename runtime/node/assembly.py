@@ -10,13 +10,13 @@ from runtime.call.context import Call, Channel
 from runtime.call.endpoint import Endpoint, endpoints
 from runtime.call.routing import OwningWorld
 from runtime.model.system import Deployment, Node, System
+from runtime.node.settings import read, strangers
+from runtime.node.wiring import Wiring, needs_no_handler
 from runtime.observe.log import SETTING_UNKNOWN, Log, Stream
 from runtime.observe.metrics import Metrics
 from runtime.observe.tracing import Tracer
-from runtime.settings import read, strangers
 from runtime.stores.node_stores import Stores
 from runtime.transport.in_process import LocalChannel
-from runtime.wiring import Wiring, needs_no_handler
 from runtime.world import World
 
 Elsewhere = Callable[["Assembly", str, str], Channel]
