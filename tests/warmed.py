@@ -19,7 +19,7 @@ import socket
 import sys
 from typing import Any
 
-from runtime.launch import tether
+from runtime.launch import die_with_parent
 from runtime.node.systems import load_system
 
 ENGINE = (
@@ -100,7 +100,7 @@ def _become(parent: int, asked: dict[str, Any]) -> None:
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
-    tether.tie(parent)
+    die_with_parent.tie(parent)
     for number, name in ((1, "out"), (2, "errors")):
         file = os.open(asked[name], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         os.dup2(file, number)

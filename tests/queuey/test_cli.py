@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from handlers.queuey.samples import binary
 from runtime.cli import charter
 from runtime.launch.__main__ import command
-from runtime.launch.replicas import WrongReplicas, with_replicas
+from runtime.launch.planning.replicas import WrongReplicas, with_replicas
 from runtime.node.systems import find_deployment
 from tests.runtime.up import up
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from runtime.embedded import held
+from runtime.embedded import data_dir_lock
 from runtime.embedded import redis as embedded
 from runtime.embedded.ports import LOOPBACK
 from runtime.embedded.programs import EmbeddedError
@@ -66,7 +66,7 @@ def test_nobody_gets_in_without_the_password(server: EmbeddedRedis) -> None:
 
 
 def test_a_folder_has_one_server_at_a_time(server: EmbeddedRedis, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held, "_PATIENCE", 0.1)
+    monkeypatch.setattr(data_dir_lock, "_PATIENCE", 0.1)
     with pytest.raises(EmbeddedError, match="in use by another server"):
         EmbeddedRedis(server.folder).start()
     with client(server) as there:

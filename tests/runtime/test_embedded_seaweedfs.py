@@ -16,7 +16,7 @@ import psutil
 import pytest
 from botocore.exceptions import ClientError
 
-from runtime.embedded import held
+from runtime.embedded import data_dir_lock
 from runtime.embedded import seaweedfs as embedded
 from runtime.embedded.ports import LOOPBACK
 from runtime.embedded.programs import EmbeddedError
@@ -72,7 +72,7 @@ def test_data_and_key_outlive_a_killed_server(
         for number in range(100):
             there.put_object(Bucket="kept", Key=f"{number % 50:02}", Body=b"%d" % number)
         there.put_object(Bucket="kept", Key="large", Body=bytes(1 << 20))
-    monkeypatch.setattr(held, "_PATIENCE", 0.1)
+    monkeypatch.setattr(data_dir_lock, "_PATIENCE", 0.1)
     with pytest.raises(EmbeddedError, match="in use by another server"):
         EmbeddedSeaweedfs(server.folder).start()
     server.kill()

@@ -31,7 +31,7 @@ from generated.taskqueue.messages import (
 )
 from runtime.call.conditions import Condition, Failure
 from runtime.launch import Launched, NodeDied, launched
-from runtime.launch.view import View
+from runtime.launch.status_view import View
 from tests.runtime.up import PATIENCE, answered, run, up
 from tests.taskqueue.blackbox.logs import told
 

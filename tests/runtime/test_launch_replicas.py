@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runtime.launch import launched
-from runtime.launch.replicas import WrongReplicas, counted_nodes, with_replicas
+from runtime.launch.planning.replicas import WrongReplicas, counted_nodes, with_replicas
 from runtime.node.systems import find_deployment
 from tests.runtime.up import run
 

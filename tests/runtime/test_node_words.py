@@ -11,9 +11,9 @@ import pytest
 
 from runtime.call import Channel
 from runtime.launch.buckets import Buckets
-from runtime.launch.plan import settable
-from runtime.launch.ports import Ports, places
-from runtime.launch.replicas import with_replicas
+from runtime.launch.planning.plan import settable
+from runtime.launch.planning.ports import Ports, places
+from runtime.launch.planning.replicas import with_replicas
 from runtime.node.assembly import Assembly
 from runtime.node.node import Node
 from runtime.node.systems import find_deployment, load_system

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.launch.plan import base_environment
+from runtime.launch.planning.plan import base_environment
 from runtime.node.node import Node
 from runtime.node.settings import SettingsError
 from runtime.node.systems import load_system

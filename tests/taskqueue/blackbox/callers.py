@@ -12,7 +12,7 @@ import grpc.aio
 
 from runtime.certs import Authority, Issued
 from runtime.launch import Launched
-from runtime.launch.proof import Certificates
+from runtime.launch.planning.credentials import Certificates
 from runtime.transport.tls import server_name
 from tests.taskqueue.blackbox.oracle import PRINCIPALS, Called
 

@@ -1,10 +1,10 @@
 """Becomes a server that stops in order when the process that started it ends.
 
-`tied.py <parent> <signal> <user> <command…>`, where an empty user means ours. A parent that is killed can
-stop nobody any more, so the kernel is asked to send the signal then that means an orderly stop to the server.
-The wish survives exec, but no change of user, so both are done here and in this order: not between fork and
-exec, because no Python code is safe there in a process with threads. By parent the kernel means the thread
-that forked. Only Linux can be asked.
+`exec_child.py <parent> <signal> <user> <command…>`, where an empty user means ours. A parent that is killed
+can stop nobody any more, so the kernel is asked to send the signal then that means an orderly stop to the
+server. The wish survives exec, but no change of user, so both are done here and in this order: not between
+fork and exec, because no Python code is safe there in a process with threads. By parent the kernel means the
+thread that forked. Only Linux can be asked.
 """
 
 import ctypes

@@ -1,9 +1,10 @@
-"""Becomes another command that dies with the process that started it: `tether.py <parent> <command…>`.
+"""Becomes another command that dies with the process that started it.
 
-A launcher that is killed with SIGKILL can stop nobody any more. So each node is started through this file,
-which asks the kernel to kill the process when its parent ends, and then becomes the node: the process id
-stays, and so does the wish, for it survives exec. The node knows nothing of it. The launcher does not ask for
-it itself, between fork and exec: no Python code is safe there in a process with threads, as gRPC has them.
+`die_with_parent.py <parent> <command…>`: a launcher that is killed with SIGKILL can stop nobody any more. So
+each node is started through this file, which asks the kernel to kill the process when its parent ends, and
+then becomes the node: the process id stays, and so does the wish, for it survives exec. The node knows
+nothing of it. The launcher does not ask for it itself, between fork and exec: no Python code is safe there in
+a process with threads, as gRPC has them.
 
 By parent the kernel means the thread that forked, which is the one of the launcher's event loop. Only Linux
 can be asked. It runs as a file of its own, without site packages, and so in a few milliseconds.

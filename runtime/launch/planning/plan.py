@@ -15,8 +15,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from runtime.launch.errors import NoHandlers, WrongSettings
-from runtime.launch.ports import METRICS_ROLE, Place, Ports, places
-from runtime.launch.proof import Proof
+from runtime.launch.planning.credentials import Proof
+from runtime.launch.planning.ports import METRICS_ROLE, Place, Ports, places
 from runtime.model.system import Deployment, Healthcheck, Node, System
 from runtime.node.handler_check import HandlersMissing, require_handlers
 from runtime.node.settings import SettingsError, read
