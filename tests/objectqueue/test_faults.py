@@ -15,7 +15,7 @@ from runtime.call.conditions import Failure
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.stores.s3.client.objects import Entry, Place
 from runtime.stores.store import Exchanged, Held, LeaseStore, Settling
-from tests.runtime.s3.kit import Process
+from tests.runtime.stores.s3.kit import Process
 from tests.s3_fixtures import Bucket
 from tests.support.s3_proxy import S3Proxy
 

@@ -33,7 +33,7 @@ from handlers.priority.worker import Worker
 from runtime.stores.redis.connection.server import Unavailable
 from runtime.stores.store import Held, Settling
 from tests.priority.conftest import NewServers
-from tests.runtime.redis.kit import WORLD, Kit
+from tests.runtime.stores.redis.kit import WORLD, Kit
 
 AWAY = {"REDIS_URL": "redis://nowhere", "DATABASE_URL": "postgresql://nowhere/none"}
 RUNS: Counter[tuple[str, int]] = Counter()

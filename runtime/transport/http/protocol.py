@@ -78,8 +78,8 @@ class _Joining:
 class Connection(HttpToolsProtocol):
     """A connection of a client. What is no HTTP, too large or too slow is told so, and closed.
 
-    Uvicorn's class is not public, so its release is pinned and tests/runtime/http/test_uvicorn_names.py
-    holds each name of it that is used here.
+    Uvicorn's class is not public, so its release is pinned, and each name of it that is used here is held by
+    tests/runtime/transport/http/test_uvicorn_names.py.
     """
 
     def __init__(

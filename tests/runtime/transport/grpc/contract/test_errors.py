@@ -16,7 +16,7 @@ from runtime.call import Call
 from runtime.call.conditions import CallFailed, Condition, Failure
 from runtime.model.system import System
 from runtime.transport.grpc.status_codes import STATUS_CODES
-from tests.runtime.transport.grpc.contract.carriers import (
+from tests.runtime.transport.grpc.contract.support.carriers import (
     METHOD,
     SYSTEM,
     Handle,

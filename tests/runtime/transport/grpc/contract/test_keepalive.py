@@ -14,7 +14,7 @@ import pytest
 from generated.taskqueue import messages as m
 from runtime.call.conditions import Failure
 from runtime.model.system import System
-from tests.runtime.transport.grpc.contract.carriers import (
+from tests.runtime.transport.grpc.contract.support.carriers import (
     PATIENCE_S,
     Gate,
     Sides,

@@ -17,7 +17,7 @@ from generated.taskqueue import messages as m
 from runtime.call import Call
 from runtime.call.conditions import Failure
 from runtime.model.system import Method, RetryProfile
-from tests.runtime.transport.grpc.contract.carriers import (
+from tests.runtime.transport.grpc.contract.support.carriers import (
     METHOD,
     PATIENCE_S,
     Gate,

@@ -14,7 +14,7 @@ import pytest
 from generated.taskqueue import messages as m
 from runtime.call.conditions import Failure
 from runtime.transport.grpc.channel import GrpcChannel
-from tests.runtime.transport.grpc.contract.carriers import (
+from tests.runtime.transport.grpc.contract.support.carriers import (
     COMPONENT,
     PRINCIPAL,
     SYSTEM,

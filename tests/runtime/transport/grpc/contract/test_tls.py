@@ -18,7 +18,7 @@ from generated.taskqueue import messages as m
 from runtime.call.conditions import Failure
 from runtime.certs import Authority, Issued
 from runtime.transport.tls import Credentials, server_name
-from tests.runtime.transport.grpc.contract.carriers import (
+from tests.runtime.transport.grpc.contract.support.carriers import (
     COMPONENT,
     Gate,
     Sides,

@@ -22,8 +22,8 @@ from runtime.transport import tls, tls_listener
 from runtime.transport.grpc.direct.http2 import keepalive
 from runtime.transport.tls import Credentials, server_name
 from tests.runtime.hand_world import Lines
-from tests.runtime.transport.grpc.direct.echo_application import PATIENCE_S
-from tests.runtime.transport.grpc.direct.grpc_fixtures import get_result, serving_system, system_with
+from tests.runtime.transport.grpc.direct.support.echo_application import PATIENCE_S
+from tests.runtime.transport.grpc.direct.support.grpc_fixtures import get_result, serving_system, system_with
 
 REQUEST = m.GetResultRequest(job_id="x")
 AUTHORITY = Authority("taskqueue")
