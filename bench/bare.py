@@ -20,7 +20,7 @@ from generated import taskqueue_internal_pb2 as internal
 from generated import taskqueue_internal_pb2_grpc as internal_grpc
 from generated import taskqueue_public_pb2 as public
 from generated import taskqueue_public_pb2_grpc as public_grpc
-from runtime.tls import Credentials, server_name
+from runtime.transport.tls import Credentials, server_name
 
 SYSTEM = "taskqueue"
 

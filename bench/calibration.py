@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.designs.results import Record
 from bench.sides import bare, crowd, engine, measured
 from runtime.certs import make_certificates
-from runtime.systems import load_system
+from runtime.node.systems import load_system
 
 CALLS = 1200
 IN_FLIGHT = 4

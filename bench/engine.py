@@ -22,7 +22,7 @@ from bench.report.terminal import narrow_table
 from bench.retained import retained
 from bench.sides import bare, engine, measured
 from runtime.certs import make_certificates
-from runtime.systems import load_system
+from runtime.node.systems import load_system
 from runtime.transport.grpc.carrier import CARRIERS
 
 DEPLOYMENT = "taskqueue.microservices"

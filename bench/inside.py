@@ -24,9 +24,9 @@ from generated.taskqueue.messages import (
     SubmitJobRequest,
 )
 from generated.taskqueue.system import SYSTEM
-from runtime.assembly import Assembly
 from runtime.call import Call, Channel
-from runtime.local import LocalChannel
+from runtime.node.assembly import Assembly
+from runtime.transport.in_process import LocalChannel
 from runtime.world import RealWorld
 
 CALLS = 2000

@@ -24,7 +24,7 @@ from bench.bare import SYSTEM, credentials, open_channel
 from generated import taskqueue_internal_pb2 as internal
 from generated import taskqueue_public_pb2 as public
 from runtime.client import Client
-from runtime.systems import load_system
+from runtime.node.systems import load_system
 
 Caller = Callable[[], Awaitable[object]]
 PAUSE_S = 0.02

@@ -19,9 +19,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from runtime.embedded.seaweedfs import REGION, EmbeddedSeaweedfs
-from runtime.s3.bucket_settings import set_up
-from runtime.s3.errors import NotMatched, ObjectError, Unsure
-from runtime.s3.objects import Objects, Place
+from runtime.stores.s3.bucket.bucket_settings import set_up
+from runtime.stores.s3.client.errors import NotMatched, ObjectError, Unsure
+from runtime.stores.s3.client.objects import Objects, Place
 
 TOGETHER = 32
 """Entities that a writer changes at a time."""

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from runtime.embedded.seaweedfs import REGION, EmbeddedSeaweedfs
-from runtime.s3.bucket_settings import set_up
-from runtime.s3.objects import Objects, Place
+from runtime.stores.s3.bucket.bucket_settings import set_up
+from runtime.stores.s3.client.objects import Objects, Place
 
 BUCKET = "clients"
 BODY = b"x" * 700

@@ -14,9 +14,9 @@ from generated.taskqueue.messages import DONE, QUEUED, RUNNING, JobSpec
 from generated.taskqueue.system import SYSTEM
 from handlers.taskqueue.job import JobRecord
 from runtime.call import Call
-from runtime.log import Log
-from runtime.memory import MemoryStore
-from runtime.metrics import Metrics
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
+from runtime.stores.memory import MemoryStore
 from runtime.world import RealWorld
 
 FEW, MANY, PAGE = 10_000, 1_000_000, 200

@@ -35,12 +35,12 @@ from generated.priority.messages import (
     TaskResult,
 )
 from generated.priority.system import SYSTEM
-from runtime.assembly import Assembly
 from runtime.call import Call, Channel
 from runtime.embedded.programs import EmbeddedError
 from runtime.embedded.redis import EmbeddedRedis
-from runtime.local import LocalChannel
-from runtime.redis.given import unpacked
+from runtime.node.assembly import Assembly
+from runtime.stores.redis.given import unpacked
+from runtime.transport.in_process import LocalChannel
 from runtime.world import RealWorld
 
 MEDIUM_S, HIGH_S, CYCLE_S = 1.0, 2.0, 0.2

@@ -21,10 +21,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from runtime.deployment_argument import Chosen, DeploymentCommand, deployment_argument
-from runtime.systems import outside_principals
-from runtime.tables import Deployment, System
-from runtime.tls import identity, server_name
+from runtime.model.system import Deployment, System
+from runtime.node.deployment_argument import Chosen, DeploymentCommand, deployment_argument
+from runtime.node.systems import outside_principals
+from runtime.transport.tls import identity, server_name
 
 AUTHORITY_FILE = "ca.crt"
 FOLDER = Path("certs")

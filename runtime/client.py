@@ -9,13 +9,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from runtime.call import Call, Invoke, Request, Response
-from runtime.dispatch import component_of
-from runtime.log import Log
-from runtime.routing import Router
-from runtime.systems import load_system
-from runtime.tables import Method, Routing, System
-from runtime.tls import Credentials
+from runtime.call.context import Call, Invoke, Request, Response
+from runtime.call.endpoint import component_of
+from runtime.call.routing import Router
+from runtime.model.system import Method, Routing, System
+from runtime.node.systems import load_system
+from runtime.observe.log import Log
+from runtime.transport.tls import Credentials
 from runtime.world import RealWorld, World
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from runtime.launch.buckets import Buckets
 from runtime.launch.errors import LaunchError
-from runtime.process_exit import exit_process
-from runtime.settings import SettingsError
-from runtime.systems import load_system
+from runtime.node.process_exit import exit_process
+from runtime.node.settings import SettingsError
+from runtime.node.systems import load_system
 
 USAGE = "usage: python -m runtime.make_buckets <system>"
 

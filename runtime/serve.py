@@ -10,17 +10,17 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TextIO
 
-from runtime import log as events
-from runtime.handler_check import HandlersMissing, require_handlers
-from runtime.handler_modules import HandlersRefused, add_handlers
-from runtime.log import Log, gathering_stdout
-from runtime.node import Node
-from runtime.process_exit import exit_process
-from runtime.settings import SettingsError
-from runtime.store import StoreUnusable
-from runtime.systems import load_system
-from runtime.tables import System
-from runtime.wiring import WiringError
+from runtime.model.system import System
+from runtime.node.handler_check import HandlersMissing, require_handlers
+from runtime.node.handler_modules import HandlersRefused, add_handlers
+from runtime.node.node import Node
+from runtime.node.process_exit import exit_process
+from runtime.node.settings import SettingsError
+from runtime.node.systems import load_system
+from runtime.node.wiring import WiringError
+from runtime.observe import log as events
+from runtime.observe.log import Log, gathering_stdout
+from runtime.stores.store import StoreUnusable
 from runtime.world import RealWorld
 
 __all__ = ["load_system", "main"]
@@ -135,7 +135,7 @@ async def _located(
     system: System, deployment: str, name: str, stop: asyncio.Event
 ) -> Mapping[str, str] | None:
     """The environment with the addresses of nodes that had to be looked for; None if it is stopped first."""
-    from runtime.finding import unknown, where_they_are
+    from runtime.node.finding import unknown, where_they_are
 
     design = system.deployments[deployment]
     if not unknown(system, design, design.nodes[name], os.environ):

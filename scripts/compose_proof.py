@@ -29,8 +29,8 @@ from rich.console import Console
 
 from runtime.certs import make_certificates
 from runtime.client import connect
-from runtime.systems import load_system, outside_principals
-from runtime.tables import Method, Node
+from runtime.model.system import Method, Node
+from runtime.node.systems import load_system, outside_principals
 from scripts.compose_stack import COMPOSE, Stack
 from scripts.store_proof import StoreProof
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from codegen.emit.servers import SERVERS
-from runtime.tables import Deployment, System
+from runtime.model.system import Deployment, System
 
 COMPOSE = "compose.yaml"
 PATIENCE_S = 120

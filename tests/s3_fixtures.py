@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
-from runtime.s3.objects import Objects, Place
+from runtime.stores.s3.client.objects import Objects, Place
 from tests.support.s3_proxy import S3Proxy
 
 REGION = "us-east-1"

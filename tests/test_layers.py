@@ -69,7 +69,7 @@ def test_the_http2_package_knows_nothing_of_the_engine() -> None:
     package = "runtime.transport.grpc.direct"
     known = modules("runtime/transport/grpc/direct")
     found = {(name, each) for name, path in known.items() for each in imports(path)}
-    assert (f"{package}.channel", f"{package}.streams.Limits") in found
+    assert (f"{package}.channel", f"{package}.http2.streams.Limits") in found
     wrong = [pair for pair in found if pair[1].startswith("runtime.") and not pair[1].startswith(package)]
     assert wrong == []
 
@@ -153,7 +153,10 @@ def test_only_the_job_service_has_a_store_of_records() -> None:
         component
         for component in COMPONENTS
         for each in closure(component)
-        if any(name.startswith(("runtime.store.", "runtime.memory.")) for name in imports(known[each]))
+        if any(
+            name.startswith(("runtime.stores.store.", "runtime.stores.memory."))
+            for name in imports(known[each])
+        )
     }
     assert holders == {"job"}
 

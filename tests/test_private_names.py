@@ -28,11 +28,11 @@ EXCEPTIONS = {
         "re._constants": "the kinds of nodes of a parsed regular expression; Python has no public ones",
         "re._parser": "the parser of regular expressions, for examples in documents only",
     },
-    "runtime/http/protocol.py": {
+    "runtime/transport/http/protocol.py": {
         "uvicorn.protocols.http.httptools_impl.HttpToolsProtocol": "no option bounds a head in bytes or time",
         "uvicorn.protocols.http.httptools_impl.RequestResponseCycle": "the type of a request under way",
     },
-    "runtime/transport/grpc/direct/header_blocks.py": {
+    "runtime/transport/grpc/direct/http2/header_blocks.py": {
         "hpack.huffman_table.decode_huffman": "one string; by the public decoder it costs 4 µs more (0014)",
     },
 }

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from runtime.launch import tether
+from runtime.launch import die_with_parent
 from tests import warmed
 
 ROOT = Path(__file__).parent.parent
@@ -160,7 +160,7 @@ class _Source:
 
 def _tied(command: Sequence[str]) -> list[str]:
     """The command, tied to this process, so that nothing is left behind by tests that are killed."""
-    return [sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), *command]
+    return [sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid()), *command]
 
 
 @cache

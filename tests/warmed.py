@@ -19,22 +19,27 @@ import socket
 import sys
 from typing import Any
 
-from runtime.launch import tether
-from runtime.systems import load_system
+from runtime.launch import die_with_parent
+from runtime.node.systems import load_system
 
 ENGINE = (
-    "runtime.node",
-    "runtime.collectors",
-    "runtime.finding",
+    "runtime.node.node",
+    "runtime.observe.collectors",
+    "runtime.node.finding",
     "runtime.transport.grpc.grpcio_carrier",
-    "runtime.http.server",
+    "runtime.transport.http.server",
     "uvicorn.protocols.http.httptools_impl",
 )
 STORES = {
-    "kept": ("runtime.postgres",),
-    "in_redis": ("runtime.redis", "runtime.redis.exporter", "runtime.history"),
-    "in_sqlite": ("runtime.sqlite",),
-    "in_s3": ("runtime.s3.store", "runtime.s3.credentials", "obstore.store", "botocore.auth"),
+    "kept": ("runtime.stores.postgres",),
+    "in_redis": ("runtime.stores.redis", "runtime.stores.redis.metrics.exporter", "runtime.stores.history"),
+    "in_sqlite": ("runtime.stores.sqlite",),
+    "in_s3": (
+        "runtime.stores.s3.store",
+        "runtime.stores.s3.client.credentials",
+        "obstore.store",
+        "botocore.auth",
+    ),
 }
 
 
@@ -95,7 +100,7 @@ def _become(parent: int, asked: dict[str, Any]) -> None:
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
-    tether.tie(parent)
+    die_with_parent.tie(parent)
     for number, name in ((1, "out"), (2, "errors")):
         file = os.open(asked[name], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         os.dup2(file, number)

@@ -28,7 +28,7 @@ from bench.generator.fleet import GeneratorFailed
 from bench.report import page, summary, tables
 from bench.workload import Mix, Workload
 from runtime.launch import LaunchError
-from runtime.systems import UnknownName, find_deployment, find_system
+from runtime.node.systems import UnknownName, find_deployment, find_system
 from runtime.transport.grpc.carrier import CARRIERS, DEFAULT
 
 RESULTS = Path(__file__).parents[1] / "results"

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from bench.designs.manifest import DesignManifest, Manifest
 from bench.workload import Workload
-from runtime.systems import find_deployment
+from runtime.node.systems import find_deployment
 
 
 class Unfair(Exception):

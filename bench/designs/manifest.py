@@ -15,7 +15,7 @@ import psutil
 from bench.designs.results import Record
 from bench.designs.sites import Kind, Launch
 from bench.workload import Workload
-from runtime.systems import find_deployment
+from runtime.node.systems import find_deployment
 
 PACKAGES = ("grpcio", "hdrhistogram", "prometheus-client", "protobuf", "psutil", "uvloop")
 _DEDUP_VARIABLE = "MAX_DEDUP_KEYS"

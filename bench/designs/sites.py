@@ -18,12 +18,12 @@ from bench.designs.nodes import Meter, process_tree
 from bench.generator.fleet import Target
 from bench.generator.traffic import touch_nodes
 from bench.sides import carried_by
+from runtime.call.conditions import Failure
 from runtime.certs import make_certificates
 from runtime.client import Client, connect
-from runtime.conditions import Failure
 from runtime.launch import Launched, launched
-from runtime.systems import find_deployment
-from runtime.tables import Deployment, System
+from runtime.model.system import Deployment, System
+from runtime.node.systems import find_deployment
 from runtime.transport.grpc.carrier import DEFAULT
 
 Kind = Literal["processes", "containers", "running"]

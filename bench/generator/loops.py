@@ -10,7 +10,7 @@ from typing import Any
 from bench.generator.traffic import Traffic
 from bench.percentiles import Times
 from bench.workload import SECONDARY, Kind
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
 
 Clock = Callable[[], float]
 """Seconds on the clock that the event loop sleeps by."""

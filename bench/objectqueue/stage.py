@@ -20,13 +20,13 @@ from typing import Any, Self
 
 from generated.objectqueue.lifecycle import TASK
 from generated.objectqueue.records import RetryPolicy, TaskRecord
-from runtime.assembly import Assembly
 from runtime.call import Call
 from runtime.embedded.seaweedfs import REGION, EmbeddedSeaweedfs
-from runtime.object_store import ObjectStore
-from runtime.s3.bucket_settings import set_up
-from runtime.s3.objects import Objects, Place
-from runtime.systems import load_system
+from runtime.node.assembly import Assembly
+from runtime.node.systems import load_system
+from runtime.stores.object_store import ObjectStore
+from runtime.stores.s3.bucket.bucket_settings import set_up
+from runtime.stores.s3.client.objects import Objects, Place
 from runtime.world import RealWorld
 
 BUCKET = "bench-queue"

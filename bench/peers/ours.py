@@ -10,8 +10,8 @@ from bench.peers.contestants import Queue
 from bench.peers.programs import Producing, Program, python
 from bench.peers.server import Database as Place
 from bench.peers.server import Server
-from runtime.postgres.database import Database
-from runtime.postgres.migrations import migrate
+from runtime.stores.postgres.database import Database
+from runtime.stores.postgres.schema.migrations import migrate
 
 SYSTEM = "orchestrator"
 OVER_HTTP = "charter over HTTP"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from runtime.serve import main
-from runtime.sqlite import file
+from runtime.stores.sqlite import file
 
 if __name__ == "__main__":
     file._TOGETHER = 1

@@ -9,7 +9,7 @@ from codegen.emit.callers import path_of
 from codegen.language.deployments import Deployment, Node
 from codegen.spec import Spec
 
-_IMPORT = "from runtime.tables import"
+_IMPORT = "from runtime.model.system import"
 _TABLES = ("Announced", "Deployment", "Healthcheck", "Listener", "Node", "Routing")
 _ALL = ", ".join(_TABLES)
 

@@ -13,11 +13,11 @@ from codegen.language.lifecycle import Entity
 from codegen.language.types import MessageField
 from codegen.spec import Spec, field_enum
 
-_S3_IMPORT = "from runtime.kept_in_s3 import"
+_S3_IMPORT = "from runtime.model.kept_in_s3 import"
 _S3_TABLES = (
     *("KeptInS3", "KeyIndex", "Large", "Polling", "Repairing", "Retiring", "Schema", "Shape", "Shard"),
 )
-_IMPORT = "from runtime.lifecycles import"
+_IMPORT = "from runtime.model.lifecycles import"
 _TABLES = (
     *(
         "Backoff",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from runtime.tables import Event
+from runtime.model.system import Event
 
 WORKER_STARTED: Final = Event("worker_started", "INFO", always=True)
 """A worker began to look for tasks."""

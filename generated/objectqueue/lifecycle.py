@@ -20,8 +20,18 @@ from generated.objectqueue.messages import (
     WORKER_STATUS_UNSPECIFIED,
 )
 from generated.objectqueue.records import DataRef, RetryPolicy, TaskRecord, WorkerRecord
-from runtime.kept_in_s3 import KeptInS3, KeyIndex, Large, Polling, Repairing, Retiring, Schema, Shape, Shard
-from runtime.lifecycles import Backoff, Due, GiveUp, Lease, Lifecycle, Shift, Take, Transition
+from runtime.model.kept_in_s3 import (
+    KeptInS3,
+    KeyIndex,
+    Large,
+    Polling,
+    Repairing,
+    Retiring,
+    Schema,
+    Shape,
+    Shard,
+)
+from runtime.model.lifecycles import Backoff, Due, GiveUp, Lease, Lifecycle, Shift, Take, Transition
 
 TASK_CLAIM: Final = Transition(
     name="claim",

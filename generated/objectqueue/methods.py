@@ -24,7 +24,7 @@ from generated.objectqueue.requests import (
     settle_list_tasks_request,
     settle_submit_task_request,
 )
-from runtime.tables import Method, Service
+from runtime.model.system import Method, Service
 
 QUEUE_SERVICE_SUBMIT_TASK: Final = Method(
     service="objectqueue.v1.QueueService",

@@ -25,9 +25,9 @@ from generated.objectqueue.messages import (
     UnarchiveTaskRequest,
     WantedRetryPolicy,
 )
-from runtime.json_text import json_problem
-from runtime.tables import Violation
-from runtime.text import cut, is_uuid4
+from runtime.model.json_text import json_problem
+from runtime.model.system import Violation
+from runtime.model.text import cut, is_uuid4
 
 PATTERNS: Final = {
     "[0-9a-f]": re.compile("[0-9a-f]"),

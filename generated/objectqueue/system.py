@@ -16,7 +16,7 @@ from generated.objectqueue.lifecycle import LIFECYCLES
 from generated.objectqueue.methods import SERVICES
 from generated.objectqueue.policy import KEEPALIVE
 from generated.objectqueue.settings import RULES, SETTINGS, VARIABLES
-from runtime.tables import JsonStyle, System
+from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="objectqueue",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from runtime.tables import Event
+from runtime.model.system import Event
 
 KEY_REUSED: Final = Event("key_reused", "WARNING")
 """A key came with another job type or payload; the first job was answered."""

@@ -22,7 +22,7 @@ from generated.orchestrator.messages import (
     SUCCESS,
 )
 from generated.orchestrator.records import JobRecord
-from runtime.lifecycles import Backoff, Due, GiveUp, Kept, Lease, Lifecycle, Take, Transition
+from runtime.model.lifecycles import Backoff, Due, GiveUp, Kept, Lease, Lifecycle, Take, Transition
 
 JOB_ACCEPT: Final = Transition(
     name="accept",

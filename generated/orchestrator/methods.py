@@ -20,7 +20,7 @@ from generated.orchestrator.requests import (
     check_submit_jobs_request,
     settle_list_jobs_request,
 )
-from runtime.tables import Method, Route, Service
+from runtime.model.system import Method, Route, Service
 
 JOBS_SERVICE_SUBMIT_JOB: Final = Method(
     service="orchestrator.v1.JobsService",

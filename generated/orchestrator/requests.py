@@ -21,8 +21,8 @@ from generated.orchestrator.messages import (
     SubmitJobRequest,
     SubmitJobsRequest,
 )
-from runtime.json_text import json_problem
-from runtime.tables import Violation
+from runtime.model.json_text import json_problem
+from runtime.model.system import Violation
 
 PATTERNS: Final = {
     "([0-9]{1,11}[.][0-9]{6}~[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})?": re.compile(

@@ -16,7 +16,7 @@ from generated.orchestrator.lifecycle import LIFECYCLES
 from generated.orchestrator.methods import SERVICES
 from generated.orchestrator.policy import KEEPALIVE
 from generated.orchestrator.settings import RULES, SETTINGS, VARIABLES
-from runtime.tables import System
+from runtime.model.system import System
 
 SYSTEM: Final = System(
     name="orchestrator",

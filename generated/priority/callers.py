@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType as Frozen
 from typing import Final
 
-from runtime.tables import CallerMatrix, Permission, Principal
+from runtime.model.system import CallerMatrix, Permission, Principal
 
 PRINCIPALS: Final[Mapping[str, Principal]] = Frozen(
     {

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from generated.priority.messages import HIGH, LOW, MEDIUM, PRIORITY_UNSPECIFIED
 from generated.priority.records import TaskRecord, WorkerRecord
-from runtime.redis.filling import packed
-from runtime.redis.rows import listed
-from runtime.redis.rows import signature as signature_of
+from runtime.stores.redis.filling import packed
+from runtime.stores.redis.rows import listed
+from runtime.stores.redis.rows import signature as signature_of
 
 Handed = tuple[tuple[str, ...], tuple[str | bytes, ...]]
 """The keys and the arguments of one entity."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from runtime.conditions import Condition
-from runtime.tables import Upstream
+from runtime.call.conditions import Condition
+from runtime.model.system import Upstream
 
 
 class MalformedJson(Condition):

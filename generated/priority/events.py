@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from runtime.tables import Event
+from runtime.model.system import Event
 
 LOAD_DIFFERS: Final = Event("load_differs", "WARNING")
 """A worker reports another number of tasks than are booked on it."""

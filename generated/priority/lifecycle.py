@@ -27,7 +27,7 @@ from generated.priority.messages import (
     WORKER_STATUS_UNSPECIFIED,
 )
 from generated.priority.records import TaskRecord, WorkerRecord
-from runtime.lifecycles import (
+from runtime.model.lifecycles import (
     Backoff,
     Ceiling,
     Due,

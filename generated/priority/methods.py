@@ -42,7 +42,7 @@ from generated.priority.requests import (
     settle_submit_task_request,
     settle_submit_tasks_request,
 )
-from runtime.tables import Instead, Method, Route, Service
+from runtime.model.system import Instead, Method, Route, Service
 
 TASKS_SERVICE_SUBMIT_TASK: Final = Method(
     service="priority.v1.TasksService",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from runtime.measuring import Ages, Counts, Measured, Sizes, States, Used
+from runtime.model.measuring import Ages, Counts, Measured, Sizes, States, Used
 
 MEASURED: Final[tuple[Measured, ...]] = (
     Measured(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from runtime.tables import CallPolicy, Keepalive
+from runtime.model.system import CallPolicy, Keepalive
 
 CALLS: Final[Mapping[str, CallPolicy]] = {
     "TasksService.SubmitTask": CallPolicy(

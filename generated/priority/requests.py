@@ -48,9 +48,9 @@ from generated.priority.messages import (
     TaskError,
     TaskResult,
 )
-from runtime.json_text import json_problem
-from runtime.tables import Violation
-from runtime.text import cut, is_uuid4
+from runtime.model.json_text import json_problem
+from runtime.model.system import Violation
+from runtime.model.text import cut, is_uuid4
 
 PATTERNS: Final = {
     "([0-9]{1,16}~[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})?": re.compile(

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from runtime.settings import read
-from runtime.tables import Variable, VariableRule
+from runtime.model.system import Variable, VariableRule
+from runtime.node.settings import read
 
 VARIABLES: Final[Mapping[str, Variable]] = {
     "LOG_LEVEL": Variable(

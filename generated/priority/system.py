@@ -17,7 +17,7 @@ from generated.priority.methods import SERVICES
 from generated.priority.metrics import MEASURED
 from generated.priority.policy import KEEPALIVE
 from generated.priority.settings import RULES, SETTINGS, VARIABLES
-from runtime.tables import JsonStyle, System
+from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="priority",

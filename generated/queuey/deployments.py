@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from runtime.tables import Announced, Deployment, Healthcheck, Listener, Node
+from runtime.model.system import Announced, Deployment, Healthcheck, Listener, Node
 
 LOCAL: Final = Deployment(
     name="local",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from runtime.tables import Event
+from runtime.model.system import Event
 
 RUNNER_STARTED: Final = Event("runner_started", "INFO", always=True)
 """A runner began to look for jobs."""

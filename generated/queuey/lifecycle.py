@@ -11,7 +11,7 @@ from typing import Final
 
 from generated.queuey.messages import ACTIVE, COMPLETED, FAILED, PENDING
 from generated.queuey.records import JobRecord
-from runtime.lifecycles import Due, GiveUp, KeptInSqlite, Lease, Lifecycle, Take, Transition
+from runtime.model.lifecycles import Due, GiveUp, KeptInSqlite, Lease, Lifecycle, Take, Transition
 
 JOB_CLAIM: Final = Transition(
     name="claim",

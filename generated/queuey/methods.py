@@ -29,7 +29,7 @@ from generated.queuey.requests import (
     settle_retry_job_request,
     settle_tickle_job_request,
 )
-from runtime.tables import Instead, Method, Route, Service
+from runtime.model.system import Instead, Method, Route, Service
 
 QUEUE_SERVICE_CREATE_JOB: Final = Method(
     service="queuey.v1.QueueService",

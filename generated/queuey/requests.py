@@ -26,8 +26,8 @@ from generated.queuey.messages import (
     RetryJobRequest,
     TickleJobRequest,
 )
-from runtime.tables import Violation
-from runtime.text import cut
+from runtime.model.system import Violation
+from runtime.model.text import cut
 
 PATTERNS: Final = {
     "[0-9a-f]{64}": re.compile("[0-9a-f]{64}"),

@@ -16,7 +16,7 @@ from generated.queuey.lifecycle import LIFECYCLES
 from generated.queuey.methods import SERVICES
 from generated.queuey.policy import KEEPALIVE
 from generated.queuey.settings import RULES, SETTINGS, VARIABLES
-from runtime.tables import JsonStyle, System
+from runtime.model.system import JsonStyle, System
 
 SYSTEM: Final = System(
     name="queuey",

@@ -11,7 +11,7 @@ from typing import Final
 
 from generated.taskqueue.messages import CANCELED, QUEUED
 from generated.taskqueue.policy import RESCUE
-from runtime.tables import CallerMatrix, Permission, Principal
+from runtime.model.system import CallerMatrix, Permission, Principal
 
 PRINCIPALS: Final[Mapping[str, Principal]] = Frozen(
     {

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from runtime.tables import Deployment, Healthcheck, Node, Routing
+from runtime.model.system import Deployment, Healthcheck, Node, Routing
 
 MICROSERVICES: Final = Deployment(
     name="microservices",

@@ -10,7 +10,7 @@ from types import MappingProxyType as Frozen
 from typing import Final
 
 from generated.taskqueue.messages import CANCELED, DONE, FAILED, QUEUED, RUNNING
-from runtime.lifecycles import Lifecycle, Take, Transition
+from runtime.model.lifecycles import Lifecycle, Take, Transition
 
 JOB_DISPATCH: Final = Transition(
     name="dispatch",

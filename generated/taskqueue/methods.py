@@ -38,7 +38,7 @@ from generated.taskqueue.requests import (
     settle_store_result_request,
     settle_transition_job_status_request,
 )
-from runtime.tables import Drive, Method, Service
+from runtime.model.system import Drive, Method, Service
 
 TASK_QUEUE_PUBLIC_SERVICE_SUBMIT_JOB: Final = Method(
     service="taskqueue.v1.TaskQueuePublicService",

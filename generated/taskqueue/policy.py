@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from runtime.tables import CallMode, CallPolicy, Keepalive, RetryProfile
+from runtime.model.system import CallMode, CallPolicy, Keepalive, RetryProfile
 
 STANDARD: Final = RetryProfile(
     name="standard",

@@ -39,8 +39,8 @@ from generated.taskqueue.messages import (
     TransitionJobStatusRequest,
     WorkerHeartbeatRequest,
 )
-from runtime.tables import Violation
-from runtime.text import cut, sha256_hex
+from runtime.model.system import Violation
+from runtime.model.text import cut, sha256_hex
 
 
 def check_job_spec(message: JobSpec, at: str = "") -> list[Violation]:

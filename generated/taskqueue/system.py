@@ -16,7 +16,7 @@ from generated.taskqueue.lifecycle import LIFECYCLES
 from generated.taskqueue.methods import SERVICES
 from generated.taskqueue.policy import KEEPALIVE
 from generated.taskqueue.settings import RULES, SETTINGS, VARIABLES
-from runtime.tables import System
+from runtime.model.system import System
 
 SYSTEM: Final = System(
     name="taskqueue",

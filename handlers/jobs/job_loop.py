@@ -19,7 +19,7 @@ from typing import Any, Self
 from msgspec.structs import replace
 
 from handlers.jobs.registry import Job, Output, Registered, unheard
-from runtime.tables import Event
+from runtime.model.system import Event
 
 Tell = Callable[[Event, str], None]
 """Writes an event and a message to the log."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from handlers.jobs.registry import Registered, all_registered, apart, registered
-from runtime.settings import SettingsError
+from runtime.node.settings import SettingsError
 
 
 class HandlersUnusable(Exception):

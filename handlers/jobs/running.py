@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
 from handlers.jobs.registry import Job, JobFailed, JobFatal, Output, Registered, is_being_canceled
-from runtime.text import cut
+from runtime.model.text import cut
 
 
 class Reasons(NamedTuple):

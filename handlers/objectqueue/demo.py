@@ -29,11 +29,11 @@ from generated.objectqueue.messages import (
 from generated.objectqueue.system import SYSTEM
 from handlers.objectqueue.cli.desk import Desk, opened
 from handlers.objectqueue.telling import word
+from runtime.call.conditions import Failure
 from runtime.client import Client
-from runtime.conditions import Failure
 from runtime.launch.show import Show
-from runtime.s3.page_files import page_url
-from runtime.s3.place import places_of
+from runtime.stores.s3.bucket.page_files import page_url
+from runtime.stores.s3.client.place import places_of
 
 PRINCIPAL = "client"
 PATIENCE = 120.0

@@ -14,8 +14,8 @@ from generated.objectqueue.records import WorkerRecord
 from generated.objectqueue.settings import MonitorSettings
 from handlers.objectqueue.telling import SHARDS
 from runtime.call import Call
-from runtime.conditions import Failure
-from runtime.object_store import ObjectStore
+from runtime.call.conditions import Failure
+from runtime.stores.object_store import ObjectStore
 from runtime.world import World
 
 _MOST = 10_000

@@ -15,11 +15,11 @@ from generated.objectqueue.messages import ACTIVE
 from generated.objectqueue.records import WorkerRecord
 from generated.objectqueue.settings import WorkerSettings
 from runtime.call import Call
-from runtime.conditions import Failure
-from runtime.object_store import NotReadable, ObjectStore
-from runtime.pace import Outcome
-from runtime.process_identity import is_gone
-from runtime.store import NoSuchEntity, StoreUnusable
+from runtime.call.conditions import Failure
+from runtime.node.process_identity import is_gone
+from runtime.stores.object_store import NotReadable, ObjectStore
+from runtime.stores.store import NoSuchEntity, StoreUnusable
+from runtime.worker.config import Outcome
 
 _LEAST_S = 1.0
 """So much time is between two signs of life, however much changes."""

@@ -15,9 +15,9 @@ from typing import Any
 from generated.objectqueue.lifecycle import TASK_ADVANCE
 from generated.objectqueue.records import TaskRecord
 from runtime.call import Call
-from runtime.conditions import Failure
-from runtime.object_store import NotReadable, ObjectStore
-from runtime.store import Held
+from runtime.call.conditions import Failure
+from runtime.stores.object_store import NotReadable, ObjectStore
+from runtime.stores.store import Held
 
 _FIRST_PAUSE_S = 1.0
 

@@ -26,15 +26,15 @@ from handlers.jobs.running import Reasons, run, storable
 from handlers.objectqueue.presence import Presence
 from handlers.objectqueue.progress import Progress
 from handlers.objectqueue.telling import SHARDS
-from runtime import log as events
 from runtime.call import Call
-from runtime.conditions import Failure
-from runtime.object_store import NotReadable, ObjectStore
-from runtime.pace import Outcome, Pace, Told
-from runtime.process_identity import name_process
-from runtime.settings import SettingsError
-from runtime.store import Held, StoreUnusable
-from runtime.work import LeaseWorker
+from runtime.call.conditions import Failure
+from runtime.node.process_identity import name_process
+from runtime.node.settings import SettingsError
+from runtime.observe import log as events
+from runtime.stores.object_store import NotReadable, ObjectStore
+from runtime.stores.store import Held, StoreUnusable
+from runtime.worker.config import Outcome, Pace, Told
+from runtime.worker.lease_worker import LeaseWorker
 from runtime.world import World
 
 _REASONS = Reasons(TIMED_OUT, RESULT_NOT_JSON)

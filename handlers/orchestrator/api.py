@@ -35,8 +35,8 @@ from generated.orchestrator.messages import (
 from generated.orchestrator.records import JobRecord
 from generated.orchestrator.settings import ApiSettings
 from runtime.call import Call
-from runtime.conditions import Failure
-from runtime.store import KeptStore
+from runtime.call.conditions import Failure
+from runtime.stores.store import KeptStore
 from runtime.world import World
 
 _DAY_S = 86_400

@@ -18,7 +18,7 @@ from generated.orchestrator.lifecycle import JOB_ACCEPT
 from generated.orchestrator.messages import SubmitJobRequest
 from generated.orchestrator.requests import check_submit_job_request
 from generated.orchestrator.system import SYSTEM
-from runtime.postgres.statements import statements
+from runtime.stores.postgres.statements import statements
 from runtime.world import RealWorld
 
 _WORLD = RealWorld()

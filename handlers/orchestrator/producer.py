@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from handlers.orchestrator.enqueue import SUBMIT, Intent, Prepared, answered, arguments, prepared
-from runtime.batch import Batch
-from runtime.postgres.database import Database, Unavailable
+from runtime.stores.batch import Batch
+from runtime.stores.postgres.database import Database, Unavailable
 
 _CONNECTIONS = 4
 _ATTEMPTS = 5

@@ -17,9 +17,9 @@ from handlers.jobs.executor import Executor
 from handlers.jobs.loading import load_setting
 from handlers.jobs.running import Reasons, run, storable
 from runtime.call import Call
-from runtime.pace import Outcome, Pace, Told
-from runtime.store import Held, KeptStore
-from runtime.work import LeaseWorker
+from runtime.stores.store import Held, KeptStore
+from runtime.worker.config import Outcome, Pace, Told
+from runtime.worker.lease_worker import LeaseWorker
 from runtime.world import World
 
 _REASONS = Reasons(TIMED_OUT, RESULT_NOT_JSON)

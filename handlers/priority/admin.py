@@ -31,7 +31,7 @@ from generated.priority.records import TaskRecord
 from handlers.priority.showing import shown_change, shown_worker, status_word
 from handlers.priority.tasks import TaskCalls
 from runtime.call import Call
-from runtime.store import Moved, NoSuchEntity
+from runtime.stores.store import Moved, NoSuchEntity
 
 _AT_ONCE = 200
 

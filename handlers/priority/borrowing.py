@@ -23,8 +23,8 @@ from generated.priority.messages import (
 from generated.priority.services import WorkersService
 from handlers.priority.registration import GIVEN_UP, Registration
 from runtime.call import Call
-from runtime.conditions import Failure
-from runtime.store import Exchanged, Held, Settling
+from runtime.call.conditions import Failure
+from runtime.stores.store import Exchanged, Held, Settling
 
 _STALE = errors.StaleAttempt(holder="the worker", key="it")
 _MOST_RESULTS = 500

@@ -6,7 +6,7 @@ from generated.priority.records import TaskRecord, WorkerRecord
 from generated.priority.settings import ManagerSettings
 from handlers.priority.admin import AdminCalls
 from handlers.priority.workers import WorkerCalls
-from runtime.store import IndexedStore
+from runtime.stores.store import IndexedStore
 from runtime.world import World
 
 

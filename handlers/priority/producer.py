@@ -30,9 +30,9 @@ from generated.priority.messages import (
 )
 from generated.priority.system import SYSTEM
 from handlers.priority.showing import stamp
-from runtime.blocking import finished
 from runtime.call import Answering
-from runtime.inside import Inside
+from runtime.call.blocking import finished
+from runtime.node.in_program import Inside
 
 __all__ = ["HIGH", "LOW", "MEDIUM", "BlockingProducer", "Producer", "task"]
 

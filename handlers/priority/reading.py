@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from generated.priority import errors
 from generated.priority.messages import DEAD
 from generated.priority.records import TaskRecord, WorkerRecord
-from runtime.store import IndexedStore
+from runtime.stores.store import IndexedStore
 from runtime.world import World
 
 _AT_ONCE = 500

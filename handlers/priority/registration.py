@@ -17,7 +17,7 @@ from generated.priority.messages import (
 )
 from generated.priority.services import WorkersService
 from runtime.call import Call
-from runtime.pace import Outcome
+from runtime.worker.config import Outcome
 
 GIVEN_UP = (errors.WorkerDead, errors.WorkerNotFound)
 _SURE = 0

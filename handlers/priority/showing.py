@@ -21,8 +21,8 @@ from generated.priority.messages import (
     WorkerStatus,
 )
 from generated.priority.records import TaskRecord, WorkerRecord
-from runtime.conditions import Condition, Failure
-from runtime.store import Change
+from runtime.call.conditions import Condition, Failure
+from runtime.stores.store import Change
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -43,8 +43,8 @@ from generated.priority.records import TaskRecord
 from handlers.priority.reading import Reading
 from handlers.priority.showing import moment, position, refusal, shown, status_word, token
 from runtime.call import Call
-from runtime.conditions import Condition
-from runtime.store import Created, NoSuchEntity
+from runtime.call.conditions import Condition
+from runtime.stores.store import Created, NoSuchEntity
 
 _RESTING = TASK.terminal | {DEAD_LETTER}
 """Where a task stays unless somebody does something about it."""

@@ -22,13 +22,13 @@ from handlers.jobs.loading import load_setting
 from handlers.jobs.running import Reasons, run, storable
 from handlers.priority.borrowing import Borrowed
 from handlers.priority.registration import Registration
-from runtime import log as events
 from runtime.call import Call
-from runtime.conditions import Failure
-from runtime.json_text import json_problem, value_of
-from runtime.pace import Outcome, Pace, Told
-from runtime.store import Held
-from runtime.work import LeaseWorker
+from runtime.call.conditions import Failure
+from runtime.model.json_text import json_problem, value_of
+from runtime.observe import log as events
+from runtime.stores.store import Held
+from runtime.worker.config import Outcome, Pace, Told
+from runtime.worker.lease_worker import LeaseWorker
 from runtime.world import World
 
 _REASONS = Reasons(TIMED_OUT, RESULT_NOT_JSON)

@@ -38,8 +38,8 @@ from generated.priority.settings import ManagerSettings
 from handlers.priority.reading import Reading
 from handlers.priority.showing import assigned, moment, refusal, stamp
 from runtime.call import Call
-from runtime.conditions import Failure
-from runtime.store import Held, NoSuchEntity, Settlement
+from runtime.call.conditions import Failure
+from runtime.stores.store import Held, NoSuchEntity, Settlement
 
 _UNKNOWN = {"reason": "worker_lost", "error": "its worker does not know of it", "retriable": "true"}
 """The answer that handed it out was lost, or the worker has dropped what came of it."""

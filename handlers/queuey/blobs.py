@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
-from runtime.bounded import BoundedMap
+from runtime.stores.bounded import BoundedMap
 
 _ADDRESS = re.compile(r"[0-9a-f]{64}")
 _PIECE = 1 << 18

@@ -35,8 +35,8 @@ from generated.queuey.messages import (
 from generated.queuey.records import JobRecord
 from generated.queuey.settings import QueueSettings
 from runtime.call import Call
-from runtime.file_store import FileStore
-from runtime.store import Held, NoSuchEntity
+from runtime.stores.file_store import FileStore
+from runtime.stores.store import Held, NoSuchEntity
 from runtime.world import World
 
 _SHOWN = tuple(each.name for each in Job.DESCRIPTOR.fields)

@@ -25,8 +25,8 @@ from handlers.queuey.blob_client import BlobClient, BlobCorrupt, BlobMissing, Bl
 from handlers.queuey.blobs import is_address
 from handlers.queuey.sandbox import Limits, Sandboxes
 from runtime.call import Call
-from runtime.conditions import Failure
-from runtime.tls import HttpTls
+from runtime.call.conditions import Failure
+from runtime.transport.tls import HttpTls
 
 Answer = TypeVar("Answer")
 

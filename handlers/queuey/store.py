@@ -18,7 +18,7 @@ from generated.queuey.policy import MESSAGE_BYTES
 from generated.queuey.settings import StoreSettings
 from handlers.queuey.blobs import Blobs, Corrupt, Proof, TooLarge, Unwritable, WrongAddress
 from runtime.call import Call
-from runtime.streams import Content
+from runtime.call.streams import Content
 
 
 class Store:

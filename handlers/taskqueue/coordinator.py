@@ -43,7 +43,7 @@ from handlers.taskqueue.outage import Outage
 from handlers.taskqueue.reconciler import Reconciler
 from handlers.taskqueue.worker_registry import WorkerEntry, WorkerRegistry
 from runtime.call import Call
-from runtime.conditions import CallFailed, Failure
+from runtime.call.conditions import CallFailed, Failure
 from runtime.world import World
 
 

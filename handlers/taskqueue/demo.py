@@ -24,8 +24,8 @@ from generated.taskqueue.messages import (
     JobStatus,
     SubmitJobRequest,
 )
+from runtime.call.conditions import Condition, Failure
 from runtime.client import Client
-from runtime.conditions import Condition, Failure
 
 PATIENCE = 60.0
 LOOK_EVERY = 0.1

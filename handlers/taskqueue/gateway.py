@@ -35,7 +35,7 @@ from generated.taskqueue.messages import (
 from generated.taskqueue.policy import COMPENSATION, RESCUE
 from generated.taskqueue.services import JobInternalService, QueueInternalService, ResultInternalService
 from runtime.call import Call
-from runtime.conditions import CallFailed, Failure
+from runtime.call.conditions import CallFailed, Failure
 from runtime.world import World
 
 

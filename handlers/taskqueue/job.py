@@ -26,9 +26,9 @@ from generated.taskqueue.messages import (
     TransitionJobStatusResponse,
 )
 from generated.taskqueue.settings import JobSettings
-from runtime.bounded import BoundedMap
 from runtime.call import Call
-from runtime.store import NoSuchEntity, Store
+from runtime.stores.bounded import BoundedMap
+from runtime.stores.store import NoSuchEntity, Store
 from runtime.world import World
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
 
 Answer = TypeVar("Answer")
 

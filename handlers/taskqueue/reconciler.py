@@ -24,7 +24,7 @@ from generated.taskqueue.messages import (
 )
 from generated.taskqueue.services import JobInternalService, QueueInternalService
 from runtime.call import Call
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
 from runtime.world import World
 
 Ask = Callable[[str], bool]

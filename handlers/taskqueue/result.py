@@ -15,9 +15,9 @@ from generated.taskqueue.messages import (
     StoreResultResponse,
 )
 from generated.taskqueue.settings import ResultSettings
-from runtime.bounded import BoundedMap
 from runtime.call import Call
-from runtime.text import sha256_hex
+from runtime.model.text import sha256_hex
+from runtime.stores.bounded import BoundedMap
 
 
 class Envelope(Struct, frozen=True):

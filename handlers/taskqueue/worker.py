@@ -30,8 +30,8 @@ from handlers.jobs.loading import load_setting
 from handlers.jobs.registry import ANY, JobRaised, Registered
 from handlers.taskqueue.outage import Outage
 from runtime.call import Call
-from runtime.conditions import Failure
-from runtime.text import cut
+from runtime.call.conditions import Failure
+from runtime.model.text import cut
 from runtime.world import World
 
 _LONGEST_RUNTIME_MS = 2**32 - 1

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from runtime.systems import meant, system_names
+from runtime.node.systems import meant, system_names
 
 
 class _Named(click.Group):

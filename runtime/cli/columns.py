@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from msgspec import Struct
 
-from runtime.tables import System
+from runtime.model.system import System
 
 GAP = 2
 """Spaces between two columns."""

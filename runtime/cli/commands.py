@@ -13,6 +13,7 @@ import click
 from google.protobuf import json_format
 from google.protobuf.message import Message
 
+from runtime.call.conditions import Failure
 from runtime.cli.failures import ENDED_IN_FAILURE, UNREACHED, told
 from runtime.cli.fields import RequestField, assembled, request_fields
 from runtime.cli.json_form import format_json
@@ -28,9 +29,8 @@ from runtime.cli.places import (
 from runtime.cli.show import Reading, show
 from runtime.cli.values import Text, Whole
 from runtime.cli.watch import NotFinal, Watch, until_final, watch_for
-from runtime.conditions import Failure
-from runtime.systems import load_system, outside_principals
-from runtime.tables import Method, System, Violation
+from runtime.model.system import Method, System, Violation
+from runtime.node.systems import load_system, outside_principals
 
 _RESERVED = (
     *("address", "ca-file", "cert-file", "deadline-ms", "help", "json", "key-file", "token", "watch", "wide"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from runtime.conditions import Condition, Failure
+from runtime.call.conditions import Condition, Failure
 
 FAILED = 1
 UNREACHED = 3

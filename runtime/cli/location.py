@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 import click
 
 from runtime.cli.place_types import Url
-from runtime.tables import Deployment, Node, System
+from runtime.model.system import Deployment, Node, System
 
 if TYPE_CHECKING:
-    from runtime.discovery import Offer, Sought
+    from runtime.node.discovery import Offer, Sought
 
 _LOOK_S, _SETTLE_S = 3.0, 1.0
 
@@ -72,7 +72,7 @@ async def find_address(system: System, service: str, given: Mapping[str, Any]) -
 
 def sought_node(node: Node, port: str, known: Mapping[str, str]) -> Sought:
     """Describe an announced node for a search: the port that is wanted, and the addresses that are known."""
-    from runtime.discovery import Sought
+    from runtime.node.discovery import Sought
 
     if node.announced is None:
         raise NotFound(f"The {node.name} is not announced on the network.")
@@ -86,7 +86,7 @@ async def find_nodes(
 
     `places` are the options that would say where they are, `variable` has the name of the deployment.
     """
-    from runtime.discovery import NotLocated, SeveralDeployments, locate
+    from runtime.node.discovery import NotLocated, SeveralDeployments, locate
 
     try:
         return await locate(sought, name or None, _LOOK_S, _SETTLE_S)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from runtime.tls import Credentials
+from runtime.transport.tls import Credentials
 
 
 class Addresses(click.ParamType[str]):

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from runtime.cli.location import chosen_deployment
-from runtime.systems import outside_principals, token_variable
-from runtime.tables import Deployment, Method, Node, System
-from runtime.tls import Credentials
+from runtime.model.system import Deployment, Method, Node, System
+from runtime.node.systems import outside_principals, token_variable
+from runtime.transport.tls import Credentials
 
 
 def grpc_ingress(deployment: Deployment, service: str) -> list[Node]:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from runtime.cli.columns import GAP, Ranking, choose_columns
 from runtime.cli.descriptors import fields_of, is_list_of_messages
-from runtime.tables import System
+from runtime.model.system import System
 
 if TYPE_CHECKING:
     from rich.console import Console

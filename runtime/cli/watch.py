@@ -9,11 +9,11 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from msgspec import Struct
 
-from runtime.call import Call
+from runtime.call.conditions import Failure
+from runtime.call.context import Call
 from runtime.cli.descriptors import fields_of
-from runtime.conditions import Failure
-from runtime.lifecycles import Lifecycle
-from runtime.tables import Method, System
+from runtime.model.lifecycles import Lifecycle
+from runtime.model.system import Method, System
 
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 1.0

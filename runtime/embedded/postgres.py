@@ -53,9 +53,9 @@ class EmbeddedPostgres(EmbeddedServer):
 
     async def admit(self, system: str) -> str:
         """Brings the schema of a system up to date as its owner; where its nodes are let in."""
-        from runtime.postgres.database import Unavailable
-        from runtime.postgres.roles import prepare
-        from runtime.store import StoreUnusable
+        from runtime.stores.postgres.database import Unavailable
+        from runtime.stores.postgres.schema.roles import prepare
+        from runtime.stores.store import StoreUnusable
 
         url = self.service_url_of(DATABASE)
         try:

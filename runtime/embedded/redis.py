@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from runtime.embedded.held import held_folder
+from runtime.embedded.data_dir_lock import held_folder
 from runtime.embedded.ports import LOOPBACK
 from runtime.embedded.programs import EmbeddedError
 from runtime.embedded.server import EmbeddedServer

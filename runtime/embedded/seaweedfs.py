@@ -18,7 +18,7 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
-from runtime.embedded.held import held_folder
+from runtime.embedded.data_dir_lock import held_folder
 from runtime.embedded.ports import LOOPBACK, free_ports
 from runtime.embedded.programs import EmbeddedError
 from runtime.embedded.server import EmbeddedServer

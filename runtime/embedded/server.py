@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from runtime.embedded import tied
+from runtime.embedded import exec_child
 from runtime.embedded.ports import LOOPBACK, free_ports
 from runtime.embedded.programs import EmbeddedError
 
@@ -159,7 +159,7 @@ class EmbeddedServer:
                     sys.executable,
                     "-I",
                     "-S",
-                    tied.__file__,
+                    exec_child.__file__,
                     str(os.getpid()),
                     str(int(self._in_order)),
                     user,

@@ -15,15 +15,15 @@ from typing import Any, Literal
 import click
 from rich.console import Console
 
-from runtime.deployment_argument import Chosen, DeploymentCommand, deployment_argument
 from runtime.embedded.programs import data_folder
-from runtime.handler_modules import HandlersRefused, add_handlers
 from runtime.launch.deployment import PATIENCE, Launched, launched
 from runtime.launch.errors import LaunchError
-from runtime.launch.plan import settable
-from runtime.launch.replicas import WrongReplicas, counted_nodes
+from runtime.launch.planning.plan import settable
+from runtime.launch.planning.replicas import WrongReplicas, counted_nodes
+from runtime.launch.status_view import View
 from runtime.launch.supervision import RESTARTS, Supervisor
-from runtime.launch.view import View
+from runtime.node.deployment_argument import Chosen, DeploymentCommand, deployment_argument
+from runtime.node.handler_modules import HandlersRefused, add_handlers
 
 Work = Callable[[Launched], Awaitable[int]]
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

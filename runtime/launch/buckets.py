@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from runtime.launch.errors import LaunchError
-from runtime.settings import read
-from runtime.tables import System
+from runtime.model.system import System
+from runtime.node.settings import read
 
 if TYPE_CHECKING:
-    from runtime.s3.place import Place
+    from runtime.stores.s3.client.place import Place
 
 KEY = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 """What every client of S3 proves itself with."""
@@ -51,8 +51,8 @@ class Buckets:
 
     async def set_up(self) -> list[str]:
         """Makes them ready for use, the page included; what was done, a sentence each."""
-        from runtime.s3.errors import ObjectError
-        from runtime.s3.place import places_of
+        from runtime.stores.s3.client.errors import ObjectError
+        from runtime.stores.s3.client.place import places_of
 
         done: list[str] = []
         try:
@@ -63,10 +63,10 @@ class Buckets:
         return done
 
     async def _made_ready(self, place: Place) -> list[str]:
-        from runtime.s3.bucket_settings import let_everyone_read, set_up
-        from runtime.s3.credentials import Credentials
-        from runtime.s3.objects import Objects
-        from runtime.s3.page_files import FOLDER, deploy_page, has_page, page_url
+        from runtime.stores.s3.bucket.bucket_settings import let_everyone_read, set_up
+        from runtime.stores.s3.bucket.page_files import FOLDER, deploy_page, has_page, page_url
+        from runtime.stores.s3.client.credentials import Credentials
+        from runtime.stores.s3.client.objects import Objects
 
         credentials = Credentials(self._settings)
         objects, root = (Objects(each, credentials) for each in (place, replace(place, prefix="")))

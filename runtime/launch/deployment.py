@@ -16,7 +16,8 @@ from runtime.launch import health
 from runtime.launch.buckets import Buckets
 from runtime.launch.errors import LaunchError, NodeDied
 from runtime.launch.order import stop_order
-from runtime.launch.plan import (
+from runtime.launch.planning.credentials import Proof, make_proof
+from runtime.launch.planning.plan import (
     addresses,
     base_environment,
     check_handlers,
@@ -27,12 +28,11 @@ from runtime.launch.plan import (
     plan,
     urls,
 )
-from runtime.launch.ports import Ports
+from runtime.launch.planning.ports import Ports
+from runtime.launch.planning.replicas import with_replicas
 from runtime.launch.process import NodeProcess
-from runtime.launch.proof import Proof, make_proof
-from runtime.launch.replicas import with_replicas
 from runtime.launch.servers import Servers
-from runtime.systems import find_deployment, token_variable
+from runtime.node.systems import find_deployment, token_variable
 
 PATIENCE = 60.0
 """Seconds in which all nodes have to become healthy."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from urllib.error import URLError
 
 from runtime.launch.errors import NotHealthy
-from runtime.launch.plan import LOOPBACK, Planned
+from runtime.launch.planning.plan import LOOPBACK, Planned
 from runtime.launch.process import NodeProcess
 from scripts.healthcheck import fetch_status, is_success, parse_place, probe
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from runtime.launch.process import NodeProcess
-from runtime.tables import Deployment
+from runtime.model.system import Deployment
 
 
 def stop_order(deployment: Deployment, processes: Iterable[NodeProcess]) -> Iterator[list[NodeProcess]]:

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from runtime.launch import tether
+from runtime.launch import die_with_parent
 from runtime.launch.errors import NodeDied
-from runtime.launch.plan import LOOPBACK, Planned
-from runtime.log import SERVICE_READY
+from runtime.launch.planning.plan import LOOPBACK, Planned
+from runtime.observe.log import SERVICE_READY
 
 _TAIL_BYTES = 65536
 
@@ -39,7 +39,8 @@ class NodeProcess:
         with self.log.open("ab") as output, self.errors.open("ab") as errors:
             self._log_start, self._ready = output.tell(), False
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), *self.planned.command),
+                *(sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid())),
+                *self.planned.command,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,

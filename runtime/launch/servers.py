@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runtime.launch.errors import LaunchError
-from runtime.tables import Deployment
+from runtime.model.system import Deployment
 
 if TYPE_CHECKING:
     from runtime.embedded.server import EmbeddedServer

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
 
 
 @dataclass

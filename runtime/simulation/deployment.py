@@ -8,16 +8,16 @@ from collections.abc import Coroutine, Mapping, Sequence
 from contextvars import copy_context
 from typing import Any
 
-from runtime.assembly import Assembly
-from runtime.call import Call
-from runtime.conditions import CallFailed, Failure
-from runtime.local import received
-from runtime.log import Log
+from runtime.call.conditions import CallFailed, Failure
+from runtime.call.context import Call
+from runtime.model.system import Deployment, Method, System
+from runtime.model.system import Node as NodeTable
+from runtime.node.assembly import Assembly
+from runtime.observe.log import Log
 from runtime.simulation.loop import OWNER
 from runtime.simulation.network import Host, Network, NetworkChannel
 from runtime.simulation.world import SimulatedWorld
-from runtime.tables import Deployment, Method, System
-from runtime.tables import Node as NodeTable
+from runtime.transport.in_process import received
 
 
 class SimulatedNode:

@@ -11,11 +11,11 @@ from typing import Any, Protocol
 
 from google.protobuf.message import Message
 
-from runtime.call import Call, Invoke, Request, Response
-from runtime.conditions import CallFailed, Failure
-from runtime.outbound import governed
+from runtime.call.call_policy import governed
+from runtime.call.conditions import CallFailed, Failure
+from runtime.call.context import Call, Invoke, Request, Response
+from runtime.model.system import Method, System
 from runtime.simulation.world import SimulatedWorld
-from runtime.tables import Method, System
 
 
 class Fault(Enum):

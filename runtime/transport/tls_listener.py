@@ -7,9 +7,9 @@ import socket
 import ssl
 from collections.abc import Callable
 
-from runtime import log as events
-from runtime.log import Log
-from runtime.tls import CertificateFiles
+from runtime.observe import log as events
+from runtime.observe.log import Log
+from runtime.transport.tls import CertificateFiles
 
 _HANDSHAKE_SECONDS = 10.0
 _GOODBYE_SECONDS = 2.0

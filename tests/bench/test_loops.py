@@ -11,7 +11,7 @@ import pytest
 from bench.generator.arrivals import chance, poisson
 from bench.generator.loops import Recorder, arriving, closed
 from bench.workload import Kind
-from runtime.conditions import CallFailed
+from runtime.call.conditions import CallFailed
 from runtime.simulation import SimulatedWorld, simulate
 from tests.bench.canned import WORKLOAD
 

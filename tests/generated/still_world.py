@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 from runtime.call import Call
-from runtime.log import Log
+from runtime.observe.log import Log
 
 
 class StillWorld:

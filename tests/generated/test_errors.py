@@ -17,7 +17,7 @@ from generated.taskqueue import errors
 from generated.taskqueue.errors import CONDITIONS, ROLES, SOFT_OUTCOMES, UPSTREAM
 from generated.taskqueue.policy import STANDARD
 from generated.taskqueue.system import SYSTEM
-from runtime.conditions import Condition
+from runtime.call.conditions import Condition
 
 ROOT = Path(__file__).parents[2]
 RESPONSES = {

@@ -13,10 +13,10 @@ from generated.taskqueue.callers import MATRIX, PRINCIPALS
 from generated.taskqueue.lifecycle import JOB, LIFECYCLES
 from generated.taskqueue.policy import RESCUE
 from generated.taskqueue.system import SYSTEM
-from runtime.conditions import Condition
-from runtime.guard import Guard
-from runtime.lifecycles import Take
-from runtime.tables import Method, Permission
+from runtime.call.conditions import Condition
+from runtime.call.guard import Guard
+from runtime.model.lifecycles import Take
+from runtime.model.system import Method, Permission
 
 METHODS = {method.name: method for service in SYSTEM.services.values() for method in service.methods}
 TRANSITION = METHODS["TransitionJobStatus"]

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, cast
 import pytest
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from runtime.systems import load_system, system_names
-from runtime.tables import Method, System
+from runtime.model.system import Method, System
+from runtime.node.systems import load_system, system_names
 
 UNKNOWN = {("orchestrator", "job_id"), ("queuey", "job_id"), ("queuey", "address")}
 """Ids that may look like anything: one that no entity has is not found."""

@@ -12,9 +12,9 @@ import pytest
 from generated.taskqueue.callers import MATRIX
 from generated.taskqueue.policy import CALLS, COMPENSATION, KEEPALIVE, RESCUE, STANDARD
 from generated.taskqueue.system import SYSTEM
-from runtime.conditions import CallFailed
-from runtime.outbound import backoff, governed
-from runtime.tables import CallMode, Method
+from runtime.call.call_policy import backoff, governed
+from runtime.call.conditions import CallFailed
+from runtime.model.system import CallMode, Method
 from runtime.transport.grpc.direct_carrier import limits_of
 from tests.generated.still_world import StillWorld, call
 

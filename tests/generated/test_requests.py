@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from generated.taskqueue import messages as m
 from generated.taskqueue.system import SYSTEM
-from runtime.conditions import Condition
-from runtime.guard import Guard
-from runtime.tables import Method
+from runtime.call.conditions import Condition
+from runtime.call.guard import Guard
+from runtime.model.system import Method
 from tests.generated.strategies import messages
 
 METHODS = {method.request: method for service in SYSTEM.services.values() for method in service.methods}

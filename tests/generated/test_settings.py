@@ -12,7 +12,7 @@ import pytest
 
 from generated.taskqueue.settings import SETTINGS, VARIABLES, CoordinatorSettings, JobSettings, WorkerSettings
 from generated.taskqueue.system import SYSTEM
-from runtime.settings import SettingsError, read
+from runtime.node.settings import SettingsError, read
 
 UPSTREAMS = {
     "JOB_SERVICE_ADDR": "job:50052",

@@ -19,7 +19,7 @@ from handlers.jobs.loading import load
 from handlers.jobs.registry import JobRaised, Registered
 from handlers.jobs.running import Ran, Reasons, run
 from runtime.call import Call
-from runtime.log import Log
+from runtime.observe.log import Log
 from runtime.world import RealWorld
 from tests.objectqueue.test_functions import is_running
 from tests.runtime.hand_world import HandWorld, Lines

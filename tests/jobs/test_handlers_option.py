@@ -20,7 +20,7 @@ import pytest
 from handlers.jobs import built_in, find
 from handlers.jobs.registry import ANY, all_registered, find_or_any
 from tests.plain import NO_TLS
-from tests.runtime.up import Up, run, up
+from tests.runtime.launch.up import Up, run, up
 
 ROOT = Path(__file__).parents[2]
 OWN = "tests.jobs.own"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.s3.objects import Objects
+from runtime.stores.s3.client.objects import Objects
 from tests.objectqueue.crew import Crew, Skewed
 from tests.s3_fixtures import Bucket
 from tests.support.s3_proxy import S3Proxy

@@ -17,11 +17,11 @@ from typing import Any, Self, TypeVar
 
 from generated.objectqueue.lifecycle import TASK
 from generated.objectqueue.records import RetryPolicy, TaskRecord
-from runtime.assembly import Assembly
 from runtime.call import Call
-from runtime.node import Node
-from runtime.object_store import ObjectStore
-from runtime.systems import load_system
+from runtime.node.assembly import Assembly
+from runtime.node.node import Node
+from runtime.node.systems import load_system
+from runtime.stores.object_store import ObjectStore
 from runtime.world import RealWorld
 from tests import warm
 from tests.s3_fixtures import Bucket

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from generated.objectqueue.records import RetryPolicy
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
-from runtime.s3.objects import Entry, Place
-from runtime.store import Exchanged, Held, LeaseStore, Settling
-from tests.runtime.s3.kit import Process
+from runtime.stores.s3.client.objects import Entry, Place
+from runtime.stores.store import Exchanged, Held, LeaseStore, Settling
+from tests.runtime.stores.s3.kit import Process
 from tests.s3_fixtures import Bucket
 from tests.support.s3_proxy import S3Proxy
 

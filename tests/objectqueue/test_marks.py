@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from runtime.s3.keys import minute
-from runtime.s3.marks import Marks
+from runtime.stores.s3.claims.marks import Marks
+from runtime.stores.s3.keys import minute
 from tests.objectqueue.crew import Crew, until
 from tests.support.s3_proxy import S3Proxy
 

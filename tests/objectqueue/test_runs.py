@@ -11,7 +11,7 @@ import pytest
 
 from generated.objectqueue.messages import FAILED
 from generated.objectqueue.records import RetryPolicy
-from runtime.pace import Pace
+from runtime.worker.config import Pace
 from tests.deep import DEEP
 from tests.objectqueue.crew import Crew, Skewed, at, until
 from tests.objectqueue.test_functions import until_gone

@@ -10,7 +10,7 @@ import pytest
 from generated.objectqueue.lifecycle import TASK
 from generated.objectqueue.messages import SubmitTaskRequest, Task
 from generated.objectqueue.system import SYSTEM
-from runtime.s3.keys import Keys
+from runtime.stores.s3.keys import Keys
 
 EDGES = {
     ("Pending", "Running"),

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from handlers.objectqueue.cli import qo
 from tests.orchestrator.stack import wait_until
-from tests.runtime.up import run, up
+from tests.runtime.launch.up import run, up
 
 DEPLOYMENT = "objectqueue.local"
 

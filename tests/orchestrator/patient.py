@@ -11,8 +11,8 @@ import sys
 import pytest
 from msgspec.structs import force_setattr
 
-from runtime.postgres import database, table, upkeep
 from runtime.serve import load_system, main
+from runtime.stores.postgres import database, table, upkeep
 
 PATIENCE_S = 60.0
 

@@ -16,12 +16,12 @@ from generated.orchestrator.lifecycle import JOB
 from generated.orchestrator.records import JobRecord
 from generated.orchestrator.system import SYSTEM
 from runtime.call import Call
-from runtime.log import Log
-from runtime.metrics import Metrics
-from runtime.postgres import Database, PostgresStore, table
-from runtime.postgres import database as databases
-from runtime.postgres.migrations import migrate
-from runtime.settings import read
+from runtime.node.settings import read
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
+from runtime.stores.postgres import Database, PostgresStore, table
+from runtime.stores.postgres import database as databases
+from runtime.stores.postgres.schema.migrations import migrate
 from runtime.world import RealWorld
 from tests.orchestrator.sql import Sql
 from tests.orchestrator.stack import PATIENCE, Node, Stack, wait_until

@@ -12,7 +12,7 @@ import pytest
 
 from handlers.orchestrator.enqueue import Intent, enqueue
 from handlers.orchestrator.producer import Producer
-from runtime.postgres.database import Unavailable
+from runtime.stores.postgres.database import Unavailable
 from tests.orchestrator.stack import Stack, new_key, wait_until
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from generated.priority import messages as m
 from generated.priority.system import SYSTEM
-from runtime.tables import Method
+from runtime.model.system import Method
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
 METHODS: dict[str, Method] = {

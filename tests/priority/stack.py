@@ -12,7 +12,7 @@ import httpx
 from redis import Redis
 
 from generated.priority.system import SYSTEM
-from runtime.redis.given import unpacked
+from runtime.stores.redis.given import unpacked
 from tests.orchestrator import stack
 from tests.plain import NO_TLS
 

@@ -14,10 +14,10 @@ from redis import Redis
 from generated.priority import errors
 from generated.priority.messages import HIGH, SubmitTaskRequest
 from handlers.priority.producer import BlockingProducer, Producer, task
-from runtime.conditions import Condition
+from runtime.call.conditions import Condition
 from runtime.embedded.redis import EmbeddedRedis
-from runtime.redis.blocking import BlockingLine
-from runtime.redis.given import unpacked
+from runtime.stores.redis.connection.blocking import BlockingLine
+from runtime.stores.redis.given import unpacked
 from tests.orchestrator.sql import Sql
 from tests.priority.stack import Queue, Servers, Stack, told, wait_until
 
@@ -218,7 +218,7 @@ def test_a_fork_has_a_connection_of_its_own(
     """Whoever finds itself to be another process leaves the socket of the first one alone."""
     alone.submit(task("parent"))
     before = alone._tasks._inside._stores._servers[own_server.url]._lines["main"]
-    monkeypatch.setattr("runtime.redis.blocking.os.getpid", lambda: -1)
+    monkeypatch.setattr("runtime.stores.redis.connection.blocking.os.getpid", lambda: -1)
     alone.submit(task("child"))
     assert alone._tasks._inside._stores._servers[own_server.url]._lines["main"] is not before
     assert len(waiting(own_server)) == 2

@@ -19,8 +19,8 @@ import pytest
 from generated.priority import errors
 from generated.priority.messages import HIGH
 from handlers.priority.producer import Producer, task
-from runtime.redis.server import Server
-from runtime.settings import SettingsError
+from runtime.node.settings import SettingsError
+from runtime.stores.redis.connection.server import Server
 from tests.priority.stack import Queue, Stack
 
 ROOT = Path(__file__).parents[2]

@@ -30,10 +30,10 @@ from handlers.priority.borrowing import Borrowed
 from handlers.priority.manager import Manager
 from handlers.priority.registration import Registration
 from handlers.priority.worker import Worker
-from runtime.redis.server import Unavailable
-from runtime.store import Held, Settling
+from runtime.stores.redis.connection.server import Unavailable
+from runtime.stores.store import Held, Settling
 from tests.priority.conftest import NewServers
-from tests.runtime.redis.kit import WORLD, Kit
+from tests.runtime.stores.redis.kit import WORLD, Kit
 
 AWAY = {"REDIS_URL": "redis://nowhere", "DATABASE_URL": "postgresql://nowhere/none"}
 RUNS: Counter[tuple[str, int]] = Counter()

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from runtime.cli import charter
 from tests.plain import NO_TLS
-from tests.runtime.up import up
+from tests.runtime.launch.up import up
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import Any, Self
 import httpx
 
 from generated.queuey.system import SYSTEM
-from runtime.node import Node
+from runtime.node.node import Node
 from runtime.world import RealWorld
 from tests.plain import NO_TLS
 

@@ -13,9 +13,9 @@ from click.testing import CliRunner, Result
 from handlers.queuey.samples import binary
 from runtime.cli import charter
 from runtime.launch.__main__ import command
-from runtime.launch.replicas import WrongReplicas, with_replicas
-from runtime.systems import find_deployment
-from tests.runtime.up import up
+from runtime.launch.planning.replicas import WrongReplicas, with_replicas
+from runtime.node.systems import find_deployment
+from tests.runtime.launch.up import up
 
 DEPLOYMENT = "queuey.local"
 NOBODY = "http://127.0.0.1:9"

@@ -20,7 +20,7 @@ from handlers.queuey import blobs
 from handlers.queuey.blob_client import BlobClient, BlobCorrupt
 from handlers.queuey.blobs import Blobs, Corrupt, Proof
 from handlers.queuey.samples import binary
-from runtime.node import Node
+from runtime.node.node import Node
 from runtime.world import RealWorld
 from tests.plain import NO_TLS
 from tests.queuey.processes import Works

@@ -16,9 +16,9 @@ from zeroconf.asyncio import AsyncZeroconf
 
 from generated.queuey.deployments import LOCAL
 from generated.queuey.system import SYSTEM
-from runtime.discovery import Announcer, find, find_one, records, sockets
-from runtime.node import Node
-from runtime.settings import SettingsError
+from runtime.node.discovery import Announcer, find, find_one, records, sockets
+from runtime.node.node import Node
+from runtime.node.settings import SettingsError
 from runtime.world import RealWorld
 from tests.plain import NO_TLS
 
@@ -157,7 +157,7 @@ async def test_trouble_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             raise OSError(101, "Network is unreachable")
         return []
 
-    monkeypatch.setattr("runtime.discovery.announcer.joined", broken)
+    monkeypatch.setattr("runtime.node.discovery.announcer.joined", broken)
     log = io.StringIO()
     made = await queue(tmp_path, "troubled", log)
     async with httpx.AsyncClient(timeout=60, verify=NO_TLS) as client:

@@ -16,7 +16,7 @@ import pytest_asyncio
 
 from generated.queuey.system import SYSTEM
 from handlers.queuey.blob_client import BlobClient, BlobMissing, StoreAway
-from runtime.node import Node
+from runtime.node.node import Node
 from runtime.world import RealWorld
 from tests.plain import NO_TLS
 from tests.queuey.processes import Process, until

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from generated.queuey import messages
 from generated.queuey.system import SYSTEM
-from runtime.conditions import CONDITION_HEADER
+from runtime.call.conditions import CONDITION_HEADER
 from tests.deep import DEEP
 from tests.described import does_what_is_described
 from tests.queuey.house import House

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from runtime.call import Call
-from runtime.log import Log
+from runtime.observe.log import Log
 
 
 class HandWorld:

@@ -8,7 +8,7 @@ import uuid
 
 import uvloop
 
-from runtime.text import is_uuid, is_uuid4
+from runtime.model.text import is_uuid, is_uuid4
 from runtime.world import RealWorld, ordered_uuids
 
 WORLD = RealWorld()

@@ -14,12 +14,12 @@ import generated
 from codegen.__main__ import main as codegen
 from runtime.call import Call
 from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.log import Log
-from runtime.metrics import Metrics
-from runtime.postgres import Database, PostgresStore
-from runtime.settings import read
-from runtime.sqlite import File, SqliteStore
-from runtime.store import Held
+from runtime.node.settings import read
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
+from runtime.stores.postgres import Database, PostgresStore
+from runtime.stores.sqlite import File, SqliteStore
+from runtime.stores.store import Held
 from runtime.world import RealWorld
 from tests import quick_yaml
 from tests.runtime.hand_world import HandWorld, Lines

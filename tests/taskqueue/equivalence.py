@@ -26,11 +26,11 @@ from generated.taskqueue.messages import (
 )
 from generated.taskqueue.system import SYSTEM
 from runtime.call import Call, Invoke, Request, Response
-from runtime.conditions import Condition, Failure
-from runtime.routing import Router
+from runtime.call.conditions import Condition, Failure
+from runtime.call.routing import Router
+from runtime.model.system import Method
+from runtime.model.text import sha256_hex
 from runtime.simulation import SimulatedDeployment, SimulatedWorld, simulate
-from runtime.tables import Method
-from runtime.text import sha256_hex
 
 SLOTS = 6
 LONG_MS = 4_000

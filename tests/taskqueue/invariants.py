@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from generated.taskqueue.messages import CANCELED, DONE, FetchWorkResponse, JobSpec, JobStatus, JobSummary
-from runtime.conditions import Failure
-from runtime.text import sha256_hex
+from runtime.call.conditions import Failure
+from runtime.model.text import sha256_hex
 from tests.taskqueue.stack import SPEC, TERMINAL, Stack
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import grpc
 
 from generated.taskqueue.lifecycle import LIFECYCLES
-from runtime.lifecycles import Lifecycle
-from runtime.log import LEVELS
+from runtime.model.lifecycles import Lifecycle
+from runtime.observe.log import LEVELS
 
 REQUIRED = {"ts_ms": int, "level": str, "service": str, "method": str, "event": str, "message": str}
 OPTIONAL: Mapping[str, tuple[type, ...]] = {

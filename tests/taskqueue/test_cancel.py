@@ -14,8 +14,8 @@ from generated.taskqueue.messages import (
     RemoveJobIfPresentResponse,
     TransitionJobStatusRequest,
 )
+from runtime.model.text import sha256_hex
 from runtime.simulation import Exchange
-from runtime.text import sha256_hex
 from tests.taskqueue.plans import before
 from tests.taskqueue.stack import NO_WORKER, Stack, play
 

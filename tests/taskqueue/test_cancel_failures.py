@@ -18,7 +18,7 @@ from generated.taskqueue.messages import (
     RemoveJobIfPresentResponse,
     TransitionJobStatusRequest,
 )
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
 from runtime.simulation import Exchange, Fault
 from tests.taskqueue.plans import before, failing
 from tests.taskqueue.stack import NO_WORKER, Stack, play

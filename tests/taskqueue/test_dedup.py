@@ -6,7 +6,7 @@ import pytest
 
 from generated.taskqueue.errors import RequestKeyReused
 from generated.taskqueue.messages import JobSpec
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
 from tests.taskqueue.plans import failing
 from tests.taskqueue.stack import NO_WORKER, SPEC, Stack, play
 

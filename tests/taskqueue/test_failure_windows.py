@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from generated.taskqueue.messages import EnqueueJobRequest, JobSpec, RemoveJobIfPresentRequest
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
 from runtime.simulation import Exchange, Fault
 from tests.taskqueue.invariants import Ledger, settle, verify
 from tests.taskqueue.stack import NO_WORKER, Stack, play

@@ -6,7 +6,7 @@ import pytest
 
 from generated.taskqueue.messages import DONE, FAILED, RUNNING, JobSpec, WorkerHeartbeatRequest
 from handlers.taskqueue.worker_registry import WorkerRegistry
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
 from tests.runtime.hand_world import HandWorld
 from tests.taskqueue.plans import failing
 from tests.taskqueue.stack import NO_WORKER, Stack, play

@@ -18,7 +18,7 @@ from generated.taskqueue.messages import (
 )
 from handlers.taskqueue.queue import Queue
 from runtime.call import Call
-from runtime.log import Log
+from runtime.observe.log import Log
 from runtime.simulation import SimulatedWorld, simulate
 from tests.runtime.hand_world import Lines
 

@@ -30,7 +30,7 @@ from generated.taskqueue.messages import (
     SetCancelRequestedResponse,
     TransitionJobStatusRequest,
 )
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
 from tests.taskqueue.stack import NO_WORKER, SPEC, TERMINAL, Stack, play
 
 UNDEFINED = JobStatus.ValueType(99)

@@ -16,7 +16,7 @@ from generated.taskqueue.messages import (
 )
 from generated.taskqueue.system import SYSTEM
 from runtime.call import Call
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
 from runtime.simulation import SimulatedDeployment, SimulatedWorld, simulate
 from tests.taskqueue.stack import NO_WORKER, Stack, play
 

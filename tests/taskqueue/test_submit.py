@@ -18,9 +18,9 @@ from generated.taskqueue.messages import (
     JobStatus,
     SubmitJobRequest,
 )
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
+from runtime.model.text import is_uuid4
 from runtime.simulation import Exchange, Fault
-from runtime.text import is_uuid4
 from tests.taskqueue.plans import failing
 from tests.taskqueue.stack import NO_WORKER, SPEC, Stack, play
 

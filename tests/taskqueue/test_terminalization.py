@@ -20,9 +20,9 @@ from generated.taskqueue.messages import (
     JobOutcome,
     TransitionJobStatusRequest,
 )
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
+from runtime.model.text import sha256_hex
 from runtime.simulation import Fault
-from runtime.text import sha256_hex
 from tests.taskqueue.plans import before, failing, once, ring
 from tests.taskqueue.stack import NO_WORKER, Stack, play
 

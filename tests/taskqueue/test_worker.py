@@ -20,8 +20,8 @@ from generated.taskqueue.messages import (
     WorkerHeartbeatResponse,
 )
 from handlers.jobs import Job, find_or_any
+from runtime.model.text import sha256_hex
 from runtime.simulation import Exchange, Fault
-from runtime.text import sha256_hex
 from tests.taskqueue.plans import failing
 from tests.taskqueue.stack import SPEC, Stack, play
 

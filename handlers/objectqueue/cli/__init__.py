@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from handlers.objectqueue.cli import changing, looking, nodes, setting_up, submitting
-from runtime.process_exit import exit_process
+from runtime.node.process_exit import exit_process
 
 COMMANDS: dict[str, click.Command] = {
     "submit": submitting.submit,

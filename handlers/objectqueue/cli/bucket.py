@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from generated.objectqueue.system import SYSTEM
 from handlers.objectqueue.cli.places import NOT_SET_UP, USAGE, Trouble, Where
-from runtime.s3.errors import ObjectError
-from runtime.s3.objects import Objects
-from runtime.s3.place import places_of
-from runtime.s3.responses import NoBucket
-from runtime.settings import SettingsError, read
+from runtime.node.settings import SettingsError, read
+from runtime.stores.s3.client.errors import ObjectError
+from runtime.stores.s3.client.objects import Objects
+from runtime.stores.s3.client.place import places_of
+from runtime.stores.s3.client.responses import NoBucket
 
 if TYPE_CHECKING:
-    from runtime.s3.probe import Result
+    from runtime.stores.s3.bucket.probe import Result
 
 Answer = TypeVar("Answer")
 
@@ -41,7 +41,7 @@ class Bucket:
 
     async def set_up(self, *, with_page: bool) -> list[str]:
         """Makes the bucket ready; what was done, a sentence each."""
-        from runtime.s3.bucket_settings import set_up
+        from runtime.stores.s3.bucket.bucket_settings import set_up
 
         done = await set_up(self._objects, SYSTEM.lifecycles.values(), self._values)
         if with_page:
@@ -51,14 +51,14 @@ class Bucket:
 
     async def examined(self) -> list[Result]:
         """What was found out about the store and the bucket."""
-        from runtime.s3.probe import examine
+        from runtime.stores.s3.bucket.probe import examine
 
         return await examine(self._objects, most_skew_s=self._values["QO_MAX_CLOCK_SKEW_MS"] / 1000)
 
     async def deploy_page(self) -> Deployed:
         """Puts the page into the bucket, where everybody may read it."""
-        from runtime.s3.bucket_settings import let_everyone_read
-        from runtime.s3.page_files import FOLDER, deploy_page, page_url
+        from runtime.stores.s3.bucket.bucket_settings import let_everyone_read
+        from runtime.stores.s3.bucket.page_files import FOLDER, deploy_page, page_url
 
         keys = await deploy_page(SYSTEM.name, self.place)
         root = Objects(replace(self.place, prefix=""))
@@ -70,7 +70,7 @@ class Bucket:
 
     async def lend_page(self, seconds: int) -> str:
         """Puts the page into the bucket, where it opens for a while for whoever has this address."""
-        from runtime.s3.page_links import lend_page
+        from runtime.stores.s3.bucket.page_links import lend_page
 
         return await lend_page(SYSTEM.name, self.place, seconds)
 

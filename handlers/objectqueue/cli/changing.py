@@ -138,7 +138,7 @@ async def _each(desk: Desk, change: Change, ids: list[str], *, as_json: bool) ->
     import asyncio
 
     from handlers.objectqueue.cli.results import results
-    from runtime.conditions import Failure
+    from runtime.call.conditions import Failure
 
     room, refused = asyncio.Semaphore(_PARALLEL), 0
     with results(len(ids)) as told:

@@ -14,13 +14,13 @@ from generated.objectqueue.clients import QueueServiceClient
 from generated.objectqueue.system import SYSTEM
 from handlers.objectqueue.cli.places import CODES, FAILED, NOT_SET_UP, USAGE, Trouble, Where
 from handlers.objectqueue.cli.showing import say
-from runtime.assembly import Assembly
 from runtime.call import Call, Channel
-from runtime.conditions import Condition, Failure
-from runtime.http.codec import Codec
-from runtime.local import LocalChannel
-from runtime.settings import SettingsError
-from runtime.store import StoreNotSetUp, StoreUnusable
+from runtime.call.conditions import Condition, Failure
+from runtime.node.assembly import Assembly
+from runtime.node.settings import SettingsError
+from runtime.stores.store import StoreNotSetUp, StoreUnusable
+from runtime.transport.http.codec import Codec
+from runtime.transport.in_process import LocalChannel
 from runtime.world import RealWorld
 
 Answer = TypeVar("Answer")

@@ -18,8 +18,8 @@ _SHOWN = 8
 async def hint_unserved(desk: Desk, types: Iterable[str]) -> None:
     """Says which types of waiting tasks no live worker runs, if this key may read the workers."""
     from generated.objectqueue.messages import ListWorkersRequest
-    from runtime.conditions import Failure
-    from runtime.object_store import NotReadable
+    from runtime.call.conditions import Failure
+    from runtime.stores.object_store import NotReadable
 
     if not (wanted := set(types)):
         return

@@ -13,7 +13,7 @@ from generated.objectqueue.messages import PENDING
 from handlers.objectqueue.cli.arriving import arriving
 from handlers.objectqueue.cli.results import Results, results
 from handlers.objectqueue.cli.wishes import NoWish, Wishes
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
 
 if TYPE_CHECKING:
     from handlers.objectqueue.cli.desk import Desk

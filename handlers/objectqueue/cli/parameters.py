@@ -104,7 +104,7 @@ class Json(click.ParamType[str]):
     name = "json"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from runtime import json_text
+        from runtime.model import json_text
 
         try:
             return json_text.write(json_text.read(_content(str(value))))

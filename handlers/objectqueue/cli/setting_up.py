@@ -77,7 +77,7 @@ def presign(seconds: float, where: Where) -> None:
     For a bucket that nobody may read without a key. Whoever has the address gets the page with it and nothing
     else: the page asks for a key of its own. If it is signed by a key that is lent, it ends with that.
     """
-    from runtime.s3.page_links import LONGEST_S
+    from runtime.stores.s3.bucket.page_links import LONGEST_S
 
     if not 1 <= seconds <= LONGEST_S:
         raise click.BadParameter("a signature holds for 1 second to 7 days.", param_hint="--seconds")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 
 from generated.objectqueue.messages import SubmitTaskRequest, WantedRetryPolicy
-from runtime import json_text
-from runtime.http.codec import Codec
-from runtime.http.values import Misread
+from runtime.model import json_text
+from runtime.transport.http.codec import Codec
+from runtime.transport.http.values import Misread
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor

@@ -10,12 +10,12 @@ import os
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
-from runtime.dispatch import Endpoint
-from runtime.identity import Identity
-from runtime.log import Log
-from runtime.tables import System
-from runtime.tls import Credentials
+from runtime.call.endpoint import Endpoint
+from runtime.call.identity import Identity
+from runtime.model.system import System
+from runtime.observe.log import Log
 from runtime.transport.grpc.served_methods import ServedMethods
+from runtime.transport.tls import Credentials
 from runtime.world import World
 
 Metadata = tuple[tuple[str, str], ...]

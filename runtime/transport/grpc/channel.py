@@ -6,14 +6,14 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from runtime.call import REQUEST_ID_HEADER, Call, Invoke, Request, Response
-from runtime.conditions import CONDITION_HEADER, CallFailed, Failure
-from runtime.identity import token_metadata
-from runtime.outbound import governed
-from runtime.tables import Method, System
-from runtime.tls import Credentials, server_name
-from runtime.tracing import TRACE_HEADER
+from runtime.call.call_policy import governed
+from runtime.call.conditions import CONDITION_HEADER, CallFailed, Failure
+from runtime.call.context import REQUEST_ID_HEADER, Call, Invoke, Request, Response
+from runtime.call.identity import token_metadata
+from runtime.model.system import Method, System
+from runtime.observe.tracing import TRACE_HEADER
 from runtime.transport.grpc.carrier import DEFAULT, CallRefused, make_client
+from runtime.transport.tls import Credentials, server_name
 
 
 class GrpcChannel:

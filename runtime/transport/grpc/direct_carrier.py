@@ -7,15 +7,15 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from ipaddress import ip_address
 
-from runtime.conditions import Failure
-from runtime.identity import URI_SCHEME
-from runtime.listening import bound
-from runtime.tables import System
-from runtime.tls import CertificateFiles, Credentials
+from runtime.call.conditions import Failure
+from runtime.call.identity import URI_SCHEME
+from runtime.model.system import System
 from runtime.transport.grpc.carrier import CallRefused, Metadata, Send
 from runtime.transport.grpc.direct.channel import Channel
-from runtime.transport.grpc.direct.header_blocks import encode_headers
-from runtime.transport.grpc.direct.header_fields import Header
+from runtime.transport.grpc.direct.http2.header_blocks import encode_headers
+from runtime.transport.grpc.direct.http2.header_fields import Header
+from runtime.transport.grpc.direct.http2.server_connection import ServerConnection
+from runtime.transport.grpc.direct.http2.streams import BufferBudget, Limits
 from runtime.transport.grpc.direct.messages import (
     ACCEPT_ENCODING,
     CONTENT_TYPE,
@@ -25,11 +25,11 @@ from runtime.transport.grpc.direct.messages import (
     make_timeout,
 )
 from runtime.transport.grpc.direct.server_calls import MAX_STREAMED_MESSAGE_BYTES, ServerCalls, UnaryMethod
-from runtime.transport.grpc.direct.server_connection import ServerConnection
 from runtime.transport.grpc.direct.services import Health, Reflection
-from runtime.transport.grpc.direct.streams import BufferBudget, Limits
 from runtime.transport.grpc.metadata import read_metadata
 from runtime.transport.grpc.served_methods import Answer, ServedMethods
+from runtime.transport.listening import bound
+from runtime.transport.tls import CertificateFiles, Credentials
 from runtime.transport.tls_listener import TlsListener
 
 _LAST_SECONDS = 1.0

@@ -10,10 +10,9 @@ from typing import Any, TypeAlias
 import grpc
 import grpc.aio
 
-from runtime.conditions import Failure
-from runtime.identity import URI_SCHEME
-from runtime.tables import System
-from runtime.tls import CertificateFiles, Credentials
+from runtime.call.conditions import Failure
+from runtime.call.identity import URI_SCHEME
+from runtime.model.system import System
 from runtime.transport.grpc.carrier import CallRefused, Metadata, Send
 from runtime.transport.grpc.grpcio_services import (
     HEALTH,
@@ -25,6 +24,7 @@ from runtime.transport.grpc.grpcio_services import (
 )
 from runtime.transport.grpc.metadata import read_metadata
 from runtime.transport.grpc.served_methods import Answer, ServedMethods
+from runtime.transport.tls import CertificateFiles, Credentials
 
 _SAN = "x509_subject_alternative_name"
 _LARGEST_HEADERS = 16 * 1024

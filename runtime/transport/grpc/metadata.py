@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from runtime.call import LONGEST_REQUEST_ID, REQUEST_ID_HEADER
-from runtime.identity import TOKEN_HEADER, TWO_TOKENS, Unproven
-from runtime.tracing import TRACE_HEADER, TRACE_ID_HEADER
+from runtime.call.context import LONGEST_REQUEST_ID, REQUEST_ID_HEADER
+from runtime.call.identity import TOKEN_HEADER, TWO_TOKENS, Unproven
+from runtime.observe.tracing import TRACE_HEADER, TRACE_ID_HEADER
 
 _NAMES: dict[str | bytes, str] = {
     spelling: name

@@ -7,12 +7,12 @@ from typing import Any
 
 from google.protobuf.message import DecodeError, Message
 
-from runtime import log as events
-from runtime.conditions import CONDITION_HEADER, Condition, Failure, TransportRefusal
-from runtime.dispatch import Endpoint
-from runtime.identity import Identity
-from runtime.log import Log
-from runtime.tables import System
+from runtime.call.conditions import CONDITION_HEADER, Condition, Failure, TransportRefusal
+from runtime.call.endpoint import Endpoint
+from runtime.call.identity import Identity
+from runtime.model.system import System
+from runtime.observe import log as events
+from runtime.observe.log import Log
 from runtime.transport.grpc.metadata import CallMetadata
 from runtime.transport.grpc.status_codes import STATUS_CODES
 from runtime.transport.grpc.status_details import DETAILS_HEADER, encode_details

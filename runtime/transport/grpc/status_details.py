@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from runtime.conditions import Condition
-from runtime.text import cut
+from runtime.call.conditions import Condition
+from runtime.model.text import cut
 
 if TYPE_CHECKING:
     from google.rpc import error_details_pb2, status_pb2

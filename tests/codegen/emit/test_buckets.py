@@ -11,10 +11,10 @@ import pytest
 
 from codegen.emit import deployments, lifecycle, page, records, reference, requests
 from codegen.spec import Spec
-from runtime.kept_in_s3 import KeptInS3
-from runtime.lifecycles import Lifecycle
-from runtime.s3.indexes import shown_in_hints
-from runtime.tables import Deployment
+from runtime.model.kept_in_s3 import KeptInS3
+from runtime.model.lifecycles import Lifecycle
+from runtime.model.system import Deployment
+from runtime.stores.s3.indexes.indexes import shown_in_hints
 from tests.codegen.emit.specs import FOLDERS, spec, texts
 
 NURSERY = "tests/specs/nursery"

@@ -11,7 +11,7 @@ from codegen.emit import sql
 from codegen.emit.history import histories, history_schema
 from codegen.migrations import difference, schema_digest, write_next
 from codegen.spec import Spec
-from runtime.postgres.statements import parsed
+from runtime.stores.postgres.statements import parsed
 from tests.codegen.emit import specs
 from tests.codegen.emit.specs import spec, texts
 

@@ -13,7 +13,7 @@ from codegen import migrations
 from codegen.emit import sqlite
 from codegen.spec import Spec
 from codegen.sqlite_migrations import difference
-from runtime.sqlite.statements import parsed
+from runtime.stores.sqlite.statements import parsed
 from tests.codegen.emit.specs import FOLDERS, changed, spec, texts
 
 LAUNDRY = "tests/specs/laundry"

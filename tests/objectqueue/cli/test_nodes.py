@@ -81,7 +81,7 @@ def test_flags_of_a_monitor_beat_its_variables(shell: Shell, served: dict[str, A
 def test_variables_of_nodes_have_defaults_and_bounds() -> None:
     """As they are written down; what is out of bounds is no value."""
     from generated.objectqueue.settings import VARIABLES
-    from runtime.settings import SettingsError, read
+    from runtime.node.settings import SettingsError, read
 
     expected = {
         "QO_INDEX_MODE": ("hybrid", "fast"),

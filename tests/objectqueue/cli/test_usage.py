@@ -289,7 +289,7 @@ def test_the_log_has_five_levels(shell: Shell) -> None:
 def test_the_log_of_other_programs_is_a_fallback() -> None:
     """It counts less than ours, and what only they understand counts for nothing."""
     from generated.objectqueue.settings import VARIABLES
-    from runtime.settings import read
+    from runtime.node.settings import read
 
     def level(**environ: str) -> str:
         return str(read([VARIABLES["QO_LOG"]], (), environ)["QO_LOG"])

@@ -13,7 +13,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, ConsoleMessage, Page, Request, async_playwright, expect
 
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
-from runtime.s3.page_files import page_files
+from runtime.stores.s3.bucket.page_files import page_files
 from tests.objectqueue.page.stage import Stage, Visit, Visitor
 from tests.s3_fixtures import Bucket
 from tests.support.browser import FLAGS, find_browser

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from playwright.async_api import expect
 
-from runtime.s3.page_files import page_files
-from runtime.s3.page_links import lend_page
+from runtime.stores.s3.bucket.page_files import page_files
+from runtime.stores.s3.bucket.page_links import lend_page
 from tests.objectqueue.page.stage import Stage, Visit
 from tests.s3_fixtures import READER
 from tests.support.s3_proxy import S3Proxy

@@ -9,9 +9,9 @@ import re
 import pytest
 from playwright.async_api import expect
 
-from runtime.s3.bucket_settings import let_everyone_read
-from runtime.s3.objects import Objects
-from runtime.s3.page_files import deploy_page
+from runtime.stores.s3.bucket.bucket_settings import let_everyone_read
+from runtime.stores.s3.bucket.page_files import deploy_page
+from runtime.stores.s3.client.objects import Objects
 from tests.deep import DEEP
 from tests.objectqueue.page.stage import Stage, Visit, soon
 from tests.support.s3_proxy import S3Proxy

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Self
 import grpc
 
 from generated.orchestrator.system import SYSTEM
-from runtime.conditions import CONDITION_HEADER
-from runtime.tables import Method
+from runtime.call.conditions import CONDITION_HEADER
+from runtime.model.system import Method
 
 PATIENCE = 60.0
 METHODS: dict[str, Method] = {

@@ -11,10 +11,10 @@ import pytest
 
 from generated.orchestrator.clients import JobsServiceClient, OperatorServiceClient
 from generated.orchestrator.messages import GetJobHistoryRequest, ListJobsRequest
+from runtime.call.conditions import Condition
 from runtime.certs import Authority
-from runtime.conditions import Condition
 from runtime.launch import Launched, launched
-from runtime.tls import Credentials
+from runtime.transport.tls import Credentials
 from tests.orchestrator.stack import PATIENCE, SHORT, new_key
 from tests.plain import NO_TLS
 

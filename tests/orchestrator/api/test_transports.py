@@ -20,7 +20,7 @@ from generated.orchestrator.messages import (
     SubmitJobRequest,
     SubmitJobsRequest,
 )
-from runtime.conditions import Condition
+from runtime.call.conditions import Condition
 from tests.orchestrator.api.remote import METHODS, Remote
 from tests.orchestrator.sql import Sql
 from tests.orchestrator.stack import Node, Stack, final, get, new_key, submit

@@ -153,8 +153,8 @@ def shift_clocks(seconds: float) -> None:
         def now(cls, tz: dates.tzinfo | None = None) -> Any:
             return dates.datetime.now(tz) + dates.timedelta(seconds=seconds)
 
-    import runtime.node
-    import runtime.postgres  # noqa: F401
+    import runtime.node.node
+    import runtime.stores.postgres  # noqa: F401
 
     load_system("orchestrator")
     for name, module in list(sys.modules.items()):

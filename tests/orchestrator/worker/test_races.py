@@ -12,8 +12,8 @@ from generated.orchestrator.errors import LeaseLost
 from generated.orchestrator.lifecycle import JOB_FAIL
 from generated.orchestrator.messages import RETRY, SUCCESS
 from generated.orchestrator.records import JobRecord
-from runtime.postgres import PostgresStore
-from runtime.store import Held
+from runtime.stores.postgres import PostgresStore
+from runtime.stores.store import Held
 from tests.deep import DEEP
 from tests.orchestrator.processes import Crew, call_of, opened
 

@@ -23,7 +23,7 @@ from generated.locker.messages import (
     RegisterParcelResponse,
 )
 from runtime.call import Call
-from runtime.store import Moved, NoSuchEntity, Store
+from runtime.stores.store import Moved, NoSuchEntity, Store
 from runtime.world import World
 
 

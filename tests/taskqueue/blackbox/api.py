@@ -34,9 +34,9 @@ from generated.taskqueue.messages import (
     SubmitJobResponse,
 )
 from runtime.call import Call
+from runtime.call.conditions import Failure
+from runtime.call.routing import owner
 from runtime.client import Client
-from runtime.conditions import Failure
-from runtime.routing import owner
 from tests.taskqueue.blackbox.gates import GATED, gate
 from tests.taskqueue.blackbox.polling import eventually
 

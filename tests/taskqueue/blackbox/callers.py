@@ -12,8 +12,8 @@ import grpc.aio
 
 from runtime.certs import Authority, Issued
 from runtime.launch import Launched
-from runtime.launch.proof import Certificates
-from runtime.tls import server_name
+from runtime.launch.planning.credentials import Certificates
+from runtime.transport.tls import server_name
 from tests.taskqueue.blackbox.oracle import PRINCIPALS, Called
 
 Metadata = Sequence[tuple[str, str]]

@@ -18,7 +18,7 @@ from generated.taskqueue.messages import (
     JobSummary,
     SubmitJobRequest,
 )
-from runtime.systems import find_deployment
+from runtime.node.systems import find_deployment
 from tests.taskqueue.blackbox.api import Api, new_key, refused
 from tests.taskqueue.blackbox.conftest import DEPLOYMENTS
 

@@ -10,9 +10,9 @@ import pytest_asyncio
 
 from generated.taskqueue.messages import CREATED_AT_ASC, DONE, QUEUED, ListJobsRequest
 from handlers.taskqueue.merged_listing import all_jobs
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
+from runtime.call.routing import owner
 from runtime.launch import Launched, launched
-from runtime.routing import owner
 from tests.taskqueue.blackbox.api import Api
 from tests.taskqueue.blackbox.conftest import PATIENT
 

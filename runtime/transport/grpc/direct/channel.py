@@ -8,15 +8,16 @@ import random
 import ssl
 import time
 
-from runtime.transport.grpc.direct.client_connection import (
+from runtime.transport.grpc.direct.http2.client_connection import (
     ClientConnection,
     ConnectionLost,
     PendingResponse,
     RefusedStream,
     StreamReset,
 )
-from runtime.transport.grpc.direct.frames import ErrorCode
-from runtime.transport.grpc.direct.header_fields import Header
+from runtime.transport.grpc.direct.http2.frames import ErrorCode
+from runtime.transport.grpc.direct.http2.header_fields import Header
+from runtime.transport.grpc.direct.http2.streams import Limits
 from runtime.transport.grpc.direct.messages import (
     GrpcStatusError,
     is_grpc,
@@ -25,7 +26,6 @@ from runtime.transport.grpc.direct.messages import (
     parse_status,
     parse_status_message,
 )
-from runtime.transport.grpc.direct.streams import Limits
 
 _CONNECT_S = 10.0
 _CLOSE_S = 1.0

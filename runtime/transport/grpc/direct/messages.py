@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
-from runtime.transport.grpc.direct.header_blocks import MAX_HEADER_LIST_BYTES, encode_headers
-from runtime.transport.grpc.direct.header_fields import Header
+from runtime.transport.grpc.direct.http2.header_blocks import MAX_HEADER_LIST_BYTES, encode_headers
+from runtime.transport.grpc.direct.http2.header_fields import Header
 
 STATUS_CODES = {
     name: number

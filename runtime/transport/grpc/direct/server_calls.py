@@ -9,8 +9,10 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any
 
-from runtime.transport.grpc.direct.frames import ErrorCode
-from runtime.transport.grpc.direct.header_fields import Header
+from runtime.transport.grpc.direct.http2.frames import ErrorCode
+from runtime.transport.grpc.direct.http2.header_fields import Header
+from runtime.transport.grpc.direct.http2.server_connection import ServerConnection
+from runtime.transport.grpc.direct.http2.streams import BufferBudget, Stream
 from runtime.transport.grpc.direct.messages import (
     OK_TRAILERS,
     OVERSIZED_HEADERS,
@@ -24,8 +26,6 @@ from runtime.transport.grpc.direct.messages import (
     message_length,
     parse_message,
 )
-from runtime.transport.grpc.direct.server_connection import ServerConnection
-from runtime.transport.grpc.direct.streams import BufferBudget, Stream
 
 UnaryMethod = Callable[[RequestHeaders, bytes, tuple[bytes, ...]], Coroutine[Any, Any, bytes]]
 """Takes the headers of a call, its message and the names in the client's certificate; returns a message."""

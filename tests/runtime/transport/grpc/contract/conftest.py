@@ -11,7 +11,7 @@ import pytest
 import uvloop
 
 from runtime.transport.grpc.carrier import CARRIERS
-from tests.runtime.transport.grpc.contract.carriers import ALL_SIDES, Sides
+from tests.runtime.transport.grpc.contract.support.carriers import ALL_SIDES, Sides
 
 # As the carrier does: when its last channel is gone the library may wait for its thread for ever.
 grpc.aio.init_grpc_aio()

@@ -10,7 +10,7 @@ import pytest
 
 from generated.taskqueue import messages as m
 from runtime.call import Call
-from tests.runtime.transport.grpc.contract.carriers import (
+from tests.runtime.transport.grpc.contract.support.carriers import (
     Gate,
     Sides,
     both,

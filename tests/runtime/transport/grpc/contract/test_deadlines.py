@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from generated.taskqueue import messages as m
-from runtime.conditions import Failure
-from tests.runtime.transport.grpc.contract.carriers import (
+from runtime.call.conditions import Failure
+from tests.runtime.transport.grpc.contract.support.carriers import (
     GROWING_S,
     METHOD,
     PATIENCE_S,

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from generated.taskqueue import messages as m
 from generated.taskqueue.errors import InvalidRequest, JobNotFound, Unexpected
 from runtime.call import Call
-from runtime.conditions import CallFailed, Condition, Failure
-from runtime.tables import System
+from runtime.call.conditions import CallFailed, Condition, Failure
+from runtime.model.system import System
 from runtime.transport.grpc.status_codes import STATUS_CODES
-from tests.runtime.transport.grpc.contract.carriers import (
+from tests.runtime.transport.grpc.contract.support.carriers import (
     METHOD,
     SYSTEM,
     Handle,

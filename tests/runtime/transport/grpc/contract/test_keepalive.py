@@ -13,9 +13,9 @@ import h2.events
 import pytest
 
 from generated.taskqueue import messages as m
-from runtime.conditions import Failure
-from runtime.tables import System
-from tests.runtime.transport.grpc.contract.carriers import (
+from runtime.call.conditions import Failure
+from runtime.model.system import System
+from tests.runtime.transport.grpc.contract.support.carriers import (
     PATIENCE_S,
     Gate,
     Sides,

@@ -10,7 +10,7 @@ import pytest
 
 from generated.taskqueue import messages as m
 from runtime.transport.grpc.carrier import CallRefused, make_client
-from tests.runtime.transport.grpc.contract.carriers import (
+from tests.runtime.transport.grpc.contract.support.carriers import (
     METHOD,
     PATIENCE_S,
     SYSTEM,

@@ -12,7 +12,7 @@ import asyncio, sys
 import uvloop
 from runtime.transport.grpc import carrier
 carrier._load(sys.argv[1])  # As a node does, before anything else has loaded the library.
-from tests.runtime.transport.grpc.contract.carriers import calling, serving
+from tests.runtime.transport.grpc.contract.support.carriers import calling, serving
 
 async def main():
     async with serving(sys.argv[1]) as served, calling(sys.argv[1], served.address) as call:

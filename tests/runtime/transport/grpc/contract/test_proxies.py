@@ -18,7 +18,7 @@ from generated.taskqueue import messages as m
 from generated.taskqueue.errors import JobNotFound
 from runtime.call import Call
 from runtime.transport.grpc.carrier import CARRIERS
-from tests.runtime.transport.grpc.contract.carriers import (
+from tests.runtime.transport.grpc.contract.support.carriers import (
     GROWING_S,
     PATIENCE_S,
     Gate,
@@ -34,7 +34,7 @@ from tests.runtime.transport.grpc.contract.carriers import (
     relaying,
     serving,
 )
-from tests.runtime.transport.grpc.contract.proxies import ASKED, proxying
+from tests.runtime.transport.grpc.contract.support.proxies import ASKED, proxying
 
 REQUEST = m.GetResultRequest(job_id="x")
 IN_FLIGHT = 500

@@ -9,8 +9,8 @@ import pytest
 
 from generated.taskqueue import messages as m
 from runtime.call import Call
-from runtime.conditions import Failure
-from tests.runtime.transport.grpc.contract.carriers import (
+from runtime.call.conditions import Failure
+from tests.runtime.transport.grpc.contract.support.carriers import (
     Sides,
     both,
     calling,

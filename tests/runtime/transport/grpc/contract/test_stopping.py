@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from generated.taskqueue import messages as m
 from runtime.call import Call
-from runtime.conditions import Failure
-from runtime.tables import Method, RetryProfile
-from tests.runtime.transport.grpc.contract.carriers import (
+from runtime.call.conditions import Failure
+from runtime.model.system import Method, RetryProfile
+from tests.runtime.transport.grpc.contract.support.carriers import (
     METHOD,
     PATIENCE_S,
     Gate,

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from generated.taskqueue import messages as m
-from runtime.conditions import Failure
+from runtime.call.conditions import Failure
 from runtime.transport.grpc.channel import GrpcChannel
-from tests.runtime.transport.grpc.contract.carriers import (
+from tests.runtime.transport.grpc.contract.support.carriers import (
     COMPONENT,
     PRINCIPAL,
     SYSTEM,

@@ -15,10 +15,10 @@ import grpc.aio
 import pytest
 
 from generated.taskqueue import messages as m
+from runtime.call.conditions import Failure
 from runtime.certs import Authority, Issued
-from runtime.conditions import Failure
-from runtime.tls import Credentials, server_name
-from tests.runtime.transport.grpc.contract.carriers import (
+from runtime.transport.tls import Credentials, server_name
+from tests.runtime.transport.grpc.contract.support.carriers import (
     COMPONENT,
     Gate,
     Sides,

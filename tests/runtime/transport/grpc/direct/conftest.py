@@ -9,8 +9,8 @@ import pytest
 import uvloop
 
 from runtime.transport import tls_listener
-from runtime.transport.grpc.direct import keepalive, server_connection
-from tests.runtime.transport.grpc.direct.echo_application import PATIENCE_S
+from runtime.transport.grpc.direct.http2 import keepalive, server_connection
+from tests.runtime.transport.grpc.direct.support.echo_application import PATIENCE_S
 
 
 def pytest_asyncio_loop_factories(

@@ -11,17 +11,17 @@ import grpc.aio
 import pytest
 
 from generated.taskqueue.errors import JobNotFound
-from runtime.conditions import CONDITION_HEADER, CallFailed
-from runtime.transport.grpc.direct import flood_guard
+from runtime.call.conditions import CONDITION_HEADER, CallFailed
+from runtime.transport.grpc.direct.http2 import flood_guard
 from runtime.transport.grpc.direct.messages import RequestHeaders, make_timeout
-from tests.runtime.transport.grpc.direct import raw_peer as raw
-from tests.runtime.transport.grpc.direct.echo_application import (
+from tests.runtime.transport.grpc.direct.support import raw_peer as raw
+from tests.runtime.transport.grpc.direct.support.echo_application import (
     GROWING_S,
     MESSAGE_BYTES,
     PATIENCE_S,
     make_body,
 )
-from tests.runtime.transport.grpc.direct.grpc_fixtures import (
+from tests.runtime.transport.grpc.direct.support.grpc_fixtures import (
     call_raw,
     echo,
     frame_message,

@@ -11,10 +11,14 @@ import grpc
 import grpc.aio
 import pytest
 
-from runtime.conditions import CONDITION_HEADER
+from runtime.call.conditions import CONDITION_HEADER
 from runtime.transport.grpc.direct.messages import GrpcStatusError
-from tests.runtime.transport.grpc.direct.echo_application import GROWING_S, MESSAGE_BYTES, PATIENCE_S
-from tests.runtime.transport.grpc.direct.scripted_server import UNUSED_ADDRESS, call_echo, open_channel
+from tests.runtime.transport.grpc.direct.support.echo_application import GROWING_S, MESSAGE_BYTES, PATIENCE_S
+from tests.runtime.transport.grpc.direct.support.scripted_server import (
+    UNUSED_ADDRESS,
+    call_echo,
+    open_channel,
+)
 
 
 class Echo:

@@ -13,8 +13,8 @@ from hpack import Encoder
 from runtime.transport.grpc.direct import channel as channel_module
 from runtime.transport.grpc.direct.channel import Channel
 from runtime.transport.grpc.direct.messages import GrpcStatusError
-from tests.runtime.transport.grpc.direct.echo_application import PATIENCE_S
-from tests.runtime.transport.grpc.direct.raw_peer import (
+from tests.runtime.transport.grpc.direct.support.echo_application import PATIENCE_S
+from tests.runtime.transport.grpc.direct.support.raw_peer import (
     DATA,
     GOAWAY,
     PREFACE,
@@ -23,7 +23,7 @@ from tests.runtime.transport.grpc.direct.raw_peer import (
     frame,
     settings,
 )
-from tests.runtime.transport.grpc.direct.scripted_server import (
+from tests.runtime.transport.grpc.direct.support.scripted_server import (
     MAX_CONCURRENT_STREAMS,
     ScriptedServer,
     call_echo,

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from runtime.transport.grpc.direct.messages import GrpcStatusError, frame_message
-from tests.runtime.transport.grpc.direct.echo_application import MESSAGE_BYTES
-from tests.runtime.transport.grpc.direct.raw_peer import (
+from tests.runtime.transport.grpc.direct.support.echo_application import MESSAGE_BYTES
+from tests.runtime.transport.grpc.direct.support.raw_peer import (
     DATA,
     END_BOTH,
     END_HEADERS,
@@ -25,7 +25,7 @@ from tests.runtime.transport.grpc.direct.raw_peer import (
     frame,
     rst_stream,
 )
-from tests.runtime.transport.grpc.direct.scripted_server import (
+from tests.runtime.transport.grpc.direct.support.scripted_server import (
     OK,
     ScriptedServer,
     call_echo,

@@ -11,10 +11,10 @@ import pytest
 from hpack import Encoder
 
 from runtime.transport.grpc.direct.channel import Channel, ResponseHeaders
-from runtime.transport.grpc.direct.client_connection import ClientConnection
+from runtime.transport.grpc.direct.http2.client_connection import ClientConnection
 from runtime.transport.grpc.direct.messages import GrpcStatusError
-from tests.runtime.transport.grpc.direct.echo_application import GROWING_S, PATIENCE_S, limits
-from tests.runtime.transport.grpc.direct.raw_peer import (
+from tests.runtime.transport.grpc.direct.support.echo_application import GROWING_S, PATIENCE_S, limits
+from tests.runtime.transport.grpc.direct.support.raw_peer import (
     ACK,
     CANCEL,
     DATA,
@@ -30,7 +30,7 @@ from tests.runtime.transport.grpc.direct.raw_peer import (
     rst_stream,
     settings,
 )
-from tests.runtime.transport.grpc.direct.scripted_server import (
+from tests.runtime.transport.grpc.direct.support.scripted_server import (
     HEADER_TABLE_SIZE,
     MAX_CONCURRENT_STREAMS,
     OK,

@@ -10,11 +10,16 @@ from collections.abc import AsyncGenerator, AsyncIterator
 import pytest
 
 from runtime.transport.grpc.direct import server_calls as grpc_calls
-from runtime.transport.grpc.direct import streams
+from runtime.transport.grpc.direct.http2 import streams
 from runtime.transport.grpc.direct.messages import make_timeout
-from tests.runtime.transport.grpc.direct import raw_peer as raw
-from tests.runtime.transport.grpc.direct.echo_application import GROWING_S, MESSAGE_BYTES, PATIENCE_S
-from tests.runtime.transport.grpc.direct.grpc_fixtures import call_raw, echo, frame_message, serving_methods
+from tests.runtime.transport.grpc.direct.support import raw_peer as raw
+from tests.runtime.transport.grpc.direct.support.echo_application import GROWING_S, MESSAGE_BYTES, PATIENCE_S
+from tests.runtime.transport.grpc.direct.support.grpc_fixtures import (
+    call_raw,
+    echo,
+    frame_message,
+    serving_methods,
+)
 
 BIG = bytes(MESSAGE_BYTES + 1)
 GZIP, DEFLATE = (b"grpc-encoding", b"gzip"), (b"grpc-encoding", b"deflate")

@@ -16,15 +16,14 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from generated.taskqueue import messages as m
-from runtime import tls
 from runtime.call import Call
 from runtime.certs import Authority, Issued
-from runtime.tls import Credentials, server_name
-from runtime.transport import tls_listener
-from runtime.transport.grpc.direct import keepalive
+from runtime.transport import tls, tls_listener
+from runtime.transport.grpc.direct.http2 import keepalive
+from runtime.transport.tls import Credentials, server_name
 from tests.runtime.hand_world import Lines
-from tests.runtime.transport.grpc.direct.echo_application import PATIENCE_S
-from tests.runtime.transport.grpc.direct.grpc_fixtures import get_result, serving_system, system_with
+from tests.runtime.transport.grpc.direct.support.echo_application import PATIENCE_S
+from tests.runtime.transport.grpc.direct.support.grpc_fixtures import get_result, serving_system, system_with
 
 REQUEST = m.GetResultRequest(job_id="x")
 AUTHORITY = Authority("taskqueue")

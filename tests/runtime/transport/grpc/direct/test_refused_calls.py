@@ -10,11 +10,11 @@ import pytest
 
 from generated.taskqueue import messages as m
 from runtime.call import Call
-from runtime.metrics import Metrics
+from runtime.observe.metrics import Metrics
 from runtime.transport.grpc.direct import messages as grpc_messages
 from tests.runtime.hand_world import Lines
-from tests.runtime.transport.grpc.direct import raw_peer as raw
-from tests.runtime.transport.grpc.direct.grpc_fixtures import (
+from tests.runtime.transport.grpc.direct.support import raw_peer as raw
+from tests.runtime.transport.grpc.direct.support.grpc_fixtures import (
     METHOD,
     GrpcResponse,
     call_raw,

@@ -16,8 +16,8 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from generated.taskqueue import messages as m
 from runtime.call import Call
 from runtime.transport.grpc.direct.services import REFLECTION
-from tests.runtime.transport.grpc.direct.echo_application import PATIENCE_S
-from tests.runtime.transport.grpc.direct.grpc_fixtures import (
+from tests.runtime.transport.grpc.direct.support.echo_application import PATIENCE_S
+from tests.runtime.transport.grpc.direct.support.grpc_fixtures import (
     METHOD,
     get_result,
     grpc_channel,

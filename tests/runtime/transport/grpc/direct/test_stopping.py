@@ -10,10 +10,10 @@ import pytest
 
 from generated.taskqueue import messages as m
 from runtime.call import Call
-from runtime.transport.grpc.direct import server_connection as connection
-from tests.runtime.transport.grpc.direct import raw_peer as raw
-from tests.runtime.transport.grpc.direct.echo_application import PATIENCE_S
-from tests.runtime.transport.grpc.direct.grpc_fixtures import (
+from runtime.transport.grpc.direct.http2 import server_connection as connection
+from tests.runtime.transport.grpc.direct.support import raw_peer as raw
+from tests.runtime.transport.grpc.direct.support.echo_application import PATIENCE_S
+from tests.runtime.transport.grpc.direct.support.grpc_fixtures import (
     METHOD,
     call_raw,
     frame_message,

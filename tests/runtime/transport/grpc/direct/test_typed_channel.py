@@ -13,13 +13,13 @@ from msgspec.structs import replace
 
 from generated.taskqueue import messages as m
 from generated.taskqueue.system import SYSTEM
-from runtime.conditions import CallFailed
+from runtime.call.conditions import CallFailed
 from runtime.transport.grpc.channel import GrpcChannel
 from tests.runtime.hand_world import HandWorld, make_call
-from tests.runtime.transport.grpc.direct.echo_application import PATIENCE_S
-from tests.runtime.transport.grpc.direct.grpc_fixtures import METHOD
-from tests.runtime.transport.grpc.direct.raw_peer import HEADERS, Frame
-from tests.runtime.transport.grpc.direct.scripted_server import ScriptedServer, scripted_server
+from tests.runtime.transport.grpc.direct.support.echo_application import PATIENCE_S
+from tests.runtime.transport.grpc.direct.support.grpc_fixtures import METHOD
+from tests.runtime.transport.grpc.direct.support.raw_peer import HEADERS, Frame
+from tests.runtime.transport.grpc.direct.support.scripted_server import ScriptedServer, scripted_server
 
 EMPTY = partial(ScriptedServer.respond, message=b"")
 """A message without any fields, which every method may answer."""

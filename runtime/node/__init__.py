@@ -1,0 +1,1 @@
+"""One process of a deployment: its settings, its handlers, and what it is assembled from."""

@@ -1,0 +1,158 @@
+"""Makes the handlers of a node and hands each what its constructor asks for, by type."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from runtime.call.context import Channel
+from runtime.call.step_order import keep_step_order
+from runtime.model.lifecycles import Lifecycle
+from runtime.model.system import System
+from runtime.observe.metrics import Metrics
+from runtime.stores.file_store import FileStore
+from runtime.stores.object_store import ObjectStore
+from runtime.stores.store import IndexedStore, KeptStore, Store
+from runtime.transport.tls import HttpTls
+from runtime.world import World
+
+StoreFactory = Callable[[Lifecycle, type[Any]], Any]
+ChannelFor = Callable[[str, str], Channel]
+"""Takes the calling component and the service, gives the channel to it."""
+
+
+class WiringError(Exception):
+    """A handler that cannot be made: what it asks for is not to be had."""
+
+
+class Wiring:
+    """Everything that a handler of a node may be handed."""
+
+    def __init__(
+        self,
+        system: System,
+        world: World,
+        values: Mapping[str, Any],
+        channel_for: ChannelFor,
+        store_factory: StoreFactory,
+    ) -> None:
+        self._system = system
+        self._world = world
+        self._values = values
+        self._channel_for = channel_for
+        self._store_factory = store_factory
+
+    def make(self, component: str) -> Any:
+        """The handler of a component: the class of its name in the module of its name."""
+        handler = handler_class(self._system.name, component)
+        hints = get_type_hints(handler.__init__)
+        wanted = [name for name in inspect.signature(handler).parameters if name in hints]
+        return handler(**{name: self._provide(component, name, hints[name]) for name in wanted})
+
+    def _provide(self, component: str, name: str, hint: Any) -> Any:
+        if hint is World:
+            return self._world
+        if hint is HttpTls:
+            return HttpTls.of(self._system, self._values)
+        if hint is self._system.settings[component]:
+            return self._system.settings[component].of(self._values)
+        if get_origin(hint) in (Store, KeptStore, IndexedStore, FileStore, ObjectStore):
+            return self._store(component, get_origin(hint), get_args(hint)[0])
+        if (service := getattr(hint, "__name__", "")) in self._system.services:
+            return self._client(component, service)
+        raise WiringError(
+            f"{component} asks for {name}: {hint}. A handler can have World, Store[…], KeptStore[…], "
+            f"IndexedStore[…], FileStore[…], ObjectStore[…], HttpTls, "
+            f"{self._system.settings[component].__name__} and the services that it may call."
+        )
+
+    def _client(self, component: str, service: str) -> Any:
+        methods = self._system.services[service].methods
+        if not any(component in self._system.matrix.get(method.path, {}) for method in methods):
+            raise WiringError(
+                f"{component} asks for {service}, which the caller matrix does not let it call."
+            )
+        channel = keep_step_order(self._system, component, self._channel_for(component, service))
+        return self._system.clients[service](channel)
+
+    def _store(self, component: str, kind: Any, record: type[Any]) -> Any:
+        lifecycle = self._lifecycle(component, record)
+        if kind is FileStore and lifecycle.in_sqlite is None:
+            raise WiringError(f"{component} asks for a FileStore of what no file keeps.")
+        if kind is KeptStore and lifecycle.kept is None and lifecycle.in_sqlite is None:
+            raise WiringError(f"{component} asks for a KeptStore of what no server keeps; ask for a Store.")
+        if kind is IndexedStore and lifecycle.in_redis is None:
+            raise WiringError(f"{component} asks for an IndexedStore of what Redis does not keep.")
+        if kind is ObjectStore and lifecycle.in_s3 is None:
+            raise WiringError(f"{component} asks for an ObjectStore of what no bucket keeps.")
+        return self._store_factory(lifecycle, record)
+
+    def _lifecycle(self, component: str, record: type[Any]) -> Lifecycle:
+        """The entity that a store is asked for: told apart by its record where a component holds several."""
+        held = [
+            each
+            for each in self._system.lifecycles.values()
+            if component == each.holder or component in each.holders
+        ]
+        named = [each for each in held if each.record is record]
+        if len(named) == 1:
+            return named[0]
+        if len(held) != 1:
+            raise WiringError(
+                f"{component} asks for a store and holds {len(held)} kinds of entity; it must be one."
+            )
+        return held[0]
+
+
+def class_name(component: str) -> str:
+    """What the class of a component is called."""
+    return "".join(part.capitalize() for part in component.split("_"))
+
+
+def handler_class(system: str, component: str) -> type[Any]:
+    """The hand-written class of a component."""
+    name = class_name(component)
+    module: ModuleType = importlib.import_module(f"handlers.{system}.{component}")
+    try:
+        found: type[Any] = getattr(module, name)
+    except AttributeError:
+        raise WiringError(f"handlers/{system}/{component}.py has no class {name}.") from None
+    return found
+
+
+def needs_no_handler(system: System, component: str) -> bool:
+    """Whether the engine does all that a component does: it serves nothing and the clock drives it."""
+    drives = any(component in clocked(lifecycle) for lifecycle in system.lifecycles.values())
+    serves = any(service.component == component for service in system.services.values())
+    try:
+        found = importlib.util.find_spec(f"handlers.{system.name}.{component}")
+    except ModuleNotFoundError:
+        found = None
+    return drives and not serves and found is None
+
+
+def clocked(lifecycle: Lifecycle) -> set[str]:
+    """The components that change an entity by the clock, or write its history."""
+    edges, shifts = lifecycle.edges.values(), lifecycle.shifts.values()
+    dues = [*(edge.due for edge in edges), *(edge.also_due for edge in edges), *(each.due for each in shifts)]
+    found = {due.by for due in (*dues, lifecycle.deletion_due) if due is not None}
+    if lifecycle.in_redis is not None and lifecycle.in_redis.outbox is not None:
+        found.add(lifecycle.in_redis.outbox.by)
+    if lifecycle.in_s3 is not None and lifecycle.in_s3.repairs is not None:
+        found.add(lifecycle.in_s3.repairs.by)
+    return found
+
+
+def memory_stores(system: System, world: World, metrics: Metrics, values: Mapping[str, Any]) -> StoreFactory:
+    """Makes stores in memory, bounded as the spec says."""
+    from runtime.stores.memory import MemoryStore
+
+    def make(lifecycle: Lifecycle, record: type[Any]) -> Any:
+        bound = values.get(lifecycle.retained_by or "") or 0
+        return MemoryStore(system, lifecycle, record, world, metrics, max_terminal=bound)
+
+    return make

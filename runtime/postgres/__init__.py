@@ -1,8 +1,0 @@
-"""PostgreSQL as a store: what the generated SQL does there, sent with as few round trips as possible."""
-
-from __future__ import annotations
-
-from runtime.postgres.database import Database
-from runtime.postgres.store import PostgresStore
-
-__all__ = ["Database", "PostgresStore"]

@@ -1,0 +1,1 @@
+"""Connections to Redis: addresses, pipelining, and sockets without an event loop."""

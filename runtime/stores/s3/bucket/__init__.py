@@ -1,0 +1,1 @@
+"""The bucket itself: its settings, whether it is fit for use, and the page in it."""

@@ -1,0 +1,1 @@
+"""Claims in a bucket: leases, and where a worker looks for what is free."""

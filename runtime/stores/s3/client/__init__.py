@@ -1,0 +1,1 @@
+"""The client of an object store: addresses, credentials, requests and their failures."""

@@ -1,0 +1,1 @@
+"""Index objects of a bucket, and their repair."""

@@ -1,0 +1,171 @@
+"""The keys of a bucket: where an entity is, where its index entries are, and what a key says of them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import string
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from runtime.model.kept_in_s3 import KeptInS3, KeyIndex
+from runtime.model.lifecycles import Lifecycle
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_HEX = "0123456789abcdef"
+_WIDTH = 10
+"""Digits of a minute. The order of the texts is the order of the times for the next 19,000 years."""
+
+
+def minute(moment: datetime) -> str:
+    """The minute of a time as it stands in a key."""
+    seconds = (moment - _EPOCH).total_seconds()
+    return f"{max(0, int(seconds // 60)):0{_WIDTH}d}"
+
+
+def moment_of(text: str) -> datetime:
+    """The beginning of a minute as it stands in a key; long ago for what is none."""
+    return _EPOCH + timedelta(minutes=int(text)) if text.isascii() and text.isdigit() else _EPOCH
+
+
+def derived_uuid(text: str) -> str:
+    """The version 4 UUID that stands for a text, everywhere the same."""
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    variant = "89ab"[int(digest[16], 16) & 3]
+    return f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-{variant}{digest[17:20]}-{digest[20:32]}"
+
+
+class Pattern:
+    """Keys of one kind: made from a record, and taken apart again."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        parts = [(before, name) for before, name, _, _ in string.Formatter().parse(self._text)]
+        self.names = tuple(name for _, name in parts if name)
+        expression = "".join(
+            re.escape(before) + (f"(?P<{name}>[^/]+)" if name else "") for before, name in parts
+        )
+        self._expression = re.compile(expression)
+
+    def key(self, values: Mapping[str, str]) -> str:
+        """The key with these values."""
+        return self._text.format_map(values)
+
+    def parse(self, key: str) -> dict[str, str] | None:
+        """The values in a key; None where it is of another kind."""
+        found = self._expression.fullmatch(key)
+        return found.groupdict() if found else None
+
+    def prefix(self, values: Mapping[str, str]) -> str:
+        """The longest beginning that all keys with these values share."""
+        made = ""
+        for before, name, _, _ in string.Formatter().parse(self._text):
+            made += before
+            if name is None:
+                break
+            if name not in values:
+                return made
+            made += values[name]
+        return made
+
+
+class Keys:
+    """All keys of one kind of entity."""
+
+    def __init__(self, lifecycle: Lifecycle, kept: KeptInS3) -> None:
+        self._key = lifecycle.key
+        self._shard = kept.shard
+        self.object = Pattern(kept.object)
+        self.indexes = {name: _Index(each) for name, each in kept.indexes.items()}
+        self._apart = Pattern(kept.large.object) if kept.large else None
+        self.mark = kept.repairs.mark if kept.repairs else None
+        """Where it stands when the last repair was."""
+        digits = kept.shard.digits if kept.shard else 0
+        self.shards: tuple[str, ...] = tuple(_combined(digits)) if kept.shard else ("",)
+
+    def shard_of(self, key: str) -> str:
+        """The part that an entity belongs to."""
+        return key[: self._shard.digits] if self._shard else ""
+
+    def of(self, key: str) -> str:
+        """Where an entity is."""
+        return self.object.key(self._values(key))
+
+    def apart(self, key: str, name: str, suffix: str = "") -> str:
+        """Where a large value of an entity is; `suffix` tells attempts apart where there are no versions."""
+        assert self._apart is not None
+        stem, dot, ending = self._apart.key({**self._values(key), "field": name}).rpartition(".")
+        return f"{stem}{suffix}{dot}{ending}" if dot else f"{ending}{suffix}"
+
+    def prefix(self, shard: str | None) -> str:
+        """What the keys of all entities of a part begin with, or those of all parts."""
+        return self.object.prefix(self._of_shard(shard))
+
+    def named(self, key: str) -> str | None:
+        """The entity that an object is; None where the key is of another kind."""
+        return self._checked(self.object.parse(key))
+
+    def entries(self, record: Any, state: int) -> dict[str, str]:
+        """The index entries that a record in a state has, by index."""
+        key: str = getattr(record, self._key)
+        return {
+            name: made
+            for name, index in self.indexes.items()
+            if state in index.states and (made := self.entry(name, key, record)) is not None
+        }
+
+    def entry(self, index: str, key: str, record: Any) -> str | None:
+        """The entry of a record in an index; None where it lacks a time that is in the key."""
+        values = self._values(key)
+        known = self.indexes[index]
+        for name in known.pattern.names:
+            if name not in values:
+                value = getattr(record, name)
+                if value is None:
+                    return None
+                values[name] = minute(value) if isinstance(value, datetime) else str(value)
+        return known.pattern.key(values)
+
+    def hinted(self, index: str, key: str) -> tuple[str, str] | None:
+        """The entity that an entry hints at, and its minute; None for what is no entry."""
+        known = self.indexes[index]
+        found = known.pattern.parse(key)
+        named = self._checked(found)
+        if found is None or named is None:
+            return None
+        return named, found[known.at] if known.at else ""
+
+    def index_prefix(self, index: str, shard: str | None) -> str:
+        """What the entries of a part begin with, or those of all parts."""
+        return self.indexes[index].pattern.prefix(self._of_shard(shard))
+
+    def _values(self, key: str) -> dict[str, str]:
+        values = {self._key: key}
+        if self._shard:
+            values[self._shard.field] = self.shard_of(key)
+        return values
+
+    def _of_shard(self, shard: str | None) -> dict[str, str]:
+        return {self._shard.field: shard} if self._shard and shard is not None else {}
+
+    def _checked(self, found: Mapping[str, str] | None) -> str | None:
+        """The key in what was taken apart, if it is in the part that it belongs to."""
+        if found is None:
+            return None
+        key = found[self._key]
+        return key if not self._shard or found[self._shard.field] == self.shard_of(key) else None
+
+
+class _Index:
+    def __init__(self, index: KeyIndex) -> None:
+        self.pattern = Pattern(index.key)
+        self.states: Collection[int] = index.states
+        self.at = index.at
+
+
+def _combined(digits: int) -> list[str]:
+    found = [""]
+    for _ in range(digits):
+        found = [f"{begun}{digit}" for begun in found for digit in _HEX]
+    return found

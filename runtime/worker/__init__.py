@@ -1,0 +1,1 @@
+"""The lease worker: claims entities, runs them, renews their leases, and settles them."""

@@ -1,0 +1,130 @@
+"""Who is calling: only a certificate or a token tells, and nothing else names anybody."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+
+import pytest
+from msgspec.structs import replace
+
+from generated.taskqueue.system import SYSTEM
+from runtime.call import identity
+from runtime.call.identity import Identity, Unproven, token_metadata
+
+TOKENS = {"gateway": "a secret", "worker": "another"}
+DIGESTS = {name: hashlib.sha256(token.encode()).digest() for name, token in TOKENS.items()}
+
+
+def by_token(token: str, digests: dict[str, bytes] = DIGESTS) -> str:
+    ((header, value),) = token_metadata(token)
+    assert header == identity.TOKEN_HEADER
+    return Identity(SYSTEM, digests).caller((), value)
+
+
+def by_certificate(*uris: bytes) -> str:
+    return Identity(SYSTEM, DIGESTS).caller(uris, None)
+
+
+@pytest.mark.req("CH-65")
+@pytest.mark.parametrize("name", TOKENS)
+def test_a_token_names_its_principal(name: str) -> None:
+    """Each principal is told by its own token."""
+    assert by_token(TOKENS[name]) == name
+
+
+@pytest.mark.req("CH-65")
+@pytest.mark.parametrize("token", ["", "gateway", "a secre", "a secret ", "A secret", "é"])
+def test_a_token_that_is_not_known_names_nobody(token: str) -> None:
+    """A token that is wrong in any way is refused, not taken for no token."""
+    with pytest.raises(Unproven, match="not known"):
+        by_token(token)
+
+
+@pytest.mark.req("CH-65")
+@pytest.mark.parametrize("value", ["gateway", "Basic a secret", "a secret", "bearers a secret", ""])
+def test_a_plain_name_in_metadata_names_nobody(value: str) -> None:
+    """Metadata that is no bearer token proves nothing, whatever it claims."""
+    with pytest.raises(Unproven, match="no bearer token"):
+        Identity(SYSTEM, DIGESTS).caller((), value)
+
+
+@pytest.mark.req("CH-65")
+def test_every_token_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the first token fits or none does, all are compared, each in the time that any takes."""
+    compared: list[tuple[bytes, bytes]] = []
+    real = hmac.compare_digest
+
+    def compare(given: bytes, digest: bytes) -> bool:
+        compared.append((given, digest))
+        return real(given, digest)
+
+    monkeypatch.setattr(hmac, "compare_digest", compare)
+    by_token(TOKENS["gateway"])
+    assert [digest for _, digest in compared] == list(DIGESTS.values())
+    with pytest.raises(Unproven):
+        by_token("wrong")
+    assert len(compared) == 2 * len(DIGESTS)
+
+
+@pytest.mark.req("CH-65")
+def test_a_token_counts_only_for_those_who_may_prove_themselves_by_one() -> None:
+    """A digest for the anonymous principal, or for a name that is none, opens nothing."""
+    digest = hashlib.sha256(b"t").digest()
+    for name in ("client", "stranger"):
+        with pytest.raises(Unproven):
+            by_token("t", {name: digest})
+
+
+@pytest.mark.req("CH-65")
+def test_a_certificate_names_its_principal() -> None:
+    """The URI of the certificate names the system and the principal."""
+    assert by_certificate(b"spiffe://taskqueue/coordinator") == "coordinator"
+
+
+@pytest.mark.req("CH-65")
+@pytest.mark.parametrize(
+    "uri",
+    [
+        b"spiffe://orchestrator/gateway",
+        b"spiffe://taskqueue.evil/gateway",
+        b"spiffe://taskqueue/gateway/more",
+        b"spiffe://taskqueue/",
+        b"spiffe://taskqueue/stranger",
+        b"spiffe://taskqueue/client",
+        b"https://taskqueue/gateway",
+        b"x spiffe://taskqueue/gateway",
+        b"\xff\xfe",
+    ],
+)
+def test_a_certificate_of_anyone_else_is_refused(uri: bytes) -> None:
+    """A valid certificate that names another system, or no principal that has one, proves nothing here."""
+    with pytest.raises(Unproven, match="no principal here"):
+        by_certificate(uri)
+
+
+@pytest.mark.req("CH-65")
+def test_a_certificate_is_never_outranked_by_a_token() -> None:
+    """Who shows a certificate is whom it names, or nobody; a token beside it changes nothing."""
+    ((_, value),) = token_metadata(TOKENS["worker"])
+    caller = Identity(SYSTEM, DIGESTS).caller
+    assert caller([b"spiffe://taskqueue/gateway"], value) == "gateway"
+    with pytest.raises(Unproven):
+        caller([b"spiffe://orchestrator/gateway"], value)
+
+
+@pytest.mark.req("CH-65")
+def test_no_proof_is_the_anonymous_principal() -> None:
+    """Without proof a caller is the anonymous principal, or nobody in a system that has none."""
+    assert Identity(SYSTEM, None).caller((), None) == "client"
+    proven_only = {name: each for name, each in SYSTEM.principals.items() if not each.anonymous}
+    with pytest.raises(Unproven, match="no certificate and no token"):
+        Identity(replace(SYSTEM, principals=proven_only), None).caller((), None)
+
+
+@pytest.mark.req("CH-65")
+def test_a_certificate_has_one_uri_name() -> None:
+    """Two names in one certificate name nobody, even if each of them would do."""
+    names = (b"spiffe://taskqueue/gateway", b"spiffe://taskqueue/worker")
+    with pytest.raises(Unproven, match="more than one URI name"):
+        Identity(SYSTEM, DIGESTS).caller(names, None)

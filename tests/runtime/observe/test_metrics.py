@@ -1,0 +1,98 @@
+"""What a node counts: calls by method, code and caller, transitions, and what its stores hold."""
+
+from __future__ import annotations
+
+import urllib.request
+
+import pytest
+
+from generated.taskqueue.lifecycle import JOB
+from generated.taskqueue.messages import QUEUED, RUNNING
+from generated.taskqueue.system import SYSTEM
+from handlers.taskqueue.job import JobRecord
+from runtime.call import Call
+from runtime.model.system import Event
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
+from runtime.stores.memory import MemoryStore
+from tests.runtime.hand_world import HandWorld, make_call
+
+
+def value(metrics: Metrics, name: str, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(name, labels)
+
+
+def test_calls_are_counted_by_method_code_and_caller() -> None:
+    """Every call that is over is counted once, with the time it took."""
+    metrics = Metrics()
+    count = metrics.calls("S.M")
+    for code, caller in (("OK", "gateway"), ("OK", "gateway"), ("NOT_FOUND", "")):
+        count(code, caller, 0.25)
+    assert value(metrics, "charter_calls_total", method="S.M", code="OK", caller="gateway") == 2
+    assert value(metrics, "charter_calls_total", method="S.M", code="NOT_FOUND", caller="") == 1
+    assert value(metrics, "charter_call_seconds_sum", method="S.M") == 0.75
+    assert metrics.served == 3
+
+
+def test_events_are_counted_whatever_the_level() -> None:
+    """An event of the spec is counted whenever it is told, also where no line is written about it."""
+    metrics, world = Metrics(), HandWorld()
+    log = Log("test", "ERROR", world)
+    log.counts = metrics.events(["rare", "never"])
+    call = Call(world=world, log=log, caller="")
+    for _ in range(2):
+        call.tell(Event("rare", "INFO"), "it happened")
+    call.tell(Event("other", "INFO"), "not one of them")
+    assert value(metrics, "charter_events_total", event="rare") == 2
+    assert value(metrics, "charter_events_total", event="never") == 0
+    assert value(metrics, "charter_events_total", event="other") is None
+
+
+async def test_a_store_is_counted_when_somebody_looks() -> None:
+    """The number in each state and the age of the oldest come from the store itself."""
+    metrics, world = Metrics(), HandWorld()
+    store: MemoryStore[JobRecord] = MemoryStore(SYSTEM, JOB, JobRecord, world, metrics)
+    for key in "abc":
+        await store.create(JobRecord(key, b"", "t"), make_call(world))
+        world.wall_ms += 1000
+    await store.move("a", QUEUED, RUNNING, make_call(world, caller="coordinator"))
+    held = {
+        name: value(metrics, "charter_entities", entity="job", state=name) for name in JOB.states.values()
+    }
+    assert held == {"QUEUED": 2, "RUNNING": 1, "DONE": 0, "FAILED": 0, "CANCELED": 0}
+    assert value(metrics, "charter_oldest_age_seconds", entity="job", state="QUEUED") == 2.0
+    assert value(metrics, "charter_oldest_age_seconds", entity="job", state="DONE") == 0.0
+    moved = {"entity": "job", "transition": "dispatch", "actor": "coordinator"}
+    assert value(metrics, "charter_transitions_total", **moved) == 1
+
+
+async def test_an_age_is_never_negative() -> None:
+    """A clock that steps back does not make an entity younger than nothing."""
+    metrics, world = Metrics(), HandWorld()
+    store: MemoryStore[JobRecord] = MemoryStore(SYSTEM, JOB, JobRecord, world, metrics)
+    await store.create(JobRecord("a", b"", "t"), make_call(world))
+    world.wall_ms -= 5000
+    assert value(metrics, "charter_oldest_age_seconds", entity="job", state="QUEUED") == 0.0
+
+
+def test_metrics_are_served_and_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A port, once asked for, offers the metrics as text until it is stopped."""
+    metrics = Metrics()
+    metrics.transition("job", "dispatch", "coordinator")
+    ports: list[int] = []
+    from prometheus_client import start_http_server
+
+    def on_any_port(port: int, **options: object) -> object:
+        server, thread = start_http_server(port, addr="127.0.0.1", **options)  # type: ignore[arg-type]
+        ports.append(server.server_port)
+        return server, thread
+
+    monkeypatch.setattr("prometheus_client.start_http_server", on_any_port)
+    stop = metrics.serve(0)
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{ports[0]}/metrics", timeout=30) as answer:
+            assert b'charter_transitions_total{actor="coordinator"' in answer.read()
+    finally:
+        stop()
+    with pytest.raises(OSError):
+        urllib.request.urlopen(f"http://127.0.0.1:{ports[0]}/metrics", timeout=30)

@@ -1,0 +1,105 @@
+"""No name of a field stands in the way of a script: each word that scripts use is tried as one."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from pathlib import Path
+from typing import Any
+
+from redis.asyncio import Redis
+
+from runtime.call import Call
+from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
+from runtime.stores.history import HistoryReader, HistoryWriter
+from runtime.stores.postgres import Database
+from runtime.stores.redis import RedisStore, Server
+from runtime.stores.store import Held, Settlement
+from tests.runtime.hand_world import Lines
+from tests.runtime.stores.redis.kit import VALUES, WORLD
+from tests.support.harbour import new_database
+from tests.support.widened import widened
+from tests.support.words import fields_of, texts_below, words_of
+
+ROOT = Path(__file__).parents[4]
+HISTORY = ("history", "order", "group", "user", "select", "ctid", "xmin")
+"""Some that would stand in the way of the tables of the history."""
+
+
+async def test_every_word_of_the_scripts(
+    tmp_path: Path, redis_url: str, shared_postgres: EmbeddedPostgres
+) -> None:
+    texts = texts_below(ROOT / "generated/priority", ".lua", ".sql")
+    words = {*words_of(texts), *fields_of(HISTORY), "signature", "settled", "str", "command", "self"}
+    words.remove("reason")  # The metrics of this spec say what it means, and it would mean something else.
+    assert {"was", "key", "owner", "fence", "stamp", "believed_offers", "hash", "row"} <= words
+    with widened(ROOT / "spec/priority", tmp_path, "priority_words", "TaskRow", words) as more:
+        async with new_database(shared_postgres) as url:
+            await live("priority_words", more, redis_url, url)
+
+
+async def live(system: str, more: list[str], redis_url: str, url: str) -> None:
+    tables: Any = importlib.import_module(f"generated.{system}.lifecycle")
+    records: Any = importlib.import_module(f"generated.{system}.records")
+    states: Any = importlib.import_module(f"generated.{system}.messages")
+    known: Any = importlib.import_module(f"generated.{system}.system").SYSTEM
+    values = {**VALUES, "REDIS_KEY_PREFIX": "", "HISTORY_RETENTION_SECONDS": 0}
+    log, metrics = Log("test", "DEBUG", WORLD, Lines()), Metrics()
+    server, database, client = Server(redis_url), Database(url), Redis.from_url(redis_url)
+    task: Any = RedisStore(known, tables.TASK, records.TaskRecord, server, metrics, values)
+    worker: Any = RedisStore(known, tables.WORKER, records.WorkerRecord, server, metrics, values)
+
+    def call(actor: str) -> Call:
+        return Call(world=WORLD, log=log, caller=actor)
+
+    given = {each: f"the {each}" for each in more}
+
+    def check(record: Any) -> None:
+        assert {each: getattr(record, each) for each in more} == given
+
+    await task.open(log)
+    await worker.open(log)
+    try:
+        usual = {
+            "task_type": "echo",
+            "parameters": "{}",
+            "priority": states.MEDIUM,
+            "trace_id": WORLD.new_id(),
+        }
+
+        def one() -> Any:
+            return records.TaskRecord(task_id=WORLD.new_id(), **usual, **given)
+
+        # The script for many, and the one for one.
+        many = await task.create_or_find_all([one(), one()], call("client"))
+        alone = await task.create_or_find_all([one()], call("client"))
+        made = [each.record for each in (*many, *alone)]
+        holder = await worker.create(
+            records.WorkerRecord(worker_id=WORLD.new_id(), capacity=5), call("worker")
+        )
+        taken = await task.claim(holder.worker_id, 5, call("worker"))
+        assert [each.task_id for each in taken] == [each.task_id for each in made]
+        for each in (*made, *taken):
+            check(each)
+        check(await task.get(made[0].task_id))
+        key, held = taken[0].task_id, Held(holder.worker_id, taken[0].attempt)
+        settling = [Settlement(key, states.COMPLETED, held, {"result": "{}"})]
+        await task.settle_all(settling, call("worker"))
+        ended = await task.get(key)
+        check(ended)
+        assert ended.status == states.COMPLETED
+        writer = HistoryWriter(known, tables.TASK, client, database, metrics, values)
+        reader: Any = HistoryReader(system, tables.TASK, records.TaskRecord, database)
+        async with asyncio.timeout(60):
+            while await reader.get(key) is None:
+                await writer.step(call("historian"))
+        check(await reader.get(key))
+        assert [each.target for each in await reader.history(key)][-1] == "completed"
+    finally:
+        await task.close()
+        await worker.close()
+        await server.close()
+        await database.close()
+        await client.aclose()

@@ -1,0 +1,193 @@
+"""Stores over a real bucket, of a system that is kept in one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from runtime.call import Call
+from runtime.node.settings import read
+from runtime.node.systems import load_system
+from runtime.observe.log import Log
+from runtime.observe.metrics import Metrics
+from runtime.stores.s3.client.objects import Objects
+from runtime.stores.s3.store import S3Store
+from runtime.stores.store import Held, Settling
+from runtime.world import RealWorld
+from tests.runtime.hand_world import Lines
+from tests.s3_fixtures import Bucket
+
+
+class TestWorld(RealWorld):
+    """The world as it is, but with a clock that can be moved and a chance that can be written down."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self.ahead_ms = 0
+        self.stands_at_ms: int | None = None
+        """Where the clock stands while nobody moves it, if it does."""
+        self.slept: list[float] = []
+        self.chance: float | None = None
+
+    def now_ms(self) -> int:
+        return (super().now_ms() if self.stands_at_ms is None else self.stands_at_ms) + self.ahead_ms
+
+    def uniform(self, low: float, high: float) -> float:
+        return RealWorld.uniform(low, high) if self.chance is None else low + (high - low) * self.chance
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        await asyncio.sleep(min(seconds, 0.02))
+
+
+class OtherTime(Objects):
+    """A client for tests that let time pass: the clock of the server goes with that of the test."""
+
+    ignores_clock = True
+
+    @property
+    def clock_offset_s(self) -> float | None:
+        return None if self.ignores_clock else super().clock_offset_s
+
+
+async def ask(objects: Objects, kind: str) -> object:
+    """One request of a kind that may be repeated."""
+    if kind == "GetObject":
+        return await objects.get("there")
+    if kind == "PutObject":
+        return await objects.put("new", b"1")
+    if kind == "DeleteObject":
+        return await objects.delete("there")
+    if kind == "ListObjectsV2":
+        return await objects.page("", most=5)
+    return [each async for each in objects.versions("there")]
+
+
+class Process:
+    """One process that uses the bucket: its stores, its clock and its log."""
+
+    def __init__(self, bucket: Bucket, **values: Any) -> None:
+        self.system = load_system("objectqueue")
+        self.bucket = bucket
+        self.world = TestWorld()
+        self.lines = Lines()
+        self.log = Log("test", "DEBUG", self.world, self.lines)
+        self.objects = OtherTime(bucket.place)
+        known = [
+            each
+            for each in self.system.variables.values()
+            if each.type in ("int", "number", "choice", "bool")
+        ]
+        self.values = {**read(known, (), {}, {}), **values}
+        self.tasks: S3Store[Any] = self.store("task")
+        self.tasks._entities.indexes.log = self.log
+        self.task = self.system.lifecycles["task"]
+        self._takings: dict[str, Any] = {}
+        self.states = {name: number for number, name in self.task.states.items()}
+
+    def store(self, entity: str) -> S3Store[Any]:
+        lifecycle = self.system.lifecycles[entity]
+        return S3Store(self.system, lifecycle, self.objects, self.world, Metrics(), self.values)
+
+    async def close(self) -> None:
+        await self.tasks.drained()
+        await self.objects.close()
+
+    def call(self, actor: str = "client") -> Call:
+        return Call(world=self.world, log=self.log, caller=actor)
+
+    def new(self, **fields: Any) -> Any:
+        assert self.task.record is not None and self.task.in_s3 is not None
+        given = {
+            "id": "",
+            "task_type": "echo",
+            "input": "1",
+            "timeout_seconds": 300,
+            "max_retries": 3,
+            "retry_policy": self.policy(),
+        }
+        return self.task.record(**{**given, **fields})
+
+    def policy(self, **fields: Any) -> Any:
+        assert self.task.in_s3 is not None
+        usual = {
+            "initial_interval_ms": 1000,
+            "max_interval_ms": 60000,
+            "multiplier": 2.0,
+            "jitter_percent": 0.25,
+        }
+        return self.task.in_s3.messages["RetryPolicy"].made(**{**usual, **fields})
+
+    async def submit(self, **fields: Any) -> Any:
+        made = await self.tasks.create(self.new(**fields), self.call())
+        await self.tasks.drained()
+        return made
+
+    def taking(self, owner: str = "w1", **given: Any) -> Any:
+        """What a worker takes with; the same one each time."""
+        if owner not in self._takings:
+            self._takings[owner] = self.tasks.taking(**given)
+        return self._takings[owner]
+
+    async def take(self, owner: str = "w1", free: int = 1) -> list[Any]:
+        """Takes leases once; the indexes say so when it returns."""
+        taken = (await self.taking(owner).exchange(owner, [], free, self.call("worker"))).taken
+        await self.tasks.drained()
+        return list(taken)
+
+    async def sweep(self, edge: str = "retry") -> int:
+        """Does all that is due by an edge."""
+        swept = 0
+        while moved := await self.tasks.sweep(self.task.transition(edge), self.call("monitor")):
+            swept += moved
+        await self.tasks.drained()
+        return swept
+
+    async def repair(self) -> int:
+        """Puts all indexes in order."""
+        repaired = 0
+        while some := await self.tasks.repair(self.call("monitor")):
+            repaired += some
+        await self.tasks.drained()
+        return repaired
+
+    async def settle(self, record: Any, edge: str, **given: Any) -> Any:
+        """Leaves a lease by the name of an edge; the state, or why not."""
+        transition = self.task.transition(edge)
+        final = bool(given.pop("final", False))
+        held = Held(record.worker_id, record.attempt)
+        asked = Settling(record.id, held, transition.target, given, final, edge)
+        outcome = (await self.taking(record.worker_id).settle_all([asked], self.call("worker")))[0]
+        await self.tasks.drained()
+        return outcome
+
+    def raw(self, key: str) -> dict[str, Any]:
+        """An object as a stranger sees it."""
+        body = self.bucket.raw.get_object(Bucket=self.bucket.name, Key=key)["Body"].read()
+        found: dict[str, Any] = json.loads(body)
+        return found
+
+    def raw_task(self, record: Any) -> dict[str, Any]:
+        return self.raw(f"tasks/{record.shard}/{record.id}.json")
+
+    def raw_versions(self, record: Any) -> list[dict[str, Any]]:
+        """Everything that a task has been, oldest first."""
+        key = f"tasks/{record.shard}/{record.id}.json"
+        raw = self.bucket.raw
+        found = raw.list_object_versions(Bucket=self.bucket.name, Prefix=key)["Versions"]
+        bodies = [
+            raw.get_object(Bucket=self.bucket.name, Key=key, VersionId=each["VersionId"])["Body"].read()
+            for each in reversed(found)
+        ]
+        return [json.loads(each) for each in bodies]
+
+    def raw_delete(self, key: str) -> None:
+        self.bucket.raw.delete_object(Bucket=self.bucket.name, Key=key)
+
+    def raw_put(self, key: str, body: bytes) -> None:
+        self.bucket.raw.put_object(Bucket=self.bucket.name, Key=key, Body=body)
+
+    def keys(self, prefix: str) -> list[str]:
+        return self.bucket.keys(prefix)

@@ -1,0 +1,110 @@
+"""Fields that stand in YAML in another order than their numbers come back under their own names."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.stores.store import Settling
+from tests.support.harbour import WORLD, Quay, harbour, new_database, quays
+
+SYSTEM = "harbour_order"
+GIVEN = {
+    "kind": "a kind",
+    "queue": "a queue",
+    "weight": 7,
+    "note": "a note",
+    "price": 2.5,
+    "papers": '{"of": "one"}',
+}
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with harbour(tmp_path_factory.mktemp("harbour"), SYSTEM) as made:
+        yield made
+
+
+@pytest.fixture
+async def stores(
+    system: str, tmp_path: Path, shared_postgres: EmbeddedPostgres
+) -> AsyncIterator[dict[str, Quay]]:
+    async with (
+        new_database(shared_postgres) as url,
+        quays(system, tmp_path / "shed.db", url) as made,
+    ):
+        yield made
+
+
+@pytest.mark.parametrize("entity", ["crate", "barge"])
+async def test_every_way_of_reading_gives_each_field_its_own_value(
+    stores: dict[str, Quay], entity: str
+) -> None:
+    quay = stores[entity]
+    store, words = quay.store, quay.words
+    asked = quay.make(**GIVEN)
+    made, is_new = await store.create_or_find(asked, quay.call)
+    assert is_new
+    assert given(made) == given(asked)
+    again, is_new = await store.create_or_find(quay.make(label=asked.label), quay.call)
+    assert (is_new, again) == (False, made)
+    key = made.crate_id
+    assert await store.get(key) == made
+    assert await store.find(equal={"kind": "a kind"}) == [made]
+    assert await store.find(equal={"queue": "a kind"}) == []
+    assert await store.page([words.LANDED], 0, 5, newest_first=True) == ([made], False)
+    assert (await store.move(key, words.LANDED, words.READY, quay.call, remark="seen")).applied
+    lifted = await store.acquire("c1", quay.call)
+    assert given(lifted) == given(asked)
+    assert (lifted.crane, lifted.lifts, lifted.drops, lifted.remark) == ("c1", 1, 0, "seen")
+    assert lifted.lifted_until > lifted.changed_at
+    assert await store.renew(key, quay.held(lifted))
+    renewed = await store.get(key)
+    assert replace(renewed, lifted_until=lifted.lifted_until) == lifted
+    swaying = await store.settle(key, words.SWAYING, quay.held(lifted), quay.call, remark="oh")
+    assert swaying == words.SWAYING
+    dropped = await store.get(key)
+    assert given(dropped) == given(asked)
+    assert (dropped.crane, dropped.lifts, dropped.drops, dropped.remark) == (None, 1, 1, "oh")
+    assert dropped.still_at is not None
+
+
+async def test_what_is_settled_and_what_is_taken_in_one_step_keep_their_values(
+    stores: dict[str, Quay],
+) -> None:
+    quay = stores["barge"]
+    store, words = quay.store, quay.words
+    first, second = [await store.create(quay.make(**GIVEN), quay.call) for _ in range(2)]
+    for each in (first, second):
+        await store.move(each.crate_id, words.LANDED, words.READY, quay.call)
+    taken = await store.acquire("c1", quay.call)
+    settling = Settling(taken.crate_id, quay.held(taken), words.SHIPPED, {"remark": "away"})
+    (next_one,), outcomes = await store.exchange("c2", [settling], 0, quay.call)
+    assert outcomes == [words.SHIPPED]
+    assert (given(next_one), next_one.crane) == (given(second), "c2")
+    shipped = await store.get(taken.crate_id)
+    assert (shipped.whereabouts, shipped.remark, shipped.sealed) == (words.SHIPPED, "away", True)
+    assert given(shipped) == given(first)
+
+
+@pytest.mark.parametrize("entity", ["lamp", "buoy"])
+async def test_an_entity_without_any_transition_is_created_and_read(
+    stores: dict[str, Quay], entity: str
+) -> None:
+    quay = stores[entity]
+    asked = quay.record(mark_id=WORLD.new_id(), colour="red")
+    made = await quay.store.create(asked, quay.call)
+    assert (made.mark_id, made.colour, made.state) == (asked.mark_id, "red", quay.words.LIT)
+    assert await quay.store.get(asked.mark_id) == made
+    assert await quay.store.find(equal={"colour": "red"}) == [made]
+    assert await quay.store.find(equal={"colour": "green"}) == []
+
+
+def given(record: Any) -> dict[str, Any]:
+    """What whoever created it has said of it."""
+    return {name: getattr(record, name) for name in ("crate_id", "label", *GIVEN)}

@@ -1,0 +1,161 @@
+"""A worker at work on a real store, what it ran, and a store whose answers a test may hold up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from generated.orchestrator.errors import ServiceUnavailable
+from generated.orchestrator.lifecycle import JOB, JOB_COMPLETE, JOB_FAIL
+from generated.orchestrator.records import JobRecord
+from runtime.call import Call
+from runtime.model.system import Event
+from runtime.stores.postgres import PostgresStore
+from runtime.stores.store import Exchanged, Held
+from runtime.worker.config import Outcome, Pace, Told
+from runtime.worker.lease_worker import LeaseWorker
+from runtime.world import RealWorld
+from tests.runtime.stores.postgres.kit import Kit
+
+OWNER = "the worker"
+TOLD = Told(Event("started", "INFO"), Event("lost", "WARNING"))
+DONE = Outcome(JOB_COMPLETE, {"result": "1"})
+GIVEN_BACK = Outcome(JOB_FAIL, {"error": "given back"})
+UNSTORABLE = Outcome(JOB_FAIL, {"error": "not to be kept"}, final=True)
+PACE = Pace(slots=2, poll_s=0.02, lease_s=30, renew_s=10, grace_s=5)
+LEASE_S = 60.0
+EAGER = Pace(slots=2, poll_s=0.02, lease_s=LEASE_S, renew_s=0.2, grace_s=5)
+"""Renews at once. Its leases are so long that no busy machine makes it lose one; tests let them pass."""
+
+Perform = Callable[[JobRecord, Held], Awaitable[Outcome]]
+
+
+class Ahead(RealWorld):
+    """A world whose clock a test puts forward."""
+
+    seconds = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.seconds
+
+
+class Store:
+    """A real store whose answers a test may hold up or replace."""
+
+    def __init__(self, real: PostgresStore[JobRecord]) -> None:
+        self._real = real
+        self.failing = 0
+        self.tried = 0
+        self.renewed: list[bool | Exception] = []
+        self.arrives = asyncio.Event()
+        self.arrives.set()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    async def exchange(self, *given: Any) -> Exchanged[JobRecord]:
+        self._fail()
+        exchanged = await self._real.exchange(*given)
+        if exchanged.taken:
+            await self.arrives.wait()
+        return exchanged
+
+    async def settle_all(self, *given: Any) -> Sequence[int | Exception]:
+        self._fail()
+        return await self._real.settle_all(*given)
+
+    async def renew_all(self, *given: Any) -> Sequence[bool | Exception]:
+        outcomes = await self._real.renew_all(*given)
+        self.renewed += outcomes
+        return outcomes
+
+    def _fail(self) -> None:
+        self.tried += 1
+        if self.failing:
+            self.failing -= 1
+            raise ServiceUnavailable
+
+
+class Works:
+    """A worker at work, and what it has run."""
+
+    def __init__(self, kit: Kit, perform: Perform, pace: Pace) -> None:
+        self.kit = kit
+        self.store = Store(kit.store)
+        self.runs: list[tuple[str, Held]] = []
+        self.at_once = self.most = 0
+        self.stopping = asyncio.Event()
+        self.world = Ahead()
+        self._perform = perform
+        assert JOB.lease is not None
+        self.worker: LeaseWorker[JobRecord] = LeaseWorker(
+            self.store, JOB.lease, JOB.key, OWNER, pace, self._run, GIVEN_BACK, UNSTORABLE, TOLD
+        )
+
+    async def _run(self, record: JobRecord, held: Held) -> Outcome:
+        self.runs.append((record.job_id, held))
+        self.at_once += 1
+        self.most = max(self.most, self.at_once)
+        try:
+            return await self._perform(record, held)
+        finally:
+            self.at_once -= 1
+
+    async def begun(self, count: int = 1) -> None:
+        """Waits until so many runs have begun."""
+        while len(self.runs) < count:
+            await asyncio.sleep(0.005)
+
+    async def until(self, key: str, *states: int) -> JobRecord:
+        """Waits until a job is in one of some states."""
+        while (job := await self.kit.job(key)).state not in states:
+            await asyncio.sleep(0.005)
+        return job
+
+    def work(self) -> Coroutine[Any, Any, None]:
+        """What the worker does until it is told to stop."""
+        call = Call(world=self.world, log=self.kit.log, caller="worker")
+        return self.worker.work(call, self.stopping)
+
+    async def pass_lease(self, key: str) -> None:
+        """Lets more than a whole lease pass, in parts, for the worker and for the database alike."""
+        part = LEASE_S / 2
+        for _ in range(3):
+            self.world.seconds += part
+            back = f"lease_expiry - interval '{part} s'"
+            await self.kit.sql.execute(f"UPDATE jobs SET lease_expiry = {back} WHERE job_id = $1", key)
+            is_whole = f"SELECT {back} > clock_timestamp() FROM jobs WHERE job_id = $1"
+            while not await self.kit.sql.fetchval(is_whole, key):
+                await asyncio.sleep(0.01)
+
+    def losses(self) -> list[dict[str, Any]]:
+        return self.kit.lines.read_back("lost")
+
+
+@asynccontextmanager
+async def working(kit: Kit, perform: Perform, pace: Pace = PACE) -> AsyncIterator[Works]:
+    """A worker that is stopped at the end, if the test has not done so."""
+    made = Works(kit, perform, pace)
+    task = asyncio.create_task(made.work())
+    try:
+        async with asyncio.timeout(60):
+            yield made
+            made.stopping.set()
+            await task
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def at_once(_record: JobRecord, _held: Held) -> Outcome:
+    """A run that waits for nothing."""
+    return DONE
+
+
+async def for_ever(_record: JobRecord, _held: Held) -> Outcome:
+    """A run that does not end by itself."""
+    await asyncio.Event().wait()
+    return DONE
