@@ -16,7 +16,7 @@ from codegen.emit.kept_entity import KeptEntity
 from codegen.emit.records import in_postgres
 from codegen.emit.sql import MIGRATIONS, entity_schema, guards, table_schema, with_tables
 from codegen.emit.stored_entity import Column
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 _LEADS_TO = re.compile(r"^-- Leads to the schema sha256:([0-9a-f]{16})\b", re.MULTILINE)
 _SLUG = re.compile(r"[^a-z0-9]+")

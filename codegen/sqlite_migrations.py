@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from codegen.emit.sqlite import entities, entity_schema, guards
 from codegen.emit.sqlite_entity import SqliteEntity
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 _TRIGGER = re.compile(r"^CREATE TRIGGER (\w+)", re.MULTILINE)
 

@@ -39,7 +39,7 @@ from codegen.emit import (
     system,
 )
 from codegen.emit.artefact import Artefact
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 Emitter = Callable[[Spec], Iterator[Artefact]]
 

@@ -8,7 +8,7 @@ from typing import Any
 from codegen.emit.artefact import Artefact, oneline, stamp
 from codegen.emit.yaml_text import documents
 from codegen.language.metrics import Alert
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:

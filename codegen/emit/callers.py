@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from codegen.emit.artefact import Artefact, fill
 from codegen.language.callers import Permission
-from codegen.spec import MethodRow, Spec, field_enum
+from codegen.source.spec import MethodRow, Spec, field_enum
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:

@@ -14,7 +14,7 @@ from codegen.emit.image import RESULTS, dockerfile_path, image_name, load_docker
 from codegen.emit.wiring import Peer, Port, Setting, dns
 from codegen.emit.yaml_text import scalar
 from codegen.language.deployments import Deployment, Node
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 CPUS = "1.0"
 PIDS = 256

@@ -12,7 +12,7 @@ from itertools import product
 
 from codegen.language.lifecycle import Entity
 from codegen.language.metrics import Counted, Metric
-from codegen.spec import Spec, field_enum
+from codegen.source.spec import Spec, field_enum
 
 
 @dataclass(frozen=True, slots=True)

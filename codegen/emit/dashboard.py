@@ -14,7 +14,7 @@ from codegen.emit.artefact import Artefact, oneline
 from codegen.emit.history import histories
 from codegen.emit.measured import labels_of
 from codegen.language.metrics import Metric
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 SCHEMA_VERSION = 39
 """What Grafana 10.4 writes; newer ones read it."""

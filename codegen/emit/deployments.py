@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from codegen.emit.artefact import Artefact, fill
 from codegen.emit.callers import path_of
 from codegen.language.deployments import Deployment, Node
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 _IMPORT = "from runtime.tables import"
 _TABLES = ("Announced", "Deployment", "Healthcheck", "Listener", "Node", "Routing")

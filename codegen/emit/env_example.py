@@ -11,7 +11,7 @@ from codegen.emit.servers import SERVERS
 from codegen.emit.wiring import Setting
 from codegen.language.deployments import Deployment
 from codegen.language.environment import Variable
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 _FOUND_OUT = {"hostname": "the hostname", "process": "a name of the process"}
 

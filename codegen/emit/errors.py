@@ -6,7 +6,7 @@ import string
 from collections.abc import Iterator
 
 from codegen.emit.artefact import Artefact, fill
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:

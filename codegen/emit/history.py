@@ -14,7 +14,7 @@ from codegen.emit.artefact import Artefact, fill
 from codegen.emit.sql_names import aside, postgres_column
 from codegen.language.keeping import KeptInRedis, Outbox
 from codegen.language.lifecycle import Entity
-from codegen.spec import Spec, type_ref
+from codegen.source.spec import Spec, type_ref
 
 TYPES = {
     "bool": "boolean",

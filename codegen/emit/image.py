@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codegen.emit import wiring
 from codegen.emit.artefact import Artefact, fill
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 LOCK = "requirements-run.lock"
 LOAD_LOCK = "requirements-bench.lock"

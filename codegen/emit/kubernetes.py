@@ -11,7 +11,7 @@ from codegen.emit.image import image_name
 from codegen.emit.pod import labels, pod_template, selector
 from codegen.emit.wiring import dns
 from codegen.language.deployments import Deployment
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 POLICIES = "network-policies.yaml"
 DATA_SIZE = "1Gi"

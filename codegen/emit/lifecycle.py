@@ -11,7 +11,7 @@ from codegen.emit.openapi_schemas import UUID, UUID4
 from codegen.emit.records import held_messages, in_s3, kept_entities
 from codegen.language.lifecycle import Entity
 from codegen.language.types import MessageField
-from codegen.spec import Spec, field_enum
+from codegen.source.spec import Spec, field_enum
 
 _S3_IMPORT = "from runtime.kept_in_s3 import"
 _S3_TABLES = (

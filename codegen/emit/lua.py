@@ -18,7 +18,7 @@ from codegen.emit.lua_values import Reading
 from codegen.emit.lua_ways import checks, ways
 from codegen.emit.records import in_redis
 from codegen.language.lifecycle import Entity, Shift, Transition
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:

@@ -11,7 +11,7 @@ from codegen.emit.lua_layout import Layout, entry, quoted
 from codegen.language.keeping import Index, KeptInRedis, Lease
 from codegen.language.lifecycle import Entity, Shift, Transition
 from codegen.language.types import MessageField
-from codegen.spec import Spec, field_enum
+from codegen.source.spec import Spec, field_enum
 
 SIGNATURE = "signature"
 """The placeholder that stands for a set of texts in the key of a part."""

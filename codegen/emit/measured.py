@@ -11,7 +11,7 @@ from codegen.emit.lifecycle import states_of
 from codegen.language.keeping import Index, KeptInRedis
 from codegen.language.lifecycle import Entity
 from codegen.language.metrics import Metric
-from codegen.spec import Spec, field_enum
+from codegen.source.spec import Spec, field_enum
 
 _FIELD = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen.emit.artefact import Artefact, fill
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:

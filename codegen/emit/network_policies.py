@@ -10,7 +10,7 @@ from codegen.emit.pod import selector
 from codegen.emit.servers import SERVERS
 from codegen.emit.wiring import dns
 from codegen.language.deployments import Deployment
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 NAME_SERVERS = {
     "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},

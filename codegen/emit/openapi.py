@@ -13,7 +13,7 @@ from codegen.emit.openapi_proof import callers, listed, schemes, security
 from codegen.emit.openapi_schemas import Schema, Schemas, example, is_needed
 from codegen.language.errors import Condition, Role
 from codegen.language.services import Route
-from codegen.spec import MethodRow, Spec, type_ref
+from codegen.source.spec import MethodRow, Spec, type_ref
 
 WITH_BODY = ("POST", "PUT", "PATCH")
 _PLACEHOLDER = re.compile(r"\{([a-z0-9_]+)\}")

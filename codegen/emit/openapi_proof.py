@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codegen.emit.openapi_schemas import Schema
-from codegen.spec import MethodRow, Spec
+from codegen.source.spec import MethodRow, Spec
 
 
 def callers(spec: Spec, row: MethodRow) -> list[str]:

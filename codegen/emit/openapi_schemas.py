@@ -9,7 +9,7 @@ from typing import Any, Literal
 from codegen.emit.openapi_samples import sample_of_pattern
 from codegen.emit.text_rules import is_storable, may_hold_nul
 from codegen.language.types import EnumType, FieldRules, ItemRules, MessageField
-from codegen.spec import Spec, type_ref
+from codegen.source.spec import Spec, type_ref
 
 Schema = dict[str, Any]
 Side = Literal["request", "response"]

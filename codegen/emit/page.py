@@ -16,7 +16,7 @@ from codegen.emit.records import in_s3
 from codegen.emit.reference import drawing
 from codegen.language.lifecycle import Entity, Shift, Transition
 from codegen.language.types import MessageField
-from codegen.spec import Spec, field_enum
+from codegen.source.spec import Spec, field_enum
 
 FOLDER = "generated/{system}/page"
 

@@ -12,7 +12,7 @@ from codegen.emit.servers import SERVERS
 from codegen.emit.wiring import Peer, Setting, dns
 from codegen.language.deployments import Deployment, Timing
 from codegen.language.environment import Variable
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 PROOF = "/run/secrets/proof"
 PROOF_FILES = {"crt": "tls.crt", "key": "tls.key", "ca": "ca.crt"}

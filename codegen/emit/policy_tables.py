@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codegen.emit.markdown import code, codes, duration, prose, table
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 
 def policies(spec: Spec) -> dict[str, str]:

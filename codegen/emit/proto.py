@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from codegen.emit.artefact import Artefact, fill
 from codegen.language.types import ProtoTypes
-from codegen.spec import Spec, type_ref
+from codegen.source.spec import Spec, type_ref
 
 WIRE_TYPES = {"json": "string", "timestamp": "google.protobuf.Timestamp"}
 """Types of the language that protobuf calls otherwise."""

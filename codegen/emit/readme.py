@@ -10,7 +10,7 @@ from codegen.diagnostics import Diagnostic, Place
 from codegen.emit import tables
 from codegen.emit.artefact import Artefact, fill
 from codegen.emit.wiring import in_containers
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 PARTS = ("endpoints", "variables")
 """The parts of README.md that are generated."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from codegen.emit.artefact import Artefact, fill
 from codegen.language.lifecycle import Entity
 from codegen.language.types import MessageField
-from codegen.spec import SCALARS, Spec, type_ref
+from codegen.source.spec import SCALARS, Spec, type_ref
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:

@@ -14,7 +14,7 @@ from codegen.emit.lua import scripts
 from codegen.emit.lua_entity import SIGNATURE, RedisEntity
 from codegen.emit.lua_layout import Layout
 from codegen.emit.records import in_redis
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 _ALONE = ("create_one", "create_for")
 """The scripts that create an entity by itself, and that hand it to a holder that waits."""

@@ -11,7 +11,7 @@ from codegen.emit.markdown import code, codes, duration, prose
 from codegen.emit.policy_tables import policies
 from codegen.emit.wiring import in_containers
 from codegen.language.lifecycle import Entity
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:

@@ -9,7 +9,7 @@ from codegen.emit.reference_buckets import hints, in_bucket
 from codegen.emit.reference_tables import sets
 from codegen.language.keeping import KeptInRedis, Lease
 from codegen.language.lifecycle import Backoff, Due, Entity, GiveUp, Shift, Take, Transition
-from codegen.spec import Spec, field_enum
+from codegen.source.spec import Spec, field_enum
 
 
 def states(spec: Spec, entity: Entity) -> str:

@@ -8,7 +8,7 @@ from codegen.emit.counting import series
 from codegen.emit.markdown import code, codes, prose, table
 from codegen.emit.measured import entity_of, index_keys, labels_of, state_keys
 from codegen.language.metrics import Metric
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 
 def metrics(spec: Spec) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from codegen.emit.markdown import code, codes, duration, prose, table
 from codegen.language.callers import Permission
 from codegen.language.services import Instead, Route
-from codegen.spec import MethodRow, Spec
+from codegen.source.spec import MethodRow, Spec
 
 
 def methods(spec: Spec, service: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from codegen.emit.artefact import Artefact, fill, snake
 from codegen.emit.text_rules import is_storable, may_hold_nul
 from codegen.language.types import FieldRules, ItemRules, MessageField
-from codegen.spec import Spec, field_enum, type_ref
+from codegen.source.spec import Spec, field_enum, type_ref
 
 _CHECKED_LISTS = ("repeated json", "repeated string")
 _NUL = "must not contain the character NUL"

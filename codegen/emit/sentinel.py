@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from codegen.emit import servers, wiring
 from codegen.emit.artefact import Artefact, fill
 from codegen.language.deployments import Deployment
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:

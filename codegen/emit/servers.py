@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from codegen.language.deployments import Deployment
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 from codegen.emit.artefact import Artefact
 from codegen.emit.policy import retry_when_set
 from codegen.language.system import RetryProfile
-from codegen.spec import MethodRow, Spec
+from codegen.source.spec import MethodRow, Spec
 
 MOST_ATTEMPTS = 5
 """gRPC cuts a larger number down to this."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from codegen.emit.artefact import Artefact, fill
 from codegen.emit.requests import functions_of
-from codegen.spec import MethodRow, Spec
+from codegen.source.spec import MethodRow, Spec
 
 
 class Row(NamedTuple):

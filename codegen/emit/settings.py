@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from codegen.emit.artefact import Artefact, fill
 from codegen.language.environment import Variable
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 PYTHON_TYPES = {
     "int": "int",

@@ -14,7 +14,7 @@ from codegen.emit.history import histories, history_schema
 from codegen.emit.kept_entity import KeptEntity
 from codegen.emit.records import in_postgres
 from codegen.language.lifecycle import Transition
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 MIGRATIONS = "spec/migrations"
 """Where the accepted migrations of each system are; they are copied beside the other SQL."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from codegen.emit.artefact import Artefact, fill
 from codegen.emit.sqlite_entity import SqliteEntity
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 MIGRATIONS = "spec/migrations/{system}/sqlite"
 """Where the accepted migrations of a system's files are; they are copied beside the other SQL."""

@@ -11,7 +11,7 @@ from codegen.emit.sql_names import aside, quoted_name
 from codegen.language.keeping import Lease
 from codegen.language.lifecycle import Entity, Transition
 from codegen.language.types import MessageField
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 
 @dataclass(frozen=True)

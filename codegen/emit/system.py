@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen.emit.artefact import Artefact, fill
-from codegen.spec import Spec, type_ref
+from codegen.source.spec import Spec, type_ref
 
 TRANSPORT_LIMITS = {"message_bytes": 4 * 1024 * 1024, "concurrent_streams": 1024, "connections": 4096}
 """Limits that the transport holds to; a spec that names one under `policies.limits` sets it."""

@@ -10,7 +10,7 @@ from codegen.emit.markdown import code, codes, prose, table
 from codegen.emit.settings import text_of
 from codegen.language.deployments import Deployment, Listen, Node
 from codegen.language.environment import Variable, VariableRule
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 
 def endpoints(spec: Spec, deployment: Deployment) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from codegen.language.types import FieldRules, ItemRules
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 _CLASS = re.compile(r"\[(\^?)((?:\\.|[^\]\\])+)\]")
 

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from codegen.emit.settings import text_of
 from codegen.language.deployments import Deployment, Node
 from codegen.language.environment import EngineRole, Variable
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 USER_ID = 10001
 """User and group of every process."""

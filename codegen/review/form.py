@@ -21,8 +21,8 @@ from codegen.language.metrics import Counted, Metric
 from codegen.language.services import Component, Idempotency, Method
 from codegen.language.system import Freeze, Policies, Proto, RetryProfile
 from codegen.language.types import FieldRules, ItemRules, MessageField, Reserved, TypesFile
-from codegen.load import digest
-from codegen.spec import Spec
+from codegen.source.loader import digest
+from codegen.source.spec import Spec
 
 Path = tuple[str, ...]
 Data = dict[str, Any]

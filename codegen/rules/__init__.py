@@ -50,7 +50,7 @@ from codegen.rules import (
     wiring,
 )
 from codegen.rules.rule import Rule
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 MODULES = (
     *(text, names, system, types, numbers, fields, presence, services, methods, routes, callers, errors),

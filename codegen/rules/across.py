@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from codegen.diagnostics import Diagnostic, Place
 from codegen.rules.complaint import Complaint
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 ACROSS = (
     Complaint(

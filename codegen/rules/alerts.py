@@ -10,7 +10,7 @@ from codegen.rules.keys import placeholders
 from codegen.rules.lookup import fields_of
 from codegen.rules.promql import NotPromQL, Selector, selectors
 from codegen.rules.rule import Finding, rule, unknown
-from codegen.spec import Spec, field_enum
+from codegen.source.spec import Spec, field_enum
 
 _OF_ANY_PROCESS = ("charter_", "process_", "python_", "up")
 _OF_HISTOGRAMS = ("_bucket", "_sum", "_count")

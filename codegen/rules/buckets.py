@@ -13,8 +13,8 @@ from codegen.rules.keys import placeholders
 from codegen.rules.lookup import fields_of, is_other_type, listed
 from codegen.rules.records import records_of, unknown_field
 from codegen.rules.rule import Finding, rule, unknown
-from codegen.source import Path
-from codegen.spec import Spec
+from codegen.source.spec import Spec
+from codegen.source.yaml_reader import Path
 
 Record = Mapping[str, MessageField]
 FIELD = "field"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from codegen.language.callers import Permission
 from codegen.rules.lookup import misfit, request_of
 from codegen.rules.rule import Finding, rule, unknown, unknown_method
-from codegen.source import Path
-from codegen.spec import Spec
+from codegen.source.spec import Spec
+from codegen.source.yaml_reader import Path
 
 _NEEDED_ROLES = {
     "certificate": ("tls_certificate", "tls_key", "tls_authority"),

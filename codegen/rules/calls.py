@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from codegen.rules.lookup import listed, method_paths, outsiders
 from codegen.rules.rule import Finding, rule, unknown_method
-from codegen.source import Path
-from codegen.spec import MethodRow, Spec
+from codegen.source.spec import MethodRow, Spec
+from codegen.source.yaml_reader import Path
 
 _FILES = ("callers", "lifecycle", "services")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from codegen.language.lifecycle import Due, Entity, Shift, Transition
-from codegen.source import Path
+from codegen.source.yaml_reader import Path
 
 
 class Clocked(NamedTuple):

@@ -11,8 +11,8 @@ from codegen.rules.lookup import RANGES, fields_of, listed
 from codegen.rules.records import unknown_field
 from codegen.rules.rule import Finding, rule, unknown
 from codegen.rules.shifts import bad_where
-from codegen.source import Path
-from codegen.spec import Spec
+from codegen.source.spec import Spec
+from codegen.source.yaml_reader import Path
 
 _NUMBERS = (*RANGES, "double", "float")
 _MODES = ("index-only", "hybrid", "log-scan")

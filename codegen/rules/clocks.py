@@ -12,8 +12,8 @@ from codegen.rules.lookup import is_other_type, listed
 from codegen.rules.readings import readings
 from codegen.rules.records import records_of, unknown_field
 from codegen.rules.rule import Finding, rule, unknown
-from codegen.source import Path
-from codegen.spec import Spec
+from codegen.source.spec import Spec
+from codegen.source.yaml_reader import Path
 
 _WORDS = {"int": ("int",), "number": ("int", "number")}
 

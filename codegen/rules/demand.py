@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from codegen.rules.rule import Finding, rule, unknown
 from codegen.rules.wiring import bad_variable
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 
 @rule(

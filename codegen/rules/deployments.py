@@ -9,7 +9,7 @@ from codegen.language.deployments import Deployment
 from codegen.rules.environment import problem_of, value_of
 from codegen.rules.lookup import listed, public_methods
 from codegen.rules.rule import Finding, rule, unknown
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 LOAD_PLACEHOLDERS = ("addresses", "ca_file", "results")
 _MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codegen.diagnostics import suggest
 from codegen.language.environment import EngineRole, Variable, VariableType
 from codegen.rules.rule import Finding, rule, unknown
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 _ROLE_TYPES: dict[EngineRole, tuple[VariableType, ...]] = {
     "log_level": ("choice",),

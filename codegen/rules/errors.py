@@ -12,7 +12,7 @@ from codegen.diagnostics import Place, suggest
 from codegen.language.errors import Role
 from codegen.rules.lookup import fields_of, listed, method_paths, misfit
 from codegen.rules.rule import Finding, rule, unknown
-from codegen.spec import MethodRow, Spec
+from codegen.source.spec import MethodRow, Spec
 
 _HARD = ("grpc", "http", "retry", "message")
 _PASSING = (408, 413, 425, 429, 502, 503, 504)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from codegen.language.types import FieldRules, ItemRules, MessageField
 from codegen.rules.lookup import RANGES, misfit
 from codegen.rules.rule import Finding, rule, unknown
-from codegen.source import Path
-from codegen.spec import SCALARS, Spec, type_ref
+from codegen.source.spec import SCALARS, Spec, type_ref
+from codegen.source.yaml_reader import Path
 
 _TEXT = ("string",)
 _INTEGERS = tuple(RANGES)

@@ -11,8 +11,8 @@ from codegen.rules.keys import placeholders
 from codegen.rules.lookup import fields_of
 from codegen.rules.metrics import SOURCES
 from codegen.rules.rule import Finding, rule, unknown
-from codegen.source import Path
-from codegen.spec import Spec, field_enum
+from codegen.source.spec import Spec, field_enum
+from codegen.source.yaml_reader import Path
 
 
 @rule(

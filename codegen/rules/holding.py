@@ -12,8 +12,8 @@ from codegen.rules.lifecycle import status_type
 from codegen.rules.lookup import RANGES, fields_of, is_other_type, listed
 from codegen.rules.records import unknown_field
 from codegen.rules.rule import Finding, rule, unknown
-from codegen.source import Path
-from codegen.spec import Spec, field_enum
+from codegen.source.spec import Spec, field_enum
+from codegen.source.yaml_reader import Path
 
 
 @rule(

@@ -13,7 +13,7 @@ from codegen.rules.lifecycle import status_type
 from codegen.rules.lookup import is_other_type, listed
 from codegen.rules.records import records_of, unknown_field
 from codegen.rules.rule import Finding, rule, unknown
-from codegen.spec import Spec, field_enum
+from codegen.source.spec import Spec, field_enum
 
 LIST = "repeated string"
 

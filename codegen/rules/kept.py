@@ -11,8 +11,8 @@ from codegen.rules.lifecycle import holders, status_type
 from codegen.rules.lookup import is_other_type, listed
 from codegen.rules.records import records_of
 from codegen.rules.rule import Finding, rule, unknown
-from codegen.source import Path
-from codegen.spec import SCALARS, Spec
+from codegen.source.spec import SCALARS, Spec
+from codegen.source.yaml_reader import Path
 
 _TABLES = {"table": "table", "history": "history", "ended": "archive"}
 

@@ -13,8 +13,8 @@ from codegen.rules.key_names import ANY_TEXT, UUID, Name, literal, may_be_equal
 from codegen.rules.lookup import listed
 from codegen.rules.records import records_of, unknown_field
 from codegen.rules.rule import Finding, rule
-from codegen.source import Path
-from codegen.spec import Spec, field_enum
+from codegen.source.spec import Spec, field_enum
+from codegen.source.yaml_reader import Path
 
 SIGNATURE = "signature"
 """Stands in the key of a part for a set of texts."""

@@ -11,8 +11,8 @@ from codegen.rules.changes import changes, is_variable
 from codegen.rules.lookup import RANGES, is_other_type
 from codegen.rules.records import records_of, unknown_field
 from codegen.rules.rule import Finding, rule
-from codegen.source import Path
-from codegen.spec import Spec
+from codegen.source.spec import Spec
+from codegen.source.yaml_reader import Path
 
 COUNTERS = ("uint32", "uint64")
 _COUNTER = "the counter"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from codegen.language.lifecycle import Entity
 from codegen.rules.lookup import fields_of
 from codegen.rules.rule import Finding, rule, unknown, unknown_method
-from codegen.source import Path
-from codegen.spec import Spec
+from codegen.source.spec import Spec
+from codegen.source.yaml_reader import Path
 
 
 @rule(

@@ -8,7 +8,7 @@ from codegen.language.callers import Principal
 from codegen.language.deployments import Deployment, Node
 from codegen.rules.lookup import outsiders
 from codegen.rules.rule import Finding, rule, unknown
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 
 @rule(

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from codegen.rules.lookup import fields_of, is_other_type, method_paths
 from codegen.rules.rule import Finding, rule, unknown
-from codegen.source import Path
-from codegen.spec import MethodRow, Spec, type_ref
+from codegen.source.spec import MethodRow, Spec, type_ref
+from codegen.source.yaml_reader import Path
 
 _KEYED = ("when_keyed", "compare_and_set", "first_write_wins")
 

@@ -9,7 +9,7 @@ from codegen.language.metrics import Metric
 from codegen.rules.changes import appliers
 from codegen.rules.lookup import fields_of, is_other_type, listed
 from codegen.rules.rule import Finding, rule, unknown
-from codegen.spec import Spec, field_enum
+from codegen.source.spec import Spec, field_enum
 
 SOURCES = ("size_of", "age_in", "states_of", "used_of")
 """What a gauge is of; it says exactly one."""

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from codegen.language.deployments import Deployment, Node
 from codegen.rules.rule import Finding, rule, unknown
 from codegen.rules.wiring import bad_variable
-from codegen.source import Path
-from codegen.spec import Spec
+from codegen.source.spec import Spec
+from codegen.source.yaml_reader import Path
 
 HOST = re.compile(r"\$\{([A-Z][A-Z0-9_]*)\}")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codegen.language.types import EnumType, MessageType
 from codegen.rules.lookup import Members, enum_prefix, members_of_types
 from codegen.rules.rule import Finding, rule
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 
 @rule(

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from codegen.language.types import MessageField
 from codegen.rules.lookup import misfit
 from codegen.rules.rule import Finding, rule, unknown
-from codegen.source import Path
-from codegen.spec import Spec
+from codegen.source.spec import Spec
+from codegen.source.yaml_reader import Path
 
 
 @rule(

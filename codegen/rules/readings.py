@@ -8,7 +8,7 @@ from typing import NamedTuple
 from codegen.language.lifecycle import Entity
 from codegen.rules.changes import appliers, clocked, is_variable
 from codegen.rules.lifecycle import holders
-from codegen.source import Path
+from codegen.source.yaml_reader import Path
 
 
 class Reading(NamedTuple):

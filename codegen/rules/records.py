@@ -10,8 +10,8 @@ from codegen.language.types import MessageField
 from codegen.rules.changes import changes
 from codegen.rules.lookup import RANGES, TIMES, fields_of, is_other_type, misfit, request_of
 from codegen.rules.rule import Finding, rule, unknown
-from codegen.source import Path
-from codegen.spec import Spec
+from codegen.source.spec import Spec
+from codegen.source.yaml_reader import Path
 
 A_TIME = "A time is an int64 or a timestamp."
 _TEXTS = ("string", "json")

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from codegen.language.services import Route
 from codegen.rules.lookup import fields_of, is_other_type, method_paths
 from codegen.rules.rule import Finding, rule, unknown
-from codegen.source import Path
-from codegen.spec import MethodRow, Spec, type_ref
+from codegen.source.spec import MethodRow, Spec, type_ref
+from codegen.source.yaml_reader import Path
 
 TAKEN = ("/healthz", "/readyz", "/metrics", "/openapi.json", "/docs")
 """What every listener has of its own."""

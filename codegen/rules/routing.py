@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from codegen.language.deployments import Deployment, Routing
 from codegen.rules.lookup import is_other_type, public_methods, request_of
 from codegen.rules.rule import Finding, rule, unknown, unknown_method
-from codegen.source import Path
-from codegen.spec import Spec
+from codegen.source.spec import Spec
+from codegen.source.yaml_reader import Path
 
 
 @rule(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from codegen.rules.lookup import listed, method_paths
 from codegen.rules.rule import Finding, rule, unknown
-from codegen.spec import MethodRow, Spec
+from codegen.source.spec import MethodRow, Spec
 
 
 @rule(

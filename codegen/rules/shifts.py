@@ -10,8 +10,8 @@ from codegen.rules.changes import changes
 from codegen.rules.lookup import RANGES, is_other_type, listed, misfit
 from codegen.rules.records import records_of, unknown_field
 from codegen.rules.rule import Finding, rule, unknown
-from codegen.source import Path
-from codegen.spec import Spec, field_enum
+from codegen.source.spec import Spec, field_enum
+from codegen.source.yaml_reader import Path
 
 Record = Mapping[str, MessageField]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from codegen.language.lifecycle import Entity
 from codegen.rules.lifecycle import status_type
 from codegen.rules.rule import Finding, rule
-from codegen.source import Path
-from codegen.spec import Spec
+from codegen.source.spec import Spec
+from codegen.source.yaml_reader import Path
 
 _FILES = ("lifecycle", "types")
 

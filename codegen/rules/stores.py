@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from codegen.language.lifecycle import Entity
 from codegen.rules.changes import clocked
 from codegen.rules.rule import Finding, rule
-from codegen.source import Path
-from codegen.spec import Spec
+from codegen.source.spec import Spec
+from codegen.source.yaml_reader import Path
 
 Stores = tuple[str, ...]
 

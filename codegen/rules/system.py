@@ -7,7 +7,7 @@ from string import Formatter
 
 from codegen.rules.lookup import fields_of
 from codegen.rules.rule import Finding, rule, unknown
-from codegen.spec import Spec, type_ref
+from codegen.source.spec import Spec, type_ref
 
 
 @rule(

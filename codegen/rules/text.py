@@ -1,11 +1,11 @@
-"""The catalogue of what is found while the files are read, in codegen/source.py and shape.py."""
+"""The catalogue of complaints about reading a file: codegen/source/yaml_reader.py, schema_validation.py."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from codegen.rules.rule import Finding, Rule
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 
 def _found_on_reading(spec: Spec) -> Iterator[Finding]:  # noqa: ARG001

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from codegen.language.types import EnumType, MessageField
 from codegen.rules.lookup import enum_prefix, listed, members_of_types
 from codegen.rules.rule import Finding, rule, unknown
-from codegen.source import Path
-from codegen.spec import SCALARS, Spec, type_ref
+from codegen.source.spec import SCALARS, Spec, type_ref
+from codegen.source.yaml_reader import Path
 
 _MAP_KEYS = sorted(set(SCALARS) - {"bytes", "double", "float", "json", "timestamp"})
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from codegen.language.environment import VariableRule
 from codegen.rules.lookup import listed
 from codegen.rules.rule import Finding, rule, unknown
-from codegen.source import Path
-from codegen.spec import Spec
+from codegen.source.spec import Spec
+from codegen.source.yaml_reader import Path
 
 _NUMBERS = ("int", "number", "port")
 

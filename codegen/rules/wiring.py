@@ -11,8 +11,8 @@ from codegen.language.environment import Variable
 from codegen.rules.calls import needed_calls
 from codegen.rules.lookup import public_methods
 from codegen.rules.rule import Finding, rule, unknown
-from codegen.source import Path
-from codegen.spec import Spec
+from codegen.source.spec import Spec
+from codegen.source.yaml_reader import Path
 
 _FILES = ("callers", "services", "deployments")
 

@@ -9,18 +9,19 @@ from functools import cache
 
 import pytest
 
-from codegen import generate, load
+from codegen import generate
 from codegen.diagnostics import Diagnostic
 from codegen.emit.artefact import Artefact
 from codegen.emit.stubs import compile_protos
-from codegen.source import Source, parse
+from codegen.source import loader
+from codegen.source.yaml_reader import Source, parse
 
 
 @contextmanager
 def remembering() -> Iterator[None]:
     """Meanwhile a file that was read before is not read again; whoever examines it has a copy of his own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(load, "parse", _copied)
+        patch.setattr(loader, "parse", _copied)
         yield
     _parsed.cache_clear()
 

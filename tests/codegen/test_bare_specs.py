@@ -11,7 +11,7 @@ import pytest
 
 from codegen.__main__ import main
 from codegen.generate import build
-from codegen.source import parse
+from codegen.source.yaml_reader import parse
 from tests import quick_yaml
 from tests.codegen.projects import BAKERY, LOCKER, RENTAL, snapshot
 

@@ -18,9 +18,9 @@ import pytest
 
 from codegen.catalogue import catalogue
 from codegen.diagnostics import Diagnostic, Place, render, suggest
-from codegen.load import examine
 from codegen.rules import RULES
 from codegen.rules.clocks import bad_sweeper
+from codegen.source.loader import examine
 from tests import quick_yaml
 from tests.codegen.emit import specs
 from tests.codegen.remembering import remembering

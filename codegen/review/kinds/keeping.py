@@ -10,7 +10,7 @@ from codegen.review.difference import Found, Verdict, kind
 from codegen.review.form import Path
 from codegen.review.kinds.lifecycle import edges, entity_path
 from codegen.review.kinds.pairs import gained, kept, meant, shown, turn
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 
 @kind("holder.added", "One more component applies the transitions of an entity.", Verdict.WIDENS)

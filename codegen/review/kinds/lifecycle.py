@@ -13,7 +13,7 @@ from codegen.language.lifecycle import Creation, Deletion, Entity, Transition
 from codegen.review.difference import Found, Verdict, kind
 from codegen.review.form import Path
 from codegen.review.kinds.pairs import added, gained, kept, same, shown, turn, words
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 EDGES = ("create", "delete", "transitions", "shifts")
 KEEPING = ("shared_with", "kept_in", "lease", "shown")

@@ -9,7 +9,7 @@ from codegen.review.difference import Found, Verdict, kind
 from codegen.review.form import Path
 from codegen.review.kinds.lifecycle import edges, entity_path
 from codegen.review.kinds.pairs import added, gained, kept, meant, shown, turn, words
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 _SETTINGS = frozenset({"url", "prefix", "expires", "replicas"})
 """Words that name variables; with the same value of the new one nothing is lost."""

@@ -10,7 +10,7 @@ from codegen.review.difference import Found, Verdict, kind
 from codegen.review.form import Path
 from codegen.review.kinds.members import messages
 from codegen.review.kinds.pairs import kept, turn, words
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 Turn = Literal["tightened", "loosened", "changed"]
 

@@ -8,7 +8,7 @@ from codegen.language.lifecycle import Entity
 from codegen.review.difference import Found, Verdict, kind
 from codegen.review.kinds.members import Held, enums, state_enums
 from codegen.review.kinds.pairs import gained, kept
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 
 @kind("state.added", "An entity has one more state.", Verdict.COMPATIBLE)

@@ -9,7 +9,7 @@ from codegen.review.difference import Found, Verdict, kind
 from codegen.review.form import Path
 from codegen.review.kinds.members import Held, enums, messages, state_enums
 from codegen.review.kinds.pairs import added, gained, kept, turn
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 
 @kind("type.added", "There is one more enum or message.", Verdict.COMPATIBLE)

@@ -12,8 +12,8 @@ from typing import Any
 from codegen.emit import wiring
 from codegen.emit.artefact import Artefact
 from codegen.language import FILES
-from codegen.load import load
-from codegen.spec import Spec
+from codegen.source.loader import load
+from codegen.source.spec import Spec
 from tests import quick_yaml
 
 ROOT = Path(__file__).parents[3]

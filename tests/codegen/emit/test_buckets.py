@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from codegen.emit import deployments, lifecycle, page, records, reference, requests
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 from runtime.kept_in_s3 import KeptInS3
 from runtime.lifecycles import Lifecycle
 from runtime.s3.indexes import shown_in_hints

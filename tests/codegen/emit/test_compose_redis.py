@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from codegen.emit import compose, kubernetes, sentinel
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 from tests import quick_yaml
 from tests.codegen.emit.specs import changed, run, spec, texts
 

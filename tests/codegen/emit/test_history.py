@@ -10,7 +10,7 @@ import pytest
 from codegen.emit import sql
 from codegen.emit.history import histories, history_schema
 from codegen.migrations import difference, schema_digest, write_next
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 from runtime.postgres.statements import parsed
 from tests.codegen.emit import specs
 from tests.codegen.emit.specs import spec, texts

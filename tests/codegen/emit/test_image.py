@@ -94,7 +94,7 @@ def test_labels_say_what_the_image_is() -> None:
         ("generated/other/system.py", False),
         ("handlers/other/gateway.py", False),
         ("scripts/conformance.py", False),
-        ("codegen/spec.py", False),
+        ("codegen/source/spec.py", False),
         ("spec/taskqueue/system.yaml", False),
         (".env", False),
         (".git/config", False),

@@ -9,7 +9,7 @@ import pytest
 
 from codegen.emit import lifecycle, lua, sql, sqlite
 from codegen.emit.reference_lifecycle import transitions
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 from tests.codegen.emit.specs import changed, spec, texts
 
 

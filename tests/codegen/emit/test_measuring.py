@@ -11,7 +11,7 @@ import pytest
 from codegen.emit import alerts, dashboard, measured
 from codegen.emit.counting import Counting, Label, counted, happenings, series
 from codegen.rules.promql import selectors
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 from tests import quick_yaml
 from tests.codegen.emit.specs import FOLDERS, ROOT, spec, texts
 

@@ -12,7 +12,7 @@ import pytest
 
 from codegen.emit import redis_creation
 from codegen.emit.records import in_redis
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 from tests.codegen.emit.specs import FOLDERS, changed, spec, texts
 
 RENTAL = "tests/specs/rental"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from codegen.emit import alerts, compose, dashboard, image, kubernetes, readme, reference, service_config
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 from tests import quick_yaml
 from tests.codegen.emit.specs import FOLDERS, ROOT, changed, run, spec, texts
 

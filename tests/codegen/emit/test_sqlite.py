@@ -11,7 +11,7 @@ import pytest
 
 from codegen import migrations
 from codegen.emit import sqlite
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 from codegen.sqlite_migrations import difference
 from runtime.sqlite.statements import parsed
 from tests.codegen.emit.specs import FOLDERS, changed, spec, texts

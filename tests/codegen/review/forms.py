@@ -9,8 +9,8 @@ from typing import Any
 
 from codegen.review.compare import Stored, stored
 from codegen.review.form import Data, read
-from codegen.source import parse
-from codegen.spec import Spec
+from codegen.source.spec import Spec
+from codegen.source.yaml_reader import parse
 from tests import quick_yaml
 
 Change = Callable[[Any, Any], None]

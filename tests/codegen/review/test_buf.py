@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from codegen.emit import proto
-from codegen.load import load
 from codegen.review import Verdict, compare
 from codegen.review.form import write
-from codegen.spec import Spec
+from codegen.source.loader import load
+from codegen.source.spec import Spec
 from tests import quick_yaml
 from tests.codegen.review.forms import edited, spec
 from tests.codegen.review.project import LOCKER

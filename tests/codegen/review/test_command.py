@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from codegen.load import load
 from codegen.review.accepted import text_of
+from codegen.source.loader import load
 from tests.codegen.review.project import BLOCKER, Project
 
 SHELF = ("environment", "unit: days, default: 7", "unit: days, default: 9")

@@ -19,8 +19,8 @@ from codegen.emit import sql
 from codegen.emit.kept_entity import KeptEntity
 from codegen.language.lifecycle import Entity
 from codegen.language.types import MessageField
-from codegen.load import examine
-from codegen.spec import Spec
+from codegen.source.loader import examine
+from codegen.source.spec import Spec
 from generated.orchestrator.messages import CREATED, QUEUED, SUCCESS
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.postgres import Database, migrations

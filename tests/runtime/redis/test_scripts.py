@@ -9,7 +9,7 @@ import pytest
 import redis.asyncio
 
 from codegen.emit import lua
-from codegen.load import examine
+from codegen.source.loader import examine
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.redis.scripts import PAIRS, Script, scripts
 from tests.runtime.redis.kit import Kit

@@ -14,9 +14,9 @@ from pydantic import BaseModel
 from codegen.diagnostics import Diagnostic, Place, SpecError, closest, suggest
 from codegen.language import FILES, OPTIONAL
 from codegen.rules import check
-from codegen.rules.shape import fit, repeated
-from codegen.source import Source, parse
-from codegen.spec import Spec
+from codegen.source.schema_validation import fit, repeated
+from codegen.source.spec import Spec
+from codegen.source.yaml_reader import Source, parse
 
 
 def load(folder: Path, base: Path | None = None) -> Spec:

@@ -18,7 +18,7 @@ from codegen.language.metrics import MetricsFile
 from codegen.language.services import Method, Service, ServicesFile
 from codegen.language.system import SystemFile
 from codegen.language.types import EnumType, MessageField, MessageType, TypesFile
-from codegen.source import Source
+from codegen.source.yaml_reader import Source
 
 SCALARS = {
     "string": "str",

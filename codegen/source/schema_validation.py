@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import BaseModel, RootModel, ValidationError
 
 from codegen.diagnostics import Diagnostic, closest
-from codegen.source import Path, Source
+from codegen.source.yaml_reader import Path, Source
 
 _KINDS = {
     "int_type": "a whole number",
