@@ -16,8 +16,8 @@ from codegen import cache
 from codegen.diagnostics import Diagnostic, render
 from codegen.emit import emit_code, emit_rest
 from codegen.emit.artefact import Artefact
-from codegen.emit.readme import missing_markers
-from codegen.emit.stubs import compile_protos
+from codegen.emit.docs.readme import missing_markers
+from codegen.emit.proto.stubs import compile_protos
 from codegen.output import OWNED, Deviation, apply, compare
 from codegen.rules.across import clashes
 from codegen.source.loader import examine

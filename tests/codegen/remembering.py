@@ -12,7 +12,7 @@ import pytest
 from codegen import generate
 from codegen.diagnostics import Diagnostic
 from codegen.emit.artefact import Artefact
-from codegen.emit.stubs import compile_protos
+from codegen.emit.proto.stubs import compile_protos
 from codegen.source import loader
 from codegen.source.yaml_reader import Source, parse
 

@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from codegen.emit.sql_names import RESERVED
+from codegen.emit.sql.names import RESERVED
 from handlers.priority.borrowing import Borrowed
 from runtime.conditions import Condition
 from runtime.embedded.postgres import EmbeddedPostgres

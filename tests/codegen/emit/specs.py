@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from codegen.emit import wiring
 from codegen.emit.artefact import Artefact
+from codegen.emit.deploy import wiring
 from codegen.language import FILES
 from codegen.source.loader import load
 from codegen.source.spec import Spec

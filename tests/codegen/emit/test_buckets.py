@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from codegen.emit import deployments, lifecycle, page, records, reference, requests
+from codegen.emit.console import bucket_page
+from codegen.emit.docs import reference
+from codegen.emit.python import deployments, lifecycle, records, requests
 from codegen.source.spec import Spec
 from runtime.kept_in_s3 import KeptInS3
 from runtime.lifecycles import Lifecycle
@@ -48,7 +50,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def told() -> Any:
     """What the page is told, as it reads it."""
-    text = texts(page.emit, spec(NURSERY))["generated/nursery/page/spec.js"]
+    text = texts(bucket_page.emit, spec(NURSERY))["generated/nursery/page/spec.js"]
     head, _, rest = text.partition("export const spec = ")
     assert head.startswith("// Generated from tests/specs/nursery")
     return json.loads(rest.removesuffix(";\n"))
@@ -206,7 +208,7 @@ def test_a_page_is_told_what_the_fields_are_for(made: dict[str, Any]) -> None:
 def test_only_who_has_a_page_gets_one(folder: str) -> None:
     """A picture of each life that has edges comes with it."""
     of = spec(folder)
-    found = texts(page.emit, of)
+    found = texts(bucket_page.emit, of)
     if of.system.page is None:
         assert found == {}
         return

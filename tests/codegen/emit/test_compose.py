@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from codegen.emit import compose
+from codegen.emit.deploy import compose
 from codegen.source.spec import Spec
 from tests import quick_yaml
 from tests.codegen.emit.specs import spec, texts

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from codegen.emit import compose, kubernetes, sentinel
+from codegen.emit.deploy import compose, kubernetes, sentinel
 from codegen.source.spec import Spec
 from tests import quick_yaml
 from tests.codegen.emit.specs import changed, run, spec, texts

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from codegen.emit import compose, kubernetes
+from codegen.emit.deploy import compose, kubernetes
 from tests.codegen.emit.specs import spec, texts
 
 NURSERY = "tests/specs/nursery"

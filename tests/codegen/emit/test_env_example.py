@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from codegen.emit import compose
+from codegen.emit.deploy import compose
 from tests.codegen.emit.specs import FOLDERS, spec, texts
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from codegen.emit import sql
-from codegen.emit.history import histories, history_schema
+from codegen.emit.postgres import postgres_files
+from codegen.emit.postgres.history import histories, history_schema
 from codegen.migrations import difference, schema_digest, write_next
 from codegen.source.spec import Spec
 from runtime.postgres.statements import parsed
@@ -57,11 +57,13 @@ def test_a_column_for_each_field() -> None:
 
 def test_statements_take_what_the_tables_have() -> None:
     """The engine finds each by its name, with a list for each column."""
-    made = texts(sql.emit, spec(RENTAL))
+    made = texts(postgres_files.emit, spec(RENTAL))
     found = parsed(made["generated/rental/sql/bike.sql"])
     # Nothing says for how long the history is kept, so that there is no way to forget any of it.
     assert {*found} == {"write_changes", "write_ended", "get", "history"}
-    assert "forget" in parsed(texts(sql.emit, spec("spec/priority"))["generated/priority/sql/task.sql"])
+    assert "forget" in parsed(
+        texts(postgres_files.emit, spec("spec/priority"))["generated/priority/sql/task.sql"]
+    )
     history = histories(spec(RENTAL))["bike"]
     assert found["write_ended"].takes == dict.fromkeys(history.ended_columns, "text")
     assert "generated/rental/sql/van.sql" not in made

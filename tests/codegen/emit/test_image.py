@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from codegen.emit import image
+from codegen.emit.deploy import image
 from tests.codegen.emit.specs import FOLDERS, ROOT, run, spec, texts
 
 DOCKERFILE = "generated/taskqueue/deploy/Dockerfile"

@@ -8,8 +8,8 @@ from typing import Any
 import jinja2
 import pytest
 
-from codegen.emit import kept as module
-from codegen.emit.kept import CompiledTemplates, kept
+from codegen.emit import template_cache as module
+from codegen.emit.template_cache import CompiledTemplates, kept
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from codegen.emit import kubernetes
+from codegen.emit.deploy import kubernetes
 from tests import quick_yaml
 from tests.codegen.emit.specs import FOLDERS, changed, in_containers, run, spec, texts
 

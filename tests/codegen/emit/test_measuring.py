@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from codegen.emit import alerts, dashboard, measured
-from codegen.emit.counting import Counting, Label, counted, happenings, series
+from codegen.emit.deploy import alerts, dashboard
+from codegen.emit.python import metrics_module
+from codegen.emit.redis.lua_metrics import Counting, Label, counted, happenings, series
 from codegen.rules.promql import selectors
 from codegen.source.spec import Spec
 from tests import quick_yaml
@@ -68,7 +69,7 @@ def test_every_series_that_there_can_be() -> None:
 def test_the_engine_is_told_every_metric(folder: str) -> None:
     """The module is Python with one record for each, whose keys have no field left in them."""
     system = spec(folder)
-    (text,) = texts(measured.emit, system).values()
+    (text,) = texts(metrics_module.emit, system).values()
     names: dict[str, Any] = {}
     exec(compile(text, "metrics.py", "exec"), names)
     rows = names["MEASURED"]
@@ -81,7 +82,7 @@ def test_the_engine_is_told_every_metric(folder: str) -> None:
 @pytest.mark.parametrize("folder", QUIET)
 def test_nothing_is_made_where_nothing_is_measured(folder: str) -> None:
     """A system without metrics has none of these files."""
-    made = [*measured.emit(spec(folder)), *alerts.emit(spec(folder)), *dashboard.emit(spec(folder))]
+    made = [*metrics_module.emit(spec(folder)), *alerts.emit(spec(folder)), *dashboard.emit(spec(folder))]
     assert made == []
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from codegen.emit import openapi
-from codegen.emit.openapi_samples import sample_of_pattern
-from codegen.emit.openapi_schemas import UUID4
+from codegen.emit.http import openapi
+from codegen.emit.http.openapi_samples import sample_of_pattern
+from codegen.emit.http.openapi_schemas import UUID4
 from tests.codegen.emit.specs import FOLDERS, changed, spec, texts
 
 ROUTED = [folder for folder in FOLDERS if openapi.routed(spec(folder))]

@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 import pytest
 
-from codegen.emit import redis_creation
-from codegen.emit.records import in_redis
+from codegen.emit.python.records import in_redis
+from codegen.emit.redis import creation_encoder
 from codegen.source.spec import Spec
 from tests.codegen.emit.specs import FOLDERS, changed, spec, texts
 
@@ -46,7 +46,7 @@ def encoders(monkeypatch: pytest.MonkeyPatch) -> Any:
     vars(records).update(BikeRecord=object, VanRecord=object)
     for name, module in (("", ModuleType("rental")), (".messages", messages), (".records", records)):
         monkeypatch.setitem(sys.modules, f"generated.rental{name}", module)
-    (text,) = texts(redis_creation.emit, of).values()
+    (text,) = texts(creation_encoder.emit, of).values()
     names: dict[str, Any] = {}
     exec(compile(text, "creation.py", "exec"), names)
     return SimpleNamespace(**names)
@@ -71,7 +71,7 @@ def bike(**given: Any) -> Any:
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_a_module_where_redis_keeps_entities(folder: str) -> None:
     of = spec(folder)
-    made = texts(redis_creation.emit, of)
+    made = texts(creation_encoder.emit, of)
     assert [*made] == ([f"generated/{of.name}/creation.py"] if in_redis(of) else [])
     for path, text in made.items():
         compile(text, path, "exec")

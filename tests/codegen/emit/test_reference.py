@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from codegen.emit import alerts, compose, dashboard, image, kubernetes, readme, reference, service_config
+from codegen.emit.deploy import alerts, compose, dashboard, image, kubernetes, service_config
+from codegen.emit.docs import readme, reference
 from codegen.source.spec import Spec
 from tests import quick_yaml
 from tests.codegen.emit.specs import FOLDERS, ROOT, changed, run, spec, texts

@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
-from codegen.emit import service_config
+from codegen.emit.deploy import service_config
 from tests.codegen.emit.specs import spec, texts
 
 PUBLIC = "/taskqueue.v1.TaskQueuePublicService"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from codegen import migrations
-from codegen.emit import sqlite
+from codegen.emit.sqlite import sqlite_files
 from codegen.source.spec import Spec
 from codegen.sqlite_migrations import difference
 from runtime.sqlite.statements import parsed
@@ -49,12 +49,12 @@ def lived(change: Change) -> Spec:
 def test_every_statement_can_be_prepared(folder: str) -> None:
     """SQLite itself finds no fault in any schema or statement."""
     of = spec(folder)
-    if not sqlite.entities(of):
-        assert texts(sqlite.emit, of) == {}
+    if not sqlite_files.entities(of):
+        assert texts(sqlite_files.emit, of) == {}
         return
-    connection = tables(sqlite.schema(of))
-    for name, entity in sqlite.entities(of).items():
-        found = parsed(texts(sqlite.emit, of)[f"generated/{of.name}/sqlite/{name}.sql"])
+    connection = tables(sqlite_files.schema(of))
+    for name, entity in sqlite_files.entities(of).items():
+        found = parsed(texts(sqlite_files.emit, of)[f"generated/{of.name}/sqlite/{name}.sql"])
         leased = {"acquire", "renew"} if entity.row.lease else set()
         assert {"create", "get", "find", "census"} <= set(found)
         assert found.keys() & {"acquire", "renew"} == leased
@@ -71,8 +71,8 @@ class Nothing(dict[str, None]):
 
 def test_nothing_that_is_asked_often_reads_a_whole_table() -> None:
     """What is taken next, what is due and what is listed is found by an index."""
-    connection = tables(sqlite.schema(spec("spec/queuey")))
-    found = parsed(texts(sqlite.emit, spec("spec/queuey"))["generated/queuey/sqlite/job.sql"])
+    connection = tables(sqlite_files.schema(spec("spec/queuey")))
+    found = parsed(texts(sqlite_files.emit, spec("spec/queuey"))["generated/queuey/sqlite/job.sql"])
     for name in ("acquire", "get", "find_unique", "due_abandon", "is_due_abandon", "renew", "move_claim"):
         plan = " ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {found[name]}", Nothing()))
         # Whoever takes the next one looks at the first entry of its index and at no other.
@@ -113,7 +113,7 @@ def test_what_can_be_derived_leads_to_the_same(old: Spec, new: Spec) -> None:
     steps, problems = difference(old, new)
     assert problems == []
     assert steps
-    migrated, fresh = tables(sqlite.schema(old)), tables(sqlite.schema(new))
+    migrated, fresh = tables(sqlite_files.schema(old)), tables(sqlite_files.schema(new))
     migrated.execute("INSERT INTO shirts (shirt_id, label, fabric, price) VALUES ('s', 'l', 'f', 1.0)")
     migrated.executescript("\n".join(steps))
     assert migrated.execute("SELECT shirt_id, state FROM shirts").fetchall() == [("s", "waiting")]
@@ -170,5 +170,5 @@ def test_migrations_are_numbered_and_written_once(tmp_path: Path) -> None:
     assert migrations.write_all(tmp_path, old, new, "again") == []
     with pytest.raises(migrations.NotDerivable, match="colour is gone"):
         migrations.write_all(tmp_path, new, old, "Back")
-    copied = [each.path for each in sqlite.emit_migrations(old, tmp_path)]
+    copied = [each.path for each in sqlite_files.emit_migrations(old, tmp_path)]
     assert copied == [f"generated/laundry/sqlite/migrations/{each.name}" for each in (first, second)]

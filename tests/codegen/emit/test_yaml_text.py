@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codegen.emit.yaml_text import documents, scalar
+from codegen.emit.deploy.yaml_text import documents, scalar
 
 LINES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Zl", "Zp"]), max_size=12)
 ODD = [

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from codegen.emit import proto
+from codegen.emit.proto import proto_files
 from codegen.review import Verdict, compare
 from codegen.review.form import write
 from codegen.source.loader import load
@@ -74,7 +74,7 @@ def _locker(edits: dict[str, Any]) -> Spec:
 
 def _buf_breaking(root: Path, old: Spec, new: Spec) -> str:
     for name, each in (("old", old), ("new", new)):
-        for artefact in proto.emit(each):
+        for artefact in proto_files.emit(each):
             path = root / name / artefact.path
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(artefact.text, encoding="utf-8")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen.emit.proto import emit
+from codegen.emit.proto.proto_files import emit
 from codegen.review.accepted import read_accepted
 from runtime.launch import Launched
 
