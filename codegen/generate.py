@@ -19,7 +19,7 @@ from codegen.emit.artefact import Artefact
 from codegen.emit.docs.readme import missing_markers
 from codegen.emit.proto.stubs import compile_protos
 from codegen.output import OWNED, Deviation, apply, compare
-from codegen.rules.across import clashes
+from codegen.rules.cross_spec import clashes
 from codegen.source.loader import examine
 from codegen.source.spec import Spec
 

@@ -19,7 +19,7 @@ import pytest
 from codegen.catalogue import catalogue
 from codegen.diagnostics import Diagnostic, Place, render, suggest
 from codegen.rules import RULES
-from codegen.rules.clocks import bad_sweeper
+from codegen.rules.lifecycle.due_transitions import bad_sweeper
 from codegen.source.loader import examine
 from tests import quick_yaml
 from tests.codegen.emit import specs

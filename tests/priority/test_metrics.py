@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen.rules.promql import selectors
+from codegen.rules.metrics.promql import selectors
 from tests import quick_yaml
 from tests.priority.alerting.rule_tests import firing
 from tests.priority.conftest import NewServers

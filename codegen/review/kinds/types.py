@@ -1,4 +1,4 @@
-"""Differences of types.yaml on the wire. Rules of fields are in rules.py, states of entities in states.py."""
+"""Differences of types.yaml on the wire. Rules of fields: field_rules.py, states: lifecycle/states.py."""
 
 from __future__ import annotations
 

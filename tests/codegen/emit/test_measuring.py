@@ -11,7 +11,7 @@ import pytest
 from codegen.emit.deploy import alerts, dashboard
 from codegen.emit.python import metrics_module
 from codegen.emit.redis.lua_metrics import Counting, Label, counted, happenings, series
-from codegen.rules.promql import selectors
+from codegen.rules.metrics.promql import selectors
 from codegen.source.spec import Spec
 from tests import quick_yaml
 from tests.codegen.emit.specs import FOLDERS, ROOT, spec, texts

@@ -16,7 +16,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from codegen.rules.promql import selectors
+from codegen.rules.metrics.promql import selectors
 from generated.priority.metrics import MEASURED
 from tests import quick_yaml
 from tests.priority.alerting.rule_tests import Expected, RuleTest, firing, rule_tests
