@@ -15,9 +15,9 @@ import pytest
 from handlers.jobs import Job, find
 from handlers.jobs import job_loop as module
 from handlers.jobs.executor import Executor
-from handlers.jobs.loading import load
+from handlers.jobs.loader import load
 from handlers.jobs.registry import JobRaised, Registered
-from handlers.jobs.running import Ran, Reasons, run
+from handlers.jobs.runner import Ran, Reasons, run
 from runtime.call import Call
 from runtime.log import Log
 from runtime.world import RealWorld

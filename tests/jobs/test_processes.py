@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 FORKED = """
 import asyncio, os, sys, uvloop
 from handlers.jobs import Job
-from handlers.jobs.loading import load
+from handlers.jobs.loader import load
 from handlers.jobs.processes import Processes
 from runtime.world import RealWorld
 

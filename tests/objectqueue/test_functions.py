@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from handlers.jobs import Job, JobFailed, JobFatal, Output, find
-from handlers.jobs.loading import HandlersUnusable, load
+from handlers.jobs.loader import HandlersUnusable, load
 from handlers.jobs.processes import Processes
 from handlers.jobs.registry import Registered
-from handlers.jobs.running import Ran, Reasons, run
+from handlers.jobs.runner import Ran, Reasons, run
 from runtime.world import RealWorld
 
 MODULE = "tests.objectqueue.functions"

@@ -26,8 +26,8 @@ from generated.priority.messages import (
 )
 from generated.priority.settings import ManagerSettings, WorkerSettings
 from handlers.jobs import Job, job
-from handlers.priority.borrowing import Borrowed
 from handlers.priority.manager import Manager
+from handlers.priority.manager_lease_store import Borrowed
 from handlers.priority.registration import Registration
 from handlers.priority.worker import Worker
 from runtime.redis.server import Unavailable

@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from codegen.emit.sql.names import RESERVED
-from handlers.priority.borrowing import Borrowed
+from handlers.priority.manager_lease_store import Borrowed
 from runtime.conditions import Condition
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.file_store import FileStore

@@ -180,7 +180,7 @@ def test_each_unreadable_object_is_told_once_however_long_the_list_is(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pages of two tasks each, with others between them that cannot be read."""
-    monkeypatch.setattr("handlers.objectqueue.cli.looking._PAGE", 2)
+    monkeypatch.setattr("handlers.objectqueue.cli.commands.queries._PAGE", 2)
     ids = [shell.submitted() for _ in range(7)]
     bad = ids[1::2]
     for each in bad:

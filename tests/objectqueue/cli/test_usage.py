@@ -255,9 +255,9 @@ def test_the_words_of_the_command_are_those_of_the_spec() -> None:
     from generated.objectqueue.lifecycle import TASK
     from generated.objectqueue.settings import VARIABLES
     from handlers.objectqueue.cli import COMMANDS
+    from handlers.objectqueue.cli.output import STYLES
     from handlers.objectqueue.cli.parameters import STATUSES
-    from handlers.objectqueue.cli.showing import STYLES
-    from handlers.objectqueue.telling import SHARDS, word
+    from handlers.objectqueue.views import SHARDS, word
 
     assert tuple(name.lower() for name in TASK.states.values()) == STATUSES
     assert {word(state) for state in TASK.states} <= set(STYLES)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from handlers.objectqueue.cli.location import FAILED, Where, places
+from handlers.objectqueue.cli.output import print_json, print_table, say
 from handlers.objectqueue.cli.parameters import SPAN
-from handlers.objectqueue.cli.places import FAILED, Where, places
-from handlers.objectqueue.cli.showing import print_json, print_table, say
 
 if TYPE_CHECKING:
     from handlers.objectqueue.cli.bucket import Bucket

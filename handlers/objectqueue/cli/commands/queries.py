@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from handlers.objectqueue.cli.location import Where, places
+from handlers.objectqueue.cli.output import ago, print_fields, print_json, print_table, printable, say
 from handlers.objectqueue.cli.parameters import SHARD, SPAN, STATUS, STATUSES, TASK_ID
-from handlers.objectqueue.cli.places import Where, places
 from handlers.objectqueue.cli.results import looking
-from handlers.objectqueue.cli.showing import ago, print_fields, print_json, print_table, printable, say
 
 if TYPE_CHECKING:
     from generated.objectqueue.messages import Task
-    from handlers.objectqueue.cli.desk import Desk
+    from handlers.objectqueue.cli.local_node import Desk
 
 _PAGE = 200
 _TASK_COLUMNS = ("id", "status", "type", "attempt", "retries", "updated", "available", "worker", "error")
@@ -26,7 +26,7 @@ _TASK_COLUMNS = ("id", "status", "type", "attempt", "retries", "updated", "avail
 def status(task_id: str, where: Where) -> None:
     """Show a task as it is now."""
     from generated.objectqueue.messages import GetTaskRequest
-    from handlers.objectqueue.cli.desk import run
+    from handlers.objectqueue.cli.local_node import run
 
     async def work(desk: Desk) -> tuple[Any, Any]:
         task = await desk.queue.get_task(GetTaskRequest(task_id=task_id), desk.call())
@@ -45,7 +45,7 @@ def status(task_id: str, where: Where) -> None:
 def history(task_id: str, where: Where) -> None:
     """Show every version of a task and what it changed."""
     from generated.objectqueue.messages import GetHistoryRequest
-    from handlers.objectqueue.cli.desk import run
+    from handlers.objectqueue.cli.local_node import run
 
     async def work(desk: Desk) -> Any:
         answer = await desk.queue.get_history(GetHistoryRequest(task_id=task_id), desk.call())
@@ -86,8 +86,8 @@ def history(task_id: str, where: Where) -> None:
 @places
 def list_tasks(shard: str | None, state: str | None, task_type: str | None, limit: int, where: Where) -> None:
     """List tasks, what changed last first."""
-    from handlers.objectqueue.cli.desk import run
     from handlers.objectqueue.cli.hints import hint_unserved, is_due, say_unreadable
+    from handlers.objectqueue.cli.local_node import run
 
     unreadable: list[str] = []
 
@@ -108,7 +108,7 @@ def list_tasks(shard: str | None, state: str | None, task_type: str | None, limi
         print_json([as_json for as_json, _ in found])
     else:
         from generated.objectqueue.messages import PENDING
-        from handlers.objectqueue.telling import word
+        from handlers.objectqueue.views import word
 
         print_table(_TASK_COLUMNS, [_row(task, word(PENDING)) for _, task in found])
 
@@ -150,8 +150,8 @@ async def tasks(
 def workers(where: Where) -> None:
     """List workers, how they are, what they did and what they run."""
     from generated.objectqueue.messages import ListWorkersRequest
-    from handlers.objectqueue.cli.desk import run
     from handlers.objectqueue.cli.hints import say_unserved
+    from handlers.objectqueue.cli.local_node import run
 
     async def work(desk: Desk) -> Any:
         return desk.plain(await desk.queue.list_workers(ListWorkersRequest(with_waiting=True), desk.call()))
@@ -176,8 +176,8 @@ def workers(where: Where) -> None:
 def stats(shard: str | None, where: Where) -> None:
     """Count tasks by shard and state. It reads every task of the queue."""
     from generated.objectqueue.messages import GetStatsRequest
-    from handlers.objectqueue.cli.desk import run
     from handlers.objectqueue.cli.hints import say_unreadable
+    from handlers.objectqueue.cli.local_node import run
 
     async def work(desk: Desk) -> Any:
         request = GetStatsRequest(shards=[shard] if shard else [])
@@ -208,8 +208,8 @@ def wait(task_id: str, seconds: float | None, where: Where) -> None:
 
     The exit code is 0 if it completed, 1 if it failed, and 5 if the time was over first.
     """
-    from handlers.objectqueue.cli.desk import run
-    from handlers.objectqueue.cli.waiting import told_end, until_ended
+    from handlers.objectqueue.cli.local_node import run
+    from handlers.objectqueue.cli.task_end import told_end, until_ended
 
     found = run(lambda desk: until_ended(desk, task_id, seconds), where)
     raise click.exceptions.Exit(told_end(found, where))

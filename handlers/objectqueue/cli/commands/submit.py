@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from handlers.objectqueue.cli.location import FAILED, Where, places
+from handlers.objectqueue.cli.output import print_json, say
 from handlers.objectqueue.cli.parameters import JSON, MOMENT, SPAN
-from handlers.objectqueue.cli.places import FAILED, Where, places
-from handlers.objectqueue.cli.showing import print_json, say
 
 if TYPE_CHECKING:
-    from handlers.objectqueue.cli.desk import Desk
+    from handlers.objectqueue.cli.local_node import Desk
 
 _PARALLEL = 32
 
@@ -100,10 +100,10 @@ def _submit_one(wish: dict[str, Any], where: Where, *, waits: bool, seconds: flo
     import orjson
 
     from generated.objectqueue.messages import PENDING
-    from handlers.objectqueue.cli.desk import run
     from handlers.objectqueue.cli.hints import hint_unserved
-    from handlers.objectqueue.cli.waiting import told_end, until_ended
-    from handlers.objectqueue.cli.wishes import NoWish, Wishes
+    from handlers.objectqueue.cli.local_node import run
+    from handlers.objectqueue.cli.submissions import NoWish, Wishes
+    from handlers.objectqueue.cli.task_end import told_end, until_ended
 
     async def work(desk: Desk) -> Any:
         try:
@@ -131,9 +131,9 @@ def _submit_one(wish: dict[str, Any], where: Where, *, waits: bool, seconds: flo
 
 
 def _submit_many(path: Path, wish: dict[str, Any], parallel: int, where: Where) -> None:
-    from handlers.objectqueue.cli.desk import run
+    from handlers.objectqueue.cli.bulk_submit import Many
     from handlers.objectqueue.cli.hints import hint_unserved
-    from handlers.objectqueue.cli.many import Many
+    from handlers.objectqueue.cli.local_node import run
 
     async def work(desk: Desk) -> Any:
         many = Many(desk, wish, parallel, as_json=where.as_json)

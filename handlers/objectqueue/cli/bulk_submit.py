@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from generated.objectqueue.messages import PENDING
-from handlers.objectqueue.cli.arriving import arriving
+from handlers.objectqueue.cli.line_reader import arriving
 from handlers.objectqueue.cli.results import Results, results
-from handlers.objectqueue.cli.wishes import NoWish, Wishes
+from handlers.objectqueue.cli.submissions import NoWish, Wishes
 from runtime.conditions import Failure
 
 if TYPE_CHECKING:
-    from handlers.objectqueue.cli.desk import Desk
+    from handlers.objectqueue.cli.local_node import Desk
 
 
 Begun = tuple[int, "asyncio.Task[Any]"]

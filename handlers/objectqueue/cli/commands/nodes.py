@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
+from handlers.objectqueue.cli.location import Where, places
 from handlers.objectqueue.cli.parameters import SHARDS, WORKER_ID
-from handlers.objectqueue.cli.places import Where, places
 
 _MODES = click.Choice(["index-only", "hybrid", "log-scan"])
 _SECONDS = click.FloatRange(min=0)

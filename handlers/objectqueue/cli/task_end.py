@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import click
 
 from generated.objectqueue.messages import COMPLETED, FAILED, PENDING, RUNNING, GetTaskRequest, Task
-from handlers.objectqueue.cli.desk import Desk
-from handlers.objectqueue.cli.places import FAILED as TROUBLE
-from handlers.objectqueue.cli.places import GOES_ON, Where
-from handlers.objectqueue.cli.showing import print_json, printable, say, short
+from handlers.objectqueue.cli.local_node import Desk
+from handlers.objectqueue.cli.location import FAILED as TROUBLE
+from handlers.objectqueue.cli.location import GOES_ON, Where
+from handlers.objectqueue.cli.output import print_json, printable, say, short
 
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0

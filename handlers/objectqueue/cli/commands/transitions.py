@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from handlers.objectqueue.cli.location import FAILED, Where, places
+from handlers.objectqueue.cli.output import print_json, say
 from handlers.objectqueue.cli.parameters import SHARD, STATUS, TASK_ID
-from handlers.objectqueue.cli.places import FAILED, Where, places
-from handlers.objectqueue.cli.showing import print_json, say
 
 if TYPE_CHECKING:
-    from handlers.objectqueue.cli.desk import Desk
+    from handlers.objectqueue.cli.local_node import Desk
 
 Change = Callable[["Desk", str], Awaitable[Any]]
 _PARALLEL = 32
@@ -92,7 +92,7 @@ def _call(name: str, more: dict[str, str]) -> Change:
 
 
 def _change_one(change: Change, task_id: str, where: Where) -> None:
-    from handlers.objectqueue.cli.desk import run
+    from handlers.objectqueue.cli.local_node import run
 
     async def work(desk: Desk) -> tuple[Any, str]:
         task = await change(desk, task_id)
@@ -106,12 +106,12 @@ def _change_one(change: Change, task_id: str, where: Where) -> None:
 
 
 def _change_all(name: str, change: Change, states: tuple[str, ...], given: dict[str, Any]) -> None:
-    from handlers.objectqueue.cli.desk import run
+    from handlers.objectqueue.cli.local_node import run
 
     where: Where = given["where"]
 
     async def work(desk: Desk) -> int:
-        from handlers.objectqueue.cli.looking import tasks
+        from handlers.objectqueue.cli.commands.queries import tasks
         from handlers.objectqueue.cli.results import looking
 
         with looking():
