@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen.emit.docs.markdown import code, codes, table
-from codegen.language.keeping_in_s3 import KeptInS3
+from codegen.language.s3_persistence import KeptInS3
 
 
 def in_bucket(kept: KeptInS3) -> Iterator[str]:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from codegen.emit.docs.markdown import code, codes, prose, table
 from codegen.emit.docs.reference_buckets import hints, in_bucket
 from codegen.emit.docs.reference_tables import sets
-from codegen.language.keeping import KeptInRedis, Lease
 from codegen.language.lifecycle import Backoff, Due, Entity, GiveUp, Shift, Take, Transition
+from codegen.language.persistence import KeptInRedis, Lease
 from codegen.source.spec import Spec, field_enum
 
 

@@ -12,8 +12,8 @@ from functools import cached_property
 
 from codegen.emit.artefact import Artefact, fill
 from codegen.emit.sql.names import aside, postgres_column
-from codegen.language.keeping import KeptInRedis, Outbox
 from codegen.language.lifecycle import Entity
+from codegen.language.persistence import KeptInRedis, Outbox
 from codegen.source.spec import Spec, type_ref
 
 TYPES = {

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from codegen.emit.artefact import Artefact, fill
 from codegen.emit.python.lifecycle import states_of
 from codegen.emit.redis.lua_metrics import bounds, label_names, series, words
-from codegen.language.keeping import Index, KeptInRedis
 from codegen.language.lifecycle import Entity
 from codegen.language.metrics import Metric
+from codegen.language.persistence import Index, KeptInRedis
 from codegen.source.spec import Spec, field_enum
 
 _FIELD = re.compile(r"\{([a-z][a-z0-9_]*)\}")

@@ -10,8 +10,8 @@ from codegen.emit.redis.lua_metrics import counted
 from codegen.emit.redis.outbox import counts, taken_away, written_down
 from codegen.emit.redis.redis_entity import SETTLED, IndexKey, RedisEntity, member, needed, owned
 from codegen.emit.redis.script_arguments import Layout, quoted
-from codegen.language.keeping import Index
 from codegen.language.lifecycle import Shift, Take, Transition
+from codegen.language.persistence import Index
 
 
 @dataclass

@@ -8,8 +8,8 @@ from functools import cached_property
 
 from codegen.emit.python.lifecycle import states_of
 from codegen.emit.redis.script_arguments import Layout, entry, quoted
-from codegen.language.keeping import Index, KeptInRedis, Lease
 from codegen.language.lifecycle import Entity, Shift, Transition
+from codegen.language.persistence import Index, KeptInRedis, Lease
 from codegen.language.types import MessageField
 from codegen.source.spec import Spec, field_enum
 

@@ -8,8 +8,8 @@ from functools import cached_property
 
 from codegen.emit.python.lifecycle import states_of
 from codegen.emit.sql.names import aside, quoted_name
-from codegen.language.keeping import Lease
 from codegen.language.lifecycle import Entity, Transition
+from codegen.language.persistence import Lease
 from codegen.language.types import MessageField
 from codegen.source.spec import Spec
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from codegen.language.keeping_in_s3 import KeptInS3
 from codegen.language.lifecycle import Entity, Transition
+from codegen.language.s3_persistence import KeptInS3
 from codegen.language.types import MessageField
 from codegen.rules.lifecycle.entity_changes import changes, is_variable
 from codegen.rules.lifecycle.record_fields import records_of, unknown_field

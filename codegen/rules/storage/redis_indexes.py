@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from codegen.language.keeping import Index
 from codegen.language.lifecycle import Entity
+from codegen.language.persistence import Index
 from codegen.language.types import MessageField
 from codegen.rules.lifecycle.entity_changes import Clocked, clocked
 from codegen.rules.lifecycle.record_fields import records_of, unknown_field

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.language.keeping import Holder, Index, Lease
 from codegen.language.lifecycle import Entity, Transition
+from codegen.language.persistence import Holder, Index, Lease
 from codegen.rules.lifecycle.record_fields import unknown_field
 from codegen.rules.lifecycle.references import status_type
 from codegen.rules.lookup import RANGES, fields_of, is_other_type, listed

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from codegen.language.keeping_in_s3 import KeptInS3
 from codegen.language.lifecycle import Entity
+from codegen.language.s3_persistence import KeptInS3
 from codegen.language.types import MessageField
 from codegen.rules.lifecycle.entity_changes import clocked
 from codegen.rules.lifecycle.record_fields import records_of, unknown_field

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.language.keeping import KeptInRedis
+from codegen.language.persistence import KeptInRedis
 from codegen.review.difference import Found, Verdict, kind
 from codegen.review.form import Path
 from codegen.review.kinds.lifecycle.transitions import edges, entity_path

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, StringConstraints, Tag
 
 from codegen.language.base import LowerName, Part, UpperName
-from codegen.language.keeping_in_s3 import KeptInS3
+from codegen.language.s3_persistence import KeptInS3
 
 KeyPattern = Annotated[
     str,
