@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.object_clients import BUCKET, OPERATIONS, measure
+from bench.objectqueue.clients import BUCKET, OPERATIONS, measure
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
 from tests.s3_fixtures import raw_client
 

@@ -18,9 +18,9 @@ from bench.peers.goals import ratio
 from bench.peers.guards import WITHOUT
 from bench.peers.measure import rate_of
 from bench.report import peers_tables
-from bench.report.again import PEERS
-from bench.report.again import main as again
 from bench.report.peers_stories import ORCHESTRATOR_PICTURES
+from bench.report.rerender import PEERS
+from bench.report.rerender import main as again
 from tests.bench.canned_peers import findings, middle
 
 NOON = datetime(2026, 2, 10, 12, tzinfo=UTC)

@@ -6,9 +6,9 @@ import sqlite3
 from pathlib import Path
 
 from bench.queuey.findings import Compared, Findings, Goal
+from bench.queuey.finished_jobs import finish
 from bench.queuey.page import PICTURE, write
-from bench.queuey.past import finish
-from bench.queuey.serving import bare, ours
+from bench.queuey.processes import bare, ours
 
 
 def compared(*ratios: float) -> Compared:

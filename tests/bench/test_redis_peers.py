@@ -10,7 +10,6 @@ from rich.console import Console
 
 from bench.peers.findings import Findings, Half, Middle, Pickup, Rate, Sizes
 from bench.peers.install import Environment
-from bench.peers.measuring import produced
 from bench.peers.on_redis import contestants, ours
 from bench.peers.on_redis.ceiling import DRAINS, EVALSHA, Bare
 from bench.peers.on_redis.contestants import BULLMQ, HUEY, PYTHON_PEERS
@@ -19,10 +18,11 @@ from bench.peers.on_redis.install import Peers
 from bench.peers.on_redis.measure import Bench
 from bench.peers.on_redis.ours import BESIDE, IN_PROCESS, OVER_GRPC, OVER_HTTP, SLOTS
 from bench.peers.on_redis.server import Server, serving
+from bench.peers.shared_measures import produced
 from bench.report import peers_page, peers_tables
-from bench.report.again import PEERS
-from bench.report.again import main as again
 from bench.report.peers_stories import PRIORITY_PICTURES
+from bench.report.rerender import PEERS
+from bench.report.rerender import main as again
 from tests.bench.canned import times
 from tests.bench.canned_peers import middle
 

@@ -9,7 +9,7 @@ import pytest
 
 from bench.designs.findings import Findings
 from bench.report import page, summary
-from bench.report.again import main as again
+from bench.report.rerender import main as again
 from tests.bench.canned import findings
 
 

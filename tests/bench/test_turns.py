@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bench.peers.findings import Pickup, Rate, Sizes
-from bench.peers.measuring import Contestant
 from bench.peers.programs import Producing, Program
 from bench.peers.run import Run
+from bench.peers.shared_measures import Contestant
 from bench.percentiles import Times
 
 SIZES = Sizes(rounds=2, single=1, crowded=1, bulk=1, drain=1, drain_at_most_s=1.0, pickups=1, aged=0, turns=3)

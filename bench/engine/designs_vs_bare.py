@@ -24,9 +24,9 @@ import psutil
 from rich.console import Console
 
 from bench.capacity import JOB, REQUESTS
+from bench.engine.servers import Side, carried_by, processes
 from bench.machine import describe, free_port
 from bench.report.terminal import narrow_table
-from bench.sides import Side, carried_by, processes
 from generated.taskqueue.clients import TaskQueuePublicServiceClient
 from generated.taskqueue.messages import (
     JobSpec,
@@ -36,7 +36,7 @@ from runtime.client import Client
 from runtime.launch import Launched, launched
 from runtime.transport.grpc.carrier import CARRIERS, DEFAULT
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(__file__).parents[1] / "results"
 NODES = 6
 PAIRS = 5
 CALLS = 3200
@@ -179,7 +179,7 @@ async def _jobs(side: Side, rpcs: Callable[[float], float]) -> Rate:
 
 async def _load(address: str, in_flight: int, method: str = "submit") -> Mapping[str, float]:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bench.load", address, method, str(CALLS), str(in_flight), ""),
+        *(sys.executable, "-m", "bench.engine.load", address, method, str(CALLS), str(in_flight), ""),
         stdout=subprocess.PIPE,
     )
     output, _ = await process.communicate()
@@ -205,7 +205,7 @@ def _side(running: Launched, nodes: int | None = None) -> Side:
 def _echoes(count: int) -> Iterator[Side]:
     ports = {f"submit-{number}": free_port() for number in range(count)}
     commands: dict[str, tuple[list[str], dict[str, str]]] = {
-        name: (["bench.bare", "submit", str(port)], {}) for name, port in ports.items()
+        name: (["bench.engine.bare_services", "submit", str(port)], {}) for name, port in ports.items()
     }
     with processes(commands, ports) as started:
         yield Side(started, ",".join(f"127.0.0.1:{port}" for port in ports.values()))

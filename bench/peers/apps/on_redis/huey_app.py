@@ -6,7 +6,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from bench.peers.apps.huey_tasks import TASKS
+from bench.peers.apps.on_redis.huey_tasks import TASKS
 from bench.peers.apps.producer import InWaves, main
 
 

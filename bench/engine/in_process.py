@@ -1,6 +1,6 @@
 """What handlers and guards cost without a network: one monolith node in this process, called from within.
 
-`python -m bench.inside` prints processor microseconds for each kind of call as one JSON line.
+`python -m bench.engine.in_process` prints processor microseconds for each kind of call as one JSON line.
 """
 
 from __future__ import annotations

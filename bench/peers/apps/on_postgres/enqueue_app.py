@@ -11,7 +11,7 @@ import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from bench.peers.apps.http_app import JOB_TYPES
+from bench.peers.apps.on_postgres.http_app import JOB_TYPES
 from bench.peers.apps.producer import main
 from handlers.orchestrator.enqueue import Intent
 from handlers.orchestrator.producer import Producer as Jobs

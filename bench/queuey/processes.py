@@ -63,7 +63,7 @@ def bare(file: Path) -> Iterator[Served]:
 def ours(file: Path, *, together: bool = True) -> Iterator[Served]:
     """The queue as it is; or with a transaction for each request."""
     settings = {"DB_PATH": str(file), "MDNS_ENABLED": "false", "ABANDONED_AGE": "3600", "LOG_LEVEL": "INFO"}
-    with _started("runtime.serve" if together else "bench.queuey.alone", NODE, settings) as served:
+    with _started("runtime.serve" if together else "bench.queuey.unbatched_node", NODE, settings) as served:
         yield served
 
 

@@ -1,4 +1,4 @@
-"""A node as it is, but that every write has a transaction of its own: `python -m bench.queuey.alone NODE`."""
+"""A node whose writes each have a transaction of their own: `python -m bench.queuey.unbatched_node NODE`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Hand-written gRPC services without an engine: the baselines.
 
-`python -m bench.bare ROLE PORT [ADDRESS …]` serves one of them.
+`python -m bench.engine.bare_services ROLE PORT [ADDRESS …]` serves one of them.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ def pickup(sent: float) -> None:
     note_start(sent)
 
 
-TASKS = {each: f"bench.peers.apps.rq_app.{each}" for each in (NOTHING, PICKUP)}
+TASKS = {each: f"bench.peers.apps.on_redis.rq_app.{each}" for each in (NOTHING, PICKUP)}
 """By the names by which a worker finds them."""
 
 

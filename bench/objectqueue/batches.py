@@ -28,7 +28,7 @@ TOGETHER = 32
 BODY = "x" * 700
 WRITERS = (1, 2, 4)
 DELAYS_S = (0.0, 0.05)
-_RESULTS = Path(__file__).parent / "results" / "object-batches.json"
+_RESULTS = Path(__file__).parents[1] / "results" / "object-batches.json"
 
 Change = Callable[[Objects, int], Awaitable[int]]
 

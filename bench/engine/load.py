@@ -1,4 +1,4 @@
-"""A client that keeps so many calls in flight: `python -m bench.load` prints what it got as one JSON line.
+"""A client that keeps so many calls in flight: `python -m bench.engine.load` prints one JSON line of results.
 
 It is a process of its own, speaks bare gRPC, and is the same for a baseline and for what is compared with it.
 With `typed` at the end it uses a generated client instead, to see what that costs. The method `job` is a
@@ -20,7 +20,7 @@ import grpc
 import grpc.aio
 import uvloop
 
-from bench.bare import SYSTEM, credentials, open_channel
+from bench.engine.bare_services import SYSTEM, credentials, open_channel
 from generated import taskqueue_internal_pb2 as internal
 from generated import taskqueue_public_pb2 as public
 from runtime.client import Client

@@ -41,7 +41,10 @@ def bare(method: str, certificates: Path | None) -> Iterator[Side]:
     roles = ["queue"] if method == "enqueue" else ["job", "queue", "gateway"]
     upstreams = {"gateway": [f"127.0.0.1:{ports['job']}", f"127.0.0.1:{ports['queue']}"]}
     commands = {
-        role: (["bench.bare", role, str(ports[role]), *upstreams.get(role, [])], environ(role, certificates))
+        role: (
+            ["bench.engine.bare_services", role, str(ports[role]), *upstreams.get(role, [])],
+            environ(role, certificates),
+        )
         for role in roles
     }
     with processes(commands, ports) as started:
@@ -80,7 +83,16 @@ def measured(
     caller = "gateway" if method == "enqueue" else ""
     variables = environ(caller, certificates)
     proof = token(caller) if caller and certificates is None else ""
-    command = [sys.executable, "-m", "bench.load", side.address, method, str(calls), str(in_flight), proof]
+    command = [
+        sys.executable,
+        "-m",
+        "bench.engine.load",
+        side.address,
+        method,
+        str(calls),
+        str(in_flight),
+        proof,
+    ]
     command += ["typed"] if typed else []
     before = side.cpu()
     done = subprocess.run(

@@ -16,17 +16,17 @@ from typing import Any
 
 from rich.console import Console
 
+from bench.engine.retained_jobs import retained
+from bench.engine.servers import bare, engine, measured
 from bench.machine import describe
 from bench.pickup import pickup
 from bench.report.terminal import narrow_table
-from bench.retained import retained
-from bench.sides import bare, engine, measured
 from runtime.certs import make_certificates
 from runtime.systems import load_system
 from runtime.transport.grpc.carrier import CARRIERS
 
 DEPLOYMENT = "taskqueue.microservices"
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(__file__).parents[1] / "results"
 PAIRS = 5
 CALLS = 8000
 """So many that processor time, which is counted in ticks of 10 ms, is known to a few hundredths."""
