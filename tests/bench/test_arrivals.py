@@ -9,7 +9,7 @@ import pytest
 
 from bench.generator.arrivals import chance, deal, poisson, shares
 from bench.workload import Load, Mix
-from tests.bench.canned import WORKLOAD
+from tests.support.bench.canned_findings import WORKLOAD
 
 LOAD = next(each for each in WORKLOAD.loads() if each.loop == "open")
 

@@ -8,7 +8,7 @@ from bench.capacity import check, hops, node_us, outlook, request_us
 from bench.designs.anatomy import CREATE, ENQUEUE, SUBMIT, put_together
 from bench.designs.collector import Span
 from bench.workload import Mix
-from tests.bench.canned import COSTS, findings
+from tests.support.bench.canned_findings import COSTS, findings
 
 SUBMITS = Mix(submit=1)
 MIX = Mix(submit=1, status=2, result=1)

@@ -8,7 +8,7 @@ import pytest
 
 from bench.designs.fairness import Unfair, require_fair, require_fair_plan
 from bench.designs.manifest import Dedup, DesignManifest, Manifest
-from tests.bench.canned import WORKLOAD, manifest
+from tests.support.bench.canned_findings import WORKLOAD, manifest
 
 BOTH = ["taskqueue.microservices", "taskqueue.monolith"]
 

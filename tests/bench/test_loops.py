@@ -13,7 +13,7 @@ from bench.generator.loops import Recorder, arriving, closed
 from bench.workload import Kind
 from runtime.conditions import CallFailed
 from runtime.simulation import SimulatedWorld, simulate
-from tests.bench.canned import WORKLOAD
+from tests.support.bench.canned_findings import WORKLOAD
 
 LOAD = next(WORKLOAD.loads())
 STALL = (2.0, 3.0)

@@ -9,7 +9,7 @@ import pytest
 
 from bench.designs.manifest import Manifest, describe_machine
 from generated.taskqueue.system import SYSTEM
-from tests.bench.canned import LAUNCHES, WORKLOAD, manifest
+from tests.support.bench.canned_findings import LAUNCHES, WORKLOAD, manifest
 
 
 @pytest.mark.req("TQ-201")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.objectqueue.clients import BUCKET, OPERATIONS, measure
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
-from tests.s3_fixtures import raw_client
+from tests.support.s3.fixtures import raw_client
 
 
 async def test_every_client_does_the_same(own_s3: EmbeddedSeaweedfs) -> None:

@@ -21,7 +21,7 @@ from bench.report import peers_tables
 from bench.report.peers_stories import ORCHESTRATOR_PICTURES
 from bench.report.rerender import PEERS
 from bench.report.rerender import main as again
-from tests.bench.canned_peers import findings, middle
+from tests.support.bench.canned_comparison import findings, middle
 
 NOON = datetime(2026, 2, 10, 12, tzinfo=UTC)
 

@@ -23,8 +23,8 @@ from bench.report import peers_page, peers_tables
 from bench.report.peers_stories import PRIORITY_PICTURES
 from bench.report.rerender import PEERS
 from bench.report.rerender import main as again
-from tests.bench.canned import times
-from tests.bench.canned_peers import middle
+from tests.support.bench.canned_comparison import middle
+from tests.support.bench.canned_findings import times
 
 
 def half(slower: float = 1.0, beside: str = "") -> Half:

@@ -10,7 +10,7 @@ import pytest
 from bench.designs.findings import Findings
 from bench.report import page, summary
 from bench.report.rerender import main as again
-from tests.bench.canned import findings
+from tests.support.bench.canned_findings import findings
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from bench.designs.findings import Findings
 from bench.designs.results import DesignResult, requests
 from bench.percentiles import Times
 from bench.workload import Kind
-from tests.bench.canned import findings, times
+from tests.support.bench.canned_findings import findings, times
 
 
 @pytest.mark.req("TQ-202")

@@ -12,7 +12,7 @@ from bench.designs.findings import Findings
 from bench.report import tables
 from bench.report.numbers import every_level
 from bench.report.summary import table
-from tests.bench.canned import findings
+from tests.support.bench.canned_findings import findings
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from codegen.language import FILES
 from codegen.source.loader import examine
 from codegen.source.spec import Spec
 from codegen.source.yaml_reader import parse
-from tests.codegen.remembering import remembering
+from tests.support.codegen.cached_loading import remembering
 
 ROOT = Path(__file__).parent.parent.parent
 SPECS = (

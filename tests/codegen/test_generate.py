@@ -17,8 +17,8 @@ from codegen.__main__ import main
 from codegen.generate import build
 from codegen.output import Deviation, apply
 from codegen.source.loader import load
-from tests.codegen.projects import LOCKER, ROOT, TASKQUEUE, edit, project, snapshot
-from tests.codegen.remembering import compiling_once
+from tests.support.codegen.cached_loading import compiling_once
+from tests.support.codegen.projects import LOCKER, ROOT, TASKQUEUE, edit, project, snapshot
 
 OUTPUTS = ("proto", "generated", "docs", "spec/schema")
 

@@ -18,8 +18,8 @@ from runtime.world import RealWorld
 os.register_at_fork(after_in_child=lambda: os.write(2, b"Python ran in the child"))
 
 async def main():
-    functions = load("tests.jobs.own")
-    async with Processes("tests.jobs.own") as processes:
+    functions = load("tests.support.jobs.user_functions")
+    async with Processes("tests.support.jobs.user_functions") as processes:
         given = Job(job_id="a", job_type="greet", world=RealWorld(), payload={"name": "you"})
         print((await processes(functions["greet"], given)).value["hello"])
 

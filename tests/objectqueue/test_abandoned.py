@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.objectqueue.crew import Crew, Skewed, until
-from tests.support.s3_proxy import S3Proxy
+from tests.support.objectqueue.crew import Crew, Skewed, until
+from tests.support.s3.proxy import S3Proxy
 
 NEVER_S = "86400"
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
-from tests.deep import DEEP
-from tests.objectqueue.crew import Crew, Process, Skewed, until
-from tests.objectqueue.verdict import verdict
-from tests.s3_fixtures import Bucket, raw_client
-from tests.support.s3_proxy import S3Proxy
+from tests.support.deep import DEEP
+from tests.support.objectqueue.crew import Crew, Process, Skewed, until
+from tests.support.objectqueue.verdict import verdict
+from tests.support.s3.fixtures import Bucket, raw_client
+from tests.support.s3.proxy import S3Proxy
 
 LIMIT_S = 4
 

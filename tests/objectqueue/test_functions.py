@@ -21,7 +21,7 @@ from handlers.jobs.registry import Registered
 from handlers.jobs.runner import Ran, Reasons, run
 from runtime.world import RealWorld
 
-MODULE = "tests.objectqueue.functions"
+MODULE = "tests.support.objectqueue.functions"
 FUNCTIONS = load(MODULE)
 REASONS = Reasons("TIMED_OUT", "RESULT_NOT_JSON")
 WORLD = RealWorld()

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.objectqueue.crew import Crew, until
-from tests.support.s3_proxy import S3Proxy
+from tests.support.objectqueue.crew import Crew, until
+from tests.support.s3.proxy import S3Proxy
 
 LEASES = "leases/"
 

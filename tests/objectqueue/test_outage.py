@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from tests.objectqueue.crew import Crew, until
-from tests.support.s3_proxy import S3Proxy
+from tests.support.objectqueue.crew import Crew, until
+from tests.support.s3.proxy import S3Proxy
 
 OUTAGE_S = 2.5
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from runtime.world import RealWorld
-from tests.objectqueue.crew import Crew, Hurried, until
-from tests.support.s3_proxy import S3Proxy
-from tests.support.s3_requests import Asked
+from tests.support.objectqueue.crew import Crew, Hurried, until
+from tests.support.s3.proxy import S3Proxy
+from tests.support.s3.requests import Asked
 
 LIST = "ListObjectsV2"
 

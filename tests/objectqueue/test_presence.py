@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.objectqueue.crew import PATIENCE_S, Crew, Process, at, until
-from tests.support.s3_proxy import S3Proxy
+from tests.support.objectqueue.crew import PATIENCE_S, Crew, Process, at, until
+from tests.support.s3.proxy import S3Proxy
 
 FIELDS = {
     "worker_id",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.objectqueue.crew import Crew, Hurried, until
+from tests.support.objectqueue.crew import Crew, Hurried, until
 
 
 @pytest.mark.req("OQ-X04", "OQ-153")

@@ -12,10 +12,10 @@ import pytest
 from generated.objectqueue.messages import FAILED
 from generated.objectqueue.records import RetryPolicy
 from runtime.pace import Pace
-from tests.deep import DEEP
-from tests.objectqueue.crew import Crew, Skewed, at, until
 from tests.objectqueue.test_functions import until_gone
-from tests.support.s3_proxy import S3Proxy
+from tests.support.deep import DEEP
+from tests.support.objectqueue.crew import Crew, Skewed, at, until
+from tests.support.s3.proxy import S3Proxy
 
 SLOW = RetryPolicy(initial_interval_ms=600_000, max_interval_ms=900_000, multiplier=2.0, jitter_percent=0.0)
 
@@ -174,7 +174,7 @@ async def test_a_type_that_it_does_not_know_is_left_to_others(crew: Crew) -> Non
         other = await crew.submit("echo", 1)
         await crew.ended(other)
         assert crew.task(key)["status"] == "Pending"
-        async with crew.worker("other", QO_HANDLERS="tests.objectqueue.functions:MORE"):
+        async with crew.worker("other", QO_HANDLERS="tests.support.objectqueue.functions:MORE"):
             assert (await crew.ended(key))["output"] == 42
     assert states(crew, key) == ["Pending", "Running", "Completed"]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from generated.objectqueue.messages import FAILED
-from tests.objectqueue.crew import Crew, Process, Skewed, at, until
 from tests.objectqueue.test_functions import until_gone
-from tests.support.s3_proxy import S3Proxy
+from tests.support.objectqueue.crew import Crew, Process, Skewed, at, until
+from tests.support.s3.proxy import S3Proxy
 
 
 async def begun(crew: Crew, mark: Path) -> list[int]:

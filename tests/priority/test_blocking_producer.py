@@ -18,8 +18,8 @@ from runtime.conditions import Condition
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.redis.blocking import BlockingLine
 from runtime.redis.given import unpacked
-from tests.orchestrator.sql import Sql
-from tests.priority.stack import Queue, Servers, Stack, told, wait_until
+from tests.support.orchestrator.sql_session import Sql
+from tests.support.priority.stack import Queue, Servers, Stack, told, wait_until
 
 OWN = ("_id", "_at")
 """How the names end of what no two tasks share."""

@@ -7,11 +7,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests import quick_yaml
-from tests.orchestrator.api.remote import Remote
-from tests.plain import NO_TLS
-from tests.priority.probes import METHODS, PROBES, path_of
-from tests.priority.stack import ROLES, TOKENS, Queue, Stack, refused
+from tests.support import quick_yaml
+from tests.support.orchestrator.grpc_calls import Remote
+from tests.support.plain_http import NO_TLS
+from tests.support.priority.probes import METHODS, PROBES, path_of
+from tests.support.priority.stack import ROLES, TOKENS, Queue, Stack, refused
 
 pytestmark = pytest.mark.req("PQ-122", "PQ-089")
 

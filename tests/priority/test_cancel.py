@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.deep import DEEP
-from tests.priority.stack import Queue, refused, told
+from tests.support.deep import DEEP
+from tests.support.priority.stack import Queue, refused, told
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.priority.stack import Queue, Stack, refused, told, wait_until
+from tests.support.priority.stack import Queue, Stack, refused, told, wait_until
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
-from tests.clusters import Clusters
 from tests.orchestrator.conftest import make_database
-from tests.orchestrator.sql import Sql
 from tests.priority.conftest import NewServers
-from tests.priority.stack import Queue, Servers, Stack, refused, told, wait_until
+from tests.support.orchestrator.sql_session import Sql
+from tests.support.postgres_clusters import Clusters
+from tests.support.priority.stack import Queue, Servers, Stack, refused, told, wait_until
 
 ROWS = "SELECT * FROM task_changes WHERE task_id = $1 ORDER BY sequence"
 WHOLE = """

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.deep import DEEP
-from tests.priority.stack import Queue, Stack, refused, wait_until
+from tests.support.deep import DEEP
+from tests.support.priority.stack import Queue, Stack, refused, wait_until
 
 
 @pytest.mark.req("PQ-198", "PQ-199", "PQ-200", "PQ-202")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.priority.conftest import NewServers
-from tests.priority.stack import Stack, refused, told, wait_until
+from tests.support.priority.stack import Stack, refused, told, wait_until
 
 
 @pytest.fixture(scope="module")

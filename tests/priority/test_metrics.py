@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from codegen.rules.metrics.promql import selectors
-from tests import quick_yaml
-from tests.priority.alerting.rule_tests import firing
 from tests.priority.conftest import NewServers
-from tests.priority.scraping import scrape
-from tests.priority.stack import BRISK, Queue, Stack, told, wait_until
+from tests.support import quick_yaml
+from tests.support.priority.metrics_scrape import scrape
+from tests.support.priority.rule_tests import firing
+from tests.support.priority.stack import BRISK, Queue, Stack, told, wait_until
 
 ROOT = Path(__file__).parents[2]
 PRIORITIES = ("high", "medium", "low")

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.deep import DEEP
-from tests.described import does_what_is_described
 from tests.priority.conftest import NewServers
-from tests.priority.probes import METHODS
-from tests.priority.scraping import scrape
-from tests.priority.stack import ROLES, TOKENS, Queue, Stack, told
+from tests.support.deep import DEEP
+from tests.support.priority.metrics_scrape import scrape
+from tests.support.priority.probes import METHODS
+from tests.support.priority.stack import ROLES, TOKENS, Queue, Stack, told
+from tests.support.schemathesis_check import does_what_is_described
 
 
 @pytest.fixture(scope="module")

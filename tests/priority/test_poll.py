@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from tests.priority.stack import Queue, refused, told, wait_until
+from tests.support.priority.stack import Queue, refused, told, wait_until
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
 

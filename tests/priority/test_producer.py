@@ -21,7 +21,7 @@ from generated.priority.messages import HIGH
 from handlers.priority.producer import Producer, task
 from runtime.redis.server import Server
 from runtime.settings import SettingsError
-from tests.priority.stack import Queue, Stack
+from tests.support.priority.stack import Queue, Stack
 
 ROOT = Path(__file__).parents[2]
 

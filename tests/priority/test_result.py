@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.priority.stack import Queue, Stack, refused, told, wait_until
+from tests.support.priority.stack import Queue, Stack, refused, told, wait_until
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
 

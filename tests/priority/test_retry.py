@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.priority.stack import Queue, Stack, told, wait_until
+from tests.support.priority.stack import Queue, Stack, told, wait_until
 
 
 @pytest.mark.req("PQ-184", "PQ-187", "PQ-047", "PQ-049", "PQ-192", "PQ-046", "PQ-196")

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.orchestrator.processes import gone
 from tests.priority.conftest import NewServers
-from tests.priority.stack import BRISK, TOKENS, Queue, Stack, told, wait_until
+from tests.support.orchestrator.worker_processes import gone
+from tests.support.priority.stack import BRISK, TOKENS, Queue, Stack, told, wait_until
 
-STAGED = "tests.priority.staged"
+STAGED = "tests.support.priority.staged_node"
 PACE = {**BRISK, "WORKER_DEAD_SECONDS": "3600"}
 """Nobody is given up whom a test has not made silent, however busy the machine is."""
 

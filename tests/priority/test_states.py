@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from generated.priority.lifecycle import TASK
-from tests.priority.stack import Queue
+from tests.support.priority.stack import Queue
 
 Made = tuple[str, str, dict[str, Any]]
 """A task, the worker that had it last, and how it was handed out, if it was."""

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.priority.stack import Queue, Stack, told, wait_until
+from tests.support.priority.stack import Queue, Stack, told, wait_until
 
 QUEUES = ("high", "medium", "low")
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.deep import DEEP
-from tests.priority.stack import Queue, Stack, refused, told
+from tests.support.deep import DEEP
+from tests.support.priority.stack import Queue, Stack, refused, told
 
 UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 FULL: dict[str, Any] = {
@@ -252,7 +252,7 @@ def test_the_trace_is_taken_or_made(queue: Queue) -> None:
 def test_without_redis_nothing_is_accepted(fresh: Stack, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The answer is 503, and the queue goes on when Redis is back."""
     from runtime.embedded.redis import EmbeddedRedis
-    from tests.priority.stack import Servers, wait_until
+    from tests.support.priority.stack import Servers, wait_until
 
     server = EmbeddedRedis(tmp_path_factory.mktemp("own") / "redis")
     server.start()

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from generated.priority import messages as m
-from tests.orchestrator.api.remote import Remote, Told
-from tests.priority.probes import METHODS, NOBODY
-from tests.priority.stack import TOKENS, Queue, Stack
+from tests.support.orchestrator.grpc_calls import Remote, Told
+from tests.support.priority.probes import METHODS, NOBODY
+from tests.support.priority.stack import TOKENS, Queue, Stack
 
 pytestmark = pytest.mark.req("PQ-X14")
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.priority.scraping import scrape
-from tests.priority.stack import Queue, Stack, refused, told, wait_until
 from tests.priority.test_submit import UUID4
+from tests.support.priority.metrics_scrape import scrape
+from tests.support.priority.stack import Queue, Stack, refused, told, wait_until
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
 

@@ -26,9 +26,9 @@ from runtime.local import LocalChannel
 from runtime.log import Log
 from runtime.metrics import Metrics
 from runtime.world import RealWorld
-from tests.plain import NO_TLS
 from tests.runtime.hand_world import Lines
 from tests.runtime.transport.grpc.direct.grpc_fixtures import get_result, grpc_channel, serving_system
+from tests.support.plain_http import NO_TLS
 
 WORLD = RealWorld()
 CANCEL = next(

@@ -23,8 +23,8 @@ from runtime.s3.store import S3Store
 from runtime.s3.taking import Taking
 from runtime.sqlite import SqliteStore
 from runtime.store import IndexedStore, KeptStore, LeaseStore, Settling, Store
-from tests.support.harbour import FIELDS, WORLD, Quay, harbour, new_database, quays
-from tests.support.words import SQLITE_KEYWORDS, fields_of, texts_below, words_of
+from tests.support.specs.harbour import FIELDS, WORLD, Quay, harbour, new_database, quays
+from tests.support.specs.reserved_words import SQLITE_KEYWORDS, fields_of, texts_below, words_of
 
 IN_ONE_ROW = 350
 """So many further fields at a time: a row of PostgreSQL has to fit into a page."""

@@ -33,7 +33,7 @@ from runtime.conditions import Condition, Failure
 from runtime.launch import Launched, NodeDied, launched
 from runtime.launch.view import View
 from tests.runtime.up import PATIENCE, answered, run, up
-from tests.taskqueue.blackbox.logs import told
+from tests.support.taskqueue.logs import told
 
 MICROSERVICES = "taskqueue.microservices"
 NODES = ["gateway", "job", "queue", "coordinator", "worker", "result"]

@@ -16,8 +16,8 @@ from generated.taskqueue.messages import (
 )
 from runtime.simulation import Exchange
 from runtime.text import sha256_hex
-from tests.taskqueue.plans import before
-from tests.taskqueue.stack import NO_WORKER, Stack, play
+from tests.support.taskqueue.fault_plans import before
+from tests.support.taskqueue.stack import NO_WORKER, Stack, play
 
 WITHDRAWAL = ["GetJobRecord", "RemoveJobIfPresent", "StoreResult", "TransitionJobStatus"]
 

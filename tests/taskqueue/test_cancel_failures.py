@@ -20,8 +20,8 @@ from generated.taskqueue.messages import (
 )
 from runtime.conditions import Failure
 from runtime.simulation import Exchange, Fault
-from tests.taskqueue.plans import before, failing
-from tests.taskqueue.stack import NO_WORKER, Stack, play
+from tests.support.taskqueue.fault_plans import before, failing
+from tests.support.taskqueue.stack import NO_WORKER, Stack, play
 
 
 def not_in_queue(exchange: Exchange) -> RemoveJobIfPresentResponse | None:

@@ -11,8 +11,8 @@ from google.protobuf.message import Message
 
 from generated.taskqueue.messages import JobSpec
 from runtime.simulation import Exchange, Fault
-from tests.taskqueue.invariants import Ledger, check_assignments, settle, verify
-from tests.taskqueue.stack import Stack, play
+from tests.support.taskqueue.invariants import Ledger, check_assignments, settle, verify
+from tests.support.taskqueue.stack import Stack, play
 
 RUNS = 24
 CRASHES = 12

@@ -18,8 +18,8 @@ from generated.taskqueue.messages import (
     TransitionJobStatusResponse,
 )
 from runtime.simulation import Exchange, Fault
-from tests.taskqueue.plans import failing, once
-from tests.taskqueue.stack import NO_WORKER, SPEC, Stack, play
+from tests.support.taskqueue.fault_plans import failing, once
+from tests.support.taskqueue.stack import NO_WORKER, SPEC, Stack, play
 
 
 def refused_as(status: JobStatus.ValueType) -> TransitionJobStatusResponse:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from generated.taskqueue.messages import CancelJobResponse
 from handlers.taskqueue.gateway import Gateway
-from tests.deep import DEEP
-from tests.taskqueue.equivalence import Step, answers
+from tests.support.deep import DEEP
+from tests.support.taskqueue.equivalence import Step, answers
 
 SEQUENCES = 5000 if DEEP else 100
 

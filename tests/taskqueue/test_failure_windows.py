@@ -12,8 +12,8 @@ import pytest
 from generated.taskqueue.messages import EnqueueJobRequest, JobSpec, RemoveJobIfPresentRequest
 from runtime.conditions import Failure
 from runtime.simulation import Exchange, Fault
-from tests.taskqueue.invariants import Ledger, settle, verify
-from tests.taskqueue.stack import NO_WORKER, Stack, play
+from tests.support.taskqueue.invariants import Ledger, settle, verify
+from tests.support.taskqueue.stack import NO_WORKER, Stack, play
 
 KINDS = (Fault.BEFORE, Fault.AFTER, Fault.TIMEOUT, Fault.LATE)
 PAIRS = (

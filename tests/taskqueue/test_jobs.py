@@ -14,7 +14,7 @@ from generated.taskqueue.messages import DONE, FAILED, JobSpec
 from handlers.jobs import Job, JobFailed, JobFatal, Output, find, find_or_any, job
 from handlers.jobs.registry import _FUNCTIONS
 from runtime.world import RealWorld
-from tests.taskqueue.stack import Stack, play
+from tests.support.taskqueue.stack import Stack, play
 
 WORLD = RealWorld()
 GIVEN = Job("id", "any", WORLD, payload_size_bytes=3, max_output_bytes=99)

@@ -8,8 +8,8 @@ from generated.taskqueue.messages import DONE, FAILED, RUNNING, JobSpec, WorkerH
 from handlers.taskqueue.worker_registry import WorkerRegistry
 from runtime.conditions import Failure
 from tests.runtime.hand_world import HandWorld
-from tests.taskqueue.plans import failing
-from tests.taskqueue.stack import NO_WORKER, Stack, play
+from tests.support.taskqueue.fault_plans import failing
+from tests.support.taskqueue.stack import NO_WORKER, Stack, play
 
 
 @pytest.mark.req("CH-31", "TQ-140")

@@ -25,8 +25,8 @@ from generated.taskqueue.messages import (
 )
 from generated.taskqueue.system import SYSTEM
 from runtime.simulation import Exchange, Fault
-from tests.taskqueue.plans import failing, once
-from tests.taskqueue.stack import Stack, play
+from tests.support.taskqueue.fault_plans import failing, once
+from tests.support.taskqueue.stack import Stack, play
 
 REPEATABLE = [
     method.name

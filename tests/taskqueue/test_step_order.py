@@ -18,7 +18,7 @@ from generated.taskqueue.system import SYSTEM
 from runtime.call import Call
 from runtime.conditions import Failure
 from runtime.simulation import SimulatedDeployment, SimulatedWorld, simulate
-from tests.taskqueue.stack import NO_WORKER, Stack, play
+from tests.support.taskqueue.stack import NO_WORKER, Stack, play
 
 
 class Forgetful:

@@ -22,8 +22,8 @@ from generated.taskqueue.messages import (
 from generated.taskqueue.system import SYSTEM
 from runtime.call import Call
 from runtime.simulation import SimulatedDeployment, SimulatedNode, SimulatedWorld, simulate
-from tests.taskqueue.plans import failing
-from tests.taskqueue.stack import NO_WORKER, SPEC, Stack, play
+from tests.support.taskqueue.fault_plans import failing
+from tests.support.taskqueue.stack import NO_WORKER, SPEC, Stack, play
 
 TWO_LOOKS = 2 * (4.0 + 5.0)
 """Seconds in which the coordinator looks twice: each WORKER_TIMEOUT_MS and 5000 ms."""

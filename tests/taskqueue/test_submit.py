@@ -21,8 +21,8 @@ from generated.taskqueue.messages import (
 from runtime.conditions import Failure
 from runtime.simulation import Exchange, Fault
 from runtime.text import is_uuid4
-from tests.taskqueue.plans import failing
-from tests.taskqueue.stack import NO_WORKER, SPEC, Stack, play
+from tests.support.taskqueue.fault_plans import failing
+from tests.support.taskqueue.stack import NO_WORKER, SPEC, Stack, play
 
 
 async def refused(stack: Stack, key: str = "") -> Failure:

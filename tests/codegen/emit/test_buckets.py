@@ -17,7 +17,7 @@ from runtime.kept_in_s3 import KeptInS3
 from runtime.lifecycles import Lifecycle
 from runtime.s3.indexes import shown_in_hints
 from runtime.tables import Deployment
-from tests.codegen.emit.specs import FOLDERS, spec, texts
+from tests.support.codegen.specs import FOLDERS, spec, texts
 
 NURSERY = "tests/specs/nursery"
 

@@ -10,8 +10,8 @@ import pytest
 
 from codegen.emit.deploy import compose
 from codegen.source.spec import Spec
-from tests import quick_yaml
-from tests.codegen.emit.specs import spec, texts
+from tests.support import quick_yaml
+from tests.support.codegen.specs import spec, texts
 
 SERVICES = ("gateway", "job", "queue", "coordinator", "worker", "result")
 COMMON = {"LOG_LEVEL": "INFO", "PYTHONUNBUFFERED": "1", "METRICS_PORT": "0"}

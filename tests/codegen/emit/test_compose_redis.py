@@ -8,8 +8,8 @@ from typing import Any
 
 from codegen.emit.deploy import compose, kubernetes, sentinel
 from codegen.source.spec import Spec
-from tests import quick_yaml
-from tests.codegen.emit.specs import changed, run, spec, texts
+from tests.support import quick_yaml
+from tests.support.codegen.specs import changed, run, spec, texts
 
 FOLDER = "generated/bakery/deploy/village"
 

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from codegen.emit.deploy import compose, kubernetes
-from tests.codegen.emit.specs import spec, texts
+from tests.support.codegen.specs import spec, texts
 
 NURSERY = "tests/specs/nursery"
 FIELD = "generated/nursery/deploy/field"

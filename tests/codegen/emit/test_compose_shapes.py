@@ -10,8 +10,8 @@ import pytest
 
 from codegen.emit.deploy import compose
 from codegen.source.spec import Spec
-from tests import quick_yaml
-from tests.codegen.emit.specs import FOLDERS, changed, in_containers, run, spec, texts
+from tests.support import quick_yaml
+from tests.support.codegen.specs import FOLDERS, changed, in_containers, run, spec, texts
 
 
 def parsed(of: Spec, deployment: str) -> Any:

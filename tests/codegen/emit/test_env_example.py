@@ -7,7 +7,7 @@ import re
 import pytest
 
 from codegen.emit.deploy import compose
-from tests.codegen.emit.specs import FOLDERS, spec, texts
+from tests.support.codegen.specs import FOLDERS, spec, texts
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -12,8 +12,8 @@ from codegen.emit.postgres.history import histories, history_schema
 from codegen.migrations import difference, schema_digest, write_next
 from codegen.source.spec import Spec
 from runtime.postgres.statements import parsed
-from tests.codegen.emit import specs
-from tests.codegen.emit.specs import spec, texts
+from tests.support.codegen import specs
+from tests.support.codegen.specs import spec, texts
 
 RENTAL = "tests/specs/rental"
 OUTBOX = ("lifecycle", "entities", "bike", "kept_in", "outbox")

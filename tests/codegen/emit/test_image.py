@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from codegen.emit.deploy import image
-from tests.codegen.emit.specs import FOLDERS, ROOT, run, spec, texts
+from tests.support.codegen.specs import FOLDERS, ROOT, run, spec, texts
 
 DOCKERFILE = "generated/taskqueue/deploy/Dockerfile"
 HADOLINT = Path(sys.executable).parent / "hadolint"

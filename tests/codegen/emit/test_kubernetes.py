@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from codegen.emit.deploy import kubernetes
-from tests import quick_yaml
-from tests.codegen.emit.specs import FOLDERS, changed, in_containers, run, spec, texts
+from tests.support import quick_yaml
+from tests.support.codegen.specs import FOLDERS, changed, in_containers, run, spec, texts
 
 VALIDATE = Path(sys.executable).parent / "kubernetes-validate"
 TASKQUEUE = "spec/taskqueue"

@@ -13,7 +13,7 @@ from codegen.emit.python import lifecycle
 from codegen.emit.redis import lua_files
 from codegen.emit.sqlite import sqlite_files
 from codegen.source.spec import Spec
-from tests.codegen.emit.specs import changed, spec, texts
+from tests.support.codegen.specs import changed, spec, texts
 
 
 def less(folder: str, entity: str, edge: str, field: str) -> Spec:

@@ -13,8 +13,8 @@ from codegen.emit.python import metrics_module
 from codegen.emit.redis.lua_metrics import Counting, Label, counted, happenings, series
 from codegen.rules.metrics.promql import selectors
 from codegen.source.spec import Spec
-from tests import quick_yaml
-from tests.codegen.emit.specs import FOLDERS, ROOT, spec, texts
+from tests.support import quick_yaml
+from tests.support.codegen.specs import FOLDERS, ROOT, spec, texts
 
 RENTAL = "tests/specs/rental"
 MEASURED = [folder for folder in FOLDERS if (ROOT / folder / "metrics.yaml").exists()]

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from codegen.emit.http import openapi
 from codegen.emit.http.openapi_samples import sample_of_pattern
 from codegen.emit.http.openapi_schemas import UUID4
-from tests.codegen.emit.specs import FOLDERS, changed, spec, texts
+from tests.support.codegen.specs import FOLDERS, changed, spec, texts
 
 ROUTED = [folder for folder in FOLDERS if openapi.routed(spec(folder))]
 

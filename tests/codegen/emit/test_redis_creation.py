@@ -13,7 +13,7 @@ import pytest
 from codegen.emit.python.records import in_redis
 from codegen.emit.redis import creation_encoder
 from codegen.source.spec import Spec
-from tests.codegen.emit.specs import FOLDERS, changed, spec, texts
+from tests.support.codegen.specs import FOLDERS, changed, spec, texts
 
 RENTAL = "tests/specs/rental"
 SMALL = 1

@@ -15,8 +15,8 @@ import pytest
 from codegen.emit.deploy import alerts, compose, dashboard, image, kubernetes, service_config
 from codegen.emit.docs import readme, reference
 from codegen.source.spec import Spec
-from tests import quick_yaml
-from tests.codegen.emit.specs import FOLDERS, ROOT, changed, run, spec, texts
+from tests.support import quick_yaml
+from tests.support.codegen.specs import FOLDERS, ROOT, changed, run, spec, texts
 
 Row = dict[str, str]
 
@@ -331,7 +331,7 @@ def test_the_rest_of_the_contract_is_on_the_page() -> None:
 EMITTERS = (compose, image, kubernetes, service_config, reference)
 DIGEST = """
 import hashlib
-from tests.codegen.emit.specs import FOLDERS, spec
+from tests.support.codegen.specs import FOLDERS, spec
 from tests.codegen.emit.test_reference import everything
 print(hashlib.sha256("".join(everything(spec(folder)) for folder in FOLDERS).encode()).hexdigest())
 """

@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from codegen.emit.deploy import service_config
-from tests.codegen.emit.specs import spec, texts
+from tests.support.codegen.specs import spec, texts
 
 PUBLIC = "/taskqueue.v1.TaskQueuePublicService"
 

@@ -14,9 +14,9 @@ from codegen.review import Verdict, compare
 from codegen.review.form import write
 from codegen.source.loader import load
 from codegen.source.spec import Spec
-from tests import quick_yaml
-from tests.codegen.review.forms import edited, spec
-from tests.codegen.review.project import LOCKER
+from tests.support import quick_yaml
+from tests.support.codegen.review_forms import edited, spec
+from tests.support.codegen.review_project import LOCKER
 
 BUF = Path(sys.executable).with_name("buf")
 # The wire, and what a caller of today finds missing on it.

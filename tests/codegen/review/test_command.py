@@ -9,7 +9,7 @@ import pytest
 
 from codegen.review.accepted import text_of
 from codegen.source.loader import load
-from tests.codegen.review.project import BLOCKER, Project
+from tests.support.codegen.review_project import BLOCKER, Project
 
 SHELF = ("environment", "unit: days, default: 7", "unit: days, default: 9")
 STORE = ("callers", "[CollectParcel, FindParcel]", "[CollectParcel, FindParcel, StoreParcel]")

@@ -13,7 +13,7 @@ from codegen.review.form import write
 from codegen.review.record import Record, read_records
 from codegen.source.loader import load
 from codegen.source.spec import Spec
-from tests.codegen.review.forms import edited, spec
+from tests.support.codegen.review_forms import edited, spec
 
 ROOT = Path(__file__).parents[3]
 METHODS = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.objectqueue.cli.shell import (
+from tests.support.objectqueue.shell import (
     CONFLICT,
     DONE,
     GOES_ON,
@@ -20,7 +20,7 @@ from tests.objectqueue.cli.shell import (
     Shell,
     key_of,
 )
-from tests.support.s3_proxy import S3Proxy
+from tests.support.s3.proxy import S3Proxy
 
 STATES = ("Pending", "Running", "Completed", "Failed", "Archived")
 SHARDS = "0123456789abcdef"

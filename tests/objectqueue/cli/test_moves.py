@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.objectqueue.cli.shell import CONFLICT, DONE, QO, TROUBLE, USAGE, Shell, key_of
-from tests.support.s3_proxy import S3Proxy
+from tests.support.objectqueue.shell import CONFLICT, DONE, QO, TROUBLE, USAGE, Shell, key_of
+from tests.support.s3.proxy import S3Proxy
 
 STATES = ("Pending", "Running", "Completed", "Failed", "Archived")
 ALLOWED = {

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.objectqueue.cli.shell import DONE, TROUBLE, USAGE, Shell
-from tests.s3_fixtures import Bucket
-from tests.support.s3_proxy import S3Proxy
+from tests.support.objectqueue.shell import DONE, TROUBLE, USAGE, Shell
+from tests.support.s3.fixtures import Bucket
+from tests.support.s3.proxy import S3Proxy
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from handlers.objectqueue.cli import qo
-from tests.objectqueue.cli.shell import DONE, QO, ROOT, TROUBLE, USAGE, UUID4, Shell
-from tests.support.s3_proxy import S3Proxy
+from tests.support.objectqueue.shell import DONE, QO, ROOT, TROUBLE, USAGE, UUID4, Shell
+from tests.support.s3.proxy import S3Proxy
 
 DIGITS = "0123456789abcdef"
 ASKED_BY_BASH = {"_QO_COMPLETE": "bash_complete", "COMP_WORDS": "qo sta", "COMP_CWORD": "1"}

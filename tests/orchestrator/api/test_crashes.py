@@ -11,9 +11,9 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from tests.deep import DEEP
-from tests.orchestrator.sql import Sql
-from tests.orchestrator.stack import (
+from tests.support.deep import DEEP
+from tests.support.orchestrator.sql_session import Sql
+from tests.support.orchestrator.stack import (
     Node,
     Stack,
     final,
@@ -23,7 +23,7 @@ from tests.orchestrator.stack import (
     submit,
     wait_until,
 )
-from tests.plain import NO_TLS
+from tests.support.plain_http import NO_TLS
 
 GATE = 4711
 """The advisory lock in front of a step of the API."""

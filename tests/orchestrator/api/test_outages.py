@@ -14,8 +14,8 @@ import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
 from tests.orchestrator.conftest import make_database
-from tests.orchestrator.sql import Sql
-from tests.orchestrator.stack import (
+from tests.support.orchestrator.sql_session import Sql
+from tests.support.orchestrator.stack import (
     SERVE,
     Node,
     Stack,

@@ -13,11 +13,11 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from tests.deep import DEEP
 from tests.orchestrator.api.test_crashes import at_the_gate, gated
 from tests.orchestrator.conftest import NewDatabase
-from tests.orchestrator.sql import Sql
-from tests.orchestrator.stack import Node, Stack, new_key, post, submit, wait_until
+from tests.support.deep import DEEP
+from tests.support.orchestrator.sql_session import Sql
+from tests.support.orchestrator.stack import Node, Stack, new_key, post, submit, wait_until
 
 CLIENTS, KEYS, PROCESSES = (100, 1000, 4) if DEEP else (40, 100, 2)
 INSERT = (

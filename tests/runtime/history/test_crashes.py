@@ -16,10 +16,10 @@ from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.history import stream as streams
 from runtime.history import writer as writers
-from tests.clusters import Clusters
-from tests.deep import DEEP
 from tests.runtime.history.conftest import new_database
 from tests.runtime.history.kit import PATH, STREAM, Kit
+from tests.support.deep import DEEP
+from tests.support.postgres_clusters import Clusters
 
 ROOT = Path(__file__).parents[3]
 KILLS, OUTAGES = (30, 5) if DEEP else (3, 1)

@@ -15,8 +15,8 @@ from runtime.certs import Authority
 from runtime.client import Client
 from runtime.conditions import Condition
 from runtime.tables import System
-from tests.plain import NO_TLS
 from tests.runtime.http.counter import TOKENS, Served, bearer
+from tests.support.plain_http import NO_TLS
 
 STAMP = "/forms/7/stamp"
 PATIENCE_S = 60

@@ -20,8 +20,8 @@ from runtime.log import Log
 from runtime.metrics import Metrics
 from runtime.tables import System
 from runtime.world import RealWorld
-from tests.plain import NO_TLS
 from tests.runtime.http.counter import Served, bearer
+from tests.support.plain_http import NO_TLS
 
 FORM = "/forms/p1/fill"
 PATIENCE = 60.0

@@ -17,8 +17,8 @@ from runtime.log import Log
 from runtime.metrics import Metrics
 from runtime.tables import System
 from runtime.world import RealWorld
-from tests.plain import NO_TLS
 from tests.runtime.http.counter import Served
+from tests.support.plain_http import NO_TLS
 
 
 def test_health_and_readiness(http: httpx.Client) -> None:

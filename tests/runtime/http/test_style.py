@@ -15,8 +15,8 @@ from generated.taskqueue.system import SYSTEM
 from runtime.http.codec import Codec, descriptor_of
 from runtime.http.values import Misread
 from runtime.tables import Instead, JsonStyle, Method, System
-from tests.plain import NO_TLS
 from tests.runtime.http.counter import Served
+from tests.support.plain_http import NO_TLS
 
 FORM = "/forms/p1/fill"
 

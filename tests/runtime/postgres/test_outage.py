@@ -16,9 +16,9 @@ from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.postgres import Database, database
 from runtime.postgres.database import Unavailable
 from runtime.store import Held
-from tests.clusters import Clusters
 from tests.runtime.postgres.kit import Kit, unguarded
 from tests.runtime.postgres.test_store import blocked
+from tests.support.postgres_clusters import Clusters
 
 ENOUGH_S, LONG_ENOUGH_S = 30.0, 60.0
 """Far more than any answer may take; what is tested is that nobody waits for the database."""

@@ -15,8 +15,8 @@ from runtime.embedded.redis import EmbeddedRedis
 from runtime.redis.address import parsed
 from runtime.redis.blocking import BlockingServer
 from runtime.redis.server import Server, Unavailable
-from tests.priority.chaos.sentinels import Group
 from tests.runtime.redis.conftest import MakeKit
+from tests.support.priority.sentinels import Group
 
 
 def test_urls_are_taken_apart() -> None:

@@ -14,9 +14,9 @@ from generated.priority.records import TaskRecord
 from runtime.conditions import Failure
 from runtime.redis import sweeping
 from runtime.store import Held, Settlement
-from tests.deep import DEEP
 from tests.runtime.redis.conftest import MakeKit
 from tests.runtime.redis.kit import Kit, gathered
+from tests.support.deep import DEEP
 
 ROUNDS = 60 if DEEP else 8
 TASKS = 50

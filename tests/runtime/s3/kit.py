@@ -16,7 +16,7 @@ from runtime.store import Held, Settling
 from runtime.systems import load_system
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
-from tests.s3_fixtures import Bucket
+from tests.support.s3.fixtures import Bucket
 
 
 class TestWorld(RealWorld):

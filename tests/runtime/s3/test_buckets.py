@@ -18,8 +18,8 @@ from runtime.s3.objects import Objects, Place
 from runtime.s3.place import Names
 from runtime.s3.probe import examine, unfit
 from runtime.systems import load_system
-from tests.s3_fixtures import Bucket
-from tests.support.s3_proxy import S3Proxy
+from tests.support.s3.fixtures import Bucket
+from tests.support.s3.proxy import S3Proxy
 
 LIFECYCLES = load_system("objectqueue").lifecycles.values()
 

@@ -23,7 +23,7 @@ from runtime.settings import read
 from runtime.store import Held, Settling
 from tests.runtime.hand_world import Lines
 from tests.runtime.s3.kit import OtherTime, TestWorld
-from tests.s3_fixtures import Bucket
+from tests.support.s3.fixtures import Bucket
 
 ROOT = Path(__file__).parents[3]
 

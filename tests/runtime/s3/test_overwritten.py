@@ -7,7 +7,7 @@ import pytest
 from runtime.conditions import Condition
 from runtime.store import Held
 from tests.runtime.s3.conftest import Make
-from tests.support.s3_proxy import S3Proxy
+from tests.support.s3.proxy import S3Proxy
 
 
 async def test_what_is_overwritten_while_it_runs_is_a_lost_lease(process: Make) -> None:

@@ -26,8 +26,8 @@ from runtime.s3.responses import Response, refusal
 from runtime.s3.server_clock import ServerClock
 from runtime.systems import load_system
 from tests.runtime.s3.kit import ask
-from tests.s3_fixtures import Bucket
-from tests.support.s3_proxy import S3Proxy
+from tests.support.s3.fixtures import Bucket
+from tests.support.s3.proxy import S3Proxy
 
 
 @pytest.mark.req("OQ-203", "OQ-204")

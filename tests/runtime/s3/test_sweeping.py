@@ -11,7 +11,7 @@ from runtime.conditions import Condition
 from runtime.s3.keys import minute
 from tests.runtime.s3.conftest import Make
 from tests.runtime.s3.kit import Process
-from tests.support.s3_proxy import S3Proxy
+from tests.support.s3.proxy import S3Proxy
 
 ALLOWED_MS = 7_100
 """What a lease is overdue by before anybody but its holder ends it: the grace, the clocks, and a little."""

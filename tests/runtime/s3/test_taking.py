@@ -13,7 +13,7 @@ from runtime.conditions import Condition
 from runtime.s3 import indexes
 from runtime.store import Held, StoreUnusable
 from tests.runtime.s3.conftest import Make
-from tests.support.s3_proxy import S3Proxy
+from tests.support.s3.proxy import S3Proxy
 
 
 @pytest.mark.req("OQ-106", "OQ-108", "OQ-096")

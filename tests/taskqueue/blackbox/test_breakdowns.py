@@ -16,12 +16,12 @@ from generated.taskqueue.messages import (
     SubmitJobRequest,
 )
 from runtime.launch import Launched, NodeProcess
-from tests.taskqueue.blackbox.api import Api, new_key, refused
-from tests.taskqueue.blackbox.callers import Shown, caller
-from tests.taskqueue.blackbox.logs import lines, told
-from tests.taskqueue.blackbox.lone import exit_code, terminate
-from tests.taskqueue.blackbox.oracle import METHODS, requests
-from tests.taskqueue.blackbox.polling import eventually
+from tests.support.taskqueue.api import Api, new_key, refused
+from tests.support.taskqueue.callers import Shown, caller
+from tests.support.taskqueue.logs import lines, told
+from tests.support.taskqueue.matrix_oracle import METHODS, requests
+from tests.support.taskqueue.polling import eventually
+from tests.support.taskqueue.single_node import exit_code, terminate
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -19,11 +19,11 @@ from generated.taskqueue.messages import (
     SubmitJobRequest,
 )
 from runtime.launch import Launched
-from tests.taskqueue.blackbox.api import Api, new_key
-from tests.taskqueue.blackbox.callers import Shown, caller, principal
-from tests.taskqueue.blackbox.logs import Line, lines, told
-from tests.taskqueue.blackbox.lone import exit_code, terminate
-from tests.taskqueue.blackbox.oracle import METHODS, Called
+from tests.support.taskqueue.api import Api, new_key
+from tests.support.taskqueue.callers import Shown, caller, principal
+from tests.support.taskqueue.logs import Line, lines, told
+from tests.support.taskqueue.matrix_oracle import METHODS, Called
+from tests.support.taskqueue.single_node import exit_code, terminate
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

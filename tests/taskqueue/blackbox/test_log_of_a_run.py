@@ -10,10 +10,10 @@ import pytest
 
 from generated.taskqueue.messages import CANCELED, DONE, FAILED, JobStatus
 from runtime.launch import Launched
-from tests.taskqueue.blackbox.api import Api, new_key, refused
-from tests.taskqueue.blackbox.logs import texts
-from tests.taskqueue.blackbox.polling import eventually
-from tests.taskqueue.log_check import problems
+from tests.support.taskqueue.api import Api, new_key, refused
+from tests.support.taskqueue.log_check import problems
+from tests.support.taskqueue.logs import texts
+from tests.support.taskqueue.polling import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -13,7 +13,7 @@ from handlers.taskqueue.merged_listing import all_jobs
 from runtime.conditions import Failure
 from runtime.launch import Launched, launched
 from runtime.routing import owner
-from tests.taskqueue.blackbox.api import Api
+from tests.support.taskqueue.api import Api
 from tests.taskqueue.blackbox.conftest import PATIENT
 
 NODES = 6

@@ -15,7 +15,7 @@ from codegen.review.accepted import read_accepted
 from runtime.launch import Launched
 
 ROOT = Path(__file__).parents[3]
-CLIENT = Path(__file__).with_name("old_client.py")
+CLIENT = ROOT / "tests/support/taskqueue/old_client.py"
 QUEUED, DONE = 1, 3
 
 

@@ -16,9 +16,9 @@ import pytest
 from generated.taskqueue.messages import RemoveJobIfPresentRequest
 from generated.taskqueue_internal_pb2_grpc import QueueInternalServiceStub
 from runtime.launch import Launched
-from tests import quick_yaml
-from tests.taskqueue.blackbox.logs import Line, lines, told
-from tests.taskqueue.blackbox.lone import (
+from tests.support import quick_yaml
+from tests.support.taskqueue.logs import Line, lines, told
+from tests.support.taskqueue.single_node import (
     exit_code,
     free_port,
     is_open,

@@ -13,8 +13,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from runtime.launch import Launched
-from tests.taskqueue.blackbox.callers import Shown, caller
-from tests.taskqueue.blackbox.oracle import METHODS
+from tests.support.taskqueue.callers import Shown, caller
+from tests.support.taskqueue.matrix_oracle import METHODS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -6,7 +6,6 @@ import asyncio
 
 from generated.taskqueue import messages as m
 from runtime.call import Call
-from tests.deep import DEEP
 from tests.runtime.transport.grpc.contract.carriers import (
     PATIENCE_S,
     echo,
@@ -14,6 +13,7 @@ from tests.runtime.transport.grpc.contract.carriers import (
     plain_method,
     serving,
 )
+from tests.support.deep import DEEP
 
 CALLS = 20_000 if DEEP else 2_000
 IN_FLIGHT = 500

@@ -1,0 +1,104 @@
+"""One node by itself, with exactly the variables that a test gives it, and tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, closing, contextmanager
+from pathlib import Path
+
+import psutil
+
+from generated.taskqueue.system import SYSTEM
+from runtime.launch import NodeProcess
+from runtime.launch.plan import Planned, base_environment
+from tests.support.taskqueue.polling import PATIENCE
+
+DEPLOYMENT = SYSTEM.deployments["microservices"]
+
+
+PROOFS = {
+    "CALLER_TOKEN": "a token",
+    "ACCEPTED_TOKENS": ",".join(
+        f"{name}={hashlib.sha256(name.encode()).hexdigest()}"
+        for name, each in SYSTEM.principals.items()
+        if "token" in each.proofs
+    ),
+}
+"""What a node needs so that it starts without TLS. Nothing that a test calls shows one of these tokens."""
+
+
+def node(name: str, variables: Mapping[str, str], logs: Path) -> NodeProcess:
+    """A node of the microservices that nobody has started yet."""
+    table = DEPLOYMENT.nodes[name]
+    planned = Planned(
+        name=name,
+        node=name,
+        command=(sys.executable, "-m", "runtime.serve", f"taskqueue.microservices.{name}"),
+        variables={**PROOFS, **variables},
+        healthcheck=table.healthcheck,
+        address=None,
+        url=None,
+        metrics_port=None,
+    )
+    return NodeProcess(planned, base_environment(SYSTEM), logs)
+
+
+@asynccontextmanager
+async def running(name: str, variables: Mapping[str, str], logs: Path) -> AsyncIterator[NodeProcess]:
+    """A node that is started, and killed at the end if it has not ended by itself."""
+    process = node(name, variables, logs)
+    await process.start()
+    try:
+        yield process
+    finally:
+        await process.kill()
+
+
+async def exit_code(process: NodeProcess) -> int | None:
+    """How a process ends by itself."""
+    async with asyncio.timeout(PATIENCE):
+        return await process.ended()
+
+
+def terminate(process: NodeProcess) -> None:
+    """Asks a process once to end, and does not wait for it."""
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGTERM)
+
+
+@contextmanager
+def free_port() -> Iterator[int]:
+    """A port on which nobody listens and which nobody else is given meanwhile."""
+    with closing(socket.socket()) as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("0.0.0.0", 0))
+        yield holder.getsockname()[1]
+
+
+@contextmanager
+def taken_port() -> Iterator[int]:
+    """A port on which somebody listens."""
+    with closing(socket.create_server(("0.0.0.0", 0))) as listener:
+        yield listener.getsockname()[1]
+
+
+def is_open(port: int) -> bool:
+    """Whether a port takes connections."""
+    try:
+        with closing(socket.create_connection(("127.0.0.1", port), timeout=30)):
+            return True
+    except ConnectionRefusedError:
+        return False
+
+
+def listening(process: NodeProcess) -> list[tuple[str, int]]:
+    """The sockets on which a process takes connections."""
+    assert process.pid is not None
+    rows = psutil.Process(process.pid).net_connections("inet")
+    return [(row.laddr.ip, row.laddr.port) for row in rows if row.status == psutil.CONN_LISTEN]
