@@ -21,7 +21,7 @@ from handlers.jobs.runner import Ran, Reasons, run
 from runtime.call import Call
 from runtime.log import Log
 from runtime.world import RealWorld
-from tests.objectqueue.test_functions import is_running
+from tests.objectqueue.worker.test_functions import is_running
 from tests.runtime.hand_world import HandWorld, Lines
 
 MODULE = "tests.support.jobs.functions"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from generated.objectqueue.messages import FAILED
-from tests.objectqueue.test_functions import until_gone
+from tests.objectqueue.worker.test_functions import until_gone
 from tests.support.objectqueue.crew import Crew, Process, Skewed, at, until
 from tests.support.s3.proxy import S3Proxy
 

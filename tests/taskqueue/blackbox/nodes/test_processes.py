@@ -29,7 +29,7 @@ from tests.support.taskqueue.single_node import (
     terminate,
 )
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 UPSTREAMS = ("JOB_SERVICE_ADDR", "QUEUE_SERVICE_ADDR", "RESULT_SERVICE_ADDR")
 NOWHERE = dict.fromkeys(UPSTREAMS, "127.0.0.1:1")
 READINESS = ("worker_loop_started", "heartbeat_attempt", "service_ready")

@@ -332,7 +332,7 @@ EMITTERS = (compose, image, kubernetes, service_config, reference)
 DIGEST = """
 import hashlib
 from tests.support.codegen.specs import FOLDERS, spec
-from tests.codegen.emit.test_reference import everything
+from tests.codegen.emit.docs.test_reference import everything
 print(hashlib.sha256("".join(everything(spec(folder)) for folder in FOLDERS).encode()).hexdigest())
 """
 

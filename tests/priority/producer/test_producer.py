@@ -23,7 +23,7 @@ from runtime.redis.server import Server
 from runtime.settings import SettingsError
 from tests.support.priority.stack import Queue, Stack
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def producing(stack: Stack, use: Callable[[Producer], Awaitable[Any]], **settings: str) -> Any:

@@ -12,7 +12,7 @@ import pytest
 from generated.objectqueue.messages import FAILED
 from generated.objectqueue.records import RetryPolicy
 from runtime.pace import Pace
-from tests.objectqueue.test_functions import until_gone
+from tests.objectqueue.worker.test_functions import until_gone
 from tests.support.deep import DEEP
 from tests.support.objectqueue.crew import Crew, Skewed, at, until
 from tests.support.s3.proxy import S3Proxy

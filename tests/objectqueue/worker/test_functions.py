@@ -224,7 +224,7 @@ async def test_children_end_with_their_worker(tmp_path: Path) -> None:
     mark = tmp_path / "pids"
     program = (
         "import asyncio\n"
-        "from tests.objectqueue.test_functions import FUNCTIONS, MODULE, given\n"
+        "from tests.objectqueue.worker.test_functions import FUNCTIONS, MODULE, given\n"
         "from handlers.jobs.processes import Processes\n"
         f"asyncio.run(Processes(MODULE)(FUNCTIONS['stuck'], given('stuck', {str(mark)!r})))"
     )

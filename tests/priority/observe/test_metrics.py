@@ -16,7 +16,7 @@ from tests.support.priority.metrics_scrape import scrape
 from tests.support.priority.rule_tests import firing
 from tests.support.priority.stack import BRISK, Queue, Stack, told, wait_until
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PRIORITIES = ("high", "medium", "low")
 REASONS = ("timeout", "worker_lost", "reported")
 STATES = ("queued", "executing", "completed", "failed", "cancelled", "dead_letter")

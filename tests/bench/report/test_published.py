@@ -10,7 +10,7 @@ import pytest
 from bench.designs.findings import Findings
 from bench.report import tables
 
-BENCH = Path(__file__).parents[2] / "bench"
+BENCH = Path(__file__).parents[3] / "bench"
 PAGE = BENCH / "RESULTS.md"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.priority.test_submit import UUID4
+from tests.priority.api.test_submit import UUID4
 from tests.support.priority.metrics_scrape import scrape
 from tests.support.priority.stack import Queue, Stack, refused, told, wait_until
 

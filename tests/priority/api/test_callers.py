@@ -15,7 +15,7 @@ from tests.support.priority.stack import ROLES, TOKENS, Queue, Stack, refused
 
 pytestmark = pytest.mark.req("PQ-122", "PQ-089")
 
-SPEC = quick_yaml.read((Path(__file__).parents[2] / "spec/priority/callers.yaml").read_text())
+SPEC = quick_yaml.read((Path(__file__).parents[3] / "spec/priority/callers.yaml").read_text())
 ALLOWED = {
     (role, f"{service}.{method}")
     for role in ROLES

@@ -13,7 +13,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from tests.orchestrator.api.test_crashes import at_the_gate, gated
+from tests.orchestrator.api.failures.test_crashes import at_the_gate, gated
 from tests.orchestrator.conftest import NewDatabase
 from tests.support.deep import DEEP
 from tests.support.orchestrator.sql_session import Sql
