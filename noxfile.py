@@ -23,7 +23,7 @@ nox.options.sessions = ["test"]
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 PARALLEL = ("-n", str((os.cpu_count() or 1) + 2), "--dist", "loadfile", "--no-loadscope-reorder")
-"""More workers than cores, as many tests wait; what each runs and in which order says tests/scheduling.py."""
+"""More workers than cores, as many tests wait; tests/support/scheduling.py says what runs where and when."""
 DEMO = "taskqueue.microservices"
 
 

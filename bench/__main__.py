@@ -6,17 +6,17 @@ import importlib
 import sys
 
 NAMES = {
-    "engine": "bench.engine",
+    "engine": "bench.engine.command",
     "generation": "bench.generation",
-    "designs-vs-bare": "bench.designs_vs_bare",
-    "object-batches": "bench.object_batches",
-    "object-clients": "bench.object_clients",
+    "designs-vs-bare": "bench.engine.designs_vs_bare",
+    "object-batches": "bench.objectqueue.batches",
+    "object-clients": "bench.objectqueue.clients",
     "orchestrator": "bench.peers.command",
     "priority": "bench.peers.on_redis.command",
     "objectqueue": "bench.objectqueue.command",
     "queuey": "bench.queuey.command",
     "starvation": "bench.starvation",
-    "report": "bench.report.again",
+    "report": "bench.report.rerender",
 }
 DESIGNS = "bench.designs.command"
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.designs.results import Record
-from bench.sides import bare, crowd, engine, measured
+from bench.engine.servers import bare, crowd, engine, measured
 from runtime.certs import make_certificates
 from runtime.node.systems import load_system
 
@@ -91,6 +91,8 @@ def _both(ends: Mapping[str, float]) -> float:
 
 
 def _inside() -> dict[str, float]:
-    done = subprocess.run([sys.executable, "-m", "bench.inside"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.engine.in_process"], capture_output=True, text=True, check=True
+    )
     found: dict[str, float] = json.loads(done.stdout)
     return found

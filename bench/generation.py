@@ -33,7 +33,7 @@ BUILD = """
 import json, sys
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
-import codegen.emit.kept
+import codegen.emit.template_cache
 import codegen.generate as generate
 
 def cpu():
@@ -48,7 +48,7 @@ def compile_protos(protos, compile_them=generate.compile_protos):
 
 root, kept = sys.argv[1:]
 if kept:
-    codegen.emit.kept.FOLDER = Path(kept)
+    codegen.emit.template_cache.FOLDER = Path(kept)
 generate.compile_protos = compile_protos
 marks = [cpu()]
 wanted, outcome = generate.build(Path(root))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from codegen.review.complaints import COMPLAINTS
 from codegen.rules import RULES
-from codegen.rules.across import ACROSS
 from codegen.rules.complaint import Complaint
+from codegen.rules.cross_spec import ACROSS
 from codegen.rules.rule import Rule
 
 _SECTIONS = {

@@ -16,12 +16,12 @@ from codegen import cache
 from codegen.diagnostics import Diagnostic, render
 from codegen.emit import emit_code, emit_rest
 from codegen.emit.artefact import Artefact
-from codegen.emit.readme import missing_markers
-from codegen.emit.stubs import compile_protos
-from codegen.load import examine
+from codegen.emit.docs.readme import missing_markers
+from codegen.emit.proto.stubs import compile_protos
 from codegen.output import OWNED, Deviation, apply, compare
-from codegen.rules.across import clashes
-from codegen.spec import Spec
+from codegen.rules.cross_spec import clashes
+from codegen.source.loader import examine
+from codegen.source.spec import Spec
 
 NOT_SYSTEMS = {"accepted", "changes", "schema"}
 """Folders of spec/ that hold no spec."""

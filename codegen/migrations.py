@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codegen import sqlite_migrations
-from codegen.emit import sqlite
-from codegen.emit.history import histories, history_schema
-from codegen.emit.history import steps as history_steps
-from codegen.emit.kept_entity import KeptEntity
-from codegen.emit.records import in_postgres
-from codegen.emit.sql import MIGRATIONS, entity_schema, guards, table_schema, with_tables
-from codegen.emit.stored_entity import Column
-from codegen.spec import Spec
+from codegen.emit.postgres.history import histories, history_schema
+from codegen.emit.postgres.history import steps as history_steps
+from codegen.emit.postgres.postgres_entity import KeptEntity
+from codegen.emit.postgres.postgres_files import MIGRATIONS, entity_schema, guards, table_schema, with_tables
+from codegen.emit.python.records import in_postgres
+from codegen.emit.sql.stored_entity import Column
+from codegen.emit.sqlite import sqlite_files
+from codegen.source.spec import Spec
 
 _LEADS_TO = re.compile(r"^-- Leads to the schema sha256:([0-9a-f]{16})\b", re.MULTILINE)
 _SLUG = re.compile(r"[^a-z0-9]+")
@@ -209,4 +209,4 @@ def _tables(spec: Spec) -> dict[str, str]:
 
 
 POSTGRES = Store(f"{MIGRATIONS}/{{system}}", _tables, difference)
-SQLITE = Store(sqlite.MIGRATIONS, sqlite.tables, sqlite_migrations.difference)
+SQLITE = Store(sqlite_files.MIGRATIONS, sqlite_files.tables, sqlite_migrations.difference)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from codegen.emit.sqlite import entities, entity_schema, guards
-from codegen.emit.sqlite_entity import SqliteEntity
-from codegen.spec import Spec
+from codegen.emit.sqlite.sqlite_entity import SqliteEntity
+from codegen.emit.sqlite.sqlite_files import entities, entity_schema, guards
+from codegen.source.spec import Spec
 
 _TRIGGER = re.compile(r"^CREATE TRIGGER (\w+)", re.MULTILINE)
 

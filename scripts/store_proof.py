@@ -6,7 +6,7 @@ import asyncio
 import importlib
 from collections.abc import Awaitable, Callable
 
-from codegen.emit.servers import SERVERS
+from codegen.emit.deploy.servers import SERVERS
 from runtime.client import Client
 from runtime.launch.buckets import Buckets
 from scripts.compose_stack import Stack

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 
 from runtime.embedded.postgres import EmbeddedPostgres
-from tests.clusters import SHARED, Clusters
-from tests.scheduling import ByUnits, turns, unit_of
+from tests.support.postgres_clusters import SHARED, Clusters
+from tests.support.scheduling import ByUnits, turns, unit_of
 
-pytest_plugins = ["tests.s3_fixtures"]
+pytest_plugins = ["tests.support.s3.fixtures"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

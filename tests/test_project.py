@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from generated.taskqueue.system import SYSTEM
-from tests.scheduling import LONGEST, TOGETHER
+from tests.support.scheduling import LONGEST, TOGETHER
 
 ROOT = Path(__file__).parent.parent
 SESSIONS = set(

@@ -15,6 +15,7 @@ from typing import Literal, Protocol
 from rich.console import Console
 
 from bench.designs.nodes import Meter, process_tree
+from bench.engine.servers import carried_by
 from bench.generator.fleet import Target
 from bench.generator.traffic import touch_nodes
 from bench.sides import carried_by

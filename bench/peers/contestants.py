@@ -41,7 +41,7 @@ def procrastinate(server: Server, peers: Environment) -> Queue:
     """procrastinate at its defaults: one job at a time."""
     database = server.database("procrastinate", "procrastinate")
     environ = {"DATABASE_URL": database.url}
-    app = "bench.peers.apps.procrastinate_app"
+    app = "bench.peers.apps.on_postgres.procrastinate_app"
     call = (peers.program("procrastinate"), f"--app={app}.app")
     run_once(Program((*call, "schema", "--apply"), environ))
     worker = Program((*call, "worker"), environ)
@@ -60,7 +60,7 @@ def pgqueuer(server: Server, peers: Environment) -> Queue:
     """pgqueuer at its defaults, and with a batch of 100; with the settings that its checklist asks for."""
     database = server.database("pgqueuer", "pgqueuer")
     environ = {"DATABASE_URL": database.url}
-    app = "bench.peers.apps.pgqueuer_app"
+    app = "bench.peers.apps.on_postgres.pgqueuer_app"
     pgq = peers.program("pgq")
     for command in ("install", "autovac"):
         run_once(Program((pgq, "--pg-dsn", database.url, command), environ))

@@ -17,10 +17,10 @@ import psutil
 
 from bench.peers.contestants import Queue
 from bench.peers.findings import Rate
-from bench.peers.measuring import LOOK_S, Measuring, processor_s, produced
 from bench.peers.programs import PATIENCE_S, require, serviced
 from bench.peers.run import BULK
 from bench.peers.server import Server
+from bench.peers.shared_measures import LOOK_S, Measuring, processor_s, produced
 
 
 class Bench(Measuring[Server]):

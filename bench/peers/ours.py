@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bench.machine import free_port
-from bench.peers.apps.enqueue_app import KEYS
+from bench.peers.apps.on_postgres.enqueue_app import KEYS
 from bench.peers.contestants import Queue
 from bench.peers.programs import Producing, Program, python
 from bench.peers.server import Database as Place
@@ -35,12 +35,12 @@ def around(place: Place) -> Queue:
     environ = {"DATABASE_URL": place.url, **ports}
     api = Program((*python("runtime.serve"), f"{SYSTEM}.local.api"), environ)
     http = Producing(
-        Program(python("bench.peers.apps.http_app")),
+        Program(python("bench.peers.apps.on_postgres.http_app")),
         f"http://127.0.0.1:{ports['API_PORT']}",
         service=api,
         ready_port=int(ports["API_PORT"]),
     )
-    app = python("bench.peers.apps.enqueue_app")
+    app = python("bench.peers.apps.on_postgres.enqueue_app")
     enqueue = Producing(Program(app), place.url)
     with_keys = Producing(Program(app, {KEYS: "yes"}), place.url)
     waiting = _worker(environ, 1, "bench.peers.apps.our_worker")

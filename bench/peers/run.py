@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 from bench.peers.findings import Half, Measure, Middle, Pickup, Rate, Sizes, together
 from bench.peers.goals import TITLES
-from bench.peers.measuring import Contestant
+from bench.peers.shared_measures import Contestant
 
 Tell = Callable[[str], None]
 QueueT = TypeVar("QueueT", bound=Contestant)

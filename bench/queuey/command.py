@@ -18,9 +18,9 @@ from bench.machine import describe
 from bench.peers.outcome import RESULTS, invoked
 from bench.queuey import runs
 from bench.queuey.findings import Compared, Findings, Goal
+from bench.queuey.finished_jobs import finish
 from bench.queuey.page import write
-from bench.queuey.past import finish
-from bench.queuey.serving import Rate, Served, bare, ours
+from bench.queuey.processes import Rate, Served, bare, ours
 from bench.report.terminal import narrow_table
 
 CROWD = 64

@@ -7,7 +7,7 @@ from itertools import pairwise
 from codegen.diagram.layers import Chain, Layers, build_layers
 from codegen.diagram.metrics import NAME_SIZE, NOTE_SIZE, STATE_SIZE, text_width
 from codegen.diagram.model import Edge, Label, Layout, Loop, Rect, Route, StateBox
-from codegen.diagram.settle import Spring, settle
+from codegen.diagram.slot_heights import Spring, settle
 
 MARGIN = 28.0
 

@@ -1,4 +1,4 @@
-"""One module for each kind of artefact; each is a pure function from a spec to files."""
+"""Emitters, a folder for each kind of artefact; each is a pure function from a spec to files."""
 
 from __future__ import annotations
 
@@ -6,45 +6,35 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from codegen.catalogue import catalogue
-from codegen.emit import (
-    alerts,
+from codegen.emit.artefact import Artefact
+from codegen.emit.console import bucket_page
+from codegen.emit.deploy import alerts, compose, dashboard, image, kubernetes, sentinel, service_config
+from codegen.emit.docs import json_schema, language_page, readme, reference
+from codegen.emit.http import openapi
+from codegen.emit.postgres import postgres_files
+from codegen.emit.proto import proto_files
+from codegen.emit.python import (
     callers,
-    compose,
-    dashboard,
     deployments,
     errors,
-    image,
-    kubernetes,
-    language_page,
     lifecycle,
-    lua,
-    measured,
     messages,
-    openapi,
-    page,
+    metrics_module,
     policy,
-    proto,
-    readme,
     records,
-    redis_creation,
-    reference,
     requests,
-    schema,
-    sentinel,
-    service_config,
     services,
     settings,
-    sql,
-    sqlite,
     system,
 )
-from codegen.emit.artefact import Artefact
-from codegen.spec import Spec
+from codegen.emit.redis import creation_encoder, lua_files
+from codegen.emit.sqlite import sqlite_files
+from codegen.source.spec import Spec
 
 Emitter = Callable[[Spec], Iterator[Artefact]]
 
 CODE: Sequence[Emitter] = (
-    proto.emit,
+    proto_files.emit,
     messages.emit,
     errors.emit,
     requests.emit,
@@ -55,11 +45,11 @@ CODE: Sequence[Emitter] = (
     services.emit,
     settings.emit,
     deployments.emit,
-    measured.emit,
-    sql.emit,
-    sqlite.emit,
-    lua.emit,
-    redis_creation.emit,
+    metrics_module.emit,
+    postgres_files.emit,
+    sqlite_files.emit,
+    lua_files.emit,
+    creation_encoder.emit,
     system.emit,
 )
 PAGES_AND_MANIFESTS: Sequence[Emitter] = (
@@ -71,7 +61,7 @@ PAGES_AND_MANIFESTS: Sequence[Emitter] = (
     sentinel.emit,
     kubernetes.emit,
     openapi.emit,
-    page.emit,
+    bucket_page.emit,
     reference.emit,
 )
 
@@ -86,9 +76,9 @@ def emit_rest(specs: Sequence[Spec], root: Path) -> list[Artefact]:
     """Every other artefact that needs no compiler."""
     return [
         *(artefact for spec in specs for emit in PAGES_AND_MANIFESTS for artefact in emit(spec)),
-        *(artefact for spec in specs for artefact in sql.emit_migrations(spec, root)),
-        *(artefact for spec in specs for artefact in sqlite.emit_migrations(spec, root)),
-        *schema.emit(),
+        *(artefact for spec in specs for artefact in postgres_files.emit_migrations(spec, root)),
+        *(artefact for spec in specs for artefact in sqlite_files.emit_migrations(spec, root)),
+        *json_schema.emit(),
         *language_page.emit(),
         *readme.emit(specs, root),
         Artefact("docs/errors.md", catalogue()),

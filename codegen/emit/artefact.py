@@ -11,8 +11,8 @@ from typing import Any
 
 import jinja2
 
-from codegen.emit.kept import CompiledTemplates
-from codegen.spec import Spec
+from codegen.emit.template_cache import CompiledTemplates
+from codegen.source.spec import Spec
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
 

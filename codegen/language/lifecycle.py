@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from codegen.language.base import Doc, LowerName, MethodRef, Part, TypeName, UpperName
-from codegen.language.keeping import Keeping, Kept, KeptInRedis, KeptInSqlite, Lease
-from codegen.language.keeping_in_s3 import KeptInS3
+from codegen.language.persistence import Keeping, Kept, KeptInRedis, KeptInSqlite, Lease
+from codegen.language.s3_persistence import KeptInS3
 
 RecordPath = Annotated[
     str,

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from codegen.diagnostics import Diagnostic, Place, SpecError
 from codegen.review.form import read, write
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 FOLDER = "spec/accepted"
 

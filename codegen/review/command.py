@@ -10,13 +10,13 @@ from pathlib import Path
 import click
 
 from codegen.diagnostics import Diagnostic, SpecError, suggest
-from codegen.load import examine
 from codegen.review import revision
 from codegen.review.accepted import Accepted, accepted_systems, lost_records, read_accepted, write_accepted
 from codegen.review.judge import Review, judge
 from codegen.review.record import Record, next_number, read_records, unknown_systems
 from codegen.review.report import FORMATS, Report, told
-from codegen.spec import Spec
+from codegen.source.loader import examine
+from codegen.source.spec import Spec
 
 
 def main(arguments: list[str], root: Path) -> int:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from codegen.review.difference import Difference, Kind, Verdict
 from codegen.review.form import Path, Text, leaves, read, tree, write
 from codegen.review.kinds import KINDS
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 FROZEN = {
     "proto.added": "the number of proto files",

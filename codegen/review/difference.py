@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from codegen.review.form import Path
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 
 class Verdict(StrEnum):

@@ -14,15 +14,15 @@ from codegen.language.callers import CallersFile, Permission, Principal
 from codegen.language.deployments import Deployment, Node, Routing
 from codegen.language.environment import EnvironmentFile, Variable, VariableRule
 from codegen.language.errors import ErrorsFile, Upstream
-from codegen.language.keeping import Holder, Index, Kept
-from codegen.language.keeping_in_s3 import KeyIndex, Retiring
 from codegen.language.lifecycle import Creation, Deletion, Entity, Shift, Transition
 from codegen.language.metrics import Counted, Metric
+from codegen.language.persistence import Holder, Index, Kept
+from codegen.language.s3_persistence import KeyIndex, Retiring
 from codegen.language.services import Component, Idempotency, Method
 from codegen.language.system import Freeze, Policies, Proto, RetryProfile
 from codegen.language.types import FieldRules, ItemRules, MessageField, Reserved, TypesFile
-from codegen.load import digest
-from codegen.spec import Spec
+from codegen.source.loader import digest
+from codegen.source.spec import Spec
 
 Path = tuple[str, ...]
 Data = dict[str, Any]

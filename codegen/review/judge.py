@@ -9,7 +9,7 @@ from codegen.diagnostics import Diagnostic, suggest
 from codegen.review.compare import compare
 from codegen.review.difference import Difference, Verdict
 from codegen.review.record import Record
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 
 @dataclass(frozen=True)

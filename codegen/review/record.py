@@ -12,8 +12,8 @@ from pydantic import Field, StringConstraints
 
 from codegen.diagnostics import Diagnostic, Place, suggest
 from codegen.language.base import Doc, LowerName, Part
-from codegen.rules.shape import fit, repeated
-from codegen.source import Source, parse
+from codegen.source.schema_validation import fit, repeated
+from codegen.source.yaml_reader import Source, parse
 
 FOLDER = "spec/changes"
 HEADER = "# yaml-language-server: $schema=../schema/change.schema.json"

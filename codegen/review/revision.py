@@ -9,9 +9,9 @@ from tempfile import TemporaryDirectory
 
 from codegen.diagnostics import Diagnostic, SpecError
 from codegen.language import FILES
-from codegen.load import examine
 from codegen.review.record import FOLDER as RECORDS
-from codegen.spec import Spec
+from codegen.source.loader import examine
+from codegen.source.spec import Spec
 
 
 class NoRevision(Exception):

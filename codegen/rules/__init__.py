@@ -10,53 +10,38 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from codegen.diagnostics import Diagnostic
-from codegen.rules import (
-    alerts,
-    buckets,
-    callers,
-    calls,
-    choosing,
-    clocks,
-    demand,
-    deployments,
-    environment,
-    errors,
-    fields,
-    gauges,
-    holding,
-    indexes,
-    kept,
-    keys,
-    leases,
-    lifecycle,
-    listeners,
-    methods,
-    metrics,
-    names,
-    network,
-    numbers,
-    presence,
-    records,
-    routes,
-    routing,
-    services,
-    shifts,
-    states,
-    stores,
-    system,
-    text,
-    types,
-    variables,
-    wiring,
-)
+from codegen.rules import names, yaml_errors
+from codegen.rules.callers import caller_matrix, required_calls
+from codegen.rules.deployments import hosting, listeners, network, on_demand_nodes, routing, wiring
+from codegen.rules.environment import variable_relations, variables
+from codegen.rules.errors import conditions
+from codegen.rules.lifecycle import due_transitions, leases, record_fields, references, state_graph
+from codegen.rules.metrics import alerts, definitions, gauges
 from codegen.rules.rule import Rule
-from codegen.spec import Spec
+from codegen.rules.services import components, methods, routes
+from codegen.rules.storage import (
+    persistence,
+    redis_indexes,
+    redis_keys,
+    redis_leases,
+    s3_buckets,
+    s3_edges,
+    store_words,
+    updates,
+)
+from codegen.rules.system import protos_and_policies
+from codegen.rules.types import declarations, field_rules, numbers, optional_fields
+from codegen.source.spec import Spec
 
 MODULES = (
-    *(text, names, system, types, numbers, fields, presence, services, methods, routes, callers, errors),
-    *(records, lifecycle, states, stores, kept, leases, clocks, calls),
-    *(keys, indexes, holding, shifts, buckets, choosing, metrics, gauges, alerts),
-    *(deployments, wiring, routing, listeners, network, demand, environment, variables),
+    *(yaml_errors, names, protos_and_policies),
+    *(declarations, numbers, field_rules, optional_fields),
+    *(components, methods, routes, caller_matrix, conditions),
+    *(record_fields, references, state_graph, store_words, persistence),
+    *(leases, due_transitions, required_calls),
+    *(redis_keys, redis_indexes, redis_leases, updates, s3_buckets, s3_edges),
+    *(definitions, gauges, alerts),
+    *(hosting, wiring, routing, listeners, network, on_demand_nodes, variables, variable_relations),
 )
 """In the order in which one fault makes the next: what the later ones build on comes first."""
 

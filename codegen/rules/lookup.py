@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from codegen.diagnostics import suggest
 from codegen.language.types import EnumType, EnumValue, MessageField, MessageType
-from codegen.source import Path
-from codegen.spec import SCALARS, MethodRow, Spec, type_ref
+from codegen.source.spec import SCALARS, MethodRow, Spec, type_ref
+from codegen.source.yaml_reader import Path
 
 Members = Mapping[str, EnumValue] | Mapping[str, MessageField]
 

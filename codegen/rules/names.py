@@ -6,8 +6,8 @@ import keyword
 from collections.abc import Iterator
 
 from codegen.rules.rule import Finding, rule
-from codegen.source import Path
-from codegen.spec import Spec
+from codegen.source.spec import Spec
+from codegen.source.yaml_reader import Path
 
 
 @rule(

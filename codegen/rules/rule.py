@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from codegen.diagnostics import Diagnostic, Place, Severity, suggest
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Generator, Mapping
 from typing import Any
 
-from handlers.jobs.loading import HandlersUnusable, import_program, load
+from handlers.jobs.loader import HandlersUnusable, import_program, load
 from handlers.jobs.registry import ANY, Job, JobFailed, JobFatal, Registered
 from runtime.world import RealWorld
 

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from handlers.jobs.child import LENGTH, framed
-from handlers.jobs.loading import program_of
+from handlers.jobs.loader import program_of
 from handlers.jobs.registry import Job, JobFailed, JobFatal, JobRaised, Output, Registered
 
 _START = "import sys; from handlers.jobs.child import main; main(int(sys.argv[1]), sys.argv[2])"

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from generated.objectqueue.events import SHARDS_UNCOVERED, WORKER_DEAD
 from generated.objectqueue.records import WorkerRecord
 from generated.objectqueue.settings import MonitorSettings
-from handlers.objectqueue.telling import SHARDS
+from handlers.objectqueue.views import SHARDS
 from runtime.call import Call
 from runtime.call.conditions import Failure
 from runtime.stores.object_store import ObjectStore

@@ -30,7 +30,7 @@ from generated.objectqueue.messages import (
 )
 from generated.objectqueue.records import RetryPolicy, TaskRecord, WorkerRecord
 from generated.objectqueue.settings import QueueSettings
-from handlers.objectqueue.telling import SHARDS, shown, shown_version, shown_worker, stats_of, word
+from handlers.objectqueue.views import SHARDS, shown, shown_version, shown_worker, stats_of, word
 from runtime.call import Call
 from runtime.stores.object_store import NotReadable, ObjectStore
 from runtime.world import World

@@ -21,9 +21,8 @@ from generated.objectqueue.records import TaskRecord, WorkerRecord
 from generated.objectqueue.settings import WorkerSettings
 from handlers.jobs import Job
 from handlers.jobs.executor import Executor
-from handlers.jobs.loading import load_setting
-from handlers.jobs.running import Reasons, run, storable
-from handlers.objectqueue.presence import Presence
+from handlers.jobs.loader import load_setting
+from handlers.jobs.runner import Reasons, run, storable
 from handlers.objectqueue.progress import Progress
 from handlers.objectqueue.telling import SHARDS
 from runtime.call import Call

@@ -14,8 +14,8 @@ from generated.orchestrator.records import JobRecord
 from generated.orchestrator.settings import WorkerSettings
 from handlers.jobs import Job
 from handlers.jobs.executor import Executor
-from handlers.jobs.loading import load_setting
-from handlers.jobs.running import Reasons, run, storable
+from handlers.jobs.loader import load_setting
+from handlers.jobs.runner import Reasons, run, storable
 from runtime.call import Call
 from runtime.stores.store import Held, KeptStore
 from runtime.worker.config import Outcome, Pace, Told

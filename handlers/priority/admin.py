@@ -28,8 +28,8 @@ from generated.priority.messages import (
     TaskState,
 )
 from generated.priority.records import TaskRecord
-from handlers.priority.showing import shown_change, shown_worker, status_word
 from handlers.priority.tasks import TaskCalls
+from handlers.priority.views import shown_change, shown_worker, status_word
 from runtime.call import Call
 from runtime.stores.store import Moved, NoSuchEntity
 

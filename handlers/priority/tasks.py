@@ -40,8 +40,8 @@ from generated.priority.messages import (
     WorkerStats,
 )
 from generated.priority.records import TaskRecord
-from handlers.priority.reading import Reading
-from handlers.priority.showing import moment, position, refusal, shown, status_word, token
+from handlers.priority.lookups import Reading
+from handlers.priority.views import moment, position, refusal, shown, status_word, token
 from runtime.call import Call
 from runtime.call.conditions import Condition
 from runtime.stores.store import Created, NoSuchEntity

@@ -18,9 +18,9 @@ from generated.priority.services import WorkersService
 from generated.priority.settings import WorkerSettings
 from handlers.jobs import Job
 from handlers.jobs.executor import Executor
-from handlers.jobs.loading import load_setting
-from handlers.jobs.running import Reasons, run, storable
-from handlers.priority.borrowing import Borrowed
+from handlers.jobs.loader import load_setting
+from handlers.jobs.runner import Reasons, run, storable
+from handlers.priority.manager_lease_store import Borrowed
 from handlers.priority.registration import Registration
 from runtime.call import Call
 from runtime.call.conditions import Failure

@@ -35,8 +35,8 @@ from generated.priority.messages import (
 )
 from generated.priority.records import TaskRecord, WorkerRecord
 from generated.priority.settings import ManagerSettings
-from handlers.priority.reading import Reading
-from handlers.priority.showing import assigned, moment, refusal, stamp
+from handlers.priority.lookups import Reading
+from handlers.priority.views import assigned, moment, refusal, stamp
 from runtime.call import Call
 from runtime.call.conditions import Failure
 from runtime.stores.store import Held, NoSuchEntity, Settlement

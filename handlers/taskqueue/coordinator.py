@@ -37,10 +37,10 @@ from generated.taskqueue.messages import (
 from generated.taskqueue.policy import COMPENSATION, DISPATCH_RETRY, STRANDED_GRACE
 from generated.taskqueue.services import JobInternalService, QueueInternalService, ResultInternalService
 from generated.taskqueue.settings import CoordinatorSettings
-from handlers.taskqueue import ending as endings
-from handlers.taskqueue.ending import Ending
+from handlers.taskqueue import terminal_outcome as endings
 from handlers.taskqueue.outage import Outage
 from handlers.taskqueue.reconciler import Reconciler
+from handlers.taskqueue.terminal_outcome import Ending
 from handlers.taskqueue.worker_registry import WorkerEntry, WorkerRegistry
 from runtime.call import Call
 from runtime.call.conditions import CallFailed, Failure

@@ -26,7 +26,7 @@ from generated.taskqueue.services import CoordinatorInternalService
 from generated.taskqueue.settings import WorkerSettings
 from handlers.jobs import Job, JobFailed, Output, find_or_any, is_being_canceled
 from handlers.jobs.executor import Executor
-from handlers.jobs.loading import load_setting
+from handlers.jobs.loader import load_setting
 from handlers.jobs.registry import ANY, JobRaised, Registered
 from handlers.taskqueue.outage import Outage
 from runtime.call import Call

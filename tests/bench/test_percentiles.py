@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from bench.percentiles import Times
-from tests.bench.canned import times
+from tests.support.bench.canned_findings import times
 
 
 @pytest.mark.req("TQ-202", "CH-93")

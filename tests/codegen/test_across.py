@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codegen.generate import generate
-from tests.codegen.projects import LOCKER, edit, project, snapshot
+from tests.support.codegen.projects import LOCKER, edit, project, snapshot
 
 
 def test_two_specs_may_not_claim_the_same_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from codegen.__main__ import main
 from codegen.generate import build
-from codegen.source import parse
-from tests import quick_yaml
-from tests.codegen.projects import BAKERY, LOCKER, RENTAL, snapshot
+from codegen.source.yaml_reader import parse
+from tests.support import quick_yaml
+from tests.support.codegen.projects import BAKERY, LOCKER, RENTAL, snapshot
 
 Data = dict[str, Any]
 

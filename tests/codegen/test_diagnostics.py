@@ -18,12 +18,12 @@ import pytest
 
 from codegen.catalogue import catalogue
 from codegen.diagnostics import Diagnostic, Place, render, suggest
-from codegen.load import examine
 from codegen.rules import RULES
-from codegen.rules.clocks import bad_sweeper
-from tests import quick_yaml
-from tests.codegen.emit import specs
-from tests.codegen.remembering import remembering
+from codegen.rules.lifecycle.due_transitions import bad_sweeper
+from codegen.source.loader import examine
+from tests.support import quick_yaml
+from tests.support.codegen import specs
+from tests.support.codegen.cached_loading import remembering
 
 HERE = Path(__file__).parent / "diagnostics"
 SPECS = Path(__file__).parent.parent / "specs"

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from codegen.diagnostics import FORMATS, render
 from codegen.language import FILES
-from codegen.load import examine
-from codegen.source import parse
-from codegen.spec import Spec
-from tests.codegen.remembering import remembering
+from codegen.source.loader import examine
+from codegen.source.spec import Spec
+from codegen.source.yaml_reader import parse
+from tests.support.codegen.cached_loading import remembering
 
 ROOT = Path(__file__).parent.parent.parent
 SPECS = (

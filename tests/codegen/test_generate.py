@@ -15,10 +15,10 @@ import pytest
 
 from codegen.__main__ import main
 from codegen.generate import build
-from codegen.load import load
 from codegen.output import Deviation, apply
-from tests.codegen.projects import LOCKER, ROOT, TASKQUEUE, edit, project, snapshot
-from tests.codegen.remembering import compiling_once
+from codegen.source.loader import load
+from tests.support.codegen.cached_loading import compiling_once
+from tests.support.codegen.projects import LOCKER, ROOT, TASKQUEUE, edit, project, snapshot
 
 OUTPUTS = ("proto", "generated", "docs", "spec/schema")
 
@@ -167,7 +167,7 @@ def test_a_wrong_spec_writes_nothing_at_all(
 
 
 @pytest.mark.parametrize(
-    "path", ["../outside.py", "codegen/load.py", "spec/taskqueue/types.yaml", "README.txt"]
+    "path", ["../outside.py", "codegen/source/loader.py", "spec/taskqueue/types.yaml", "README.txt"]
 )
 def test_nothing_is_written_outside_the_output_folders(path: str, root: Path) -> None:
     """A path that leads elsewhere is refused before the first file is written."""

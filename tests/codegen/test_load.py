@@ -11,8 +11,8 @@ import pytest
 
 from codegen.diagnostics import SpecError
 from codegen.language import FILES, OPTIONAL
-from codegen.load import examine, load
-from codegen.source import parse
+from codegen.source.loader import examine, load
+from codegen.source.yaml_reader import parse
 
 ROOT = Path(__file__).parent.parent.parent
 LOCKER = ROOT / "tests" / "specs" / "locker"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from codegen.__main__ import main
-from tests.codegen.projects import BAKERY, LAUNDRY, LOCKER, RENTAL, ROOT, TASKQUEUE, project, snapshot
+from tests.support.codegen.projects import BAKERY, LAUNDRY, LOCKER, RENTAL, ROOT, TASKQUEUE, project, snapshot
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ import pytest
 
 from codegen.emit.artefact import docstring
 from codegen.generate import build
-from tests import quick_yaml
-from tests.codegen.projects import BAKERY, LOCKER
+from tests.support import quick_yaml
+from tests.support.codegen.projects import BAKERY, LOCKER
 
 SENTENCES = [
     'It says "no"',

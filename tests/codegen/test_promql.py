@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codegen.rules.promql import NotPromQL, selectors
+from codegen.rules.metrics.promql import NotPromQL, selectors
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
-from tests.generated.descriptors import (
+from tests.support.generated.descriptors import (
     FILES,
     INTERNAL,
     PUBLIC,

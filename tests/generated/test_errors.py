@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
-from codegen.load import load
-from codegen.spec import Spec
+from codegen.source.loader import load
+from codegen.source.spec import Spec
 from generated.taskqueue import errors
 from generated.taskqueue.errors import CONDITIONS, ROLES, SOFT_OUTCOMES, UPSTREAM
 from generated.taskqueue.policy import STANDARD

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.generated.descriptors import FILES, messages, shape
+from tests.support.generated.descriptors import FILES, messages, shape
 
 RECORD_ID = "string job_id"
 LISTING = "repeated JobStatus status_filter, PageRequest page, JobSort sort"

@@ -16,7 +16,7 @@ from runtime.call.call_policy import backoff, governed
 from runtime.call.conditions import CallFailed
 from runtime.model.system import CallMode, Method
 from runtime.transport.grpc.direct_carrier import limits_of
-from tests.generated.still_world import StillWorld, call
+from tests.support.generated.still_world import StillWorld, call
 
 METHODS = {method.name: method for service in SYSTEM.services.values() for method in service.methods}
 POLICIES = {ref.partition(".")[2]: policy for ref, policy in CALLS.items()}

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from msgspec.structs import asdict, replace
 
-from codegen.emit import records
+from codegen.emit.python import records
 from generated.objectqueue.records import DataRef, RetryPolicy, TaskRecord, WorkerRecord
 from generated.queuey.settings import VARIABLES, StoreSettings
-from tests.codegen.emit.specs import spec, texts
+from tests.support.codegen.specs import spec, texts
 
 TASK = TaskRecord(id="a", rev=2, input_ref=DataRef(key="k", version="v"))
 

@@ -15,16 +15,16 @@ import pytest
 from handlers.jobs import Job, find
 from handlers.jobs import job_loop as module
 from handlers.jobs.executor import Executor
-from handlers.jobs.loading import load
+from handlers.jobs.loader import load
 from handlers.jobs.registry import JobRaised, Registered
-from handlers.jobs.running import Ran, Reasons, run
+from handlers.jobs.runner import Ran, Reasons, run
 from runtime.call import Call
 from runtime.observe.log import Log
 from runtime.world import RealWorld
-from tests.objectqueue.test_functions import is_running
+from tests.objectqueue.worker.test_functions import is_running
 from tests.runtime.hand_world import HandWorld, Lines
 
-MODULE = "tests.jobs.functions"
+MODULE = "tests.support.jobs.functions"
 FUNCTIONS = load(MODULE)
 FREE: threading.Event = importlib.import_module(MODULE).FREE
 REASONS = Reasons("TIMED_OUT", "RESULT_NOT_JSON")
@@ -141,7 +141,7 @@ async def test_what_comes_along_stays_with_the_worker(scene: Scene) -> None:
 async def test_a_function_that_blocks_is_named_and_holds_up_no_worker(scene: Scene) -> None:
     """The loop of the worker goes on, the log says who blocks the other one and when it is free again."""
     blocked, neighbour = scene.start("tried block"), scene.start("tried ident")
-    name = "tried block (tests.jobs.functions.block, job an id)"
+    name = "tried block (tests.support.jobs.functions.block, job an id)"
     await until(
         lambda: [told for told in scene.told("job_loop_blocked") if told.startswith(f"{name} blocks")]
     )

@@ -23,7 +23,7 @@ from tests.plain import NO_TLS
 from tests.runtime.launch.up import Up, run, up
 
 ROOT = Path(__file__).parents[2]
-OWN = "tests.jobs.own"
+OWN = "tests.support.jobs.user_functions"
 Ask = Callable[[Up, str], Any]
 
 

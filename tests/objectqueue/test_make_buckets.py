@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runtime.make_buckets import main
-from tests.s3_fixtures import Bucket
+from tests.support.s3.fixtures import Bucket
 
 
 def use(bucket: Bucket, monkeypatch: pytest.MonkeyPatch, **changes: str) -> None:

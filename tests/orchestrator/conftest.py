@@ -15,9 +15,9 @@ import asyncpg
 import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
-from tests.clusters import Clusters
-from tests.orchestrator.sql import Sql
-from tests.orchestrator.stack import Node, Stack
+from tests.support.orchestrator.sql_session import Sql
+from tests.support.orchestrator.stack import Node, Stack
+from tests.support.postgres_clusters import Clusters
 
 NewDatabase = Callable[[], str]
 

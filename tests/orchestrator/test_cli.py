@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from runtime.cli import charter
 from runtime.cli.failures import ENDED_IN_FAILURE
 from tests.orchestrator.conftest import NewDatabase
-from tests.orchestrator.stack import Stack, new_key, wait_until
+from tests.support.orchestrator.stack import Stack, new_key, wait_until
 
 TOKEN = "the operator's own"
 DIGEST = hashlib.sha256(TOKEN.encode()).hexdigest()

@@ -14,7 +14,7 @@ import asyncpg
 import pytest
 
 from handlers.orchestrator.enqueue import Intent, enqueue, enqueue_all
-from tests.orchestrator.stack import Stack, new_key, wait_until
+from tests.support.orchestrator.stack import Stack, new_key, wait_until
 
 
 def connected(stack: Stack, use: Callable[[asyncpg.Connection[Any]], Awaitable[Any]]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.orchestrator.stack import Stack, submit, wait_until
+from tests.support.orchestrator.stack import Stack, submit, wait_until
 
 STATED = "SEND_EMAIL"
 """The job type for which lifecycle.yaml states its own policy."""

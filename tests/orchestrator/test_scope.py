@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from generated.orchestrator.lifecycle import JOB
-from tests.orchestrator.stack import Node, submit
+from tests.support.orchestrator.stack import Node, submit
 
 
 @pytest.mark.req("ORC-X04")

@@ -16,7 +16,7 @@ from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.stores.redis.connection import server as servers
 from tests.orchestrator.conftest import make_database
-from tests.priority.stack import Queue, Servers, Stack
+from tests.support.priority.stack import Queue, Servers, Stack
 
 NewServers = Callable[[], Servers]
 _DATABASES = 16

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest_asyncio
 
-from tests.queuey.house import House
+from tests.support.queuey.in_process_queue import House
 
 
 @pytest_asyncio.fixture

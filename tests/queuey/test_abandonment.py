@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from generated.queuey.settings import VARIABLES, QueueSettings
-from tests.queuey.house import House
+from tests.support.queuey.in_process_queue import House
 
 AGE_MS = 300_000
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.queuey.house import House
+from tests.support.queuey.in_process_queue import House
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 

@@ -22,8 +22,8 @@ from handlers.queuey.blobs import Blobs, Corrupt, Proof
 from handlers.queuey.samples import binary
 from runtime.node.node import Node
 from runtime.world import RealWorld
-from tests.plain import NO_TLS
-from tests.queuey.processes import Works
+from tests.support.plain_http import NO_TLS
+from tests.support.queuey.processes import Works
 
 SMALL = b"precious"
 LARGE = bytes(range(256)) * (3 << 12)

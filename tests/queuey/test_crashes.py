@@ -15,9 +15,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.deep import DEEP
-from tests.plain import NO_TLS
-from tests.queuey.processes import Process, until
+from tests.support.deep import DEEP
+from tests.support.plain_http import NO_TLS
+from tests.support.queuey.processes import Process, until
 
 KILLS = 200 if DEEP else 3
 CLAIMERS, JOBS = (50, 5000) if DEEP else (20, 300)

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from handlers.queuey.samples import binary
 from runtime.cli import charter
-from tests.queuey.processes import PATIENCE_S, Process, Works
+from tests.support.queuey.processes import PATIENCE_S, Process, Works
 
 BRISK = {"MDNS_ENABLED": "true", "RUN_SECONDS": "60"}
 LOOKS = {"QUEUE_ADDR": "", "STORE_URL": ""}

@@ -20,7 +20,7 @@ from runtime.node.discovery import Announcer, find, find_one, records, sockets
 from runtime.node.node import Node
 from runtime.node.settings import SettingsError
 from runtime.world import RealWorld
-from tests.plain import NO_TLS
+from tests.support.plain_http import NO_TLS
 
 SERVICE = "_serval:queue._tcp.local."
 ALIAS = "_serval-queue._tcp.local."

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.queuey.house import FIELDS, House
+from tests.support.queuey.in_process_queue import FIELDS, House
 
 STATUSES = ("pending", "active", "completed", "failed")
 EDGES = {("pending", "active"), ("active", "pending"), ("active", "completed"), ("active", "failed")}

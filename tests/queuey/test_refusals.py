@@ -10,7 +10,7 @@ import pytest
 
 from generated.queuey.system import SYSTEM
 from handlers.queuey.queue import Queue
-from tests.queuey.house import House
+from tests.support.queuey.in_process_queue import House
 
 JSON = {"content-type": "application/json"}
 

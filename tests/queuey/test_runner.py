@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from handlers.queuey.samples import binary
-from tests.queuey.processes import Works, until
+from tests.support.queuey.processes import Works, until
 
 BRISK = {"ABANDONED_AGE": "3", "SWEEP_INTERVAL": "0.1", "MAX_ATTEMPTS": "20", "RUN_SECONDS": "5"}
 """Jobs of a runner that is gone come back soon, and so do those of one that stands still for a while."""

@@ -18,8 +18,8 @@ from generated.queuey.system import SYSTEM
 from handlers.queuey.blob_client import BlobClient, BlobMissing, StoreAway
 from runtime.node.node import Node
 from runtime.world import RealWorld
-from tests.plain import NO_TLS
-from tests.queuey.processes import Process, until
+from tests.support.plain_http import NO_TLS
+from tests.support.queuey.processes import Process, until
 
 MOST = 1 << 20
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.taskqueue.log_check import problems
+from tests.support.taskqueue.log_check import problems
 
 LINE = {"ts_ms": 1, "level": "INFO", "service": "job", "method": "", "event": "plain", "message": ""}
 

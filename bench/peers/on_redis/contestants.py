@@ -15,7 +15,7 @@ from bench.peers.programs import Producing, Program
 Left = Callable[[redis.Redis], int]
 """How many jobs are not finished yet."""
 _OTHERS = "another:queue"
-_APPS = "bench.peers.apps"
+_APPS = "bench.peers.apps.on_redis"
 RQ, ARQ, SAQ, DRAMATIQ = "rq", "arq", "saq", "dramatiq"
 CELERY, TASKIQ, HUEY = "celery", "taskiq", "huey"
 BULLMQ = "BullMQ"
@@ -76,7 +76,7 @@ def _python(
 def _bullmq(server: Server, number: int, node: str, modules: str) -> Queue:
     database = server.database(number)
     environ = {"REDIS_URL": database.url, "BENCH_NODE_MODULES": modules, "BENCH_SLOTS": "100"}
-    app = (node, "bench/peers/apps/bullmq_app.cjs")
+    app = (node, "bench/peers/apps/on_redis/bullmq_app.cjs")
     producing = Producing(Program(app, environ), database.url)
     return _alone(BULLMQ, database, producing, Program((*app, "worker"), environ), _of_bullmq)
 
@@ -127,7 +127,7 @@ def _of_bullmq(there: redis.Redis) -> int:
     return int(there.llen("bull:bench:wait")) + int(there.llen("bull:bench:active"))
 
 
-_RQ = "import bench.peers.apps.rq_app, sys; from rq.cli import main; sys.exit(main())"
+_RQ = "import bench.peers.apps.on_redis.rq_app, sys; from rq.cli import main; sys.exit(main())"
 """Its command, with the functions imported beforehand as its documentation advises."""
 _COMMANDS: Mapping[str, tuple[tuple[str, ...], Left]] = {
     RQ: (("python", "-c", _RQ, "worker", "--url", "{url}"), _of_rq),

@@ -14,11 +14,11 @@ import psutil
 
 from bench.peers.apps.producer import RUNS
 from bench.peers.findings import Rate
-from bench.peers.measuring import Measuring, processor_s, produced
 from bench.peers.on_redis.contestants import Queue
 from bench.peers.on_redis.server import Server
 from bench.peers.programs import PATIENCE_S, require, serviced
 from bench.peers.run import BULK
+from bench.peers.shared_measures import Measuring, processor_s, produced
 
 _LOOK_S = 0.01
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import redis
 
 from bench.machine import free_port
-from bench.peers.apps.task_app import NEEDS
-from bench.peers.measuring import produced
+from bench.peers.apps.on_redis.task_app import NEEDS
 from bench.peers.on_redis.contestants import Queue
 from bench.peers.on_redis.server import Server
 from bench.peers.programs import Producing, Program, python
 from bench.peers.run import BULK
+from bench.peers.shared_measures import produced
 
 SYSTEM = "priority"
 IN_PROCESS = "charter in process"
@@ -90,7 +90,7 @@ def queue(server: Server, number: int) -> OurQueue:
         **ports,
     }
     api = Program((*python("runtime.serve"), f"{SYSTEM}.local.api"), environ)
-    typed = Program(python("bench.peers.apps.task_app"), environ)
+    typed = Program(python("bench.peers.apps.on_redis.task_app"), environ)
     alone = Producing(typed, database.url)
     workers = {name: _worker(environ, slots) for slots, name in SLOTS.items()}
     idle = _worker(environ, 10)
@@ -101,7 +101,7 @@ def queue(server: Server, number: int) -> OurQueue:
             IN_PROCESS: alone,
             OVER_GRPC: Producing(typed, f"127.0.0.1:{ports['GRPC_PORT']}", api, int(ports["GRPC_PORT"])),
             OVER_HTTP: Producing(
-                Program(python("bench.peers.apps.task_http_app"), environ),
+                Program(python("bench.peers.apps.on_redis.task_http_app"), environ),
                 f"http://127.0.0.1:{ports['API_PORT']}",
                 api,
                 int(ports["API_PORT"]),

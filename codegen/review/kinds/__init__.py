@@ -1,27 +1,23 @@
-"""The kinds of difference, a module for each file of a spec. A kind is a record and a function."""
+"""The kinds of difference, a module or folder for each file of a spec. A kind is a record and a function."""
 
 from __future__ import annotations
 
 from codegen.review.difference import Kind
 from codegen.review.kinds import (
-    buckets,
     callers,
     deployments,
     environment,
     errors,
-    keeping,
-    lifecycle,
+    field_rules,
     metrics,
-    redis,
-    rules,
     services,
-    states,
     system,
     types,
 )
+from codegen.review.kinds.lifecycle import buckets, persistence, redis, states, transitions
 
 MODULES = (
-    *(system, types, rules, lifecycle, states, keeping, redis, buckets),
+    *(system, types, field_rules, transitions, states, persistence, redis, buckets),
     *(services, callers, errors, environment, deployments, metrics),
 )
 KINDS: tuple[Kind, ...] = tuple(

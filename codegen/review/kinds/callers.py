@@ -8,7 +8,7 @@ from codegen.language.callers import Permission
 from codegen.review.difference import Found, Verdict, kind
 from codegen.review.form import Path
 from codegen.review.kinds.pairs import added, gained, kept, same, shown, turn
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 
 @kind("principal.added", "There is one more principal.", Verdict.COMPATIBLE)

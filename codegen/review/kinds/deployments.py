@@ -8,7 +8,7 @@ from codegen.language.deployments import Deployment, Listen, Node
 from codegen.review.difference import Found, Verdict, kind
 from codegen.review.form import Path
 from codegen.review.kinds.pairs import added, gained, kept, turn, words
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 
 @kind("deployment.added", "There is one more deployment.", Verdict.COMPATIBLE)

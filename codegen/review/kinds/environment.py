@@ -8,7 +8,7 @@ from codegen.language.environment import Variable, VariableRule
 from codegen.review.difference import Found, Verdict, kind
 from codegen.review.form import Path, rule_name
 from codegen.review.kinds.pairs import added, fell, gained, kept, rose, same, shown, turn, words
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 EVERYONE = ("everyone",)
 

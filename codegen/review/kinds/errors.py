@@ -9,7 +9,7 @@ from codegen.language.errors import Condition
 from codegen.review.difference import Found, Verdict, kind
 from codegen.review.form import Path
 from codegen.review.kinds.pairs import added, gained, kept, shown, turn, words
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 

@@ -9,7 +9,7 @@ from codegen.language.types import EnumValue, MessageField, Reserved
 from codegen.review.difference import Verdict
 from codegen.review.form import Path
 from codegen.review.kinds.pairs import added, kept
-from codegen.spec import Spec, type_ref
+from codegen.source.spec import Spec, type_ref
 
 Member = EnumValue | MessageField
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from codegen.review.difference import Found, Verdict, kind
 from codegen.review.kinds.pairs import added, kept, meant, turn, words
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 
 @kind("metric.added", "There is one more metric.", Verdict.COMPATIBLE)

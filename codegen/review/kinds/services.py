@@ -9,7 +9,7 @@ from codegen.language.services import Route
 from codegen.review.difference import Found, Verdict, kind
 from codegen.review.form import Path
 from codegen.review.kinds.pairs import added, fell, gained, kept, rose, turn, words
-from codegen.spec import MethodRow, Spec
+from codegen.source.spec import MethodRow, Spec
 
 TOLD = (
     "request",

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from codegen.review.difference import Found, Kind, Verdict, kind
 from codegen.review.form import Path
 from codegen.review.kinds.pairs import added, gained, kept, rose, shown, turn, words
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 POLICIES: Path = ("system", "policies")
 NAMED = ("retry", "calls", "pagination", "limits", "retention")

@@ -1,4 +1,4 @@
-"""Differences of types.yaml on the wire. Rules of fields are in rules.py, states of entities in states.py."""
+"""Differences of types.yaml on the wire. Rules of fields: field_rules.py, states: lifecycle/states.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from codegen.review.difference import Found, Verdict, kind
 from codegen.review.form import Path
 from codegen.review.kinds.members import Held, enums, messages, state_enums
 from codegen.review.kinds.pairs import added, gained, kept, turn
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 
 
 @kind("type.added", "There is one more enum or message.", Verdict.COMPATIBLE)

@@ -8,23 +8,23 @@ from handlers.objectqueue.cli import changing, looking, nodes, setting_up, submi
 from runtime.node.process_exit import exit_process
 
 COMMANDS: dict[str, click.Command] = {
-    "submit": submitting.submit,
-    "status": looking.status,
-    "wait": looking.wait,
-    "list": looking.list_tasks,
-    "history": looking.history,
-    "stats": looking.stats,
-    "replay": changing.replay,
-    "archive": changing.archive,
-    "unarchive": changing.unarchive,
-    "cancel": changing.cancel,
-    "workers": looking.workers,
+    "submit": submit.submit,
+    "status": queries.status,
+    "wait": queries.wait,
+    "list": queries.list_tasks,
+    "history": queries.history,
+    "stats": queries.stats,
+    "replay": transitions.replay,
+    "archive": transitions.archive,
+    "unarchive": transitions.unarchive,
+    "cancel": transitions.cancel,
+    "workers": queries.workers,
     "worker": nodes.worker,
     "monitor": nodes.monitor,
-    "init": setting_up.init,
-    "doctor": setting_up.doctor,
-    "ui": setting_up.ui,
-    "completion": setting_up.completion,
+    "init": setup.init,
+    "doctor": setup.doctor,
+    "ui": setup.ui,
+    "completion": setup.completion,
 }
 
 

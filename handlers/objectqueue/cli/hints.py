@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from handlers.objectqueue.cli.showing import printable, say
+from handlers.objectqueue.cli.output import printable, say
 
 if TYPE_CHECKING:
     from generated.objectqueue.messages import Task
-    from handlers.objectqueue.cli.desk import Desk
+    from handlers.objectqueue.cli.local_node import Desk
 
 _SHOWN = 8
 """So many names are shown in a sentence."""

@@ -48,7 +48,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def told() -> Any:
     """What the page is told, as it reads it."""
-    text = texts(page.emit, spec(NURSERY))["generated/nursery/page/spec.js"]
+    text = texts(bucket_page.emit, spec(NURSERY))["generated/nursery/page/spec.js"]
     head, _, rest = text.partition("export const spec = ")
     assert head.startswith("// Generated from tests/specs/nursery")
     return json.loads(rest.removesuffix(";\n"))
@@ -206,7 +206,7 @@ def test_a_page_is_told_what_the_fields_are_for(made: dict[str, Any]) -> None:
 def test_only_who_has_a_page_gets_one(folder: str) -> None:
     """A picture of each life that has edges comes with it."""
     of = spec(folder)
-    found = texts(page.emit, of)
+    found = texts(bucket_page.emit, of)
     if of.system.page is None:
         assert found == {}
         return

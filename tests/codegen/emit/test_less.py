@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
-from codegen.emit import lifecycle, lua, sql, sqlite
-from codegen.emit.reference_lifecycle import transitions
-from codegen.spec import Spec
-from tests.codegen.emit.specs import changed, spec, texts
+from codegen.emit.docs.reference_lifecycle import transitions
+from codegen.emit.postgres import postgres_files
+from codegen.emit.python import lifecycle
+from codegen.emit.redis import lua_files
+from codegen.emit.sqlite import sqlite_files
+from codegen.source.spec import Spec
+from tests.support.codegen.specs import changed, spec, texts
 
 
 def less(folder: str, entity: str, edge: str, field: str) -> Spec:
@@ -25,12 +28,18 @@ def less(folder: str, entity: str, edge: str, field: str) -> Spec:
 @pytest.mark.parametrize(
     ("folder", "names", "emit", "path", "comparison"),
     [
-        ("bakery", ("cake", "burn", "round"), sql.emit, "sql/cake.sql", "orders.burnt - orders.round > "),
-        ("laundry", ("shirt", "stain", "turn"), sqlite.emit, "sqlite/shirt.sql", "stains - turn > "),
+        (
+            "bakery",
+            ("cake", "burn", "round"),
+            postgres_files.emit,
+            "sql/cake.sql",
+            "orders.burnt - orders.round > ",
+        ),
+        ("laundry", ("shirt", "stain", "turn"), sqlite_files.emit, "sqlite/shirt.sql", "stains - turn > "),
         (
             "rental",
             ("bike", "drop", "trips"),
-            lua.emit,
+            lua_files.emit,
             "lua/bike/move_drop.lua",
             "tonumber(was_drops or 0) - tonumber(was_trips or 0) >= ",
         ),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.codegen.review.project import Project, project_at
+from tests.support.codegen.review_project import Project, project_at
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.codegen.review.project import Project
 from tests.codegen.review.test_command import SHELF, STORE
+from tests.support.codegen.review_project import Project
 
 
 @pytest.fixture

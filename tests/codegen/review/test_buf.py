@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from codegen.emit import proto
-from codegen.load import load
+from codegen.emit.proto import proto_files
 from codegen.review import Verdict, compare
 from codegen.review.form import write
-from codegen.spec import Spec
-from tests import quick_yaml
-from tests.codegen.review.forms import edited, spec
-from tests.codegen.review.project import LOCKER
+from codegen.source.loader import load
+from codegen.source.spec import Spec
+from tests.support import quick_yaml
+from tests.support.codegen.review_forms import edited, spec
+from tests.support.codegen.review_project import LOCKER
 
 BUF = Path(sys.executable).with_name("buf")
 # The wire, and what a caller of today finds missing on it.
@@ -74,7 +74,7 @@ def _locker(edits: dict[str, Any]) -> Spec:
 
 def _buf_breaking(root: Path, old: Spec, new: Spec) -> str:
     for name, each in (("old", old), ("new", new)):
-        for artefact in proto.emit(each):
+        for artefact in proto_files.emit(each):
             path = root / name / artefact.path
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(artefact.text, encoding="utf-8")

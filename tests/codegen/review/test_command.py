@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from codegen.load import load
 from codegen.review.accepted import text_of
-from tests.codegen.review.project import BLOCKER, Project
+from codegen.source.loader import load
+from tests.support.codegen.review_project import BLOCKER, Project
 
 SHELF = ("environment", "unit: days, default: 7", "unit: days, default: 9")
 STORE = ("callers", "[CollectParcel, FindParcel]", "[CollectParcel, FindParcel, StoreParcel]")

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from codegen.review.accepted import text_of
 from codegen.review.form import rule_name, write
-from tests.codegen.review.forms import base, edited, spec
+from tests.support.codegen.review_forms import base, edited, spec
 
 
 def test_members_stand_by_number_and_names_by_name() -> None:

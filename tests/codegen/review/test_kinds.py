@@ -8,7 +8,7 @@ import pytest
 
 from codegen.review import FROZEN, KINDS, Verdict, compare
 from codegen.review.compare import Stored, differences, stored
-from tests.codegen.review.forms import at, base, cases, edited, spec, stored_base
+from tests.support.codegen.review_forms import at, base, cases, edited, spec, stored_base
 
 CASES = cases()
 ORDERED = (

@@ -13,8 +13,8 @@ from pydantic import BaseModel, RootModel, ValidationError
 from codegen.language import FILES
 from codegen.review.compare import differences, stored
 from codegen.review.form import Data, leaves, tree, write
-from codegen.spec import Spec
-from tests.codegen.review.forms import at, base, changed, edited, spec, stored_base
+from codegen.source.spec import Spec
+from tests.support.codegen.review_forms import at, base, changed, edited, spec, stored_base
 
 Steps = tuple[str | int, ...]
 

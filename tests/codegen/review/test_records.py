@@ -13,7 +13,7 @@ import pytest
 from codegen import review
 from codegen.review import COMPLAINTS, record_schema
 from codegen.review.record import HEADER, ChangeRecord
-from tests.codegen.review.project import BLOCKER, Project
+from tests.support.codegen.review_project import BLOCKER, Project
 
 GOOD = "system: locker\ntitle: T.\nwhat: W.\nwhy: Y.\nimpact: I.\n"
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from codegen.load import load
 from codegen.review import Verdict, compare
 from codegen.review.accepted import read_accepted, text_of
 from codegen.review.form import write
 from codegen.review.record import Record, read_records
-from codegen.spec import Spec
-from tests.codegen.review.forms import edited, spec
+from codegen.source.loader import load
+from codegen.source.spec import Spec
+from tests.support.codegen.review_forms import edited, spec
 
 ROOT = Path(__file__).parents[3]
 METHODS = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.objectqueue.cli.shell import Shell
-from tests.s3_fixtures import Bucket
-from tests.support.s3_proxy import S3Proxy
+from tests.support.objectqueue.shell import Shell
+from tests.support.s3.fixtures import Bucket
+from tests.support.s3.proxy import S3Proxy
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from runtime.embedded.ports import free_ports
-from tests.objectqueue.cli.shell import DONE, QO, TROUBLE, USAGE, Shell
+from tests.support.objectqueue.shell import DONE, QO, TROUBLE, USAGE, Shell
 
 WORKER_FLAGS = {
     "--id": ("w7", "QO_WORKER_ID"),
@@ -106,7 +106,7 @@ def test_a_worker_of_ones_own_does_what_was_submitted_before(shell: Shell) -> No
     """From submitting to the end, by commands alone; it listens nowhere, and stops when it is told."""
     done = shell.submitted("--input", '{"n": 1}')
     broken = shell.out("submit", "--type", "add", "--input", '"not two numbers"')
-    flags = "--id", "w1", "--handlers", "tests.objectqueue.functions", "--concurrency", "2"
+    flags = "--id", "w1", "--handlers", "tests.support.objectqueue.functions", "--concurrency", "2"
     with running(shell, "worker", *flags) as worker:
         assert json.loads(shell.out("wait", done, "--seconds", "90")) == {"n": 1}
         failed = shell.run("wait", broken, "--seconds", "90")

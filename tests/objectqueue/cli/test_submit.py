@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.objectqueue.cli.shell import CONFLICT, DONE, GOES_ON, TROUBLE, USAGE, UUID4, Shell, key_of
-from tests.support.s3_proxy import S3Proxy
+from tests.support.objectqueue.shell import CONFLICT, DONE, GOES_ON, TROUBLE, USAGE, UUID4, Shell, key_of
+from tests.support.s3.proxy import S3Proxy
 
 
 @pytest.mark.req("OQ-083", "OQ-084", "OQ-085", "OQ-086", "OQ-087", "OQ-221")

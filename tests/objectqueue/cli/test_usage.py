@@ -16,8 +16,8 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from handlers.objectqueue.cli import qo
-from tests.objectqueue.cli.shell import DONE, QO, ROOT, TROUBLE, USAGE, UUID4, Shell
-from tests.support.s3_proxy import S3Proxy
+from tests.support.objectqueue.shell import DONE, QO, ROOT, TROUBLE, USAGE, UUID4, Shell
+from tests.support.s3.proxy import S3Proxy
 
 DIGITS = "0123456789abcdef"
 ASKED_BY_BASH = {"_QO_COMPLETE": "bash_complete", "COMP_WORDS": "qo sta", "COMP_CWORD": "1"}
@@ -255,9 +255,9 @@ def test_the_words_of_the_command_are_those_of_the_spec() -> None:
     from generated.objectqueue.lifecycle import TASK
     from generated.objectqueue.settings import VARIABLES
     from handlers.objectqueue.cli import COMMANDS
+    from handlers.objectqueue.cli.output import STYLES
     from handlers.objectqueue.cli.parameters import STATUSES
-    from handlers.objectqueue.cli.showing import STYLES
-    from handlers.objectqueue.telling import SHARDS, word
+    from handlers.objectqueue.views import SHARDS, word
 
     assert tuple(name.lower() for name in TASK.states.values()) == STATUSES
     assert {word(state) for state in TASK.states} <= set(STYLES)

@@ -17,7 +17,9 @@ from runtime.stores.s3.bucket.page_files import page_files
 from tests.objectqueue.page.stage import Stage, Visit, Visitor
 from tests.s3_fixtures import Bucket
 from tests.support.browser import FLAGS, find_browser
-from tests.support.s3_proxy import S3Proxy
+from tests.support.objectqueue.page_stage import Stage, Visit, Visitor
+from tests.support.s3.fixtures import Bucket
+from tests.support.s3.proxy import S3Proxy
 
 PATIENCE_MS = 60_000
 NAMES = "--host-resolver-rules=MAP *.test 127.0.0.1"

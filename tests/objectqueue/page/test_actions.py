@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from playwright.async_api import expect
 
-from tests.objectqueue.page.stage import Fields, Stage, Visit, Visitor, minute
-from tests.support.s3_proxy import S3Proxy
-from tests.support.s3_requests import Rule
+from tests.support.objectqueue.page_stage import Fields, Stage, Visit, Visitor, minute
+from tests.support.s3.proxy import S3Proxy
+from tests.support.s3.requests import Rule
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 PATIENCE_S = 60.0

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.async_api import expect
 
-from tests.objectqueue.page.stage import Fields, Stage, Visit, Visitor, soon
+from tests.support.objectqueue.page_stage import Fields, Stage, Visit, Visitor, soon
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Dialog, expect
 
-from tests.objectqueue.page.stage import Stage, Visit, Visitor
+from tests.support.objectqueue.page_stage import Stage, Visit, Visitor
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 HARM = (

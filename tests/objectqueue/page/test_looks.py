@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.objectqueue.page.stage import Stage, Visit
+from tests.support.objectqueue.page_stage import Stage, Visit
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")

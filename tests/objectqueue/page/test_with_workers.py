@@ -8,8 +8,8 @@ import pytest
 from playwright.async_api import expect
 
 from generated.objectqueue.messages import ARCHIVED, COMPLETED
-from tests.objectqueue.crew import Crew
-from tests.objectqueue.page.stage import Stage, Visit
+from tests.support.objectqueue.crew import Crew
+from tests.support.objectqueue.page_stage import Stage, Visit
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import expect
 
-from tests.objectqueue.page.stage import Stage, Visit, soon
+from tests.support.objectqueue.page_stage import Stage, Visit, soon
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.orchestrator.sql import Sql
+from tests.support.orchestrator.sql_session import Sql
 
 
 @pytest.fixture

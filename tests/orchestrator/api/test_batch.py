@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.orchestrator.sql import Sql
-from tests.orchestrator.stack import Node, Stack, final, new_key, submit
+from tests.support.orchestrator.sql_session import Sql
+from tests.support.orchestrator.stack import Node, Stack, final, new_key, submit
 
 
 def request(count: int, **other: object) -> list[dict[str, Any]]:

@@ -22,11 +22,11 @@ from generated.orchestrator.messages import (
     SubmitJobRequest,
     SubmitJobsRequest,
 )
-from tests import quick_yaml
-from tests.orchestrator.api.remote import METHODS, Remote
 from tests.orchestrator.conftest import NewDatabase
-from tests.orchestrator.stack import Node, Stack, new_key, submit, wait_until
-from tests.plain import NO_TLS
+from tests.support import quick_yaml
+from tests.support.orchestrator.grpc_calls import METHODS, Remote
+from tests.support.orchestrator.stack import Node, Stack, new_key, submit, wait_until
+from tests.support.plain_http import NO_TLS
 
 pytestmark = pytest.mark.req("ORC-032")
 

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 
-from tests.deep import DEEP
-from tests.orchestrator.sql import Sql
-from tests.orchestrator.stack import Node, Stack, final, get, new_key, post, submit, wait_until
+from tests.support.deep import DEEP
+from tests.support.orchestrator.sql_session import Sql
+from tests.support.orchestrator.stack import Node, Stack, final, get, new_key, post, submit, wait_until
 
 FIELDS = {"jobId", "jobType", "status", "createdAt", "updatedAt"}
 WAYS = {

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tests.orchestrator.conftest import NewDatabase
-from tests.orchestrator.stack import Stack, get, new_key, submit
+from tests.support.orchestrator.stack import Stack, get, new_key, submit
 
 pytestmark = pytest.mark.req("ORC-X02")
 

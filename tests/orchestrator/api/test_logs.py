@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.orchestrator.conftest import NewDatabase
-from tests.orchestrator.stack import Node, Stack, final, new_key, post, submit, wait_until
+from tests.support.orchestrator.stack import Node, Stack, final, new_key, post, submit, wait_until
 
 pytestmark = pytest.mark.req("ORC-X10")
 

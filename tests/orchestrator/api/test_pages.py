@@ -13,9 +13,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from generated.orchestrator.system import SYSTEM
-from tests.described import does_what_is_described
 from tests.orchestrator.conftest import NewDatabase
-from tests.orchestrator.stack import Node, Stack, get, new_key, post, submit
+from tests.support.orchestrator.stack import Node, Stack, get, new_key, post, submit
+from tests.support.schemathesis_check import does_what_is_described
 
 TOKEN = secrets.token_urlsafe(32)
 

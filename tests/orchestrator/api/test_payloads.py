@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from tests.orchestrator.api.bodies import JSON, error, whole
-from tests.orchestrator.sql import Sql
-from tests.orchestrator.stack import Node, Stack, final, new_key, submit
+from tests.support.orchestrator.bodies import JSON, error, whole
+from tests.support.orchestrator.sql_session import Sql
+from tests.support.orchestrator.stack import Node, Stack, final, new_key, submit
 
 
 @pytest.mark.req("ORC-076")

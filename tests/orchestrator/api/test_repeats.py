@@ -5,8 +5,8 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from tests.orchestrator.sql import Sql
-from tests.orchestrator.stack import Node, Stack, new_key, post, submit, wait_until
+from tests.support.orchestrator.sql_session import Sql
+from tests.support.orchestrator.stack import Node, Stack, new_key, post, submit, wait_until
 
 
 @pytest.mark.req("ORC-060", "ORC-061", "ORC-063")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from tests.orchestrator.sql import Sql
-from tests.orchestrator.stack import Node, Stack, final, get, new_key, submit
+from tests.support.orchestrator.sql_session import Sql
+from tests.support.orchestrator.stack import Node, Stack, final, get, new_key, submit
 
 pytestmark = pytest.mark.req("ORC-X03")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.orchestrator.sql import Sql
-from tests.orchestrator.stack import (
+from tests.support.orchestrator.sql_session import Sql
+from tests.support.orchestrator.stack import (
     Node,
     Stack,
     final,

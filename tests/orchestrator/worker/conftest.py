@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.orchestrator.conftest import NewDatabase
-from tests.orchestrator.processes import Crew
+from tests.support.orchestrator.worker_processes import Crew
 
 
 @pytest.fixture(scope="module")

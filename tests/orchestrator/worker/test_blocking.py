@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from tests.orchestrator.processes import Crew, lines
-from tests.orchestrator.stack import wait_until
+from tests.support.orchestrator.stack import wait_until
+from tests.support.orchestrator.worker_processes import Crew, lines
 
 
 @pytest.mark.req("ORC-X05", "ORC-155")
@@ -41,7 +41,7 @@ def test_a_function_that_blocks_costs_its_neighbours_no_lease(lone: Crew) -> Non
         return [message for message in messages if message.startswith("block (")]
 
     (message,) = wait_until(named, "the log names the function")
-    assert "tests.orchestrator.worker.staged" in message or "__main__.block" in message
+    assert "tests.support.orchestrator.staged_node" in message or "__main__.block" in message
     for job in (blocking, neighbour):
         first = lone.until(job, "RUNNING")["lease_expiry"]
         wait_until(

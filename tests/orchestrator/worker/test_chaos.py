@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
-from tests.deep import DEEP
-from tests.fate import Fate
 from tests.orchestrator.conftest import make_database
-from tests.orchestrator.processes import CALM, Crew
-from tests.orchestrator.stack import SERVE, Node, wait_until
-from tests.orchestrator.worker.stage import BEGUN
-from tests.orchestrator.worker.verdict import verdict
-from tests.submitting import Submitter
+from tests.support.deep import DEEP
+from tests.support.orchestrator.stack import SERVE, Node, wait_until
+from tests.support.orchestrator.stage import BEGUN
+from tests.support.orchestrator.verdict import verdict
+from tests.support.orchestrator.worker_processes import CALM, Crew
+from tests.support.random_kills import Fate
+from tests.support.submitters import Submitter
 
 WORKERS, JOBS = (20, 2000) if DEEP else (4, 300)
 KILLS = 300 if DEEP else 9

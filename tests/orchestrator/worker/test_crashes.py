@@ -6,9 +6,9 @@ import signal
 
 import pytest
 
-from tests.orchestrator.processes import BRIEF, CALM, Crew, gone, measured, ready, told
-from tests.orchestrator.stack import final, submit, wait_until
-from tests.orchestrator.worker.stage import BEGUN, ENDED, STOPPED
+from tests.support.orchestrator.stack import final, submit, wait_until
+from tests.support.orchestrator.stage import BEGUN, ENDED, STOPPED
+from tests.support.orchestrator.worker_processes import BRIEF, CALM, Crew, gone, measured, ready, told
 
 
 @pytest.mark.req("ORC-139", "ORC-108", "ORC-004", "ORC-158", "ORC-138", "ORC-152", "ORC-156")

@@ -11,9 +11,9 @@ import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
 from tests.orchestrator.conftest import make_database
-from tests.orchestrator.processes import BRIEF, CALM, Crew, lines, measured, told
-from tests.orchestrator.stack import wait_until
-from tests.orchestrator.worker.stage import BEGUN, ENDED, STOPPED
+from tests.support.orchestrator.stack import wait_until
+from tests.support.orchestrator.stage import BEGUN, ENDED, STOPPED
+from tests.support.orchestrator.worker_processes import BRIEF, CALM, Crew, lines, measured, told
 
 
 @pytest.fixture

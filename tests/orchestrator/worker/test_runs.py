@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from tests.orchestrator.processes import CALM, Crew, grouped, told
-from tests.orchestrator.stack import Node, wait_until
-from tests.orchestrator.worker.stage import BEGUN, ENDED
+from tests.support.orchestrator.stack import Node, wait_until
+from tests.support.orchestrator.stage import BEGUN, ENDED
+from tests.support.orchestrator.worker_processes import CALM, Crew, grouped, told
 
 NAME = "the-only-one"
 

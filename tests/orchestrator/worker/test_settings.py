@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.orchestrator.processes import Crew, gone
-from tests.orchestrator.stack import Node
+from tests.support.orchestrator.stack import Node
+from tests.support.orchestrator.worker_processes import Crew, gone
 
 WRONG = [
     ({"LEASE_SECONDS": "abc"}, ["LEASE_SECONDS"]),

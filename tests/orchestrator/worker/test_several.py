@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.orchestrator.processes import CALM, Crew
-from tests.orchestrator.stack import wait_until
-from tests.orchestrator.worker.stage import BEGUN
+from tests.support.orchestrator.stack import wait_until
+from tests.support.orchestrator.stage import BEGUN
+from tests.support.orchestrator.worker_processes import CALM, Crew
 
 
 @pytest.mark.req("ORC-134")

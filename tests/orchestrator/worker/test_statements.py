@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
-from tests.deep import DEEP
-from tests.orchestrator.processes import CALM, Crew, told
-from tests.orchestrator.stack import Node, wait_until
+from tests.support.deep import DEEP
+from tests.support.orchestrator.stack import Node, wait_until
+from tests.support.orchestrator.worker_processes import CALM, Crew, told
 
 POLL_S = 0.2
 TAKES = "FOR UPDATE SKIP LOCKED"

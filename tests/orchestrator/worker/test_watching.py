@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.orchestrator.processes import CALM, Crew, counted, lines, measured, told
-from tests.orchestrator.stack import Node, wait_until
+from tests.support.orchestrator.stack import Node, wait_until
+from tests.support.orchestrator.worker_processes import CALM, Crew, counted, lines, measured, told
 
 MARK = "nobody-may-read-this"
 

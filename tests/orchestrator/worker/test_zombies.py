@@ -6,11 +6,11 @@ import signal
 
 import pytest
 
-from tests.deep import DEEP
-from tests.orchestrator.processes import Crew, counted, lines, measured, ready, told
-from tests.orchestrator.stack import submit, wait_until
-from tests.orchestrator.worker.stage import BEGUN, ENDED, STOPPED
-from tests.orchestrator.worker.staged import SHIFT
+from tests.support.deep import DEEP
+from tests.support.orchestrator.stack import submit, wait_until
+from tests.support.orchestrator.stage import BEGUN, ENDED, STOPPED
+from tests.support.orchestrator.staged_node import SHIFT
+from tests.support.orchestrator.worker_processes import Crew, counted, lines, measured, ready, told
 
 ROUNDS = 100 if DEEP else 3
 
@@ -111,7 +111,7 @@ def test_a_lease_that_nobody_keeps_is_taken_back(lone: Crew) -> None:
 @pytest.mark.req("ORC-107")
 def test_wrong_clocks_change_nothing(lone: Crew) -> None:
     """An API and workers hours ahead and behind: one run a job, kept leases, times of the database."""
-    api = lone.add("api", program="tests.orchestrator.worker.staged", **{SHIFT: "18000"})
+    api = lone.add("api", program="tests.support.orchestrator.staged_node", **{SHIFT: "18000"})
     ahead, behind = (
         lone.hand("ahead", **{SHIFT: "10800"}),
         lone.hand("behind", **{SHIFT: "-10800"}),

@@ -16,10 +16,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from codegen.rules.promql import selectors
+from codegen.rules.metrics.promql import selectors
 from generated.priority.metrics import MEASURED
-from tests import quick_yaml
-from tests.priority.alerting.rule_tests import Expected, RuleTest, firing, rule_tests
+from tests.support import quick_yaml
+from tests.support.priority.rule_tests import Expected, RuleTest, firing, rule_tests
 
 ROOT = Path(__file__).parents[3]
 RULES = ROOT / "generated/priority/deploy/alerts.yaml"

@@ -10,7 +10,7 @@ import pytest
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
 from tests.orchestrator.conftest import make_database
-from tests.priority.stack import Servers, Stack
+from tests.support.priority.stack import Servers, Stack
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
-from tests.deep import DEEP
 from tests.orchestrator.conftest import make_database
-from tests.priority.chaos.submitting import Client
-from tests.priority.stack import Servers, Stack, refused, wait_until
+from tests.support.deep import DEEP
+from tests.support.priority.stack import Servers, Stack, refused, wait_until
+from tests.support.priority.submitters import Client
 
 ROUNDS = 20 if DEEP else 3
 

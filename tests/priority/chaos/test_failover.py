@@ -10,9 +10,9 @@ import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
 from tests.orchestrator.conftest import make_database
-from tests.priority.chaos.sentinels import Group
-from tests.priority.chaos.submitting import Client
-from tests.priority.stack import BRISK, Servers, Stack, wait_until
+from tests.support.priority.sentinels import Group
+from tests.support.priority.stack import BRISK, Servers, Stack, wait_until
+from tests.support.priority.submitters import Client
 
 
 @pytest.mark.req("PQ-252")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runtime.embedded.redis import EmbeddedRedis
-from tests.priority.stack import Queue, Stack, refused
+from tests.support.priority.stack import Queue, Stack, refused
 
 BALLAST = {"text": "x" * 20_000}
 

@@ -16,10 +16,10 @@ import asyncpg
 import pytest
 
 from runtime.embedded.redis import EmbeddedRedis
-from tests.deep import DEEP
-from tests.fate import Fate
-from tests.priority.chaos.submitting import Client
-from tests.priority.stack import BRISK, TOKENS, Stack, wait_until
+from tests.support.deep import DEEP
+from tests.support.priority.stack import BRISK, TOKENS, Stack, wait_until
+from tests.support.priority.submitters import Client
+from tests.support.random_kills import Fate
 
 KILLS = 200 if DEEP else 10
 VICTIMS = ["worker"] * 3 + ["api"] * 2 + ["scheduler"] * 3 + ["redis"] * 2

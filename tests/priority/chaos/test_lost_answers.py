@@ -10,8 +10,8 @@ import pytest
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
 from tests.orchestrator.conftest import make_database
-from tests.priority.chaos.cut_link import CutLink
-from tests.priority.stack import BRISK, Servers, Stack, wait_until
+from tests.support.priority.cut_link import CutLink
+from tests.support.priority.stack import BRISK, Servers, Stack, wait_until
 
 LONG = 86_000
 """Whoever waits for this time limit waits in vain."""

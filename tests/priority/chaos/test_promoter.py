@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.deep import DEEP
-from tests.priority.stack import Stack, told, wait_until
+from tests.support.deep import DEEP
+from tests.support.priority.stack import Stack, told, wait_until
 
 ROUNDS = 50 if DEEP else 3
 TASKS = 400

@@ -7,7 +7,7 @@ import threading
 import pytest
 from redis import Redis
 
-from tests.priority.stack import BRISK, Stack, wait_until
+from tests.support.priority.stack import BRISK, Stack, wait_until
 
 TASKS = 60
 

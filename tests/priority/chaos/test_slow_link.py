@@ -9,8 +9,8 @@ import pytest
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
 from tests.orchestrator.conftest import make_database
-from tests.priority.chaos.slow_link import SlowLink
-from tests.priority.stack import BRISK, Servers, Stack, told, wait_until
+from tests.support.priority.slow_link import SlowLink
+from tests.support.priority.stack import BRISK, Servers, Stack, told, wait_until
 
 TASKS = 200
 FAR_MS = 60

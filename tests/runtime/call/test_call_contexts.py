@@ -26,7 +26,6 @@ from runtime.observe.metrics import Metrics
 from runtime.transport.http.server import HttpServer
 from runtime.transport.in_process import LocalChannel
 from runtime.world import RealWorld
-from tests.plain import NO_TLS
 from tests.runtime.hand_world import Lines
 from tests.runtime.transport.grpc.direct.support.grpc_fixtures import get_result, grpc_channel, serving_system
 

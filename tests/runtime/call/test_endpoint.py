@@ -22,7 +22,7 @@ from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.stores.store import GuardBreach
 from tests.runtime.hand_world import HandWorld, Lines
-from tests.taskqueue.log_check import problems
+from tests.support.taskqueue.log_check import problems
 
 METHODS = {method.name: method for service in SYSTEM.services.values() for method in service.methods}
 PASSED_ON = {"INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION"}

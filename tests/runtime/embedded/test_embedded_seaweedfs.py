@@ -21,7 +21,7 @@ from runtime.embedded import seaweedfs as embedded
 from runtime.embedded.ports import LOOPBACK
 from runtime.embedded.programs import EmbeddedError
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
-from tests.s3_fixtures import raw_client
+from tests.support.s3.fixtures import raw_client
 
 ROOT = Path(__file__).parents[3]
 

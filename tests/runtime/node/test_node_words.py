@@ -19,7 +19,7 @@ from runtime.node.node import Node
 from runtime.node.systems import find_deployment, load_system
 from runtime.world import RealWorld
 from tests.runtime.hand_world import HandWorld
-from tests.s3_fixtures import Bucket
+from tests.support.s3.fixtures import Bucket
 
 LOCAL = "objectqueue.local"
 ENVIRON = {"S3_ENDPOINT": "http://127.0.0.1:9", "AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"}

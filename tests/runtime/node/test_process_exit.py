@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.s3_fixtures import Bucket
+from tests.support.s3.fixtures import Bucket
 
-pytest_plugins = ["tests.s3_fixtures"]
+pytest_plugins = ["tests.support.s3.fixtures"]
 
 ROOT = Path(__file__).parents[3]
 

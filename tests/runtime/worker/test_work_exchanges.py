@@ -18,7 +18,7 @@ from generated.orchestrator.records import JobRecord
 from handlers.jobs import Job
 from handlers.jobs.job_loop import JobLoops
 from handlers.jobs.registry import Registered
-from handlers.jobs.running import Ran, Reasons, run
+from handlers.jobs.runner import Ran, Reasons, run
 from runtime.call import Call
 from runtime.observe.log import Log
 from runtime.stores.store import Busy, Exchanged, Held, Settling

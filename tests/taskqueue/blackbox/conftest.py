@@ -9,8 +9,8 @@ import pytest_asyncio
 
 from runtime.launch import Launched, launched
 from runtime.transport.grpc.carrier import VARIABLE
-from tests.taskqueue.blackbox.api import Api
-from tests.taskqueue.blackbox.gates import HANDLERS
+from tests.support.taskqueue.api import Api
+from tests.support.taskqueue.gates import HANDLERS
 
 DEPLOYMENTS = ["taskqueue.microservices", "taskqueue.monolith"]
 """Everything that offers the public API. A deployment that is added here has to pass the same tests."""

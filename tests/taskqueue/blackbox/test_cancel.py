@@ -6,7 +6,7 @@ import pytest
 
 from generated.taskqueue.lifecycle import JOB
 from generated.taskqueue.messages import CANCELED, DONE, RUNNING, CancelJobResponse
-from tests.taskqueue.blackbox.api import Api, new_key, refused
+from tests.support.taskqueue.api import Api, new_key, refused
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

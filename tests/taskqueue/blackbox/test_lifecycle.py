@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from generated.taskqueue.messages import DONE, FAILED, QUEUED, RUNNING
-from tests.taskqueue.blackbox.api import SLOTS, Api, new_key
-from tests.taskqueue.blackbox.gates import GATED, gate
+from tests.support.taskqueue.api import SLOTS, Api, new_key
+from tests.support.taskqueue.gates import GATED, gate
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -18,9 +18,9 @@ from generated.taskqueue.messages import (
 )
 from runtime.launch import Launched, launched
 from runtime.transport.grpc.carrier import VARIABLE
-from tests.taskqueue.blackbox.callers import Caller, Shown, caller, everybody, principal
-from tests.taskqueue.blackbox.logs import lines, told
-from tests.taskqueue.blackbox.oracle import (
+from tests.support.taskqueue.callers import Caller, Shown, caller, everybody, principal
+from tests.support.taskqueue.logs import lines, told
+from tests.support.taskqueue.matrix_oracle import (
     ANONYMOUS,
     EDGES,
     METHODS,
@@ -30,7 +30,7 @@ from tests.taskqueue.blackbox.oracle import (
     requests,
     verdict,
 )
-from tests.taskqueue.blackbox.polling import eventually
+from tests.support.taskqueue.polling import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from codegen.emit.proto import emit
+from codegen.emit.proto.proto_files import emit
 from codegen.review.accepted import read_accepted
 from runtime.launch import Launched
 
 ROOT = Path(__file__).parents[3]
-CLIENT = Path(__file__).with_name("old_client.py")
+CLIENT = ROOT / "tests/support/taskqueue/old_client.py"
 QUEUED, DONE = 1, 3
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from generated.taskqueue.messages import JobStatus
-from tests.taskqueue.blackbox.api import Api, refused
+from tests.support.taskqueue.api import Api, refused
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

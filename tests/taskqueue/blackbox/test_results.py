@@ -16,7 +16,7 @@ from generated.taskqueue.messages import (
     RUNNING,
     GetJobResultResponse,
 )
-from tests.taskqueue.blackbox.api import Api
+from tests.support.taskqueue.api import Api
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from generated.taskqueue.messages import CANCELED, DONE, QUEUED, RUNNING
-from tests.taskqueue.blackbox.api import Api
+from tests.support.taskqueue.api import Api
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="session"),

@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from generated.taskqueue.messages import DONE, QUEUED, JobSpec, SubmitJobRequest
-from tests.taskqueue.blackbox.api import Api, new_key, refused
+from tests.support.taskqueue.api import Api, new_key, refused
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

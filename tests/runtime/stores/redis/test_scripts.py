@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import redis.asyncio
 
-from codegen.emit import lua
-from codegen.load import examine
+from codegen.emit.redis import lua_files
+from codegen.source.loader import examine
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.stores.redis.scripts import PAIRS, Script, scripts
 from tests.runtime.stores.redis.kit import Kit
@@ -113,7 +113,7 @@ async def test_every_script_of_every_spec_loads(shared_server: EmbeddedRedis) ->
     for folder in (ROOT / "spec/priority", ROOT / "tests/specs/rental"):
         spec, found = examine(folder, ROOT)
         assert spec is not None and not [each for each in found if each.severity == "error"]
-        made = list(lua.emit(spec))
+        made = list(lua_files.emit(spec))
         assert made
         for artefact in made:
             await client.script_load(artefact.text)
@@ -123,7 +123,7 @@ async def test_every_script_of_every_spec_loads(shared_server: EmbeddedRedis) ->
 def test_the_same_spec_gives_the_same_scripts() -> None:
     spec, _ = examine(ROOT / "spec/priority", ROOT)
     assert spec is not None
-    assert [*lua.emit(spec)] == [*lua.emit(spec)]
+    assert [*lua_files.emit(spec)] == [*lua_files.emit(spec)]
 
 
 async def test_scripts_are_found_by_their_names(kit: Kit) -> None:

@@ -16,7 +16,7 @@ from runtime.stores.s3.store import S3Store
 from runtime.stores.store import Held, Settling
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
-from tests.s3_fixtures import Bucket
+from tests.support.s3.fixtures import Bucket
 
 
 class TestWorld(RealWorld):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.deep import DEEP
+from tests.support.deep import DEEP
 
 KILLS = 3000 if DEEP else 8
 ORDER = ("pending", "active", "completed")

@@ -23,8 +23,8 @@ from runtime.model.system import System
 from runtime.node.node import Node
 from runtime.node.systems import load_system, system_names
 from runtime.world import RealWorld
-from tests import quick_yaml
-from tests.support.patient_spec import patient
+from tests.support import quick_yaml
+from tests.support.specs.patient_spec import patient
 
 ROOT = Path(__file__).parents[4]
 SPECS = ROOT / "tests/specs"

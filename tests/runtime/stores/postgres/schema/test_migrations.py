@@ -15,12 +15,12 @@ import asyncpg
 import pytest
 
 from codegen import migrations as derived
-from codegen.emit import sql
-from codegen.emit.kept_entity import KeptEntity
+from codegen.emit.postgres import postgres_files
+from codegen.emit.postgres.postgres_entity import KeptEntity
 from codegen.language.lifecycle import Entity
 from codegen.language.types import MessageField
-from codegen.load import examine
-from codegen.spec import Spec
+from codegen.source.loader import examine
+from codegen.source.spec import Spec
 from generated.orchestrator.messages import CREATED, QUEUED, SUCCESS
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.stores.postgres import Database
@@ -79,7 +79,7 @@ async def execute(url: str, *texts: str) -> None:
 
 async def of_schema(url: str, spec: Spec) -> dict[str, list[tuple[Any, ...]]]:
     """The catalogue of a fresh database of a spec."""
-    await execute(url, "DROP SCHEMA public CASCADE; CREATE SCHEMA public", sql.schema(spec))
+    await execute(url, "DROP SCHEMA public CASCADE; CREATE SCHEMA public", postgres_files.schema(spec))
     return await catalogue(url)
 
 
@@ -245,7 +245,7 @@ async def test_the_old_release_works_on_the_new_schema(fresh_url: str, spec: Spe
     await of_schema(fresh_url, old)
     await execute(fresh_url, *derived.difference(old, spec)[0])
     entity = KeptEntity(old, "job", old.lifecycle.entities["job"])
-    known = parsed("\n".join(sql.statements(old, entity)))
+    known = parsed("\n".join(postgres_files.statements(old, entity)))
     connection: asyncpg.Connection[Any] = await asyncpg.connect(fresh_url)
 
     async def run(statement: str, **given: Any) -> list[Any]:

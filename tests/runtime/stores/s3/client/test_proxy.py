@@ -9,8 +9,8 @@ import botocore.session
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConnectionError, HTTPClientError
 
-from tests.s3_fixtures import REGION, Bucket
-from tests.support.s3_proxy import S3Proxy
+from tests.support.s3.fixtures import REGION, Bucket
+from tests.support.s3.proxy import S3Proxy
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from tests.runtime.transport.grpc.contract.support.carriers import (
     plain_method,
     serving,
 )
+from tests.support.deep import DEEP
 
 CALLS = 20_000 if DEEP else 2_000
 IN_FLIGHT = 500

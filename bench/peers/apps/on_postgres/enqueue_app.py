@@ -1,0 +1,47 @@
+"""Submits as a producer does that writes to our database itself.
+
+The peers are given no key that would make a submit the same as an earlier one, so none is given here either.
+With the variable BENCH_KEYS each job has a random one.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from bench.peers.apps.on_postgres.http_app import JOB_TYPES
+from bench.peers.apps.producer import main
+from handlers.orchestrator.enqueue import Intent
+from handlers.orchestrator.producer import Producer as Jobs
+
+KEYS = "BENCH_KEYS"
+
+
+class Producer:
+    """Enqueues jobs."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
+        self._keys = KEYS in os.environ
+
+    async def submit(self, task: str, payload: dict[str, float]) -> object:
+        return await self._jobs.enqueue(JOB_TYPES[task], payload, self._key())
+
+    async def submit_all(self, task: str, payloads: Sequence[dict[str, float]]) -> object:
+        return await self._jobs.enqueue_all([Intent(JOB_TYPES[task], each, self._key()) for each in payloads])
+
+    def _key(self) -> str | None:
+        return str(uuid.uuid4()) if self._keys else None
+
+
+@asynccontextmanager
+async def opened(address: str) -> AsyncIterator[Producer]:
+    """As the README shows it."""
+    async with Jobs(address) as jobs:
+        yield Producer(jobs)
+
+
+if __name__ == "__main__":
+    main(opened)

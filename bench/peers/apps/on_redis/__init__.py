@@ -1,0 +1,1 @@
+"""Producers and workers of queues on Redis."""

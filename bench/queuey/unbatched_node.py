@@ -1,0 +1,12 @@
+"""A node whose writes each have a transaction of their own: `python -m bench.queuey.unbatched_node NODE`."""
+
+from __future__ import annotations
+
+import sys
+
+from runtime.serve import main
+from runtime.stores.sqlite import file
+
+if __name__ == "__main__":
+    file._TOGETHER = 1
+    sys.exit(main(sys.argv[1:]))

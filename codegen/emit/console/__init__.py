@@ -1,0 +1,1 @@
+"""Modules for pages in a browser."""

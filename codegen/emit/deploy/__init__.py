@@ -1,0 +1,1 @@
+"""Compose files, Kubernetes manifests, images, alerts and dashboards."""

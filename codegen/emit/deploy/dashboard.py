@@ -1,0 +1,177 @@
+"""`deploy/dashboard.json`: a dashboard for Grafana, a row for each area and a panel for each metric.
+
+Every process tells the same numbers, so whatever is shown is the greatest of them and never their sum.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from codegen.emit.artefact import Artefact, oneline
+from codegen.emit.postgres.history import histories
+from codegen.emit.python.metrics_module import labels_of
+from codegen.language.metrics import Metric
+from codegen.source.spec import Spec
+
+SCHEMA_VERSION = 39
+"""What Grafana 10.4 writes; newer ones read it."""
+COLUMNS = 24
+WIDTH, HEIGHT = 8, 8
+SOURCE = {"type": "prometheus", "uid": "${datasource}"}
+QUANTILES = (0.5, 0.95, 0.99)
+
+Panel = dict[str, Any]
+Query = tuple[str, str]
+"""An expression, and what a line of it is called."""
+
+
+def emit(spec: Spec) -> Iterator[Artefact]:
+    if spec.metrics.metrics:
+        text = json.dumps(dashboard(spec), indent=2, ensure_ascii=False) + "\n"
+        yield Artefact(f"generated/{spec.name}/deploy/dashboard.json", text)
+
+
+def dashboard(spec: Spec) -> dict[str, Any]:
+    """The whole of it."""
+    return {
+        "uid": hashlib.sha256(f"charter {spec.name}".encode()).hexdigest()[:16],
+        "title": oneline(spec.system.title),
+        "description": oneline(spec.system.summary),
+        "tags": ["charter", spec.name],
+        "schemaVersion": SCHEMA_VERSION,
+        "version": 1,
+        "editable": True,
+        "graphTooltip": 1,
+        "time": {"from": "now-1h", "to": "now"},
+        "timezone": "browser",
+        "refresh": "10s",
+        "annotations": {"list": []},
+        "links": [],
+        "templating": {
+            "list": [
+                {
+                    "name": "datasource",
+                    "label": "Data source",
+                    "type": "datasource",
+                    "query": "prometheus",
+                    "current": {},
+                    "hide": 0,
+                    "includeAll": False,
+                    "multi": False,
+                    "options": [],
+                    "refresh": 1,
+                }
+            ]
+        },
+        "panels": placed(_rows(spec)),
+    }
+
+
+def placed(rows: Sequence[tuple[str, Sequence[Panel]]]) -> list[Panel]:
+    """Panels with a place and a number each, three beside each other below the title of their row."""
+    found: list[Panel] = []
+    top = 0
+    for title, panels in rows:
+        found.append(
+            {
+                "type": "row",
+                "title": title,
+                "collapsed": False,
+                "panels": [],
+                "gridPos": {"h": 1, "w": COLUMNS, "x": 0, "y": top},
+            }
+        )
+        top += 1
+        for number, panel in enumerate(panels):
+            line, column = divmod(number, COLUMNS // WIDTH)
+            place = {"h": HEIGHT, "w": WIDTH, "x": column * WIDTH, "y": top + line * HEIGHT}
+            found.append({**panel, "gridPos": place})
+        top += -(-len(panels) // (COLUMNS // WIDTH)) * HEIGHT
+    return [{"id": number, **panel} for number, panel in enumerate(found, 1)]
+
+
+def _rows(spec: Spec) -> list[tuple[str, list[Panel]]]:
+    """The panels of each area, in the order in which the spec first names it."""
+    found: dict[str, list[Panel]] = {}
+    for name, metric in spec.metrics.metrics.items():
+        if metric.type != "window":
+            found.setdefault(metric.area or "metrics", []).append(_panel(name, metric))
+    if spec.metrics.alerts:
+        found["alerts"] = [_alerts(spec)]
+    if histories(spec):
+        queries = [("max by (entity) (charter_outbox_oldest_seconds)", "{{entity}}")]
+        doc = "How long changes have waited to be written to the history."
+        found.setdefault("history", []).append(_drawn("charter_outbox_oldest_seconds", doc, "s", queries))
+        queries = [("max by (entity) (charter_outbox_entries)", "{{entity}}")]
+        doc = "Entries with changes that are not in the history yet."
+        found["history"].append(_drawn("charter_outbox_entries", doc, "short", queries))
+    return [(area.replace("_", " ").capitalize(), panels) for area, panels in found.items()]
+
+
+def _panel(name: str, metric: Metric) -> Panel:
+    labels = labels_of(metric)
+    by = f"by ({', '.join(labels)}) " if labels else ""
+    legend = " ".join(f"{{{{{label}}}}}" for label in labels) or name
+    if metric.type == "histogram":
+        return _drawn(name, metric.doc, "s", [*_quantiles(name, labels)])
+    if metric.type == "counter":
+        return _drawn(name, metric.doc, "cps", [(f"max {by}(rate({name}[$__rate_interval]))", legend)])
+    unit = "s" if name.endswith("_seconds") else "percentunit" if name.endswith("_ratio") else "short"
+    return _drawn(name, metric.doc, unit, [(f"max {by}({name})", legend)])
+
+
+def _quantiles(name: str, labels: Sequence[str]) -> Iterator[Query]:
+    """By the first label; those of all others are added up."""
+    every = ", ".join((*labels, "le"))
+    shown = ", ".join((*labels[:1], "le"))
+    told = f"{{{{{labels[0]}}}}} " if labels else ""
+    rate = f"sum by ({shown}) (max by ({every}) (rate({name}_bucket[$__rate_interval])))"
+    for quantile in QUANTILES:
+        yield f"histogram_quantile({quantile:g}, {rate})", f"{told}p{quantile * 100:g}"
+
+
+def _drawn(title: str, doc: str, unit: str, queries: Sequence[Query]) -> Panel:
+    return {
+        "type": "timeseries",
+        "title": title,
+        "description": oneline(doc),
+        "datasource": SOURCE,
+        "targets": [_target(number, *query) for number, query in enumerate(queries)],
+        "fieldConfig": {
+            "defaults": {
+                "unit": unit,
+                "min": 0,
+                "custom": {"drawStyle": "line", "lineWidth": 1, "fillOpacity": 10, "showPoints": "never"},
+            },
+            "overrides": [],
+        },
+        "options": {
+            "legend": {"displayMode": "list", "placement": "bottom", "showLegend": True, "calcs": []},
+            "tooltip": {"mode": "multi", "sort": "desc"},
+        },
+    }
+
+
+def _alerts(spec: Spec) -> Panel:
+    """Which alerts are firing, over time."""
+    names = "|".join(spec.metrics.alerts)
+    query = f'max by (alertname, severity) (ALERTS{{alertname=~"{names}", alertstate="firing"}})'
+    drawn = _drawn("Alerts", "What is firing.", "short", [(query, "{{alertname}} ({{severity}})")])
+    drawn["fieldConfig"]["defaults"]["max"] = 1
+    drawn["fieldConfig"]["defaults"]["custom"]["drawStyle"] = "bars"
+    return drawn
+
+
+def _target(number: int, expression: str, legend: str) -> dict[str, Any]:
+    return {
+        "refId": chr(ord("A") + number),
+        "datasource": SOURCE,
+        "editorMode": "code",
+        "expr": expression,
+        "legendFormat": legend,
+        "range": True,
+        "instant": False,
+    }

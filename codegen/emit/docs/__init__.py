@@ -1,0 +1,1 @@
+"""Reference pages, parts of the README, and JSON Schemas for editors."""

@@ -1,0 +1,65 @@
+"""The reference page of a system, and a picture of the life of each of its entities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codegen.diagram import Edge, mermaid, state_diagram
+from codegen.emit.artefact import Artefact, fill
+from codegen.emit.deploy.wiring import in_containers
+from codegen.emit.docs import reference_lifecycle, reference_metrics, reference_tables, tables
+from codegen.emit.docs.markdown import code, codes, duration, prose
+from codegen.emit.docs.policy_tables import policies
+from codegen.language.lifecycle import Entity
+from codegen.source.spec import Spec
+
+
+def emit(spec: Spec) -> Iterator[Artefact]:
+    """`index.md`, and `lifecycle-<entity>.svg` beside it."""
+    text = fill(
+        "docs/index.md.j2",
+        spec,
+        tables=tables,
+        reference=reference_tables,
+        lifecycle=reference_lifecycle,
+        policies=policies(spec),
+        measured=reference_metrics,
+        mermaid=lambda entity: mermaid(entity.initial, entity.terminal, _edges(entity)),
+        picture=_picture,
+        title=_title,
+        code=code,
+        codes=codes,
+        prose=prose,
+        duration=duration,
+        in_containers=in_containers,
+        holders=lambda entity: (entity.held_by, *entity.shared_with),
+        silent=_silent(spec),
+    )
+    yield Artefact(f"docs/{spec.name}/index.md", text)
+    for name in spec.lifecycle.entities:
+        yield Artefact(f"docs/{spec.name}/{_picture(name)}", drawing(spec, name))
+
+
+def drawing(spec: Spec, name: str) -> str:
+    """The life of an entity as a picture."""
+    entity = spec.lifecycle.entities[name]
+    states = reference_lifecycle.state_names(spec, entity)
+    return state_diagram(_title(name), states, entity.initial, entity.terminal, _edges(entity))
+
+
+def _edges(entity: Entity) -> list[Edge]:
+    return [Edge(row.from_, row.to, name, ", ".join(row.by)) for name, row in entity.transitions.items()]
+
+
+def _picture(entity: str) -> str:
+    return f"lifecycle-{entity}.svg"
+
+
+def _title(entity: str) -> str:
+    return f"Lifecycle of {entity.replace('_', ' ')}"
+
+
+def _silent(spec: Spec) -> list[str]:
+    """Principals that call nobody."""
+    callers = {caller for caller, _ in spec.permissions}
+    return [name for name in spec.callers.principals if name not in callers]

@@ -1,0 +1,1 @@
+"""The .proto files, and the stubs that are compiled from them."""

@@ -1,0 +1,22 @@
+"""All messages and enums of a system in one module, whichever proto file defines them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codegen.emit.artefact import Artefact, fill
+from codegen.source.spec import Spec
+
+
+def emit(spec: Spec) -> Iterator[Artefact]:
+    modules = {
+        f"generated.{proto.file.removesuffix('.proto')}_pb2": _names(spec, key)
+        for key, proto in spec.system.protos.items()
+    }
+    yield Artefact(f"generated/{spec.name}/messages.py", fill("python/messages.py.j2", spec, modules=modules))
+
+
+def _names(spec: Spec, proto: str) -> list[str]:
+    types = spec.types.root[proto]
+    values = [value for enum in types.enums.values() for value in enum.values]
+    return sorted([*types.enums, *values, *types.messages])

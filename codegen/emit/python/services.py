@@ -1,0 +1,43 @@
+"""Handler protocols, the typed clients that have the same shape, and the method tables of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from codegen.emit.artefact import Artefact, fill
+from codegen.emit.python.requests import functions_of
+from codegen.source.spec import MethodRow, Spec
+
+
+class Row(NamedTuple):
+    """A method and the names of its generated functions."""
+
+    row: MethodRow
+    check: str
+    settle: str
+    log_fields: tuple[str, ...]
+
+
+def emit(spec: Spec) -> Iterator[Artefact]:
+    functions = functions_of(spec)
+    services = {
+        name: [_row(spec, spec.methods[f"{name}.{method}"], functions) for method in service.methods]
+        for name, service in spec.services.services.items()
+    }
+    rows = [row for methods in services.values() for row in methods]
+    data = {
+        "services": services,
+        "types": sorted({name for row in rows for name in (row.row.request, row.row.response)}),
+        "limits": sorted({row.row.max_request for row in rows if row.row.max_request}),
+        "functions": sorted({name for row in rows for name in (row.check, row.settle) if name}),
+    }
+    for module in ("services", "methods", "clients"):
+        text = fill(f"python/services/{module}.py.j2", spec, **data)
+        yield Artefact(f"generated/{spec.name}/{module}.py", text)
+
+
+def _row(spec: Spec, row: MethodRow, functions: dict[str, tuple[str, str]]) -> Row:
+    check, settle = functions[row.request]
+    fields = spec.messages[row.request].fields
+    return Row(row, check, settle, tuple(name for name in spec.system.policies.log_fields if name in fields))

@@ -1,0 +1,1 @@
+"""Lua scripts for entities in Redis, and encoders of what they are given."""

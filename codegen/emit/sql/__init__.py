@@ -1,0 +1,1 @@
+"""Names and fields that the emitters for PostgreSQL and SQLite share."""

@@ -1,0 +1,1 @@
+"""Schemas, guards and statements for entities in a SQLite file."""

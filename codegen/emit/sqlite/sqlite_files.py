@@ -1,0 +1,64 @@
+"""Entities that a SQLite file keeps: its schema with all guards, and every statement that the engine runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from codegen.emit.artefact import Artefact, fill
+from codegen.emit.sqlite.sqlite_entity import SqliteEntity
+from codegen.source.spec import Spec
+
+MIGRATIONS = "spec/migrations/{system}/sqlite"
+"""Where the accepted migrations of a system's files are; they are copied beside the other SQL."""
+
+
+def entities(spec: Spec) -> dict[str, SqliteEntity]:
+    """The entities that a file keeps."""
+    return {
+        name: SqliteEntity(spec, name, row) for name, row in spec.lifecycle.entities.items() if row.in_sqlite
+    }
+
+
+def emit(spec: Spec) -> Iterator[Artefact]:
+    kept = entities(spec)
+    if not kept:
+        return
+    folder = f"generated/{spec.name}/sqlite"
+    yield Artefact(f"{folder}/schema.sql", schema(spec))
+    for name, entity in kept.items():
+        text = fill("sqlite/statements.sql.j2", spec, entity=entity)
+        yield Artefact(f"{folder}/{name}.sql", text.rstrip("\n") + "\n")
+
+
+def emit_migrations(spec: Spec, root: Path) -> Iterator[Artefact]:
+    """The accepted migrations, where the running service finds them."""
+    for path in sorted((root / MIGRATIONS.format(system=spec.name)).glob("*.sql")):
+        target = f"generated/{spec.name}/sqlite/migrations/{path.name}"
+        yield Artefact(target, path.read_text(encoding="utf-8"))
+
+
+def schema(spec: Spec) -> str:
+    """Everything that a fresh file needs."""
+    header = fill("sqlite/schema.sql.j2", spec).strip("\n") + "\n"
+    return "\n".join((header, *tables(spec).values()))
+
+
+def tables(spec: Spec) -> dict[str, str]:
+    """The tables of each entity, and what guards them."""
+    return {name: entity_schema(each) for name, each in entities(spec).items()}
+
+
+def entity_schema(entity: SqliteEntity) -> str:
+    """The tables of one entity, its guards and its indexes."""
+    table = fill("sqlite/table.sql.j2", entity.spec, entity=entity)
+    indexes = [
+        f"-- {what}\nCREATE INDEX {name} ON {entity.table} {over};"
+        for name, (what, over) in entity.indexes.items()
+    ]
+    return "\n\n".join((table.strip("\n"), guards(entity), *indexes)) + "\n"
+
+
+def guards(entity: SqliteEntity) -> str:
+    """The triggers of one entity, which a migration replaces as a whole."""
+    return fill("sqlite/guards.sql.j2", entity.spec, entity=entity).strip("\n")

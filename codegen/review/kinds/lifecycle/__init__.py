@@ -1,0 +1,1 @@
+"""Differences of lifecycle.yaml: transitions, states, and how entities are kept."""

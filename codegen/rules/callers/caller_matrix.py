@@ -1,0 +1,246 @@
+"""Rules of callers.yaml: principals, the caller matrix and its conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codegen.language.callers import Permission
+from codegen.rules.lookup import misfit, request_of
+from codegen.rules.rule import Finding, rule, unknown, unknown_method
+from codegen.source.spec import Spec
+from codegen.source.yaml_reader import Path
+
+_NEEDED_ROLES = {
+    "certificate": ("tls_certificate", "tls_key", "tls_authority"),
+    "token": ("accepted_tokens",),
+}
+
+
+@rule(
+    "E414",
+    "Someone is let in where there are no tokens, and needs a proof all the same, or nobody ever has one.",
+    wrong="passer_by: {proof: [token], without_tokens: true}",
+    right="passer_by: {proof: [anonymous], without_tokens: true}",
+    needs=("callers",),
+)
+def bad_guest(spec: Spec) -> Iterator[Finding]:
+    proofs = {proof for row in spec.callers.principals.values() for proof in row.proof}
+    for name, row in spec.callers.principals.items():
+        if not row.without_tokens:
+            continue
+        place = spec.place("callers", "principals", name, "without_tokens", key=True)
+        if row.proof != ("anonymous",):
+            message = f"{name} is let in without a proof where there are no tokens, and has one."
+            yield Finding(place, message, "Say 'proof: [anonymous]', or remove 'without_tokens'.")
+        elif "token" not in proofs:
+            message = f"{name} is let in where there are no tokens, and nobody ever has one."
+            yield Finding(place, message, "Remove 'without_tokens'.")
+
+
+@rule(
+    "E401",
+    "The caller matrix has someone who is no principal.",
+    wrong="may_call:\n  gatewy: {}",
+    right="may_call:\n  desk: {}",
+    spreads=True,
+)
+def unknown_principal(spec: Spec) -> Iterator[Finding]:
+    for name in spec.callers.may_call:
+        place = spec.place("callers", "may_call", name, key=True)
+        yield from unknown(
+            spec, place, "The matrix has a row for", name, spec.callers.principals, "who is no principal"
+        )
+
+
+@rule(
+    "E402",
+    "A permission names a service or method that does not exist.",
+    wrong="desk:\n  QueueInternalService: [Enqueue]",
+    right="desk:\n  QueueInternalService: [EnqueueJob]",
+    spreads=True,
+)
+def unknown_permission(spec: Spec) -> Iterator[Finding]:
+    for principal, services in spec.callers.may_call.items():
+        for service in services:
+            if service not in spec.services.services:
+                place = spec.place("callers", "may_call", principal, service, key=True)
+                known = spec.services.services
+                yield from unknown(
+                    spec, place, f"{principal} may call", service, known, "which is no service"
+                )
+    for path, principal, ref, _ in _permissions(spec):
+        if ref.partition(".")[0] in spec.services.services:
+            yield from unknown_method(spec, spec.place("callers", *path), f"{principal} may call", ref)
+
+
+@rule(
+    "E403",
+    "A permission is given twice.",
+    wrong=("desk:\n  ResultInternalService: [StoreResult, StoreResult: {only: {terminal_status: CANCELED}}]"),
+    right="desk:\n  ResultInternalService: [StoreResult: {only: {terminal_status: CANCELED}}]",
+)
+def permission_twice(spec: Spec) -> Iterator[Finding]:
+    seen: set[tuple[str, str]] = set()
+    for path, principal, ref, _ in _permissions(spec):
+        if (principal, ref) in seen:
+            message = f"{principal} may call {ref} twice; only the last of them would count."
+            yield Finding(spec.place("callers", *path), message, "Remove one of them.")
+        seen.add((principal, ref))
+
+
+@rule(
+    "E404",
+    "A permission depends on a field that the request does not have.",
+    wrong="- StoreResult: {only: {status: CANCELED}}",
+    right="- StoreResult: {only: {terminal_status: CANCELED}}",
+)
+def unknown_condition_field(spec: Spec) -> Iterator[Finding]:
+    for path, _, ref, permission in _permissions(spec):
+        fields = request_of(spec, ref)
+        for name in permission.only if fields is not None else ():
+            place = spec.place("callers", *path, "only", name, key=True)
+            lack = f"which {spec.methods[ref].request} does not have"
+            yield from unknown(spec, place, "The permission depends on the field", name, fields or {}, lack)
+
+
+@rule(
+    "E405",
+    "A permission depends on a value that the field cannot have.",
+    wrong="- StoreResult: {only: {terminal_status: CANCELLED}}",
+    right="- StoreResult: {only: {terminal_status: CANCELED}}",
+    spreads=True,
+)
+def condition_misfit(spec: Spec) -> Iterator[Finding]:
+    for path, _, ref, permission in _permissions(spec):
+        fields = request_of(spec, ref) or {}
+        for name, value in permission.only.items():
+            if name in fields and (wrong := misfit(spec, fields[name].type, value)):
+                message = f"The permission depends on '{name}', but that {wrong.problem}."
+                yield Finding(spec.place("callers", *path, "only", name), message, wrong.hint)
+
+
+@rule(
+    "E406",
+    "A permission names a call mode that does not exist.",
+    wrong="- EnqueueJob: {call: resque}",
+    right="- EnqueueJob: {call: rescue}",
+)
+def unknown_call_mode(spec: Spec) -> Iterator[Finding]:
+    for path, principal, ref, permission in _permissions(spec):
+        if permission.call:
+            place = spec.place("callers", *path, "call")
+            subject = f"{principal} calls {ref} in the mode"
+            yield from unknown(spec, place, subject, permission.call, spec.system.policies.calls)
+
+
+@rule(
+    "E408",
+    "A principal is anonymous and proves itself as well. Who is anonymous proves nothing.",
+    wrong="client: {proof: [anonymous, token]}",
+    right="client: {proof: [anonymous]}",
+)
+def proven_and_anonymous(spec: Spec) -> Iterator[Finding]:
+    for name, principal in spec.callers.principals.items():
+        if "anonymous" in principal.proof and len(principal.proof) > 1:
+            place = spec.place("callers", "principals", name, "proof")
+            message = f"{name} is anonymous and proves itself as well."
+            yield Finding(place, message, "Make two principals of it, or remove one of the proofs.")
+
+
+@rule(
+    "E409",
+    "Two principals are anonymous, so nobody could tell them apart.",
+    wrong="client: {proof: [anonymous]}\nguest: {proof: [anonymous]}",
+    right="client: {proof: [anonymous]}\nguest: {proof: [token]}",
+)
+def anonymous_twice(spec: Spec) -> Iterator[Finding]:
+    anonymous = [name for name, row in spec.callers.principals.items() if "anonymous" in row.proof]
+    for name in anonymous[1:]:
+        place = spec.place("callers", "principals", name, "proof")
+        message = f"{name} is anonymous, and so is {anonymous[0]}; nobody could tell them apart."
+        yield Finding(place, message, "Let one of them prove itself, or make one principal of them.")
+
+
+@rule(
+    "E410",
+    "A principal proves itself by something that no variable is for.",
+    wrong="# no variable has the role accepted_tokens\nworker: {proof: [token]}",
+    right="# ACCEPTED_TOKENS: {role: accepted_tokens, type: digests, …}\nworker: {proof: [token]}",
+    needs=("environment",),
+)
+def proof_without_variable(spec: Spec) -> Iterator[Finding]:
+    roles = {row.role for row in spec.environment.variables.values()}
+    told: set[str] = set()
+    for name, principal in spec.callers.principals.items():
+        for index, proof in enumerate(principal.proof):
+            own = ("caller_token",) if proof == "token" and _calls_others(spec, name) else ()
+            for role in (*_NEEDED_ROLES.get(proof, ()), *own):
+                if role not in roles | told:
+                    told.add(role)
+                    place = spec.place("callers", "principals", name, "proof", index)
+                    message = f"{name} proves itself by {proof}, but no variable has the role '{role}'."
+                    yield Finding(place, message, f"Give 'role: {role}' to a variable in environment.yaml.")
+
+
+@rule(
+    "E411",
+    "Someone who proves nothing may move an entity directly.",
+    wrong="client:  # proof: [anonymous]\n  JobInternalService: [TransitionJobStatus]",
+    right="vault:  # proof: [certificate]\n  JobInternalService: [TransitionJobStatus]",
+    severity="warning",
+)
+def anonymous_drives(spec: Spec) -> Iterator[Finding]:
+    for path, principal, ref, _ in _permissions(spec):
+        row, who = spec.methods.get(ref), spec.callers.principals.get(principal)
+        if row and row.method.drives and who and "anonymous" in who.proof:
+            message = f"{principal} is anonymous and may move a {row.method.drives.entity} by {ref}."
+            yield Finding(spec.place("callers", *path), message, "Let a component do it on its behalf.")
+
+
+@rule(
+    "E413",
+    "A component is anonymous, so that anyone could pass for it.",
+    wrong="vault: {proof: [anonymous]}  # a component",
+    right="vault: {proof: [certificate, token]}",
+)
+def anonymous_component(spec: Spec) -> Iterator[Finding]:
+    for name, principal in spec.callers.principals.items():
+        if name in spec.services.components and principal.proof == ("anonymous",):
+            place = spec.place("callers", "principals", name, "proof")
+            message = f"{name} is a component and anonymous, so anyone could pass for it."
+            yield Finding(place, message, "Let it prove itself by certificate or token.")
+
+
+@rule(
+    "E415",
+    "Someone is known by what the store lets it do, and no entity is in a store that it uses itself.",
+    wrong="principals: {client: {proof: [store]}}  # and no entity is in a bucket",
+    right="principals: {client: {proof: [token]}}",
+    needs=("callers", "lifecycle"),
+)
+def bad_store_user(spec: Spec) -> Iterator[Finding]:
+    if any(row.in_s3 for row in spec.lifecycle.entities.values()):
+        return
+    for name, principal in spec.callers.principals.items():
+        if "store" in principal.proof:
+            place = spec.place("callers", "principals", name, "proof")
+            message = f"{name} is known by what the store lets it do, and no entity is in a bucket."
+            yield Finding(place, message, "Let it prove itself by certificate or token.")
+
+
+def _calls_others(spec: Spec, component: str) -> bool:
+    """Whether a node of the component calls another node, to which it would have to prove itself."""
+    return any(component in node.hosts and node.upstreams for _, _, _, node in spec.nodes())
+
+
+def _permissions(spec: Spec) -> Iterator[tuple[Path, str, str, Permission]]:
+    """Every entry of the matrix as it is written: its path, who, `Service.Method` and the conditions."""
+    for principal, services in spec.callers.may_call.items():
+        for service, grants in services.items():
+            for index, grant in enumerate(grants):
+                path = ("may_call", principal, service, index)
+                if isinstance(grant, str):
+                    yield path, principal, f"{service}.{grant}", Permission()
+                else:
+                    for method, permission in grant.items():
+                        yield (*path, method), principal, f"{service}.{method}", permission

@@ -1,0 +1,162 @@
+"""Rules of deployments.yaml about callers without proof and the servers that a deployment brings along."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codegen.language.callers import Principal
+from codegen.language.deployments import Deployment, Node
+from codegen.rules.lookup import outsiders
+from codegen.rules.rule import Finding, rule, unknown
+from codegen.source.spec import Spec
+
+
+@rule(
+    "E731",
+    "Someone calls without proof who is no principal, is a component, or could come from another machine.",
+    wrong="http: {host: 0.0.0.0, port: SHOP_PORT, anonymous: client}",
+    right="http: {host: 127.0.0.1, port: SHOP_PORT, anonymous: client}",
+)
+def bad_anonymous(spec: Spec) -> Iterator[Finding]:
+    for deployment_name, _, node_name, node in spec.nodes():
+        for word, listener in node.listeners.items():
+            if (who := listener.anonymous) is None:
+                continue
+            path = (deployment_name, "nodes", node_name, word)
+            place, known = spec.place("deployments", *path, "anonymous"), spec.callers.principals
+            subject = f"'{node_name}' takes calls without proof from"
+            yield from unknown(spec, place, subject, who, known, "who is no principal")
+            if not listener.is_local:
+                message = f"{subject} {who} on {listener.host}, where anyone could call."
+                yield Finding(place, message, "Listen on 127.0.0.1, or let callers prove themselves.")
+            elif who in spec.services.components:
+                message = f"{subject} {who}, which is a component, so anyone could pass for it."
+                yield Finding(place, message, "Name a principal that is no component.")
+
+
+@rule(
+    "E739",
+    "Whoever outside may call a node comes without proof, which is refused where there are certificates.",
+    wrong="guest: {proof: [anonymous], without_tokens: true}  # and nobody else may call the shop",
+    right="guest: {proof: [token]}",
+    needs=("callers", "services", "environment", "deployments"),
+)
+def uncallable(spec: Spec) -> Iterator[Finding]:
+    found: set[str] = set()
+    for name, deployment in spec.deployments.root.items():
+        for node_name in deployment.ingress:
+            node = deployment.nodes.get(node_name)
+            if node is None or not _always_has_certificate(spec, deployment, node_name):
+                continue
+            callers = _callers_outside(spec, deployment, node)
+            at_listeners = {each.anonymous for each in node.listeners.values()}
+            if at_listeners & set(callers) or not all(map(_is_refused, callers.values())):
+                continue
+            # Only one principal can be anonymous.
+            for who in callers.keys() - found:
+                found.add(who)
+                place = spec.place("callers", "principals", who, "without_tokens", key=True)
+                message = (
+                    f"Nobody can call '{node_name}' of '{name}': only {who} may, without proof where there "
+                    "is no certificate, and there is always one."
+                )
+                hint = "Remove 'without_tokens', or let someone call who has a token or a certificate."
+                yield Finding(place, message, hint)
+
+
+@rule(
+    "E740",
+    "A listener for HTTP names a carrier of gRPC.",
+    wrong="http: {port: SHOP_HTTP_PORT, carrier: direct}",
+    right="listen: {port: SHOP_PORT, carrier: direct}",
+)
+def carrier_of_http(spec: Spec) -> Iterator[Finding]:
+    for deployment_name, _, node_name, node in spec.nodes():
+        if node.http is not None and node.http.carrier is not None:
+            path = (deployment_name, "nodes", node_name, "http", "carrier")
+            message = f"'{node_name}' names a carrier for HTTP requests, and carriers are for gRPC."
+            yield Finding(spec.place("deployments", *path, key=True), message, "Say it under 'listen'.")
+
+
+@rule(
+    "E741",
+    "Certificates are asked for by a listener of grpcio from everybody or nobody, and its callers need both.",
+    wrong="listen: {port: SHOP_PORT}  # customers are anonymous, and the till has a certificate",
+    right="listen: {port: SHOP_PORT, carrier: direct}",
+    needs=("callers", "services", "environment", "deployments"),
+)
+def certificate_not_asked_for(spec: Spec) -> Iterator[Finding]:
+    for name, deployment, node_name, node in spec.nodes():
+        if node.listen is None or deployment.carrier_at(node_name) != "grpcio":
+            continue
+        if not _always_has_certificate(spec, deployment, node_name):
+            continue
+        callers = _callers(spec, deployment, node)
+        if not any("anonymous" in each.proof and not each.without_tokens for each in callers.values()):
+            continue
+        for who in sorted(who for who, each in callers.items() if each.proof == ("certificate",)):
+            message = (
+                f"'{node_name}' lets callers in without proof, so grpcio asks none of them for a "
+                f"certificate, and {who} has no other proof."
+            )
+            hint = "Say 'carrier: direct' at the listener, or let the principal prove itself by a token."
+            place = spec.place("deployments", name, "nodes", node_name, "listen")
+            yield Finding(place, message, hint)
+
+
+def _callers_outside(spec: Spec, deployment: Deployment, node: Node) -> dict[str, Principal]:
+    """Who outside of a deployment may call something at a node."""
+    outside = set(outsiders(spec))
+    return {who: each for who, each in _callers(spec, deployment, node).items() if who in outside}
+
+
+def _callers(spec: Spec, deployment: Deployment, node: Node) -> dict[str, Principal]:
+    """Who may call something at a node."""
+    offered = spec.services_of(deployment, node)
+    allowed = {
+        principal
+        for principal, ref in spec.permissions
+        if ref in spec.methods and spec.methods[ref].service_name in offered
+    }
+    return {who: each for who, each in spec.callers.principals.items() if who in allowed}
+
+
+def _is_refused(principal: Principal) -> bool:
+    """Whether a principal is never let in where callers could have certificates."""
+    return principal.proof == ("anonymous",) and principal.without_tokens
+
+
+def _always_has_certificate(spec: Spec, deployment: Deployment, node_name: str) -> bool:
+    """Whether a node has a certificate by itself, or by the files that are generated for containers."""
+    for name, row in spec.variables_of(deployment, node_name).items():
+        if row.role == "tls_certificate":
+            preset = row.default is not None or name in deployment.nodes[node_name].defaults
+            return row.required or preset or deployment.in_containers
+    return False
+
+
+@rule(
+    "E732",
+    "A deployment brings a server along that nothing is kept in.",
+    wrong="servers: {postgres: SHOP_PORT}",
+    right="servers: {postgres: SHOP_DATABASE}  # where lifecycle.yaml keeps its entities",
+    needs=("lifecycle", "environment"),
+)
+def idle_server(spec: Spec) -> Iterator[Finding]:
+    for name, deployment in spec.deployments.root.items():
+        for server, variable in deployment.servers.items():
+            known = list(dict.fromkeys(url for store, url in _servers(spec) if store == server))
+            place = spec.place("deployments", name, "servers", server)
+            lack = "where no entity is kept"
+            yield from unknown(spec, place, f"The {server} server of '{name}' is at", variable, known, lack)
+
+
+def _servers(spec: Spec) -> Iterator[tuple[str, str]]:
+    """Each store that something is kept in, and the variable that says where it is."""
+    for entity in spec.lifecycle.entities.values():
+        if server := entity.in_postgres or entity.in_redis:
+            yield server.store, server.url
+        if entity.in_s3:
+            yield "s3", entity.in_s3.endpoint
+        if entity.in_redis and entity.in_redis.outbox:
+            yield "postgres", entity.in_redis.outbox.url

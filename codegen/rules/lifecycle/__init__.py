@@ -1,0 +1,1 @@
+"""Rules of lifecycle.yaml about states, transitions, leases and what the clock drives."""

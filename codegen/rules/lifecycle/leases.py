@@ -1,0 +1,207 @@
+"""Rules of lifecycle.yaml about leases: the state that they are of, and the fields that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from codegen.language.lifecycle import Entity, Transition
+from codegen.language.s3_persistence import KeptInS3
+from codegen.language.types import MessageField
+from codegen.rules.lifecycle.entity_changes import changes, is_variable
+from codegen.rules.lifecycle.record_fields import records_of, unknown_field
+from codegen.rules.lookup import RANGES, is_other_type
+from codegen.rules.rule import Finding, rule
+from codegen.source.spec import Spec
+from codegen.source.yaml_reader import Path
+
+COUNTERS = ("uint32", "uint64")
+_COUNTER = "the counter"
+_WAIT = "the end of the wait"
+_READ_ONLY = ("count", "less", "oldest_by", "renewed", "trace", "seconds", "limit", "only", "keyed_by")
+
+
+@rule(
+    "E231",
+    "The state of a lease is none that an entity enters and leaves by transitions.",
+    wrong="initial: BAKING\nlease: {state: BAKING, …}",
+    right="initial: NOTED\nlease: {state: BAKING, …}",
+    needs=("lifecycle", "types"),
+    spreads=True,
+)
+def bad_leased_state(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        if (lease := entity.lease) is None or entity.kept_in is None:
+            continue
+        place = spec.place("lifecycle", "entities", name, "lease", "state")
+        sources = {edge.from_ for edge in entity.transitions.values()}
+        targets = {edge.to for edge in entity.transitions.values()}
+        if lease.state == entity.initial:
+            message = f"A {name} comes to be in {lease.state}, where nobody could have taken the lease."
+            yield Finding(place, message, "Lease a state that is entered by a transition.")
+        elif lease.state in entity.terminal or lease.state not in sources & targets:
+            message = f"No transition leads {name}s both to {lease.state} and away from it."
+            yield Finding(place, message, "Lease a state that they enter and leave.")
+
+
+@rule(
+    "E259",
+    "A lease does not say how it ends, or says it twice.",
+    wrong="lease: {state: BAKING, owner: baker, fence: turn, …}",
+    right="lease: {state: BAKING, owner: baker, expires: oven_until, fence: turn, …}",
+    needs=("lifecycle",),
+    spreads=True,
+)
+def endless_lease(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        if (lease := entity.lease) is not None and bool(lease.expires) == bool(lease.renewed):
+            place = spec.place("lifecycle", "entities", name, "lease", key=True)
+            ways = "by 'expires' and by 'renewed'" if lease.expires else "in no way"
+            hint = "Name the time at which it ends by 'expires'"
+            hint += ", or the time of the last sign of life by 'renewed'." if entity.in_sqlite else "."
+            yield Finding(place, f"The lease of a {name} ends {ways}.", hint)
+
+
+@rule(
+    "E232",
+    "A lease, a wait or a count is kept in a field that does not exist, or that is of the wrong type.",
+    wrong="lease: {owner: baker, expires: noted_at, …}  # noted_at is always set",
+    right="lease: {owner: baker, expires: oven_until, …}  # oven_until is an optional timestamp",
+    spreads=True,
+)
+def bad_lease_field(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in records_of(spec):
+        for path, what, field, types, optional in _wanted(entity):
+            here = (name, *path)
+            if field not in record:
+                yield from unknown_field(spec, here, entity, field, record, f"{what} of a {name} is")
+                continue
+            yield from _misfit(spec, here, f"{what} of a {name} is '{field}'", record[field], types, optional)
+
+
+def _wanted(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], bool | None]]:
+    """The fields that hold a lease, a wait or a count: where, what, which, of what type, and if optional.
+
+    None says that it does not matter whether one is optional.
+    """
+    if entity.kept_in is None:
+        return
+    if kept := entity.in_redis:
+        yield ("kept_in", "sequence"), "The number of changes", kept.sequence, COUNTERS, False
+    if entity.in_redis or entity.in_s3:
+        yield from _read_from_records(entity)
+    if bucket := entity.in_s3:
+        yield from _in_bucket(bucket)
+    if lease := entity.lease:
+        if lease.token:
+            yield ("lease", "token"), "The token", lease.token, ("string",), True
+        if lease.only:
+            yield ("lease", "only"), "What a taker must know", lease.only, ("string",), False
+        yield ("lease", "owner"), "The owner", lease.owner, ("string",), True
+        if lease.expires:
+            yield ("lease", "expires"), "The end of the lease", lease.expires, ("timestamp",), True
+        yield ("lease", "fence"), "The fence", lease.fence, COUNTERS, False
+        times = ("timestamp", "uint64") if entity.in_sqlite else ("timestamp",)
+        if lease.renewed:
+            yield ("lease", "renewed"), "The time of the last sign", lease.renewed, times, False
+        yield ("lease", "oldest_by"), "The age", lease.oldest_by, times, False
+    for edge, row in entity.transitions.items():
+        path = ("transitions", edge)
+        if row.counts:
+            yield (*path, "counts"), "The counter", row.counts, COUNTERS, False
+        if row.waits:
+            # A bucket has no clock that ends a wait: who takes an entity looks at its time.
+            optional = not entity.in_s3
+            yield (*path, "waits", "until"), "The end of the wait", row.waits.until, ("timestamp",), optional
+            yield (*path, "waits", "count"), "The count of failures", row.waits.count, COUNTERS, False
+        if row.gives_up:
+            yield (*path, "gives_up", "count"), "The count of failures", row.gives_up.count, COUNTERS, False
+            if row.gives_up.less:
+                less = row.gives_up.less
+                yield (*path, "gives_up", "less"), "The count of what was no failure", less, COUNTERS, False
+
+
+def _in_bucket(kept: KeptInS3) -> Iterator[tuple[Path, str, str, tuple[str, ...], bool | None]]:
+    yield ("kept_in", "revision"), "The number of writes", kept.revision, COUNTERS, False
+    if kept.shard:
+        yield ("kept_in", "shard", "field"), "The shard", kept.shard.field, ("string",), False
+    if kept.schema_:
+        yield ("kept_in", "schema", "field"), "The layout", kept.schema_.field, COUNTERS, False
+    if kept.keyed_by:
+        yield ("kept_in", "keyed_by"), "What the key is made of", kept.keyed_by, ("string",), True
+
+
+def _read_from_records(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], bool | None]]:
+    """Fields that the store reads, and that others write."""
+    if entity.in_redis and entity.in_redis.trace:
+        yield ("kept_in", "trace"), "The trace", entity.in_redis.trace, ("string",), None
+    if entity.lease and not is_variable(seconds := entity.lease.seconds):
+        # What was not given is filled in when the entity is created.
+        filled = None if seconds in entity.create.fills else False
+        yield ("lease", "seconds"), "The length of the lease", seconds, tuple(RANGES), filled
+    for edge, row in entity.transitions.items():
+        if row.gives_up and not is_variable(limit := row.gives_up.limit):
+            filled = None if limit in entity.create.fills else False
+            path = ("transitions", edge, "gives_up", "limit")
+            yield path, "The most failures", limit, tuple(RANGES), filled
+
+
+def _misfit(
+    spec: Spec, here: Path, subject: str, row: MessageField, types: tuple[str, ...], optional: bool | None
+) -> Iterator[Finding]:
+    place = spec.place("lifecycle", "entities", *here)
+    if is_other_type(spec, row, *types):
+        kind = "whole number" if len(types) > len(COUNTERS) else " or ".join(types)
+        yield Finding(place, f"{subject}, which is of type {row.type}.", f"Name a {kind}.")
+    elif row.optional and optional is False:
+        yield Finding(place, f"{subject}, which may be absent.", "Name a field that is always there.")
+    elif optional and not row.optional:
+        yield Finding(
+            place, f"{subject}, which is never absent.", "Say 'optional: true' of it in types.yaml."
+        )
+
+
+@rule(
+    "E233",
+    "A field that the engine keeps for a lease, a wait or a counter is also written by something else.",
+    wrong="bake: {stamps: [oven_until]}  # and the lease expires by oven_until",
+    right="bake: {stamps: [changed_at]}",
+    needs=("lifecycle", "types"),
+)
+def written_twice(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in records_of(spec):
+        owned: dict[str, str] = {entity.key: "its key", entity.status: "its state"}
+        for path, what, field, _, _ in _wanted(entity):
+            # The count that a wait and an end look at is what a transition counts; others are read only.
+            if path[-1] in _READ_ONLY or field not in record:
+                continue
+            purpose = f"{what[:1].lower()}{what[1:]}"
+            if entity.in_sqlite and {owned.get(field), purpose} == {"the fence", _COUNTER}:
+                continue  # A fence that rises once more when the lease is lost fences all the better.
+            if (other := owned.setdefault(field, purpose)) != purpose:
+                place = spec.place("lifecycle", "entities", name, *path)
+                message = f"'{field}' of a {name} is {purpose}, and it is {other} already."
+                yield Finding(place, message, "Use a field of its own for each.")
+        del owned[entity.key], owned[entity.status]
+        yield from _also_written(spec, name, entity, owned)
+
+
+def _also_written(spec: Spec, name: str, entity: Entity, owned: Mapping[str, str]) -> Iterator[Finding]:
+    written: list[tuple[Path, str]] = [
+        (("create", "stamps", index), field) for index, field in enumerate(entity.create.stamps)
+    ]
+    for path, _, row in changes(entity):
+        written += [((*path, "stamps", index), field) for index, field in enumerate(row.stamps)]
+        written += [((*path, "sets", field), field) for field in row.sets]
+        written += [((*path, "takes", field), field) for field in row.takes]
+        if isinstance(row, Transition):
+            written += [((*path, "copies", field), field) for field in row.copies]
+            written += [((*path, "grows", field), field) for field in row.grows]
+    for where, field in written:
+        # In Redis and in a bucket a count may begin anew; in a bucket a wait may end at once.
+        newer = entity.in_redis is not None or entity.in_s3 is not None
+        resets = newer and where[-2] == "sets" and owned.get(field) == _COUNTER
+        ends_wait = entity.in_s3 is not None and "stamps" in where and owned.get(field) == _WAIT
+        if field in owned and not (resets or ends_wait):
+            place = spec.place("lifecycle", "entities", name, *where)
+            message = f"'{field}' of a {name} is {owned[field]}, which only the engine writes."
+            yield Finding(place, message, "Remove it here.")

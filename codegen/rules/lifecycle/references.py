@@ -1,0 +1,223 @@
+"""Rules of lifecycle.yaml: the states, actors, methods and policies that an entity names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codegen.language.lifecycle import Entity
+from codegen.rules.lookup import fields_of
+from codegen.rules.rule import Finding, rule, unknown, unknown_method
+from codegen.source.spec import Spec
+from codegen.source.yaml_reader import Path
+
+
+@rule(
+    "E203",
+    "Something names a state that the entity does not have.",
+    wrong="dispatch: {from: QUEUD, to: RUNNING}",
+    right="dispatch: {from: QUEUED, to: RUNNING}",
+    spreads=True,
+)
+def unknown_state(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        enum = spec.enums.get(status_type(spec, entity))
+        if enum is None:
+            continue
+        states = [value for value, row in enum.values.items() if row.number]
+        for path, state in _states_named(entity):
+            place = spec.place("lifecycle", "entities", name, *path)
+            yield from unknown(
+                spec, place, f"A {name} has the state", state, states, "which is none of its states"
+            )
+
+
+@rule(
+    "E204",
+    "Something is done by someone who is no principal.",
+    wrong="dispatch: {by: [cordinator]}",
+    right="dispatch: {by: [vault]}",
+    spreads=True,
+)
+def unknown_actor(spec: Spec) -> Iterator[Finding]:
+    for path, what, actors in _acts(spec):
+        for index, actor in enumerate(actors):
+            place = spec.place("lifecycle", *path, "by", index)
+            yield from unknown(
+                spec, place, f"'{what}' is done by", actor, spec.callers.principals, "who is no principal"
+            )
+
+
+@rule(
+    "E205",
+    "The lifecycle names a method that no service has.",
+    wrong="driven_by: JobInternalService.Transition",
+    right="driven_by: JobInternalService.TransitionJobStatus",
+    spreads=True,
+)
+def unknown_driver(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        for path, ref in (*_drivers(entity), *_preparations(entity)):
+            place = spec.place("lifecycle", "entities", name, *path)
+            subject = f"'{path[1]}' comes after" if path[-2:-1] == ("after",) else f"A {name} is moved by"
+            yield from unknown_method(spec, place, subject, ref)
+
+
+@rule(
+    "E206",
+    "An entity is held by something that is no component.",
+    wrong="job: {held_by: jobs}",
+    right="job: {held_by: job}",
+    spreads=True,
+)
+def unknown_holder(spec: Spec) -> Iterator[Finding]:
+    known, lack = spec.services.components, "which is no component"
+    for name, entity in spec.lifecycle.entities.items():
+        place = spec.place("lifecycle", "entities", name, "held_by")
+        yield from unknown(spec, place, f"A {name} is held by", entity.held_by, known, lack)
+        for index, other in enumerate(entity.shared_with):
+            place = spec.place("lifecycle", "entities", name, "shared_with", index)
+            yield from unknown(spec, place, f"A {name} is shared with", other, known, lack)
+            if other == entity.held_by:
+                yield Finding(place, f"A {name} is shared with {other}, which holds it anyway.", "Remove it.")
+
+
+@rule(
+    "E207",
+    "Nobody does a transition.",
+    wrong="dispatch: {by: []}",
+    right="dispatch: {by: [vault]}",
+)
+def no_actor(spec: Spec) -> Iterator[Finding]:
+    for path, what, actors in _acts(spec):
+        if not actors:
+            place = spec.place("lifecycle", *path, "by")
+            yield Finding(place, f"Nobody does '{what}'.", "Name at least one principal.")
+
+
+@rule(
+    "E219",
+    "The method that moves an entity does not say so, or says it of another entity.",
+    wrong="# driven_by: JobInternalService.TransitionJobStatus\nTransitionJobStatus: {}",
+    right="TransitionJobStatus: {drives: {entity: job, from: expected_from_status, to: to_status}}",
+    needs=("services",),
+)
+def driver_without_drives(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        for path, ref in _drivers(entity):
+            drives = spec.methods[ref].method.drives if ref in spec.methods else None
+            place = spec.place("lifecycle", "entities", name, *path)
+            if drives is None and path == ("driven_by",) and ref in spec.methods:
+                message = f"A {name} is driven by {ref}, which does not say that it drives one."
+                yield Finding(
+                    place,
+                    message,
+                    f"Add 'drives: {{entity: {name}, from: …, to: …}}' to it in services.yaml.",
+                )
+            elif drives is not None and drives.entity != name and drives.entity in spec.lifecycle.entities:
+                yield Finding(place, f"A {name} is moved by {ref}, which drives a {drives.entity}.")
+
+
+@rule(
+    "E220",
+    "An entity is moved by a method of a component that does not hold it.",
+    wrong="job: {held_by: queue, driven_by: JobInternalService.TransitionJobStatus}",
+    right="job: {held_by: job, driven_by: JobInternalService.TransitionJobStatus}",
+    needs=("services",),
+)
+def foreign_driver(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        strangers = {
+            ref: path
+            for path, ref in reversed(_drivers(entity))
+            if ref in spec.methods and spec.methods[ref].component not in ("", *holders(entity))
+        }
+        if entity.held_by not in spec.services.components:
+            continue
+        if entity.driven_by and entity.driven_by in strangers:
+            strangers = {entity.driven_by: ("held_by",)}
+        for ref, path in strangers.items():
+            place = spec.place("lifecycle", "entities", name, *path)
+            server = spec.methods[ref].component
+            message = f"A {name} is held by {entity.held_by}, but {ref} is served by {server}."
+            yield Finding(place, message, "Only the component that holds an entity can move it.")
+
+
+@rule(
+    "E222",
+    "An entity is kept under a policy that does not exist, or that is not for terminal records.",
+    wrong="job: {retention: job_record}",
+    right="job: {retention: job_records}",
+)
+def bad_retention(spec: Spec) -> Iterator[Finding]:
+    policies = spec.system.policies.retention
+    for name, entity in spec.lifecycle.entities.items():
+        if entity.retention:
+            place = spec.place("lifecycle", "entities", name, "retention")
+            yield from unknown(spec, place, f"A {name} is kept under the policy", entity.retention, policies)
+            policy = policies.get(entity.retention)
+            if policy and (policy.of, policy.unit) != ("terminal", "records"):
+                message = f"A {name} is kept under '{entity.retention}', which is not for terminal records."
+                yield Finding(place, message, "Name a policy with 'of: terminal' and 'unit: records'.")
+
+
+def holders(entity: Entity) -> tuple[str, ...]:
+    """The components that apply the transitions of an entity."""
+    return (entity.held_by, *entity.shared_with)
+
+
+def status_type(spec: Spec, entity: Entity) -> str:
+    """The enum of an entity's states; empty if the record or the field is not known."""
+    field = (fields_of(spec, entity.record) or {}).get(entity.status)
+    return field.type if field else ""
+
+
+def _states_named(entity: Entity) -> Iterator[tuple[Path, str]]:
+    yield ("initial",), entity.initial
+    yield from ((("terminal", index), state) for index, state in enumerate(entity.terminal))
+    yield from ((("failed", index), state) for index, state in enumerate(entity.failed))
+    for index, state in enumerate(entity.delete.from_ if entity.delete else ()):
+        yield ("delete", "from", index), state
+    if entity.lease:
+        yield ("lease", "state"), entity.lease.state
+    for name, edge in entity.transitions.items():
+        yield ("transitions", name, "from"), edge.from_
+        yield ("transitions", name, "to"), edge.to
+    for name, shift in entity.shifts.items():
+        yield from ((("shifts", name, "in", index), state) for index, state in enumerate(shift.in_))
+    indexed: dict[str, tuple[str, ...]] = {}
+    if kept := entity.in_redis or entity.in_s3:
+        indexed = {name: row.in_ for name, row in kept.indexes.items()}
+    for name, states in indexed.items():
+        path = ("kept_in", "indexes", name, "in")
+        yield from (((*path, index), state) for index, state in enumerate(states))
+    if entity.in_s3 and entity.in_s3.retires:
+        for index, state in enumerate(entity.in_s3.retires.in_):
+            yield ("kept_in", "retires", "in", index), state
+
+
+def _acts(spec: Spec) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
+    """Everything that someone does: its path, its name and by whom."""
+    for name, entity in spec.lifecycle.entities.items():
+        yield ("entities", name, "create"), "create", entity.create.by
+        if entity.delete:
+            yield ("entities", name, "delete"), "delete", entity.delete.by
+        for edge_name, edge in entity.transitions.items():
+            yield ("entities", name, "transitions", edge_name), edge_name, edge.by
+        for shift_name, shift in entity.shifts.items():
+            yield ("entities", name, "shifts", shift_name), shift_name, shift.by
+
+
+def _drivers(entity: Entity) -> list[tuple[Path, str]]:
+    """The methods through which an entity comes, goes and moves."""
+    named: list[tuple[Path, str | None]] = [
+        (("driven_by",), entity.driven_by),
+        (("create", "via"), entity.create.via),
+        (("delete", "via"), entity.delete.via if entity.delete else None),
+        *((("transitions", name, "via"), edge.via) for name, edge in entity.transitions.items()),
+    ]
+    return [(path, ref) for path, ref in named if ref]
+
+
+def _preparations(entity: Entity) -> Iterator[tuple[Path, str]]:
+    for name, edge in entity.transitions.items():
+        yield from ((("transitions", name, "after", index), ref) for index, ref in enumerate(edge.after))

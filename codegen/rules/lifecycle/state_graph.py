@@ -1,0 +1,127 @@
+"""Rules of lifecycle.yaml about the graph of states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codegen.language.lifecycle import Entity
+from codegen.rules.lifecycle.references import status_type
+from codegen.rules.rule import Finding, rule
+from codegen.source.spec import Spec
+from codegen.source.yaml_reader import Path
+
+_FILES = ("lifecycle", "types")
+
+
+@rule(
+    "E208",
+    "Two transitions lead from the same state to the same state.",
+    wrong="dispatch: {from: QUEUED, to: RUNNING}\nstart: {from: QUEUED, to: RUNNING}",
+    right="dispatch: {from: QUEUED, to: RUNNING, by: [vault, scheduler]}",
+)
+def edge_twice(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        first: dict[tuple[str, str], str] = {}
+        for edge_name, edge in entity.transitions.items():
+            if edge_name in entity.named_edges:
+                continue  # Nobody drives it by its states.
+            if (other := first.setdefault((edge.from_, edge.to), edge_name)) != edge_name:
+                place = spec.place("lifecycle", "entities", name, "transitions", edge_name, key=True)
+                message = f"'{edge_name}' leads from {edge.from_} to {edge.to}, and so does '{other}'."
+                yield Finding(place, message, "Make one transition of them and name all actors in it.")
+
+
+@rule(
+    "E209",
+    "A transition leads from a state to itself.",
+    wrong="renew: {from: RUNNING, to: RUNNING}",
+    right="# Leave it out: what keeps its state makes no transition.",
+)
+def loop(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        for edge_name, edge in entity.transitions.items():
+            if edge.from_ == edge.to:
+                place = spec.place("lifecycle", "entities", name, "transitions", edge_name, "to")
+                message = f"'{edge_name}' leads from {edge.from_} to itself."
+                yield Finding(place, message, "What keeps its state makes no transition.")
+
+
+@rule(
+    "E210",
+    "A terminal state has a way out.",
+    wrong="terminal: [DONE]\ntransitions: {reopen: {from: DONE, to: QUEUED}}",
+    right="terminal: []\ntransitions: {reopen: {from: DONE, to: QUEUED}}",
+)
+def terminal_left(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        for edge_name, edge in entity.transitions.items():
+            if edge.from_ in entity.terminal:
+                place = spec.place("lifecycle", "entities", name, "transitions", edge_name, "from")
+                message = f"'{edge_name}' leads out of {edge.from_}, which is terminal."
+                yield Finding(place, message, "Remove the transition, or the state from 'terminal'.")
+
+
+@rule(
+    "E212",
+    "A state cannot be reached from the initial one.",
+    wrong="initial: QUEUED\ntransitions: {complete: {from: RUNNING, to: DONE}}",
+    right=(
+        "initial: QUEUED\n"
+        "transitions: {dispatch: {from: QUEUED, to: RUNNING}, complete: {from: RUNNING, to: DONE}}"
+    ),
+    needs=_FILES,
+    spreads=True,
+)
+def unreachable(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        lost = [state for state in _states(spec, entity) if state not in _reachable(entity, entity.initial)]
+        while lost:
+            # What can be reached from a lost state is lost for the same reason.
+            origins = [
+                each
+                for each in lost
+                if not any(each in _reachable(entity, other) for other in lost if other != each)
+            ]
+            state = (origins or lost)[0]
+            lost = [each for each in lost if each not in _reachable(entity, state)]
+            named = [edge for edge, row in entity.transitions.items() if row.from_ == state]
+            path: Path = ("transitions", named[0], "from") if named else ("transitions",)
+            if state in entity.terminal:
+                path = ("terminal", entity.terminal.index(state))
+            place = spec.place("lifecycle", "entities", name, *path, key=path == ("transitions",))
+            message = f"No {name} ever gets to {state}: no way leads there from {entity.initial}."
+            yield Finding(place, message, f"Add a transition with 'to: {state}', or remove the state.")
+
+
+@rule(
+    "E211",
+    "A state that is not terminal has no way out.",
+    wrong="terminal: [DONE]\ntransitions: {fail: {from: RUNNING, to: FAILED}}",
+    right="terminal: [DONE, FAILED]\ntransitions: {fail: {from: RUNNING, to: FAILED}}",
+    needs=_FILES,
+)
+def dead_end(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        left = {edge.from_ for edge in entity.transitions.values()}
+        left |= {*entity.delete.from_} if entity.delete else set()
+        for state in _states(spec, entity):
+            if state not in left and state not in entity.terminal:
+                place = spec.place("lifecycle", "entities", name, "terminal")
+                message = f"A {name} in {state} stays there for ever, and {state} is not terminal."
+                yield Finding(place, message, "Add it to 'terminal', or a transition that leads out of it.")
+
+
+def _states(spec: Spec, entity: Entity) -> list[str]:
+    """The states of an entity: the values of its enum without the unspecified one."""
+    enum = spec.enums.get(status_type(spec, entity))
+    return [name for name, value in enum.values.items() if value.number] if enum else []
+
+
+def _reachable(entity: Entity, start: str) -> set[str]:
+    found = {start}
+    grows = True
+    while grows:
+        more = {edge.to for edge in entity.transitions.values() if edge.from_ in found} - found
+        grows = bool(more)
+        found |= more
+    return found

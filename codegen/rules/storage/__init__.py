@@ -1,0 +1,1 @@
+"""Rules of lifecycle.yaml about how stores keep entities: PostgreSQL, SQLite, Redis and buckets."""

@@ -1,0 +1,217 @@
+"""Rules of lifecycle.yaml about the indexes that Redis keeps, and what cannot do without one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from codegen.language.lifecycle import Entity
+from codegen.language.persistence import Index
+from codegen.language.types import MessageField
+from codegen.rules.lifecycle.entity_changes import Clocked, clocked
+from codegen.rules.lifecycle.record_fields import records_of, unknown_field
+from codegen.rules.lifecycle.references import status_type
+from codegen.rules.lookup import is_other_type, listed
+from codegen.rules.rule import Finding, rule, unknown
+from codegen.rules.storage.redis_keys import placeholders
+from codegen.source.spec import Spec, field_enum
+
+LIST = "repeated string"
+
+
+@rule(
+    "E243",
+    "An index goes by a field that does not exist, that is of the wrong type, or that may be unset.",
+    wrong="indexes: {late: {key: late, in: [PARKED], score: plate}}",
+    right="indexes: {late: {key: late, in: [PARKED], score: parked_at}}",
+    spreads=True,
+)
+def bad_index(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in records_of(spec):
+        yield from _parts_twice(spec, name, entity)
+        for title, index in entity.in_redis.indexes.items() if entity.in_redis else ():
+            for word, field in _fields(index):
+                here = (name, "kept_in", "indexes", title, *word)
+                place, subject = spec.place("lifecycle", "entities", *here), f"The index '{title}' goes by"
+                if field not in record:
+                    yield from unknown_field(spec, here, entity, field, record, subject)
+                elif word[-1] in ("only_if", "only_unless"):
+                    if not record[field].optional:
+                        message = f"{subject} whether '{field}' is set, which it always is."
+                        yield Finding(place, message, "Name an optional field.")
+                elif is_other_type(spec, record[field], wanted := LIST if word[-1] == "by" else "timestamp"):
+                    message = f"{subject} '{field}', which is of type {record[field].type}."
+                    yield Finding(place, message, f"Name a {wanted}.")
+                elif word == ("score",) and (state := _unset_in(entity, record, index, field)):
+                    message = f"{subject} '{field}', which may be unset in {state}."
+                    hint = f"Say 'only_if: {field}', or let every way into {state} stamp it."
+                    yield Finding(place, message, hint)
+
+
+def _parts_twice(spec: Spec, name: str, entity: Entity) -> Iterator[Finding]:
+    indexes = entity.in_redis.indexes if entity.in_redis else {}
+    first, *others = [title for title, index in indexes.items() if index.parts] or [""]
+    for title in others:
+        place = spec.place("lifecycle", "entities", name, "kept_in", "indexes", title, "parts", key=True)
+        message = f"The index '{title}' has parts, and so has '{first}'."
+        yield Finding(place, message, "Leave them to the one from which leases are taken.")
+
+
+def _fields(index: Index) -> Iterator[tuple[tuple[str, ...], str]]:
+    named = {
+        ("score",): index.score,
+        ("only_if",): index.only_if,
+        ("only_unless",): index.only_unless,
+        ("parts", "by"): index.parts.by if index.parts else None,
+    }
+    yield from ((word, field) for word, field in named.items() if field)
+
+
+def _unset_in(entity: Entity, record: Mapping[str, MessageField], index: Index, field: str) -> str | None:
+    """A state of an index in which an optional field need not be set."""
+    if not record[field].optional or index.only_if == field:
+        return None
+    return next((state for state in index.in_ if not is_set_in(entity, field, state)), None)
+
+
+def is_set_in(entity: Entity, field: str, state: str) -> bool:
+    """Whether an optional time is there whenever an entity is in a state."""
+    if entity.lease and entity.lease.state == state and field in (entity.lease.expires, entity.lease.owner):
+        return True
+    entering = [edge.stamps for edge in entity.transitions.values() if edge.to == state]
+    entering += [entity.create.stamps] if entity.initial == state else []
+    cleared = any(field in shift.clears for shift in entity.shifts.values() if state in shift.in_)
+    return not cleared and all(field in stamps for stamps in entering)
+
+
+@rule(
+    "E244",
+    "The clock drives something in Redis that no index finds, or says both or neither of when it is due.",
+    wrong="wake: {in: [PARKED], due: {at: rests_until, …}}  # and no index has it as its score",
+    right="indexes: {resting: {key: resting, in: [PARKED], score: rests_until, only_if: rests_until}}",
+    needs=("lifecycle", "types"),
+)
+def not_found_by_clock(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        for each in clocked(entity) if entity.kept_in else ():
+            place = spec.place("lifecycle", "entities", name, *each.path, key=True)
+            subject, due = f"'{each.name}'", each.due
+            if due.at and due.holder_in:
+                message = f"{subject} is due at '{due.at}' and by the state of its holder at once."
+                yield Finding(place, message, "Leave it to two clocks, 'due' and 'also_due'.")
+            elif not due.at and not due.holder_in:
+                message = f"{subject} is driven by the clock, and nothing says when it is due."
+                yield Finding(place, message, "Add 'at' with a time of the record.")
+            elif due.at and entity.in_redis and not _swept(spec, entity, each):
+                where = "".join(f", {{{field}}} in its key" for field in _where(entity, each))
+                message = f"{subject} is due at '{due.at}', and no index has those in that order."
+                hint = f"Add an index with 'in: [{', '.join(each.states)}]'{where} and 'score: {due.at}'."
+                yield Finding(place, message, hint)
+            elif due.holder_in and due.after:
+                message = (
+                    f"{subject} is due as soon as its holder is in {due.holder_in}, and not some time after."
+                )
+                yield Finding(place, message, "Remove 'after'.")
+            elif due.holder_in:
+                yield from _by_holder(spec, name, entity, each)
+
+
+def _swept(spec: Spec, entity: Entity, each: Clocked) -> bool:
+    """Whether an index has what is due, and nothing that stands in its way."""
+    where = _where(entity, each)
+    record = spec.messages[entity.record].fields if entity.record in spec.messages else {}
+    for index in entity.in_redis.indexes.values() if entity.in_redis else ():
+        named = placeholders(index.key)
+        finite = all(field in record and field_enum(spec, record[field]) for field in named)
+        if (
+            index.score == each.due.at
+            and finite
+            and set(each.states) <= set(index.in_)
+            and where <= set(named)
+        ):
+            return True
+    return False
+
+
+def _where(entity: Entity, each: Clocked) -> set[str]:
+    """The fields that what is due goes by; an index that has others, too, would not be looked through."""
+    shift = entity.shifts.get(each.name) if each.path[0] == "shifts" else None
+    return set(shift.where) if shift else set()
+
+
+def _by_holder(spec: Spec, name: str, entity: Entity, each: Clocked) -> Iterator[Finding]:
+    place = spec.place("lifecycle", "entities", name, *each.path, "holder_in")
+    state, holder = each.due.holder_in, entity.lease.holder if entity.lease else None
+    if holder is None or entity.lease is None:
+        message = f"'{each.name}' goes by the state of the holder, and a {name} has none."
+        yield Finding(place, message, "Say 'holder' in its lease, or remove the clock.")
+        return
+    if each.states != (entity.lease.state,):
+        message = (
+            f"'{each.name}' goes by the state of the holder, which a {name} has in {entity.lease.state} only."
+        )
+        yield Finding(place, message, f"Drive an edge from {entity.lease.state} so.")
+    other = spec.lifecycle.entities.get(holder.entity)
+    enum = spec.enums.get(status_type(spec, other)) if other else None
+    if other is None or enum is None or state is None:
+        return
+    states = [value for value, row in enum.values.items() if row.number]
+    lack = f"which is no state of a {holder.entity}"
+    yield from unknown(spec, place, f"'{each.name}' is due when the holder is in", state, states, lack)
+    indexes = other.in_redis.indexes.values() if other.in_redis else ()
+    if state in states and not any(state in index.in_ for index in indexes):
+        message = f"'{each.name}' is due when a {holder.entity} is in {state}, and no index has those."
+        yield Finding(place, message, f"Add an index with 'in: [{state}]' to {holder.entity}.")
+
+
+@rule(
+    "E245",
+    "Entities in Redis are listed, but no index has all of them by their state in the order of the listing.",
+    wrong="listed_by: changed_at  # and no index has it as its score",
+    right='indexes: {listed: {key: "bikes:{state}", in: [PARKED, HOME], score: changed_at}}',
+    needs=("lifecycle", "types"),
+)
+def no_listing(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        if entity.in_redis and entity.listed_by and not has_listing(spec, entity, entity.listed_by):
+            place = spec.place("lifecycle", "entities", name, "listed_by")
+            message = (
+                f"A {name} is listed by '{entity.listed_by}', and no index has all by state in that order."
+            )
+            score = f"'score: {entity.listed_by}'"
+            hint = f"Add an index with {{{entity.status}}} in its key, all states and {score}."
+            yield Finding(place, message, hint)
+
+
+def has_listing(spec: Spec, entity: Entity, order: str | None = None) -> bool:
+    """Whether an index has every entity by its state, in some order or in this one."""
+    enum = spec.enums.get(status_type(spec, entity))
+    states = {value for value, row in enum.values.items() if row.number} if enum else set[str]()
+    for index in entity.in_redis.indexes.values() if entity.in_redis else ():
+        whole = states <= set(index.in_) and not index.only_if and not index.only_unless
+        ordered = index.score == order if order else index.score is not None
+        if whole and ordered and placeholders(index.key) == [entity.status]:
+            return True
+    return False
+
+
+@rule(
+    "E246",
+    "What happens to entities in Redis is written down by something that is no component that holds them.",
+    wrong="outbox: {stream: diary, by: clark, …}",
+    right="outbox: {stream: diary, by: clerk, …}",
+    needs=("services",),
+)
+def bad_writer(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        box = entity.in_redis.outbox if entity.in_redis else None
+        if box is None:
+            continue
+        place = spec.place("lifecycle", "entities", name, "kept_in", "outbox", "by")
+        subject, known = f"The history of a {name} is written by", spec.services.components
+        yield from unknown(spec, place, subject, box.by, known, "which is no component")
+        holders = (entity.held_by, *entity.shared_with)
+        if box.by in known and box.by not in holders:
+            message = f"{subject} {box.by}, which does not hold one."
+            yield Finding(
+                place, message, f"Add {box.by} to 'shared_with', or name one of {listed(list(holders))}."
+            )

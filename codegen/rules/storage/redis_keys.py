@@ -1,0 +1,165 @@
+"""Rules of lifecycle.yaml about the keys in Redis: what is in their names, and that no two are the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import chain, product
+from typing import NamedTuple
+
+from codegen.language.lifecycle import Entity
+from codegen.language.types import MessageField
+from codegen.rules.lifecycle.record_fields import records_of, unknown_field
+from codegen.rules.lookup import listed
+from codegen.rules.rule import Finding, rule
+from codegen.rules.storage.key_names import ANY_TEXT, UUID, Name, literal, may_be_equal
+from codegen.source.spec import Spec, field_enum
+from codegen.source.yaml_reader import Path
+
+SIGNATURE = "signature"
+"""Stands in the key of a part for a set of texts."""
+
+
+class Key(NamedTuple):
+    """A key that an entity has in Redis: where, what for, its name, and what must be in it."""
+
+    path: Path
+    what: str
+    pattern: str
+    fields: tuple[str, ...] = ()
+    is_index: bool = False
+    is_shared: bool = False
+
+
+def keys_of(spec: Spec, entity: Entity) -> Iterator[Key]:
+    """All keys of an entity."""
+    if (kept := entity.in_redis) is None:
+        return
+    yield Key(("kept_in", "hash"), "the hash", kept.hash, (entity.key,))
+    for field, row in kept.unique.items():
+        yield Key(("kept_in", "unique", field, "key"), f"the memory of '{field}'", row.key, (field,))
+    for name, index in kept.indexes.items():
+        path = ("kept_in", "indexes", name)
+        yield Key((*path, "key"), f"the index '{name}'", index.key, is_index=True)
+        if index.parts:
+            fields = (*placeholders(index.key), SIGNATURE)
+            yield Key((*path, "parts", "key"), f"the parts of '{name}'", index.parts.key, fields)
+            known = index.parts.known
+            yield Key((*path, "parts", "known"), f"the known parts of '{name}'", known)
+            yield Key((*path, "parts", "known"), f"the version of the parts of '{name}'", f"{known}:version")
+    if kept.wakes:
+        yield Key(("kept_in", "wakes"), "the channel", kept.wakes)
+    if kept.metrics:
+        yield Key(("kept_in", "metrics"), "the metrics", kept.metrics, is_shared=True)
+    if kept.outbox:
+        yield Key(("kept_in", "outbox", "stream"), "the stream", kept.outbox.stream)
+    if (lease := entity.lease) and lease.paused:
+        yield Key(("lease", "paused"), "what is paused", lease.paused)
+    holder = spec.lifecycle.entities.get(lease.holder.entity) if lease and lease.holder else None
+    if holder and lease and lease.holder and lease.holder.taken:
+        what = "what was taken from a holder"
+        yield Key(("lease", "holder", "taken"), what, lease.holder.taken, (holder.key,))
+    if lease and lease.holder and lease.holder.idle:
+        path = ("lease", "holder", "idle")
+        yield Key(path, "those that wait", lease.holder.idle)
+        yield Key(path, "the count of the rings", f"{lease.holder.idle}:rings")
+
+
+def placeholders(pattern: str) -> list[str]:
+    """The names in braces."""
+    return re.findall(r"\{([a-z][a-z0-9_]*)\}", pattern)
+
+
+@rule(
+    "E241",
+    "The name of a key in Redis has a field that cannot be in it, or lacks one that must be.",
+    wrong='indexes: {waiting: {key: "yard:{colour}", …}}  # colour is a text',
+    right='indexes: {waiting: {key: "yard:{size}", …}}  # size is an enum',
+    spreads=True,
+)
+def bad_key(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in records_of(spec):
+        for key in keys_of(spec, entity):
+            place, here = spec.place("lifecycle", "entities", name, *key.path), (name, *key.path)
+            named = placeholders(key.pattern)
+            fields = _finite(spec, entity, record) if key.is_index else list(key.fields)
+            subject = f"The key of {key.what} has"
+            strange = [field for field in named if field not in fields]
+            lacking = [field for field in key.fields if field not in named]
+            if strange and key.is_index and strange[0] in record:
+                message = f"{subject} '{strange[0]}', which is neither an enum nor the owner of the lease."
+                yield Finding(place, message, f"One of {listed(fields)} can be in it.")
+            elif strange and key.is_index:
+                yield from unknown_field(spec, here, entity, strange[0], record, subject)
+            elif strange:
+                hint = f"Only {listed(fields)} can be in it." if fields else "It has no {…}."
+                yield Finding(place, f"{subject} '{strange[0]}', which cannot be in it.", hint)
+            elif lacking:
+                message = f"The key of {key.what} lacks '{lacking[0]}', so all would share one key."
+                yield Finding(place, message, f"Add '{{{lacking[0]}}}' to it.")
+            elif len(named) > len(set(named)) or (key.is_index and len(named) > 1):
+                message = f"{subject} {listed(named)}, and one is all that it can have."
+                if not key.is_index:
+                    message = f"{subject} '{max(named, key=named.count)}' twice."
+                yield Finding(place, message, "Leave the others out.")
+
+
+def _finite(spec: Spec, entity: Entity, record: Mapping[str, MessageField]) -> list[str]:
+    """The fields by which an index can be kept apart: their values are known to whoever calls a script."""
+    enums = [field for field, row in record.items() if field_enum(spec, row) is not None]
+    return [*enums, *([entity.lease.owner] if entity.lease else [])]
+
+
+@rule(
+    "E242",
+    "Two things have the same key in Redis, or could have for some value of a field.",
+    wrong='hash: "bikes:{plate}"\nindexes: {late: {key: "bikes:late", …}}',
+    right='hash: "bikes:{plate}"\nindexes: {late: {key: "late_bikes", …}}',
+    needs=("lifecycle", "types"),
+)
+def key_twice(spec: Spec) -> Iterator[Finding]:
+    seen: dict[tuple[str, str | None], list[tuple[str, Key, Name]]] = {}
+    for name, entity, record in records_of(spec):
+        if (kept := entity.in_redis) is None:
+            continue
+        # Creation moments of one kind of entity never repeat; the engine has the last one there.
+        clock = Key((), "the engine's clock", f"clock:{name}")
+        # Of all processes one at a time forgets what has expired.
+        lock = Key((), "the engine's lock", f"trim:{name}")
+        others = seen.setdefault((kept.url, kept.prefix), [])
+        for key in (clock, lock, *keys_of(spec, entity)):
+            for made in _names(spec, entity, record, key.pattern):
+                clash = next((each for each in others if _clash(key, made, each)), None)
+                if clash and key.path:
+                    place = spec.place("lifecycle", "entities", name, *key.path)
+                    other = f"{clash[1].what} of a {clash[0]}"
+                    message = f"'{key.pattern}' is {key.what} of a {name}, and could be {other}."
+                    yield Finding(place, message, "Choose another name.")
+                    break
+                others.append((name, key, made))
+
+
+def _clash(key: Key, made: Name, other: tuple[str, Key, Name]) -> bool:
+    _, known, taken = other
+    if known == key or (known.is_shared and key.is_shared and known.pattern == key.pattern):
+        return False
+    return may_be_equal(made, taken)
+
+
+def _names(spec: Spec, entity: Entity, record: Mapping[str, MessageField], pattern: str) -> Iterator[Name]:
+    """Every name that a key can have; an enum has one for each value, other fields any text.
+
+    A store finds nothing under what is no key of the entity, so a key that is a UUID is never another text.
+    """
+    choices: list[list[Name]] = []
+    for place, part in enumerate(re.split(r"\{([a-z][a-z0-9_]*)\}", pattern)):
+        field = record.get(part) if place % 2 else None
+        if place % 2 == 0:
+            choices.append([literal(part)])
+        elif field is not None and (enum := field_enum(spec, field)):
+            choices.append([literal(enum.word(value)) for value in enum.values])
+        elif field is not None and part == entity.key and (field.rules.uuid or field.rules.uuid4):
+            choices.append([UUID])
+        else:
+            choices.append([ANY_TEXT])
+    return (tuple(chain.from_iterable(names)) for names in product(*choices))

@@ -1,0 +1,249 @@
+"""Rules of lifecycle.yaml about leases in Redis: from where they are taken, and on what they are booked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codegen.language.lifecycle import Entity, Transition
+from codegen.language.persistence import Holder, Index, Lease
+from codegen.rules.lifecycle.record_fields import unknown_field
+from codegen.rules.lifecycle.references import status_type
+from codegen.rules.lookup import RANGES, fields_of, is_other_type, listed
+from codegen.rules.rule import Finding, rule, unknown
+from codegen.rules.storage.redis_indexes import LIST
+from codegen.rules.storage.redis_keys import placeholders
+from codegen.source.spec import Spec, field_enum
+from codegen.source.yaml_reader import Path
+
+
+@rule(
+    "E247",
+    "A lease in Redis is taken from no index, or from one that does not have what is free in its order.",
+    wrong="lease: {index: lost, oldest_by: parked_at, …}  # lost has no bikes that wait",
+    right="lease: {index: waiting, oldest_by: parked_at, …}",
+    needs=("lifecycle", "types"),
+    spreads=True,
+)
+def bad_claim(spec: Spec) -> Iterator[Finding]:
+    for name, entity, lease, indexes in _leased(spec):
+        path = ("entities", name, "lease")
+        if lease.index is None:
+            message = f"Nothing says from which index a {name} is leased."
+            yield Finding(spec.place("lifecycle", *path, key=True), message, "Add 'index'.")
+            continue
+        place = spec.place("lifecycle", *path, "index")
+        yield from unknown(spec, place, f"A {name} is leased from", lease.index, indexes, "which is no index")
+        if (index := indexes.get(lease.index)) is None:
+            continue
+        entering = {edge: row for edge, row in entity.transitions.items() if row.to == lease.state}
+        missing = [row.from_ for row in entering.values() if row.from_ not in index.in_]
+        if len(entering) > 1:
+            message = f"{listed(list(entering))} all lead to {lease.state}, and one alone takes the lease."
+            yield Finding(spec.place("lifecycle", *path, "state"), message, "Leave one of them.")
+        elif missing:
+            message = f"A {name} is leased from '{lease.index}', which has none in {missing[0]}."
+            yield Finding(place, message, "Name the index of those that can be leased.")
+        elif index.score != lease.oldest_by:
+            order = f"in the order of '{index.score}'" if index.score else "in no order"
+            message = f"A {name} is leased by '{lease.oldest_by}', but '{lease.index}' has them {order}."
+            yield Finding(place, message, f"Say 'score: {lease.oldest_by}' of the index.")
+        for edge, row in entering.items():
+            yield from _meaningless(spec, ("entities", name, "transitions", edge), edge, row)
+        yield from _waiting_but_free(spec, name, entity, lease.index, index)
+        yield from _lost_when_renewed(spec, name, lease, indexes)
+
+
+def _meaningless(spec: Spec, path: Path, edge: str, row: Transition) -> Iterator[Finding]:
+    for word in ("when", "takes", "gives_up", "due", "also_due", "reason"):
+        if getattr(row, word):
+            place = spec.place("lifecycle", *path, word, key=True)
+            message = f"'{edge}' takes the lease, for which '{word}' means nothing in Redis."
+            yield Finding(place, message, "Remove it.")
+
+
+def _lost_when_renewed(spec: Spec, name: str, lease: Lease, indexes: dict[str, Index]) -> Iterator[Finding]:
+    for title, index in indexes.items():
+        if index.score == lease.expires and (named := placeholders(index.key)):
+            place = spec.place("lifecycle", "entities", name, "kept_in", "indexes", title, "key")
+            message = f"'{title}' has the ends of leases apart by '{named[0]}', where none could be renewed."
+            yield Finding(place, message, "Have them in one index.")
+
+
+def _waiting_but_free(spec: Spec, name: str, entity: Entity, title: str, index: Index) -> Iterator[Finding]:
+    for edge, row in entity.transitions.items():
+        if row.waits and row.to in index.in_ and index.only_unless != row.waits.until:
+            place = spec.place("lifecycle", "entities", name, "transitions", edge, "waits", "until")
+            message = f"'{edge}' lets a {name} wait until '{row.waits.until}', but '{title}' has it at once."
+            yield Finding(place, message, f"Say 'only_unless: {row.waits.until}' of '{title}'.")
+
+
+@rule(
+    "E248",
+    "The order in which the values of an index are served leaves one out, or names one that there is not.",
+    wrong="lease: {index: waiting, first: [LARGE], …}  # and small bikes are never fetched",
+    right="lease: {index: waiting, first: [LARGE, SMALL], …}",
+    needs=("lifecycle", "types"),
+)
+def bad_order_of_service(spec: Spec) -> Iterator[Finding]:
+    for name, entity, lease, indexes in _leased(spec):
+        if (index := indexes.get(lease.index or "")) is None:
+            continue
+        record = fields_of(spec, entity.record) or {}
+        named = [field for field in placeholders(index.key) if field in record]
+        enum = field_enum(spec, record[named[0]]) if named else None
+        values = [value for value, row in enum.values.items() if row.number] if enum else []
+        path = ("entities", name, "lease")
+        for word in ("first", "paused") if not values else ():
+            if getattr(lease, word):
+                place = spec.place("lifecycle", *path, word, key=True)
+                message = f"'{word}' goes by the enum in the key of '{lease.index}', which has none."
+                yield Finding(place, message, f"Remove '{word}', or keep the index apart by an enum.")
+        for position, value in enumerate(lease.first if values else ()):
+            place = spec.place("lifecycle", *path, "first", position)
+            lack = f"which is no value of '{named[0]}'"
+            yield from unknown(spec, place, f"'{lease.index}' is served by", value, values, lack)
+        left_out = [value for value in values if value not in lease.first]
+        if left_out and set(lease.first) <= set(values):
+            place = spec.place("lifecycle", *path, "first" if lease.first else "index", key=True)
+            message = f"Nobody is ever given a {name} of {listed(left_out)}."
+            yield Finding(place, message, f"Say all values of '{named[0]}' in 'first'.")
+
+
+@rule(
+    "E249",
+    "A lease in Redis is booked on something that cannot hold it.",
+    wrong="holder: {entity: van, capacity: plate, …}",
+    right="holder: {entity: van, capacity: room, …}  # which is a number of the van",
+    needs=("lifecycle", "types"),
+    spreads=True,
+)
+def bad_holder(spec: Spec) -> Iterator[Finding]:
+    for name, entity, lease, indexes in _leased(spec):
+        path = ("entities", name, "lease", "holder")
+        if (holder := lease.holder) is None:
+            message = f"Nothing says on what the lease of a {name} is booked."
+            yield Finding(spec.place("lifecycle", *path[:-1], key=True), message, "Add 'holder'.")
+            continue
+        other, kept = spec.lifecycle.entities.get(holder.entity), entity.in_redis
+        place = spec.place("lifecycle", *path, "entity")
+        yield from unknown(
+            spec,
+            place,
+            f"A {name} is booked on",
+            holder.entity,
+            spec.lifecycle.entities,
+            "which is no entity",
+        )
+        if other and kept and (other.in_redis is None or _server(other) != _server(entity)):
+            message = f"A {name} is booked on a {holder.entity}, which is not kept in the same place."
+            yield Finding(place, message, "One script writes both, so both have the same url and prefix.")
+        if other:
+            yield from _states_of_holder(spec, path, other, holder)
+            yield from _fields_of_holder(spec, (name, "lease", "holder"), entity, other, holder)
+        yield from _booking(spec, path, lease, holder, indexes)
+        yield from _parts(spec, path, entity, lease, holder)
+        if holder.idle:
+            yield from _handed_over(spec, path, name, entity, lease)
+
+
+def _server(entity: Entity) -> tuple[str, str | None]:
+    return (entity.in_redis.url, entity.in_redis.prefix) if entity.in_redis else ("", None)
+
+
+def _states_of_holder(spec: Spec, path: Path, other: Entity, holder: Holder) -> Iterator[Finding]:
+    enum = spec.enums.get(status_type(spec, other))
+    states = [value for value, row in enum.values.items() if row.number] if enum else []
+    for position, state in enumerate(holder.in_ if states else ()):
+        place, lack = (
+            spec.place("lifecycle", *path, "in", position),
+            f"which is no state of a {holder.entity}",
+        )
+        yield from unknown(spec, place, "The holder is given more in", state, states, lack)
+
+
+def _fields_of_holder(
+    spec: Spec, path: Path, entity: Entity, other: Entity, holder: Holder
+) -> Iterator[Finding]:
+    wanted: tuple[tuple[str, Entity, str, tuple[str, ...]], ...] = (
+        ("capacity", other, holder.capacity, tuple(RANGES)),
+        ("offers", other, holder.offers, (LIST,)),
+        ("needs", entity, holder.needs, (LIST,)),
+    )
+    for word, owner, field, types in wanted:
+        if (record := fields_of(spec, owner.record)) is None:
+            continue
+        place = spec.place("lifecycle", "entities", *path, word)
+        if field not in record:
+            yield from unknown_field(spec, (*path, word), owner, field, record, f"'{word}' is")
+        elif is_other_type(spec, record[field], *types):
+            kind = "a number" if word == "capacity" else "a list of texts"
+            message = f"'{word}' is '{field}', which is of type {record[field].type}."
+            yield Finding(place, message, f"Name {kind} of {owner.record}.")
+        elif record[field].optional:
+            message = f"'{word}' is '{field}', which may be absent."
+            yield Finding(place, message, "Name a field that is always there.")
+
+
+def _booking(
+    spec: Spec, path: Path, lease: Lease, holder: Holder, indexes: dict[str, Index]
+) -> Iterator[Finding]:
+    place = spec.place("lifecycle", *path, "booked")
+    yield from unknown(spec, place, "Leases are booked in", holder.booked, indexes, "which is no index")
+    if booked := indexes.get(holder.booked):
+        fits = booked.score is None and placeholders(booked.key) == [lease.owner]
+        if not fits or booked.in_ != (lease.state,) or booked.only_if or booked.only_unless:
+            message = (
+                f"Leases are booked in '{holder.booked}', which is no plain set of each '{lease.owner}'."
+            )
+            hint = f"It has '{{{lease.owner}}}' in its key, 'in: [{lease.state}]' and no score."
+            yield Finding(place, message, hint)
+
+
+def _parts(spec: Spec, path: Path, entity: Entity, lease: Lease, holder: Holder) -> Iterator[Finding]:
+    source = entity.in_redis.indexes.get(lease.index or "") if entity.in_redis else None
+    row = (fields_of(spec, entity.record) or {}).get(holder.needs)
+    if source and row and row.type == LIST and (not source.parts or source.parts.by != holder.needs):
+        place = spec.place("lifecycle", *path, "needs")
+        message = f"Who takes from '{lease.index}' must offer '{holder.needs}', by which it has no parts."
+        yield Finding(place, message, f"Say 'parts: {{by: {holder.needs}, …}}' of the index.")
+
+
+def _handed_over(spec: Spec, path: Path, name: str, entity: Entity, lease: Lease) -> Iterator[Finding]:
+    place = spec.place("lifecycle", *path, "idle")
+    sources = {row.from_ for row in entity.transitions.values() if row.to == lease.state}
+    if entity.in_redis and not entity.in_redis.wakes:
+        message = f"Those that wait for a {name} are noted, but no channel tells them of one that comes back."
+        yield Finding(place, message, "Add 'wakes' to 'kept_in'.")
+    elif sources and entity.initial not in sources:
+        message = f"A new {name} is handed to those that wait, but in {entity.initial} it cannot be leased."
+        yield Finding(place, message, "Remove 'idle'.")
+
+
+@rule(
+    "E250",
+    "Something is not deleted while it holds leases of an entity that is never leased to it.",
+    wrong="van: {delete: {unless_holding: van, …}}",
+    right="van: {delete: {unless_holding: bike, …}}  # whose lease has the van as its holder",
+    needs=("lifecycle",),
+)
+def bad_hindrance(spec: Spec) -> Iterator[Finding]:
+    entities = spec.lifecycle.entities
+    for name, entity in entities.items():
+        held = entity.delete.unless_holding if entity.delete else None
+        if held is None:
+            continue
+        place = spec.place("lifecycle", "entities", name, "delete", "unless_holding")
+        known = [
+            each
+            for each, row in entities.items()
+            if row.lease and row.lease.holder and row.lease.holder.entity == name
+        ]
+        lack = f"which is never leased to a {name}"
+        yield from unknown(spec, place, f"A {name} is not deleted while it holds a", held, known, lack)
+
+
+def _leased(spec: Spec) -> Iterator[tuple[str, Entity, Lease, dict[str, Index]]]:
+    """Every entity that is leased in Redis."""
+    for name, entity in spec.lifecycle.entities.items():
+        if entity.in_redis and entity.lease:
+            yield name, entity, entity.lease, entity.in_redis.indexes

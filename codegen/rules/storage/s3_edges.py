@@ -1,0 +1,140 @@
+"""Rules of lifecycle.yaml about edges by name, and about what only a bucket has: waits in records, texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from codegen.rules.lifecycle.entity_changes import changes, is_variable
+from codegen.rules.lifecycle.record_fields import unknown_field
+from codegen.rules.lookup import RANGES, fields_of, listed
+from codegen.rules.rule import Finding, rule, unknown
+from codegen.rules.storage.s3_buckets import Record, in_buckets
+from codegen.rules.storage.updates import bad_where
+from codegen.source.spec import Spec
+from codegen.source.yaml_reader import Path
+
+_NUMBERS = (*RANGES, "double", "float")
+_MODES = ("index-only", "hybrid", "log-scan")
+
+
+@rule(
+    "E264",
+    "A wait goes by something that is no number of the record.",
+    wrong="waits: {base: policy.name, …}",
+    right="waits: {base: policy.first_ms, …}",
+    needs=("types",),
+)
+def bad_wait(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record, _ in in_buckets(spec):
+        for edge, row in entity.transitions.items():
+            for word in ("base", "max", "times", "jitter") if row.waits else ():
+                path = getattr(row.waits, word)
+                if path and not is_variable(path):
+                    here = (name, "transitions", edge, "waits", word)
+                    subject = f"The wait of '{edge}' goes by"
+                    yield from _no_number(spec, here, entity.record, record, path, subject)
+
+
+def _no_number(
+    spec: Spec, here: Path, message: str, record: Record, path: str, subject: str
+) -> Iterator[Finding]:
+    place, (first, _, rest) = spec.place("lifecycle", "entities", *here), path.partition(".")
+    if first not in record:
+        yield from unknown(spec, place, subject, path, record, f"which {message} does not have")
+        return
+    row = record[first]
+    if rest:
+        inner = fields_of(spec, row.type)
+        if inner is None or rest not in inner:
+            known = [f"{first}.{each}" for each in inner or ()]
+            lack = f"which {message} does not have"
+            yield from unknown(spec, place, subject, path, known, lack)
+            return
+        row = inner[rest]
+    if row.type not in _NUMBERS:
+        yield Finding(place, f"{subject} '{path}', which is of type {row.type}.", "Name a number.")
+    elif row.optional or (rest and record[first].optional):
+        message, missing = f"{subject} '{path}', which may be absent.", f"{first}, absent"
+        yield Finding(place, message, "Name one that is always there.", missing)
+
+
+@rule(
+    "E265",
+    "An edge goes by what is no enum of the record, or is taken by its name where no other leads.",
+    wrong="pull: {from: SOWN, to: BARE, by_name: true}  # and nothing else leads there",
+    right="pull: {from: SOWN, to: BARE}",
+    needs=("lifecycle", "types"),
+)
+def bad_choice(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record, _ in in_buckets(spec):
+        for edge, row in entity.transitions.items():
+            for field, value in row.where.items():
+                yield from bad_where(spec, (name, "transitions", edge, "where", field), entity, record, value)
+    for name, entity in spec.lifecycle.entities.items():
+        plain = [(row.from_, row.to) for row in entity.transitions.values() if not row.by_name]
+        for edge, row in entity.transitions.items():
+            if entity.kept_in and row.by_name and (row.from_, row.to) not in plain:
+                place = spec.place("lifecycle", "entities", name, "transitions", edge, "by_name", key=True)
+                message = f"'{edge}' is taken by its name, and no other leads from {row.from_} to {row.to}."
+                yield Finding(place, message, "Remove 'by_name'.")
+
+
+@rule(
+    "E266",
+    "A text that the clock gives tells of a field that the record does not have.",
+    wrong='due: {gives: {error: "nobody came ({gardner})"}, …}',
+    right='due: {gives: {error: "nobody came ({gardener})"}, …}',
+)
+def bad_telling(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record, _ in in_buckets(spec):
+        for path, edge, row in changes(entity):
+            for given, text in row.due.gives.items() if row.due else ():
+                here = (name, *path, "due", "gives", given)
+                for field in re.findall(r"\{([^{}]*)\}", text):
+                    if field not in record:
+                        subject = f"What '{edge}' is given tells of"
+                        yield from unknown_field(spec, here, entity, field, record, subject)
+
+
+@rule(
+    "E267",
+    "A choice about a bucket is in no variable that has it, or that a holder does not read.",
+    wrong="polls: {mode: NURSERY_NAME, …}",
+    right="polls: {mode: LOOK_MODE, …}  # a choice of index-only, hybrid and log-scan",
+    needs=("environment", "services", "lifecycle"),
+)
+def bad_switch(spec: Spec) -> Iterator[Finding]:
+    variables = spec.environment.variables
+    for name, entity, _, kept in in_buckets(spec):
+        wanted: list[tuple[Path, str, str | None, str]] = [
+            (("kept_in", "unversioned"), "Whether versions are needed", kept.unversioned, "bool")
+        ]
+        if kept.polls:
+            wanted.append(
+                (("kept_in", "polls", "mode"), "Where they are looked for", kept.polls.mode, "choice")
+            )
+        for path, what, variable, kind in wanted:
+            if variable is None:
+                continue
+            place, row = spec.place("lifecycle", "entities", name, *path), variables.get(variable)
+            subject, fitting = f"{what} is in", [each for each, row in variables.items() if row.type == kind]
+            if row is None:
+                yield from unknown(spec, place, subject, variable, fitting)
+            elif row.type != kind:
+                message = f"{subject} {variable}, which is of type {row.type}."
+                yield Finding(place, message, f"Name a variable of type {kind}.")
+            elif kind == "choice" and set(row.choices) != set(_MODES):
+                message = f"{subject} {variable}, which has other choices."
+                yield Finding(place, message, f"Its choices are {listed([*_MODES])}.")
+            elif row.default is None and not row.required:
+                message = f"{subject} {variable}, which may be left unset."
+                yield Finding(place, message, f"Give a default to {variable} in environment.yaml.")
+            else:
+                readers = {entity.held_by, *entity.shared_with} & set(spec.services.components)
+                deaf = sorted(
+                    each for each in readers if row.read_by != "everyone" and each not in row.read_by
+                )
+                if deaf and kind == "bool":
+                    message = f"{subject} {variable}, which {listed(deaf)} does not read."
+                    yield Finding(place, message, f"Add it to 'read_by' of {variable} in environment.yaml.")

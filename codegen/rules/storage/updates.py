@@ -1,0 +1,249 @@
+"""Rules of lifecycle.yaml about what Redis writes beyond states: copies, fills, growth, and shifts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from codegen.language.lifecycle import Entity, Shift, Transition
+from codegen.language.types import MessageField
+from codegen.rules.lifecycle.entity_changes import changes
+from codegen.rules.lifecycle.record_fields import records_of, unknown_field
+from codegen.rules.lookup import RANGES, is_other_type, listed, misfit
+from codegen.rules.rule import Finding, rule, unknown
+from codegen.source.spec import Spec, field_enum
+from codegen.source.yaml_reader import Path
+
+Record = Mapping[str, MessageField]
+
+
+@rule(
+    "E251",
+    "A field is copied that does not exist, or to a field that cannot have its value.",
+    wrong="drop: {copies: {urgency: plate}}",
+    right="drop: {copies: {urgency: size}}",
+)
+def bad_copy(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in records_of(spec):
+        copies: list[tuple[Path, str, Mapping[str, str]]] = [(("create",), "create", entity.create.copies)]
+        copies += [(("transitions", edge), edge, row.copies) for edge, row in entity.transitions.items()]
+        for path, what, fields in copies:
+            for target, source in fields.items():
+                here = (name, *path, "copies", target)
+                yield from _bad_copy(spec, here, entity, record, what, target, source)
+
+
+def _bad_copy(
+    spec: Spec, here: Path, entity: Entity, record: Record, what: str, target: str, source: str
+) -> Iterator[Finding]:
+    for field in (target, source):
+        if field not in record:
+            yield from unknown_field(spec, here, entity, field, record, f"'{what}' copies")
+            return
+    into, out = record[target], record[source]
+    if target in (entity.key, entity.status):
+        place = spec.place("lifecycle", "entities", *here, key=True)
+        message = f"'{what}' copies to '{target}', which is the key or the status."
+        yield Finding(place, message, "The state changes by from and to; the key never does.")
+    elif into.type != out.type:
+        message = f"'{what}' copies a {out.type}, '{source}', to a {into.type}, '{target}'."
+        yield Finding(spec.place("lifecycle", "entities", *here), message, "Copy between fields of one type.")
+    elif out.optional and not into.optional:
+        message = f"'{what}' copies '{source}', which may be absent, to '{target}', which may not."
+        hint = f"Say 'optional: true' of '{target}' in types.yaml."
+        yield Finding(spec.place("lifecycle", "entities", *here), message, hint)
+
+
+@rule(
+    "E252",
+    "What stands in for a field that was not given does not cover it, or the field is always given.",
+    wrong="fills: {trip_seconds: {by: size, of: {SMALL: SMALL_SECONDS}}}  # and there are large ones",
+    right="fills: {trip_seconds: {by: size, of: {SMALL: SMALL_SECONDS, LARGE: LARGE_SECONDS}}}",
+)
+def bad_fill(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in records_of(spec):
+        for field, fill in entity.create.fills.items():
+            here = (name, "create", "fills", field)
+            place = spec.place("lifecycle", "entities", *here, key=True)
+            if field not in record:
+                lack = f"which {entity.record} does not have"
+                yield from unknown(spec, place, "Something stands in for", field, record, lack)
+                continue
+            if not record[field].optional or is_other_type(spec, record[field], *RANGES):
+                message = f"Something stands in for '{field}', which is no number that may be absent."
+                yield Finding(place, message, "Name an optional whole number.")
+            if fill.by not in record:
+                subject = f"What stands in for '{field}' depends on"
+                yield from unknown_field(spec, (*here, "by"), entity, fill.by, record, subject)
+                continue
+            enum = field_enum(spec, record[fill.by])
+            if enum is None:
+                message = f"What stands in for '{field}' depends on '{fill.by}', which is no enum."
+                yield Finding(spec.place("lifecycle", "entities", *here, "by"), message, "Name an enum.")
+                continue
+            values = [value for value, row in enum.values.items() if row.number]
+            for value in fill.of:
+                there = spec.place("lifecycle", "entities", *here, "of", value, key=True)
+                lack = f"which is no value of '{fill.by}'"
+                yield from unknown(spec, there, f"'{field}' is filled in for", value, values, lack)
+            left_out = [value for value in values if value not in fill.of]
+            if left_out and set(fill.of) <= set(values):
+                message = f"Nothing stands in for '{field}' of {listed(left_out)}."
+                yield Finding(place, message, f"Name a variable for each value of '{fill.by}'.")
+
+
+@rule(
+    "E253",
+    "Entities are refused by an index that does not exist, or that new ones do not enter.",
+    wrong="refuses: {index: lost, most: YARD_ROOM}",
+    right="refuses: {index: waiting, most: YARD_ROOM}",
+    needs=("lifecycle",),
+)
+def bad_ceiling(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        if (refuses := entity.create.refuses) is None or entity.in_redis is None:
+            continue
+        place = spec.place("lifecycle", "entities", name, "create", "refuses", "index")
+        indexes = entity.in_redis.indexes
+        subject = f"A {name} is refused when there are too many in"
+        yield from unknown(spec, place, subject, refuses.index, indexes, "which is no index")
+        if refuses.index in indexes and entity.initial not in indexes[refuses.index].in_:
+            message = f"{subject} '{refuses.index}', which none in {entity.initial} is in."
+            yield Finding(place, message, "Name an index that new ones enter.")
+
+
+@rule(
+    "E254",
+    "Something is cleared that is always there, or that the engine clears itself.",
+    wrong="find: {clears: [drops]}",
+    right="find: {sets: {drops: 0}}",
+)
+def bad_clear(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in records_of(spec):
+        own = (entity.lease.expires,) if entity.lease else ()
+        for path, what, row in changes(entity):
+            for index, field in enumerate(row.clears):
+                here = (name, *path, "clears", index)
+                place = spec.place("lifecycle", "entities", *here)
+                if field not in record:
+                    yield from unknown_field(spec, here, entity, field, record, f"'{what}' clears")
+                elif not record[field].optional:
+                    message = f"'{what}' clears '{field}', which is always there."
+                    yield Finding(place, message, f"Say by 'sets' what '{field}' becomes.")
+                elif field in own:
+                    message = f"'{what}' clears '{field}', which the engine does at the end of a lease."
+                    yield Finding(place, message, "Remove it here.")
+
+
+@rule(
+    "E258",
+    "One change writes a field in two ways.",
+    wrong="find: {sets: {drops: 0}, copies: {drops: trips}}",
+    right="find: {sets: {drops: 0}}",
+)
+def written_in_two_ways(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        for path, what, row in changes(entity):
+            first: dict[str, str] = {}
+            for word, field, where in _writes(row):
+                if (other := first.setdefault(field, word)) != word:
+                    place = spec.place("lifecycle", "entities", name, *path, *where)
+                    message = f"'{what}' writes '{field}' by '{word}' and by '{other}'."
+                    yield Finding(place, message, "Do one of the two.")
+
+
+def _writes(row: Transition | Shift) -> Iterator[tuple[str, str, Path]]:
+    """The word, the field and the place of all that a change writes."""
+    words = ("stamps", "sets", "takes", "copies", "grows", "clears")
+    for word in words:
+        for index, field in enumerate(getattr(row, word, ())):
+            yield word, field, (word, field if word in ("sets", "takes", "copies", "grows") else index)
+    if isinstance(row, Transition) and row.counts:
+        yield "counts", row.counts, ("counts",)
+
+
+@rule(
+    "E255",
+    "Something grows that is no whole number.",
+    wrong="drop: {grows: {plate: {times: 1.5, most: MOST_SECONDS}}}",
+    right="drop: {grows: {trip_seconds: {times: 1.5, most: MOST_SECONDS}}}",
+)
+def bad_growth(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in records_of(spec):
+        for edge, row in entity.transitions.items():
+            for field in row.grows:
+                here = (name, "transitions", edge, "grows", field)
+                if field not in record:
+                    yield from unknown_field(spec, here, entity, field, record, f"'{edge}' lets grow")
+                elif is_other_type(spec, record[field], *RANGES):
+                    place = spec.place("lifecycle", "entities", *here, key=True)
+                    message = f"'{edge}' lets '{field}' grow, which is of type {record[field].type}."
+                    yield Finding(place, message, "Name a whole number.")
+
+
+@rule(
+    "E256",
+    "A shift goes by what is no enum of the record, writes nothing, or has the name of something else.",
+    wrong="hurry: {in: [PARKED], where: {plate: SMALL}, sets: {urgency: LARGE}}",
+    right="hurry: {in: [PARKED], where: {size: SMALL}, sets: {urgency: LARGE}}",
+    needs=("lifecycle", "types"),
+)
+def bad_shift(spec: Spec) -> Iterator[Finding]:
+    for name, entity, record in records_of(spec):
+        for title, shift in entity.shifts.items():
+            path = ("entities", name, "shifts", title)
+            place = spec.place("lifecycle", *path, key=True)
+            if title in (*entity.transitions, "create", "delete"):
+                message = f"'{title}' is a shift of a {name}, and something else is called so, too."
+                yield Finding(place, message, "Choose another name.")
+            if not (shift.stamps or shift.sets or shift.takes or shift.clears):
+                yield Finding(place, f"'{title}' changes nothing.", "Say what it writes, or remove it.")
+            for field, value in shift.where.items():
+                yield from bad_where(spec, (name, "shifts", title, "where", field), entity, record, value)
+            if shift.fenced and (entity.lease is None or shift.in_ != (entity.lease.state,)):
+                message = f"'{title}' is for the holder of the lease, and a {name} is never leased."
+                if entity.lease:
+                    state = entity.lease.state
+                    message = f"'{title}' is for the holder of the lease, which there is in {state} only."
+                there = spec.place("lifecycle", *path, "fenced", key=True)
+                yield Finding(there, message, "Remove 'fenced', or say 'in' so.")
+            ended = [state for state in shift.in_ if state in entity.terminal]
+            if ended:
+                there = spec.place("lifecycle", *path, "in", shift.in_.index(ended[0]))
+                message = f"'{title}' changes a {name} in {ended[0]}, which is terminal."
+                yield Finding(there, message, "What has ended stays as it is.")
+
+
+def bad_where(spec: Spec, here: Path, entity: Entity, record: Record, value: str) -> Iterator[Finding]:
+    """A finding for what a change goes by, where that is no enum of the record, or has no such value."""
+    title, field = str(here[2]), str(here[-1])
+    if field not in record:
+        yield from unknown_field(spec, here, entity, field, record, f"'{title}' depends on")
+        return
+    if field_enum(spec, record[field]) is None:
+        place = spec.place("lifecycle", "entities", *here, key=True)
+        message = f"'{title}' depends on '{field}', which is of type {record[field].type}."
+        yield Finding(place, message, "Name an enum.")
+    elif wrong := misfit(spec, record[field].type, value):
+        message = f"'{title}' depends on '{field}', but that {wrong.problem}."
+        yield Finding(spec.place("lifecycle", "entities", *here), message, wrong.hint)
+
+
+@rule(
+    "E257",
+    "The clock gives an edge something that the edge does not take.",
+    wrong="drop: {takes: {complaint: {from: complaint}}, due: {at: until, gives: {comment: late}, …}}",
+    right="drop: {takes: {complaint: {from: complaint}}, due: {at: until, gives: {complaint: late}, …}}",
+)
+def given_in_vain(spec: Spec) -> Iterator[Finding]:
+    for name, entity in spec.lifecycle.entities.items():
+        for path, what, row in changes(entity):
+            taken = [take.from_ for take in row.takes.values()]
+            clocks = {"due": row.due}
+            if isinstance(row, Transition):
+                taken += [row.reason] if row.reason else []
+                clocks["also_due"] = row.also_due
+            for word, due in clocks.items():
+                for given in due.gives if due else ():
+                    place = spec.place("lifecycle", "entities", name, *path, word, "gives", given, key=True)
+                    lack = "which it does not take"
+                    yield from unknown(spec, place, f"The clock gives '{what}'", given, taken, lack)

@@ -1,0 +1,115 @@
+"""A folder of YAML files -> a Spec, or everything that is wrong with it at once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from codegen.diagnostics import Diagnostic, Place, SpecError, closest, suggest
+from codegen.language import FILES, OPTIONAL
+from codegen.rules import check
+from codegen.source.schema_validation import fit, repeated
+from codegen.source.spec import Spec
+from codegen.source.yaml_reader import Source, parse
+
+
+def load(folder: Path, base: Path | None = None) -> Spec:
+    """Loads and checks a spec; raises SpecError with all complaints."""
+    spec, complaints = examine(folder, base)
+    if spec is None or any(each.severity == "error" for each in complaints):
+        raise SpecError(complaints)
+    return spec
+
+
+def examine(folder: Path, base: Path | None = None) -> tuple[Spec | None, list[Diagnostic]]:
+    """Loads what can be loaded and says all that is wrong with it."""
+    shown = folder.relative_to(base) if base else Path(folder.name)
+    sources, complaints = _read(folder, shown.as_posix())
+    models: dict[str, BaseModel] = {}
+    dropped: set[str] = set()
+    for name, source in sources.items():
+        complaints += repeated(source)
+        loaded, found = fit(FILES[name], source, dropped)
+        complaints += found
+        if loaded is not None:
+            models[name] = loaded
+    models |= {name: FILES[name]() for name in OPTIONAL - sources.keys()}
+    if len(models) < len(FILES):
+        return None, _once_for_aliases(sources, complaints)
+    parts: dict[str, Any] = {**models}
+    spec = Spec(shown.as_posix(), sources, digest(models), **parts, dropped=frozenset(dropped))
+    return spec, _once_for_aliases(sources, complaints + check(spec, complaints))
+
+
+def _once_for_aliases(sources: dict[str, Source], complaints: list[Diagnostic]) -> list[Diagnostic]:
+    """One complaint for what aliases repeat: it is wrong in one place of the text, whatever uses it."""
+    shared = {source.name: source.repeated for source in sources.values()}
+    groups: dict[object, list[Diagnostic]] = {}
+    for each in dict.fromkeys(complaints):
+        place = each.place
+        is_repeated = (place.line, place.column) in shared.get(place.file, ())
+        groups.setdefault((place, each.code) if is_repeated else each, []).append(each)
+    return [_joined(found) for found in groups.values()]
+
+
+def _joined(found: list[Diagnostic]) -> Diagnostic:
+    first, *others = found
+    if not others:
+        return first
+    also = f"Aliases repeat it in {len(others)} other place{'s' if len(others) > 1 else ''}."
+    return replace(first, hint=f"{first.hint} {also}".strip())
+
+
+def digest(models: dict[str, BaseModel]) -> str:
+    """A hash of what the spec says, not of how it is written; a new word of the language leaves it alone."""
+    said = {
+        name: model.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        for name, model in models.items()
+    }
+    said = {name: words for name, words in said.items() if words or name not in OPTIONAL}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _read(folder: Path, shown: str) -> tuple[dict[str, Source], list[Diagnostic]]:
+    """The files that are YAML, and what is wrong with the others."""
+    sources: dict[str, Source] = {}
+    present = {path.stem for path in folder.glob("*.yaml")}
+    complaints = list(_wrong_files(present, shown))
+    for name in FILES:
+        if name not in present:
+            continue
+        place = Place(f"{shown}/{name}.yaml", 1, 1)
+        try:
+            text = (folder / f"{name}.yaml").read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            message = f"The file is not UTF-8: {error.reason} at byte {error.start}."
+            complaints.append(Diagnostic(place, "E001", message, "Save it as UTF-8."))
+            continue
+        except OSError as error:
+            complaints.append(Diagnostic(place, "E003", f"The file cannot be read: {error.strerror}."))
+            continue
+        source, found = parse(place.file, text)
+        complaints += found
+        if source.data is not None or not found:
+            sources[name] = source
+    return sources, complaints
+
+
+def _wrong_files(present: set[str], shown: str) -> Iterator[Diagnostic]:
+    missing = [name for name in FILES if name not in present]
+    needed = [name for name in missing if name not in OPTIONAL]
+    for stray in sorted(present - set(FILES)):
+        place, message = Place(f"{shown}/{stray}.yaml", 1, 1), f"No spec has a file {stray}.yaml."
+        yield Diagnostic(place, "E003", message, suggest(stray, missing or FILES))
+        # A file with the wrong name is missing under its right one; that is no complaint of its own.
+        needed = [name for name in needed if name != closest(stray, missing)]
+    for name in needed:
+        hint = f"Create it, with '# yaml-language-server: $schema=../schema/{name}.schema.json' on top."
+        place = Place(f"{shown}/{name}.yaml", 1, 1)
+        yield Diagnostic(place, "E003", f"The file {name}.yaml is missing.", hint)

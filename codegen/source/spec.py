@@ -1,0 +1,239 @@
+"""A loaded spec: its files as models, where each thing stands, and an index over them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from codegen.diagnostics import Place
+from codegen.language.callers import CallersFile, Permission
+from codegen.language.deployments import Deployment, DeploymentsFile, Node
+from codegen.language.environment import EnvironmentFile, Variable
+from codegen.language.errors import Condition, ErrorsFile, Role
+from codegen.language.lifecycle import LifecycleFile
+from codegen.language.metrics import MetricsFile
+from codegen.language.services import Method, Service, ServicesFile
+from codegen.language.system import SystemFile
+from codegen.language.types import EnumType, MessageField, MessageType, TypesFile
+from codegen.source.yaml_reader import Source
+
+SCALARS = {
+    "string": "str",
+    "bytes": "bytes",
+    "bool": "bool",
+    "int32": "int",
+    "int64": "int",
+    "uint32": "int",
+    "uint64": "int",
+    "sint32": "int",
+    "sint64": "int",
+    "double": "float",
+    "float": "float",
+    "json": "str",
+    "timestamp": "Timestamp",
+}
+"""Proto scalars and the Python type of each."""
+
+
+class TypeRef(NamedTuple):
+    """A field type taken apart: `repeated JobStatus` is kind 'repeated', name 'JobStatus'."""
+
+    kind: str
+    name: str
+    key: str = ""
+
+
+class MethodRow(NamedTuple):
+    """A method with everything that its place in the spec says of it."""
+
+    ref: str
+    service_name: str
+    name: str
+    service: Service
+    method: Method
+    request: str
+    response: str
+    deadline_ms: int
+    retry: str
+    max_request: str | None
+    max_request_variable: str | None
+    """The variable that bounds its request where it names no limit of its own."""
+    component: str
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One system."""
+
+    folder: str
+    sources: Mapping[str, Source]
+    digest: str
+    system: SystemFile
+    types: TypesFile
+    lifecycle: LifecycleFile
+    services: ServicesFile
+    callers: CallersFile
+    errors: ErrorsFile
+    environment: EnvironmentFile
+    deployments: DeploymentsFile
+    metrics: MetricsFile
+    dropped: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        return self.system.name
+
+    def place(self, file: str, *path: str | int, key: bool = False) -> Place:
+        """Where something stands, by its file and its path of keys."""
+        return self.sources[file].place(path, key=key)
+
+    @cached_property
+    def enums(self) -> dict[str, EnumType]:
+        return {name: enum for types in self.types.root.values() for name, enum in types.enums.items()}
+
+    @cached_property
+    def messages(self) -> dict[str, MessageType]:
+        return {
+            name: message for types in self.types.root.values() for name, message in types.messages.items()
+        }
+
+    @cached_property
+    def proto_of(self) -> dict[str, str]:
+        """The proto that defines each enum and message."""
+        return {
+            name: proto
+            for proto, types in self.types.root.items()
+            for name in (*types.enums, *types.messages)
+        }
+
+    @cached_property
+    def server_of(self) -> dict[str, str]:
+        """The component that offers each service."""
+        return {
+            service: component
+            for component, row in self.services.components.items()
+            for service in row.serves
+        }
+
+    def _body_variable(self, component: str) -> str | None:
+        """The variable by which a component bounds its requests."""
+        for name, row in self.environment.variables.items():
+            if row.role == "max_body_bytes" and (row.read_by == "everyone" or component in row.read_by):
+                return name
+        return None
+
+    @cached_property
+    def methods(self) -> dict[str, MethodRow]:
+        """Every method by `Service.Method`."""
+        defaults = self.services.defaults
+        return {
+            f"{service_name}.{name}": MethodRow(
+                ref=f"{service_name}.{name}",
+                service_name=service_name,
+                name=name,
+                service=service,
+                method=method,
+                request=method.request or f"{name}Request",
+                response=method.response or f"{name}Response",
+                deadline_ms=method.deadline_ms or defaults.deadline_ms,
+                retry=method.retry or defaults.retry,
+                max_request=method.max_request or defaults.max_request,
+                max_request_variable=None
+                if method.max_request
+                else self._body_variable(self.server_of.get(service_name, "")),
+                component=self.server_of.get(service_name, ""),
+            )
+            for service_name, service in self.services.services.items()
+            for name, method in service.methods.items()
+        }
+
+    @cached_property
+    def permissions(self) -> dict[tuple[str, str], Permission]:
+        """The caller matrix: (principal, `Service.Method`) to the conditions of the permission."""
+        return {
+            (principal, f"{service}.{method}"): permission
+            for principal, services in self.callers.may_call.items()
+            for service in services
+            for method, permission in self.callers.grants(principal, service).items()
+        }
+
+    @cached_property
+    def roles(self) -> dict[Role, str]:
+        """The condition that plays each of the engine's roles."""
+        return {row.role: name for name, row in self.errors.conditions.items() if row.role}
+
+    @property
+    def hard_conditions(self) -> dict[str, Condition]:
+        return {name: row for name, row in self.errors.conditions.items() if row.soft is None}
+
+    def nodes(self) -> Iterator[tuple[str, Deployment, str, Node]]:
+        """Every (deployment name, deployment, node name, node)."""
+        for deployment_name, deployment in self.deployments.root.items():
+            for node_name, node in deployment.nodes.items():
+                yield deployment_name, deployment, node_name, node
+
+    def variables_of(self, deployment: Deployment, node_name: str) -> dict[str, Variable]:
+        """The variables that a node reads: its own, those of what it hosts, and what everyone reads.
+
+        Ports and addresses belong to the wiring of a node: of these only the ones it is wired with count.
+        """
+        node = deployment.nodes[node_name]
+        wired = {*node.upstreams, *(each.port for each in node.listeners.values())}
+        readers = {node_name, *node.hosts}
+        return {
+            name: row
+            for name, row in self.environment.variables.items()
+            if row.read_by == "everyone" or readers & set(row.read_by)
+            if row.type not in ("port", "address") or name in wired
+        }
+
+    def settings_of(self, component: str) -> dict[str, Variable]:
+        """The variables that a component's own logic reads, wiring left out."""
+        return {
+            name: row
+            for name, row in self.environment.variables.items()
+            if row.read_by != "everyone" and component in row.read_by and row.type not in ("port", "address")
+        }
+
+    def services_of(self, deployment: Deployment, node: Node) -> list[str]:
+        """The services of the components that a node hosts for others.
+
+        Of several nodes that host the same component those serve it that clients reach. The others have it
+        for themselves.
+        """
+        entered = [each for name, each in deployment.nodes.items() if name in deployment.ingress]
+        is_entered = any(each is node for each in entered)
+        return [
+            service
+            for component in node.hosts
+            if is_entered or not any(component in each.hosts for each in entered)
+            if component in self.services.components
+            for service in self.services.components[component].serves
+        ]
+
+    def json_name(self, name: str) -> str:
+        """What a field is called in JSON: `job_id`, or `jobId` as protobuf has it."""
+        if self.system.json_.names == "snake":
+            return name
+        return re.sub(r"_([a-z0-9])", lambda found: found[1].upper(), name)
+
+    def limit(self, value: int | str) -> int:
+        """A number as it is, or the value of the limit that it names."""
+        return value if isinstance(value, int) else self.system.policies.limits[value].value
+
+
+def type_ref(text: str) -> TypeRef:
+    """Takes a field type apart."""
+    if match := re.fullmatch(r"map<(\w+), ?(\w+)>", text):
+        return TypeRef("map", match[2], match[1])
+    if text.startswith("repeated "):
+        return TypeRef("repeated", text.removeprefix("repeated "))
+    return TypeRef("single", text)
+
+
+def field_enum(spec: Spec, field: MessageField) -> EnumType | None:
+    """The enum of a field, if it has one."""
+    return spec.enums.get(type_ref(field.type).name)

@@ -1,0 +1,164 @@
+"""What is made of metrics.yaml: what scripts count, what the engine reads, alerts and a dashboard."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from codegen.emit.deploy import alerts, dashboard
+from codegen.emit.python import metrics_module
+from codegen.emit.redis.lua_metrics import Counting, Label, counted, happenings, series
+from codegen.rules.metrics.promql import selectors
+from codegen.source.spec import Spec
+from tests.support import quick_yaml
+from tests.support.codegen.specs import FOLDERS, ROOT, spec, texts
+
+RENTAL = "tests/specs/rental"
+MEASURED = [folder for folder in FOLDERS if (ROOT / folder / "metrics.yaml").exists()]
+QUIET = [folder for folder in FOLDERS if folder not in MEASURED]
+
+
+def test_what_a_change_counts() -> None:
+    """Labels are the new state, a field of the record, what the change is given, or a fixed text."""
+    rental = spec(RENTAL)
+    assert counted(rental, "bike", "drop") == [
+        Counting("bikes_dropped_total", "counter", (Label(given="reason"),))
+    ]
+    lost, took = counted(rental, "bike", "lose")
+    assert lost.labels == (Label(text="lost"),)
+    assert took == Counting(
+        "bike_seconds",
+        "histogram",
+        (Label(field="size"), Label(text="lost")),
+        "left_at",
+        ("0.1", "1", "10", "100"),
+    )
+    assert counted(rental, "bike", "create") == [
+        Counting("bikes_left_total", "counter", (Label(field="size"),))
+    ]
+    assert counted(rental, "bike", "load") == counted(rental, "van", "delete") == []
+    every = {
+        each.metric
+        for name in happenings(rental.lifecycle.entities["bike"])
+        for each in counted(rental, "bike", name)
+    }
+    assert every == {name for name, row in rental.metrics.metrics.items() if row.counts}
+
+
+def test_every_series_that_there_can_be() -> None:
+    """All sizes with all ends, and no state that is no end."""
+    metrics = spec(RENTAL).metrics.metrics
+    sizes = ("small", "large", "cargo")
+    assert {*series(spec(RENTAL), metrics["bike_seconds"])} == {
+        (size, state) for size in sizes for state in ("home", "scrapped", "lost")
+    }
+    assert series(spec(RENTAL), metrics["bikes_dropped_total"]) == [
+        ("late",),
+        ("van_gone",),
+        ("said",),
+        ("lost",),
+    ]
+    assert series(spec(RENTAL), metrics["bikes_hurried_total"]) == [()]
+    assert series(spec(RENTAL), metrics["yard_bikes"]) == []
+
+
+@pytest.mark.parametrize("folder", MEASURED)
+def test_the_engine_is_told_every_metric(folder: str) -> None:
+    """The module is Python with one record for each, whose keys have no field left in them."""
+    system = spec(folder)
+    (text,) = texts(metrics_module.emit, system).values()
+    names: dict[str, Any] = {}
+    exec(compile(text, "metrics.py", "exec"), names)
+    rows = names["MEASURED"]
+    assert [row.name for row in rows] == [*system.metrics.metrics]
+    for row in rows:
+        keys = getattr(row.source, "keys", {})
+        assert not any("{" in key for key in keys.values())
+
+
+@pytest.mark.parametrize("folder", QUIET)
+def test_nothing_is_made_where_nothing_is_measured(folder: str) -> None:
+    """A system without metrics has none of these files."""
+    made = [*metrics_module.emit(spec(folder)), *alerts.emit(spec(folder)), *dashboard.emit(spec(folder))]
+    assert made == []
+
+
+@pytest.mark.parametrize("folder", MEASURED)
+def test_each_alert_is_a_rule(folder: str) -> None:
+    """Name, expression, wait, severity and what to tell people."""
+    system = spec(folder)
+    (text,) = texts(alerts.emit, system).values()
+    (group,) = quick_yaml.read(text)["groups"]
+    assert group["name"] == system.name
+    assert [rule["alert"] for rule in group["rules"]] == [*system.metrics.alerts]
+    for rule, alert in zip(group["rules"], system.metrics.alerts.values(), strict=True):
+        assert rule["expr"].split() == alert.expr.split()
+        assert rule.get("for", "0s") == alert.for_
+        assert rule["labels"] == {"severity": alert.severity}
+        assert rule["annotations"] == {"summary": alert.summary, "description": alert.doc}
+
+
+@pytest.mark.parametrize("folder", MEASURED)
+def test_the_dashboard_is_one_for_grafana(folder: str) -> None:
+    """It has what Grafana asks for, and finds its data source by a variable."""
+    board = _board(spec(folder))
+    assert board["schemaVersion"] >= 36
+    assert (len(board["uid"]), bool(board["title"])) == (16, True)
+    (source,) = board["templating"]["list"]
+    assert (source["name"], source["type"], source["query"]) == ("datasource", "datasource", "prometheus")
+    numbers = [panel["id"] for panel in board["panels"]]
+    assert len({*numbers}) == len(numbers)
+    for panel in _drawn(board):
+        assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+        assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"]) > 0
+        assert panel["fieldConfig"]["defaults"]["unit"] in ("s", "cps", "short", "percentunit")
+
+
+@pytest.mark.parametrize("folder", MEASURED)
+def test_every_exported_metric_has_a_panel_in_the_row_of_its_area(folder: str) -> None:
+    """Its queries read that metric and take the greatest over all processes."""
+    system = spec(folder)
+    board, row, found = _board(system), "", dict[str, str]()
+    for panel in board["panels"]:
+        if panel["type"] == "row":
+            row = panel["title"].lower()
+            continue
+        found[panel["title"]] = row
+        for target in panel["targets"]:
+            expression = target["expr"].replace("$__rate_interval", "1m")
+            (read,) = {each.metric for each in selectors(expression)}
+            assert "max " in expression or expression.startswith("max(")
+            assert read in (panel["title"], f"{panel['title']}_bucket", "ALERTS")
+    exported = {name: metric for name, metric in system.metrics.metrics.items() if metric.type != "window"}
+    assert {name: found[name] for name in exported} == {
+        name: (metric.area or "metrics").replace("_", " ") for name, metric in exported.items()
+    }
+
+
+@pytest.mark.parametrize("folder", MEASURED)
+def test_panels_lie_beside_each_other(folder: str) -> None:
+    """None covers another, and none stands out."""
+    covered: set[tuple[int, int]] = set()
+    for panel in _board(spec(folder))["panels"]:
+        place = panel["gridPos"]
+        cells = {
+            (place["x"] + column, place["y"] + line)
+            for column in range(place["w"])
+            for line in range(place["h"])
+        }
+        assert place["x"] + place["w"] <= 24
+        assert covered.isdisjoint(cells)
+        covered |= cells
+
+
+def _board(system: Spec) -> dict[str, Any]:
+    (text,) = texts(dashboard.emit, system).values()
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def _drawn(board: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    return (panel for panel in board["panels"] if panel["type"] != "row")

@@ -1,0 +1,72 @@
+"""The monitor: which workers are dead, which shards nobody looks after, and where it runs."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.support.objectqueue.crew import Crew, until
+from tests.support.s3.proxy import S3Proxy
+
+LEASES = "leases/"
+
+
+@pytest.mark.req("OQ-075")
+async def test_shards_that_nobody_serves_are_pointed_out(crew: Crew) -> None:
+    """As long as there is none who does; with a worker for the rest it is quiet."""
+    async with crew.worker("some", QO_SHARDS="0,1,2"), crew.monitor() as monitor:
+        (told,) = await until(lambda: monitor.events("shards_uncovered"))
+        assert told["message"] == f"no live worker looks after {', '.join('3456789abcdef')}"
+    async with (
+        crew.worker("some", QO_SHARDS="0,1,2"),
+        crew.worker("rest", QO_SHARDS="3,4,5,6,7,8,9,a,b,c,d,e,f"),
+        crew.monitor(QO_LOG="debug") as monitor,
+    ):
+        await until(lambda: monitor.events("sweep"))
+        assert monitor.events("shards_uncovered") == []
+
+
+@pytest.mark.req("OQ-140", "OQ-131", "OQ-209")
+@pytest.mark.parametrize("without", ["true", "false"])
+async def test_a_worker_has_a_monitor_inside_unless_told_otherwise(
+    proxied_crew: Crew, s3_proxy: S3Proxy, without: str
+) -> None:
+    """The leases are listed, or they are not."""
+    settings = {"QO_NO_MONITOR": without, "QO_MONITOR_CHECK_INTERVAL": "0.1"}
+    async with proxied_crew.worker(**settings):
+        if without == "false":
+            await until(lambda: any(LEASES in each.query.get("prefix", "") for each in s3_proxy.asked()))
+        else:
+            await until(lambda: len(s3_proxy.asked("ListObjectsV2")) > 4)
+    assert any(LEASES in each.query.get("prefix", "") for each in s3_proxy.asked()) == (without == "false")
+
+
+@pytest.mark.req("OQ-141")
+async def test_a_worker_that_is_heard_of_again_is_not_dead(crew: Crew) -> None:
+    """A live one is never called dead, and one that has stopped in order is simply gone."""
+    async with crew.monitor(QO_LOG="debug", QO_MONITOR_WORKER_HEALTH_THRESHOLD="600") as monitor:
+        async with crew.worker("alive", QO_HEARTBEAT_SECONDS="0.2"):
+            await until(lambda: len(monitor.events("sweep")) > 3)
+        assert monitor.events("worker_dead") == []
+
+
+@pytest.mark.req("OQ-059", "OQ-070", "OQ-142")
+async def test_a_sweep_tells_that_it_has_been(proxied_crew: Crew, s3_proxy: S3Proxy) -> None:
+    """Workers in mode hybrid go by it, and do what has no entry all the same."""
+    crew = proxied_crew
+    waits = await crew.submit("echo", 1, available_at=datetime.now(UTC) + timedelta(hours=1))
+    async with crew.monitor(QO_MONITOR_SWEEP_INTERVAL="0.1"):
+        await until(lambda: crew.bucket.keys("sweeps/"))
+    body = crew.bucket.raw.get_object(Bucket=crew.bucket.name, Key="sweeps/last.json")["Body"].read()
+    mark = json.loads(body)
+    assert [each.rpartition("/")[2] for each in mark["witnesses"]] == [waits]
+    assert datetime.fromisoformat(mark["began"]) < datetime.fromisoformat(mark["next"])
+    key = await crew.submit("echo", 1)
+    for each in crew.bucket.keys("ready/"):
+        crew.bucket.raw.delete_object(Bucket=crew.bucket.name, Key=each)
+    s3_proxy.forget()
+    async with crew.worker():
+        assert (await crew.ended(key))["status"] == "Completed"
+    assert s3_proxy.asked("GetObject", "sweeps/last.json")

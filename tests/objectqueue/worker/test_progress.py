@@ -1,0 +1,27 @@
+"""How often the progress of a run is written: each time is a version of its task."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.objectqueue.crew import Crew, Hurried, until
+
+
+@pytest.mark.req("OQ-X04", "OQ-153")
+async def test_the_longer_a_run_takes_the_less_often_its_progress_is_written(
+    crew: Crew, tmp_path: Path
+) -> None:
+    """However often it reports, pauses double up to the time between two signs of life."""
+    world, gate = Hurried(), tmp_path / "gate"
+    key = await crew.submit("progress until", str(gate), timeout_seconds=600)
+    async with crew.worker(world=world, QO_HEARTBEAT_SECONDS="12"):
+        await until(lambda: world.slept.count(12.0) > 0 and len(crew.versions(key)) > 8)
+        written = len(crew.versions(key)) - 2
+        paused = [each for each in world.slept if each in (2.0, 4.0, 8.0)]
+        assert paused == [2.0, 4.0, 8.0], "each length once, then the longest for good"
+        assert world.slept.count(12.0) >= written - 5
+        gate.touch()
+        done = await crew.ended(key)
+    assert done["status"] == "Completed" and done["output"] >= 1

@@ -1,0 +1,55 @@
+"""The specs that the emitters are tried on, and ways to change them."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from codegen.emit.artefact import Artefact
+from codegen.emit.deploy import wiring
+from codegen.language import FILES
+from codegen.source.loader import load
+from codegen.source.spec import Spec
+from tests.support import quick_yaml
+
+ROOT = Path(__file__).parents[3]
+FOLDERS = sorted(
+    path.parent.relative_to(ROOT).as_posix()
+    for pattern in ("spec/*/system.yaml", "tests/specs/*/system.yaml")
+    for path in ROOT.glob(pattern)
+)
+"""Every spec there is: what emitters make must be right for any of them."""
+
+
+@cache
+def spec(folder: str) -> Spec:
+    return load(ROOT / folder, ROOT)
+
+
+def texts(emit: Callable[[Spec], Iterator[Artefact]], of: Spec) -> dict[str, str]:
+    """What an emitter makes, by path."""
+    return {artefact.path: artefact.text for artefact in emit(of)}
+
+
+def in_containers(of: Spec) -> list[str]:
+    """The deployments of a spec that containers can run."""
+    return [name for name, row in of.deployments.root.items() if wiring.in_containers(row)]
+
+
+def changed(of: Spec, file: str, change: Callable[[Any], None]) -> Spec:
+    """A spec in which one file says something else."""
+    data = quick_yaml.read((ROOT / of.folder / f"{file}.yaml").read_text(encoding="utf-8"))
+    change(data)
+    parts: dict[str, Any] = {file: FILES[file].model_validate(data, strict=False)}
+    return dataclasses.replace(of, **parts)
+
+
+def run(
+    *command: str | Path, cwd: Path = ROOT, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """A command and what it said; how it ended is for the test to judge."""
+    return subprocess.run(command, cwd=cwd, env=env, check=False, capture_output=True, text=True)

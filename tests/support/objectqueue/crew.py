@@ -1,0 +1,302 @@
+"""Workers on a real bucket: in the process of the test, or as processes that a test may kill."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import re
+import signal
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from generated.objectqueue.lifecycle import TASK
+from generated.objectqueue.records import RetryPolicy, TaskRecord
+from runtime.call import Call
+from runtime.node.assembly import Assembly
+from runtime.node.node import Node
+from runtime.node.systems import load_system
+from runtime.stores.object_store import ObjectStore
+from runtime.world import RealWorld
+from tests.support import forked_nodes
+from tests.support.s3.fixtures import Bucket
+
+MODULE = "tests.support.objectqueue.functions"
+SYSTEM = load_system("objectqueue")
+QUICK = RetryPolicy(initial_interval_ms=1, max_interval_ms=1, multiplier=1.0, jitter_percent=0.0)
+ENDED = ("Completed", "Failed")
+PATIENCE_S = 90.0
+Seen = TypeVar("Seen")
+
+
+class Skewed(RealWorld):
+    """A machine whose clock is wrong by so many seconds."""
+
+    def __init__(self, ahead_s: float) -> None:
+        self.ahead_s = ahead_s
+
+    def now_ms(self) -> int:
+        return super().now_ms() + round(self.ahead_s * 1000)
+
+
+class Hurried(RealWorld):
+    """A world in which no pause takes long; they are noted."""
+
+    def __init__(self) -> None:
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        await asyncio.sleep(min(seconds, 0.02))
+
+
+async def until(
+    look: Callable[[], Seen], enough: Callable[[Seen], bool] = bool, s: float = PATIENCE_S
+) -> Seen:
+    """Looks again and again; what was seen when it was enough."""
+    deadline = time.monotonic() + s
+    while not enough(seen := look()):
+        assert time.monotonic() < deadline, f"not in time; last seen: {seen!r}"
+        await asyncio.sleep(0.05)
+    return seen
+
+
+def at(text: str) -> datetime:
+    """A time as an object has it."""
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+class Works:
+    """A worker, or a monitor, in the process of the test."""
+
+    def __init__(self, node: Node, log: io.StringIO) -> None:
+        self.node = node
+        self._log = log
+
+    def text(self) -> str:
+        """All that it has logged."""
+        return self._log.getvalue()
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """What it has logged of a kind."""
+        lines = [json.loads(line) for line in self._log.getvalue().splitlines() if line.startswith("{")]
+        return [line for line in lines if line.get("event") == name]
+
+
+class Process:
+    """A node as a process."""
+
+    def __init__(self, log: Path, node: str, settings: Mapping[str, str]) -> None:
+        self._log = log
+        self._start = log.stat().st_size if log.exists() else 0
+        self.process = forked_nodes.start(
+            SYSTEM.name, "runtime.serve", [f"objectqueue.local.{node}"], {**os.environ, **settings}, log, log
+        )
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """What it has logged of a kind."""
+        with self._log.open("rb") as log:
+            log.seek(self._start)
+            complete = log.read().split(b"\n")[:-1]
+        lines = [json.loads(line) for line in complete if line.startswith(b"{")]
+        return [line for line in lines if line.get("event") == name]
+
+    def text(self) -> str:
+        """All that it has logged."""
+        return self._log.read_text()
+
+    async def ready(self) -> Self:
+        await until(lambda: self.events("worker_started") or self.process.poll() is not None)
+        assert self.process.poll() is None, self._log.read_text()
+        return self
+
+    def signal(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    async def ended(self) -> int:
+        """Its exit code."""
+        await until(lambda: self.process.poll() is not None)
+        return self.process.wait()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(60)
+
+
+class Crew:
+    """A bucket, tasks in it, and whoever works on them."""
+
+    def __init__(self, bucket: Bucket, folder: Path) -> None:
+        self.bucket = bucket
+        self._folder = folder
+        self._processes: list[Process] = []
+        self.settings = {
+            **bucket.variables,
+            "QO_HANDLERS": MODULE,
+            "QO_NO_MONITOR": "true",
+            "QO_MONITOR_GRACE": "0",
+            "QO_MAX_CLOCK_SKEW_MS": "1500",
+        }
+        self.world = RealWorld()
+        """That of somebody who submits."""
+        self._desk: Assembly | None = None
+
+    # Tasks.
+
+    @property
+    def tasks(self) -> ObjectStore[TaskRecord]:
+        """The store as somebody has it who submits."""
+        if self._desk is None:
+            design = SYSTEM.deployments["local"]
+
+            def nobody(*_asked: object) -> Any:
+                raise AssertionError("nothing is elsewhere")
+
+            self._desk = Assembly(
+                SYSTEM, design, design.nodes["desk"], self.settings, self.world, nobody, stream=io.StringIO()
+            )
+        store: ObjectStore[TaskRecord] = self._desk.stores.of(TASK, TaskRecord)
+        return store
+
+    def call(self, caller: str = "client") -> Call:
+        assert self._desk is not None
+        return Call(world=self._desk.world, log=self._desk.log, caller=caller)
+
+    async def submit(self, task_type: str, given: Any = None, **more: Any) -> str:
+        """A task that somebody wants to be done; retries come at once unless the test says otherwise."""
+        wanted = TaskRecord(
+            **{
+                "id": "",
+                "task_type": task_type,
+                "input": json.dumps(given),
+                "timeout_seconds": 60,
+                "max_retries": 3,
+                "retry_policy": QUICK,
+                **more,
+            }
+        )
+        tasks = self.tasks
+        made, _ = await tasks.create_or_find(wanted, self.call())
+        await tasks.drained()
+        return made.id
+
+    async def submit_all(self, task_type: str, count: int, given: Any = None, **more: Any) -> list[str]:
+        wanted = [
+            TaskRecord(
+                **{
+                    "id": "",
+                    "task_type": task_type,
+                    "input": json.dumps(given),
+                    "timeout_seconds": 60,
+                    "max_retries": 3,
+                    "retry_policy": QUICK,
+                    **more,
+                }
+            )
+            for _ in range(count)
+        ]
+        tasks = self.tasks
+        made = await tasks.create_or_find_all(wanted, self.call())
+        await tasks.drained()
+        return [each[0].id for each in made if isinstance(each, tuple)]
+
+    def task(self, key: str) -> dict[str, Any]:
+        """A task as it is in the bucket."""
+        return self.object(f"tasks/{key[0]}/{key}.json")
+
+    def object(self, key: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(
+            self.bucket.raw.get_object(Bucket=self.bucket.name, Key=key)["Body"].read()
+        )
+        return found
+
+    def worker_object(self, name: str) -> dict[str, Any] | None:
+        """What a worker shows of itself."""
+        try:
+            return self.object(f"workers/{name}.json")
+        except self.bucket.raw.exceptions.NoSuchKey:
+            return None
+
+    def put(self, key: str, body: bytes | str) -> None:
+        raw = body.encode() if isinstance(body, str) else body
+        self.bucket.raw.put_object(Bucket=self.bucket.name, Key=key, Body=raw)
+
+    def versions(self, key: str) -> list[dict[str, Any]]:
+        """All that a task has been, oldest first."""
+        name = f"tasks/{key[0]}/{key}.json"
+        pages = self.bucket.raw.get_paginator("list_object_versions").paginate(
+            Bucket=self.bucket.name, Prefix=name
+        )
+        found = [each for page in pages for each in page.get("Versions", ()) if each["Key"] == name]
+        read = [
+            json.loads(
+                self.bucket.raw.get_object(Bucket=self.bucket.name, Key=name, VersionId=each["VersionId"])[
+                    "Body"
+                ].read()
+            )
+            for each in found
+        ]
+        return sorted(read, key=lambda each: int(each["rev"]))
+
+    async def task_until(self, key: str, *states: str, s: float = PATIENCE_S) -> dict[str, Any]:
+        """A task once it is in one of some states."""
+        return await until(lambda: self.task(key), lambda task: task["status"] in states, s)
+
+    async def ended(self, key: str, s: float = PATIENCE_S) -> dict[str, Any]:
+        return await self.task_until(key, *ENDED, s=s)
+
+    def hints(self, index: str) -> list[str]:
+        """The ids that an index has an entry of."""
+        return [key.rpartition("/")[2] for key in self.bucket.keys(f"{index}/")]
+
+    async def hinted(self, key: str) -> None:
+        """Wait until the index has a new task, which is written in the background.
+
+        A worker may find a task without it; an entry that came after the run would then stay for a repair.
+        """
+        await until(lambda: key in self.hints("ready"))
+
+    # Those who work.
+
+    @asynccontextmanager
+    async def node(self, name: str, settings: Mapping[str, str], world: Any = None) -> AsyncIterator[Works]:
+        log = io.StringIO()
+        made = Node(SYSTEM, "local", name, {**self.settings, **settings}, world or RealWorld(), stream=log)
+        await made.start()
+        try:
+            yield Works(made, log)
+        finally:
+            await made.stop()
+
+    @asynccontextmanager
+    async def worker(self, name: str = "w", world: Any = None, **settings: str) -> AsyncIterator[Works]:
+        """A worker in this process."""
+        async with self.node("worker", {"QO_WORKER_ID": name, **settings}, world) as works:
+            await until(lambda: works.events("worker_started"))
+            yield works
+
+    @asynccontextmanager
+    async def monitor(self, world: Any = None, **settings: str) -> AsyncIterator[Works]:
+        """A monitor in this process."""
+        quick = {"QO_MONITOR_CHECK_INTERVAL": "0.1", "QO_MONITOR_SWEEP_INTERVAL": "0.3"}
+        async with self.node("monitor", {**quick, **settings}, world) as works:
+            yield works
+
+    def process(self, name: str, node: str = "worker", **settings: str) -> Process:
+        """A worker as a process; it is killed when the test ends."""
+        log = self._folder / f"{re.sub('[^a-z0-9]', '-', name)}.log"
+        made = Process(log, node, {**self.settings, "QO_WORKER_ID": name, **settings})
+        self._processes.append(made)
+        return made
+
+    async def close(self) -> None:
+        for each in self._processes:
+            each.signal(signal.SIGCONT)
+            each.kill()
+        if self._desk is not None:
+            await self._desk.close()

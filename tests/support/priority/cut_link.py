@@ -1,0 +1,36 @@
+"""A link to Redis that breaks just when a task that was handed out is on its way to whoever asked."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.support.priority.slow_link import SlowLink
+
+_HANDED_OUT = b'"status":"executing"'
+"""In an answer, the state of a task that a claim has just taken."""
+
+
+class CutLink(SlowLink):
+    """A port behind which a Redis is.
+
+    `cuts` is how many hand-outs are still to be lost. With `fails_next` the next one arrives, and after it
+    nothing does as long as `is_down` is set.
+    """
+
+    def __init__(self, port: int) -> None:
+        super().__init__(port, 0)
+        self.cuts = 0
+        self.fails_next = self.is_down = False
+
+    async def _carry(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        while content := await source.read(65536):
+            if self.is_down:
+                raise ConnectionResetError
+            if _HANDED_OUT in content:
+                if self.cuts:
+                    self.cuts -= 1
+                    raise ConnectionResetError
+                self.is_down, self.fails_next = self.fails_next, False
+            target.write(content)
+        if target.can_write_eof():
+            target.write_eof()

@@ -1,0 +1,185 @@
+"""Queue, store and runners as processes, each of which a test may kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from handlers.queuey.samples import binary
+from tests.support import forked_nodes
+from tests.support.plain_http import NO_TLS
+
+Seen = TypeVar("Seen")
+PATIENCE_S = 90.0
+
+
+def until(look: Callable[[], Seen], enough: Callable[[Seen], bool] = bool) -> Seen:
+    """Looks again and again; what was seen when it was enough."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not enough(seen := look()):
+        assert time.monotonic() < deadline, f"not in time; last seen: {seen!r}"
+        time.sleep(0.02)
+    return seen
+
+
+class Process:
+    """One node. It keeps its ports when it is started again."""
+
+    def __init__(self, folder: Path, node: str, name: str, settings: dict[str, str]) -> None:
+        self._log = folder / f"{name}.log"
+        self._node = node
+        self._settings = {"MDNS_ENABLED": "false", **settings}
+        self._start = 0
+        self.process: forked_nodes.Process | None = None
+        self.ports: dict[str, int] = {}
+
+    def begin(self) -> Self:
+        """Starts it; returns before it is ready."""
+        self._start = self._log.stat().st_size if self._log.exists() else 0
+        environ = {**os.environ, **self._settings}
+        self.process = forked_nodes.start(
+            "queuey", "runtime.serve", [f"queuey.local.{self._node}"], environ, self._log, self._log
+        )
+        return self
+
+    def wait(self) -> Self:
+        """Waits until it is ready, and learns where it listens."""
+        ready = until(lambda: self.events("service_ready"))[-1]
+        self.ports = {name: ready[name] for name in ("port", "http_port") if ready.get(name)}
+        variables = {
+            "queue": {"PORT": "http_port", "GRPC_PORT": "port"},
+            "store": {"STORE_PORT": "http_port"},
+            "runner": {},
+        }
+        for variable, port in variables[self._node].items():
+            self._settings[variable] = str(self.ports[port])
+        return self
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.ports['http_port']}"
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """What it has logged of a kind since it was started last."""
+        with self._log.open("rb") as log:
+            log.seek(self._start)
+            complete = log.read().split(b"\n")[:-1]
+        lines = [json.loads(line) for line in complete if line.startswith(b"{")]
+        return [line for line in lines if line.get("event") == name]
+
+    def kill(self) -> None:
+        """Ends it at once."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(PATIENCE_S)
+
+    def signal(self, number: int) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def stop(self) -> int:
+        """Asks it to end; its exit code."""
+        self.signal(signal.SIGTERM)
+        assert self.process is not None
+        return self.process.wait(PATIENCE_S)
+
+
+class Works:
+    """A queue, a store, and as many runners as a test wants."""
+
+    def __init__(self, folder: Path, token: str = "", **settings: str) -> None:
+        self.folder = folder
+        self._settings = settings
+        self.queue = Process(folder, "queue", "queue", {"DB_PATH": str(folder / "q.db"), **settings})
+        self.store = Process(folder, "store", "store", {"STORE_PATH": str(folder / "blobs"), **settings})
+        self.runners: list[Process] = []
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        self._http = httpx.Client(timeout=30, headers=headers, verify=NO_TLS)
+
+    def __enter__(self) -> Self:
+        self.queue.begin()
+        self.store.begin()
+        self.queue.wait()
+        self.store.wait()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.close()
+        self.dismiss()
+        for each in (self.store, self.queue):
+            each.kill()
+
+    def dismiss(self) -> None:
+        """Ends all runners."""
+        while self.runners:
+            self.runners.pop().kill()
+
+    def runner(self, name: str, **settings: str) -> Process:
+        """One more runner, which is told where everything is unless it is told to look for it."""
+        places = {
+            "QUEUE_ADDR": f"127.0.0.1:{self.queue.ports['port']}",
+            "STORE_URL": self.store.url,
+            "RUNNER_ID": name,
+        }
+        made = Process(self.folder, "runner", name, {**places, **self._settings, **settings})
+        self.runners.append(made)
+        return made.begin()
+
+    def put(self, content: bytes) -> str:
+        answer = self._http.post(f"{self.store.url}/blobs", content=content)
+        assert answer.status_code in (200, 201), answer.text
+        address: str = answer.json()["address"]
+        return address
+
+    def content(self, address: str) -> bytes:
+        answer = self._http.get(f"{self.store.url}/blobs/{address}")
+        assert answer.status_code == 200, answer.text
+        return answer.content
+
+    def submit(self, sample: str, given: bytes | None = None) -> str:
+        """Wants one of the samples to be run."""
+        return self.wish(self.put(binary(sample)), None if given is None else self.put(given))
+
+    def wish(self, binary_addr: str, input_addr: str | None = None) -> str:
+        body = {"binary_addr": binary_addr, "input_addr": input_addr}
+        answer = self._http.post(f"{self.queue.url}/jobs/create", json=body)
+        assert answer.status_code == 200, answer.text
+        job_id: str = answer.json()["job_id"]
+        return job_id
+
+    def job(self, job_id: str, path: str = "") -> dict[str, Any]:
+        answer = self._http.get(f"{self.queue.url}/jobs/{job_id}{path}")
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def count(self) -> int:
+        """How many jobs the queue has."""
+        return sum(self._http.get(f"{self.queue.url}/counts").json().values())
+
+    def cancel(self, job_id: str) -> dict[str, Any]:
+        answer = self._http.post(f"{self.queue.url}/jobs/{job_id}/cancel")
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def in_status(self, job_id: str, *statuses: str) -> dict[str, Any]:
+        return until(lambda: self.job(job_id), lambda job: job["status"] in statuses)
+
+    def ended(self, job_id: str) -> dict[str, Any]:
+        return self.in_status(job_id, "completed", "failed")
+
+    def reason(self, job_id: str) -> str:
+        """Why a job failed."""
+        assert self.ended(job_id)["status"] == "failed"
+        return str(self.job(job_id, "/report")["reason"])

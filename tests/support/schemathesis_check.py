@@ -1,0 +1,35 @@
+"""Has Schemathesis look for a request on which a service and its description differ."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.deep import DEEP
+
+"""Whether to try at random as well, and not only what the description itself suggests."""
+
+
+def does_what_is_described(url: str, folder: Path, *options: str) -> None:
+    """Fails with the request on which they differ; goes step by step along the links as well."""
+    command = shutil.which("schemathesis", path=str(Path(sys.executable).parent))
+    assert command is not None
+    done = subprocess.run(
+        [
+            *(command, "run", f"{url}/openapi.json"),
+            *("--phases", "examples,coverage,fuzzing,stateful" if DEEP else "examples,coverage,stateful"),
+            *("--max-examples", "100" if DEEP else "2"),
+            # One worker: Python 3.11 loses count of its own parser where two threads use it at once.
+            *("--seed", "7", "--workers", "1", "--no-color", "--request-timeout", "30"),
+            *("--suppress-health-check", "all", "--generation-database", "none"),
+            *options,
+        ],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr
+    assert "Stateful" in done.stdout

@@ -1,0 +1,33 @@
+"""Logs of running nodes, as the lines that are complete by now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from runtime.launch import NodeProcess
+from tests.support.taskqueue.polling import eventually
+
+Line = Mapping[str, Any]
+
+
+def texts(process: NodeProcess) -> list[str]:
+    """What a node has written so far, without a last line that is still being written."""
+    complete, _, _ = process.log.read_bytes().rpartition(b"\n")
+    return complete.decode().splitlines()
+
+
+def lines(process: NodeProcess, *events: str) -> list[Line]:
+    """The same as objects, all of them or those of some events."""
+    found = [json.loads(text) for text in texts(process)]
+    return [line for line in found if not events or line["event"] in events]
+
+
+async def told(process: NodeProcess, event: str, **fields: object) -> Line:
+    """The first line of an event that has these fields, once it is there."""
+
+    async def look() -> list[Line]:
+        return [line for line in lines(process, event) if fields.items() <= line.items()]
+
+    return (await eventually(look, what=f"{event} {fields} in the log of {process.name}"))[0]
