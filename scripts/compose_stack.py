@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from codegen.emit.servers import SERVERS
+from codegen.emit.deploy.servers import SERVERS
 from runtime.model.system import Deployment, System
 
 COMPOSE = "compose.yaml"

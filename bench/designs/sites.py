@@ -18,7 +18,6 @@ from bench.designs.nodes import Meter, process_tree
 from bench.engine.servers import carried_by
 from bench.generator.fleet import Target
 from bench.generator.traffic import touch_nodes
-from bench.sides import carried_by
 from runtime.call.conditions import Failure
 from runtime.certs import make_certificates
 from runtime.client import Client, connect

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from bench.objectqueue.stage import Stage, cpu_s, in_turns, wanted_task
 from generated.objectqueue.system import SYSTEM
 from runtime.stores.s3.client.objects import Objects
-from tests.support.s3_proxy import S3Proxy
+from tests.support.s3.proxy import S3Proxy
 
 KINDS = {"ListObjectsV2": "LIST", "GetObject": "GET", "PutObject": "PUT", "DeleteObject": "DELETE"}
 BODY = b"x" * 800

@@ -27,8 +27,8 @@ from generated.objectqueue.messages import (
     WantedRetryPolicy,
 )
 from generated.objectqueue.system import SYSTEM
-from handlers.objectqueue.cli.desk import Desk, opened
-from handlers.objectqueue.telling import word
+from handlers.objectqueue.cli.local_node import Desk, opened
+from handlers.objectqueue.views import word
 from runtime.call.conditions import Failure
 from runtime.client import Client
 from runtime.launch.show import Show

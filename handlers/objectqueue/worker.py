@@ -24,7 +24,8 @@ from handlers.jobs.executor import Executor
 from handlers.jobs.loader import load_setting
 from handlers.jobs.runner import Reasons, run, storable
 from handlers.objectqueue.progress import Progress
-from handlers.objectqueue.telling import SHARDS
+from handlers.objectqueue.views import SHARDS
+from handlers.objectqueue.worker_heartbeat import Presence
 from runtime.call import Call
 from runtime.call.conditions import Failure
 from runtime.node.process_identity import name_process

@@ -29,7 +29,7 @@ from generated.priority.messages import (
     SubmittedTask,
 )
 from generated.priority.system import SYSTEM
-from handlers.priority.showing import stamp
+from handlers.priority.views import stamp
 from runtime.call import Answering
 from runtime.call.blocking import finished
 from runtime.node.in_program import Inside

@@ -16,7 +16,7 @@ from generated.taskqueue.system import SYSTEM
 from runtime.call.conditions import Condition
 from runtime.call.guard import Guard
 from runtime.model.system import Method
-from tests.generated.strategies import messages
+from tests.support.generated.strategies import messages
 
 METHODS = {method.request: method for service in SYSTEM.services.values() for method in service.methods}
 EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"

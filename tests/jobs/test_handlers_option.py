@@ -19,8 +19,8 @@ import pytest
 
 from handlers.jobs import built_in, find
 from handlers.jobs.registry import ANY, all_registered, find_or_any
-from tests.plain import NO_TLS
 from tests.runtime.launch.up import Up, run, up
+from tests.support.plain_http import NO_TLS
 
 ROOT = Path(__file__).parents[2]
 OWN = "tests.support.jobs.user_functions"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from runtime.stores.s3.client.objects import Objects
-from tests.objectqueue.crew import Crew, Skewed
-from tests.s3_fixtures import Bucket
-from tests.support.s3_proxy import S3Proxy
+from tests.support.objectqueue.crew import Crew, Skewed
+from tests.support.s3.fixtures import Bucket
+from tests.support.s3.proxy import S3Proxy
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from handlers.objectqueue.cli import qo
-from tests.orchestrator.stack import wait_until
 from tests.runtime.launch.up import run, up
+from tests.support.orchestrator.stack import wait_until
 
 DEPLOYMENT = "objectqueue.local"
 

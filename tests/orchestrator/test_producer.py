@@ -13,7 +13,7 @@ import pytest
 from handlers.orchestrator.enqueue import Intent, enqueue
 from handlers.orchestrator.producer import Producer
 from runtime.stores.postgres.database import Unavailable
-from tests.orchestrator.stack import Stack, new_key, wait_until
+from tests.support.orchestrator.stack import Stack, new_key, wait_until
 
 
 def producing(stack: Stack, use: Callable[[Producer], Awaitable[Any]]) -> Any:

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from runtime.cli import charter
-from tests.plain import NO_TLS
 from tests.runtime.launch.up import up
+from tests.support.plain_http import NO_TLS
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ from jsonschema import Draft202012Validator
 from generated.queuey import messages
 from generated.queuey.system import SYSTEM
 from runtime.call.conditions import CONDITION_HEADER
-from tests.deep import DEEP
-from tests.described import does_what_is_described
-from tests.queuey.house import House
-from tests.queuey.processes import Process
+from tests.support.deep import DEEP
+from tests.support.queuey.in_process_queue import House
+from tests.support.queuey.processes import Process
+from tests.support.schemathesis_check import does_what_is_described
 
 METHODS = {method.name: method for method in SYSTEM.services["QueueService"].methods}
 

@@ -18,7 +18,7 @@ from cryptography.x509.verification import PolicyBuilder, Store
 from runtime import certs
 from runtime.certs import Authority, make_certificates
 from runtime.node.systems import load_system
-from tests import quick_yaml
+from tests.support import quick_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 SYSTEM = load_system("taskqueue")

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from runtime.launch import die_with_parent
-from tests import warmed
+from tests.support import fork_server
 
 ROOT = Path(__file__).parents[2]
 

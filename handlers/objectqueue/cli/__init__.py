@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from handlers.objectqueue.cli import changing, looking, nodes, setting_up, submitting
+from handlers.objectqueue.cli.commands import nodes, queries, setup, submit, transitions
 from runtime.node.process_exit import exit_process
 
 COMMANDS: dict[str, click.Command] = {

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from generated.objectqueue.system import SYSTEM
-from handlers.objectqueue.cli.places import NOT_SET_UP, USAGE, Trouble, Where
+from handlers.objectqueue.cli.location import NOT_SET_UP, USAGE, Trouble, Where
 from runtime.node.settings import SettingsError, read
 from runtime.stores.s3.client.errors import ObjectError
 from runtime.stores.s3.client.objects import Objects

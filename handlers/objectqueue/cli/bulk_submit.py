@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from generated.objectqueue.messages import PENDING
 from handlers.objectqueue.cli.line_reader import arriving
 from handlers.objectqueue.cli.results import Results, results
-from handlers.objectqueue.cli.wishes import NoWish, Wishes
+from handlers.objectqueue.cli.submissions import NoWish, Wishes
 from runtime.call.conditions import Failure
 
 if TYPE_CHECKING:

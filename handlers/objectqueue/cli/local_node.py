@@ -12,8 +12,8 @@ from google.protobuf.message import Message
 
 from generated.objectqueue.clients import QueueServiceClient
 from generated.objectqueue.system import SYSTEM
-from handlers.objectqueue.cli.places import CODES, FAILED, NOT_SET_UP, USAGE, Trouble, Where
-from handlers.objectqueue.cli.showing import say
+from handlers.objectqueue.cli.location import CODES, FAILED, NOT_SET_UP, USAGE, Trouble, Where
+from handlers.objectqueue.cli.output import say
 from runtime.call import Call, Channel
 from runtime.call.conditions import Condition, Failure
 from runtime.node.assembly import Assembly

@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from codegen.emit import deployments, lifecycle, page, records, reference, requests
-from codegen.spec import Spec
+from codegen.emit.console import bucket_page
+from codegen.emit.docs import reference
+from codegen.emit.python import deployments, lifecycle, records, requests
+from codegen.source.spec import Spec
 from runtime.model.kept_in_s3 import KeptInS3
 from runtime.model.lifecycles import Lifecycle
 from runtime.model.system import Deployment
 from runtime.stores.s3.indexes.indexes import shown_in_hints
-from tests.codegen.emit.specs import FOLDERS, spec, texts
+from tests.support.codegen.specs import FOLDERS, spec, texts
 
 NURSERY = "tests/specs/nursery"
 

@@ -16,8 +16,8 @@ from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.stores.s3.client.objects import Entry, Place
 from runtime.stores.store import Exchanged, Held, LeaseStore, Settling
 from tests.runtime.stores.s3.kit import Process
-from tests.s3_fixtures import Bucket
-from tests.support.s3_proxy import S3Proxy
+from tests.support.s3.fixtures import Bucket
+from tests.support.s3.proxy import S3Proxy
 
 PATIENCE_S = 0.6
 """How long they wait for an answer that is delayed. For others it is longer: a busy machine harms nothing."""

@@ -14,8 +14,6 @@ from playwright.async_api import Browser, ConsoleMessage, Page, Request, async_p
 
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.stores.s3.bucket.page_files import page_files
-from tests.objectqueue.page.stage import Stage, Visit, Visitor
-from tests.s3_fixtures import Bucket
 from tests.support.browser import FLAGS, find_browser
 from tests.support.objectqueue.page_stage import Stage, Visit, Visitor
 from tests.support.s3.fixtures import Bucket

@@ -17,10 +17,10 @@ from playwright.async_api import expect
 
 from runtime.stores.s3.bucket.page_files import page_files
 from runtime.stores.s3.bucket.page_links import lend_page
-from tests.objectqueue.page.stage import Stage, Visit
-from tests.s3_fixtures import READER
-from tests.support.s3_proxy import S3Proxy
-from tests.support.s3_requests import Rule
+from tests.support.objectqueue.page_stage import Stage, Visit
+from tests.support.s3.fixtures import READER
+from tests.support.s3.proxy import S3Proxy
+from tests.support.s3.requests import Rule
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 PROBLEM = "#connect-problem"

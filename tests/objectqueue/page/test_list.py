@@ -12,9 +12,9 @@ from playwright.async_api import expect
 from runtime.stores.s3.bucket.bucket_settings import let_everyone_read
 from runtime.stores.s3.bucket.page_files import deploy_page
 from runtime.stores.s3.client.objects import Objects
-from tests.deep import DEEP
-from tests.objectqueue.page.stage import Stage, Visit, soon
-from tests.support.s3_proxy import S3Proxy
+from tests.support.deep import DEEP
+from tests.support.objectqueue.page_stage import Stage, Visit, soon
+from tests.support.s3.proxy import S3Proxy
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 SHARDS = list("0123456789abcdef")

@@ -12,10 +12,10 @@ import pytest
 from generated.objectqueue.messages import FAILED
 from generated.objectqueue.records import RetryPolicy
 from runtime.worker.config import Pace
-from tests.deep import DEEP
-from tests.objectqueue.crew import Crew, Skewed, at, until
-from tests.objectqueue.test_functions import until_gone
-from tests.support.s3_proxy import S3Proxy
+from tests.objectqueue.worker.test_functions import until_gone
+from tests.support.deep import DEEP
+from tests.support.objectqueue.crew import Crew, Skewed, at, until
+from tests.support.s3.proxy import S3Proxy
 
 SLOW = RetryPolicy(initial_interval_ms=600_000, max_interval_ms=900_000, multiplier=2.0, jitter_percent=0.0)
 

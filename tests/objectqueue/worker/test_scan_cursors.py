@@ -8,8 +8,8 @@ import pytest
 
 from runtime.stores.s3.claims.marks import Marks
 from runtime.stores.s3.keys import minute
-from tests.objectqueue.crew import Crew, until
-from tests.support.s3_proxy import S3Proxy
+from tests.support.objectqueue.crew import Crew, until
+from tests.support.s3.proxy import S3Proxy
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 

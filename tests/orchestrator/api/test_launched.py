@@ -15,8 +15,8 @@ from runtime.call.conditions import Condition
 from runtime.certs import Authority
 from runtime.launch import Launched, launched
 from runtime.transport.tls import Credentials
-from tests.orchestrator.stack import PATIENCE, SHORT, new_key
-from tests.plain import NO_TLS
+from tests.support.orchestrator.stack import PATIENCE, SHORT, new_key
+from tests.support.plain_http import NO_TLS
 
 HISTORY = "/operator/jobs/00000000-0000-4000-8000-000000000000/history"
 

@@ -21,9 +21,9 @@ from generated.orchestrator.messages import (
     SubmitJobsRequest,
 )
 from runtime.call.conditions import Condition
-from tests.orchestrator.api.remote import METHODS, Remote
-from tests.orchestrator.sql import Sql
-from tests.orchestrator.stack import Node, Stack, final, get, new_key, submit
+from tests.support.orchestrator.grpc_calls import METHODS, Remote
+from tests.support.orchestrator.sql_session import Sql
+from tests.support.orchestrator.stack import Node, Stack, final, get, new_key, submit
 
 SUBMIT, SUBMITS, GET, LIST, RETRY = (
     METHODS[f"JobsService.{name}"] for name in ("SubmitJob", "SubmitJobs", "GetJob", "ListJobs", "RetryJob")

@@ -14,8 +14,8 @@ from generated.orchestrator.messages import RETRY, SUCCESS
 from generated.orchestrator.records import JobRecord
 from runtime.stores.postgres import PostgresStore
 from runtime.stores.store import Held
-from tests.deep import DEEP
-from tests.orchestrator.processes import Crew, call_of, opened
+from tests.support.deep import DEEP
+from tests.support.orchestrator.worker_processes import Crew, call_of, opened
 
 WORKER, REAPER = call_of("worker"), call_of("reaper")
 ROUNDS = 100 if DEEP else 15

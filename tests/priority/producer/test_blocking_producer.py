@@ -18,8 +18,8 @@ from runtime.call.conditions import Condition
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.stores.redis.connection.blocking import BlockingLine
 from runtime.stores.redis.given import unpacked
-from tests.orchestrator.sql import Sql
-from tests.priority.stack import Queue, Servers, Stack, told, wait_until
+from tests.support.orchestrator.sql_session import Sql
+from tests.support.priority.stack import Queue, Servers, Stack, told, wait_until
 
 OWN = ("_id", "_at")
 """How the names end of what no two tasks share."""

@@ -21,7 +21,7 @@ from generated.priority.messages import HIGH
 from handlers.priority.producer import Producer, task
 from runtime.node.settings import SettingsError
 from runtime.stores.redis.connection.server import Server
-from tests.priority.stack import Queue, Stack
+from tests.support.priority.stack import Queue, Stack
 
 ROOT = Path(__file__).parents[3]
 

@@ -28,6 +28,7 @@ from runtime.transport.in_process import LocalChannel
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
 from tests.runtime.transport.grpc.direct.support.grpc_fixtures import get_result, grpc_channel, serving_system
+from tests.support.plain_http import NO_TLS
 
 WORLD = RealWorld()
 CANCEL = next(

@@ -33,7 +33,7 @@ from runtime.call.conditions import Condition, Failure
 from runtime.launch import Launched, NodeDied, launched
 from runtime.launch.status_view import View
 from tests.runtime.launch.up import PATIENCE, answered, run, up
-from tests.taskqueue.blackbox.logs import told
+from tests.support.taskqueue.logs import told
 
 MICROSERVICES = "taskqueue.microservices"
 NODES = ["gateway", "job", "queue", "coordinator", "worker", "result"]

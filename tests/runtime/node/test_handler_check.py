@@ -14,7 +14,7 @@ import pytest
 from codegen.__main__ import main
 from runtime.node.handler_check import find_problems
 from runtime.node.systems import load_system, system_names
-from tests.codegen.projects import LOCKER, ROOT, edit, project
+from tests.support.codegen.projects import LOCKER, ROOT, edit, project
 
 KIOSK = "locker.kiosk"
 

@@ -22,9 +22,9 @@ from runtime.call.conditions import Condition, Failure
 from runtime.client import Client
 from runtime.launch import Launched, launched
 from runtime.node.systems import system_names
-from tests.support.patient_spec import patient
-from tests.taskqueue.blackbox.logs import lines
-from tests.taskqueue.blackbox.polling import eventually
+from tests.support.specs.patient_spec import patient
+from tests.support.taskqueue.logs import lines
+from tests.support.taskqueue.polling import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

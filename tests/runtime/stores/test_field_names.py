@@ -9,8 +9,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from codegen.emit.sql_names import RESERVED
-from handlers.priority.borrowing import Borrowed
+from codegen.emit.sql.names import RESERVED
+from handlers.priority.manager_lease_store import Borrowed
 from runtime.call.conditions import Condition
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.stores.file_store import FileStore
@@ -23,8 +23,8 @@ from runtime.stores.s3.claims.taking import Taking
 from runtime.stores.s3.store import S3Store
 from runtime.stores.sqlite import SqliteStore
 from runtime.stores.store import IndexedStore, KeptStore, LeaseStore, Settling, Store
-from tests.support.harbour import FIELDS, WORLD, Quay, harbour, new_database, quays
-from tests.support.words import SQLITE_KEYWORDS, fields_of, texts_below, words_of
+from tests.support.specs.harbour import FIELDS, WORLD, Quay, harbour, new_database, quays
+from tests.support.specs.reserved_words import SQLITE_KEYWORDS, fields_of, texts_below, words_of
 
 IN_ONE_ROW = 350
 """So many further fields at a time: a row of PostgreSQL has to fit into a page."""

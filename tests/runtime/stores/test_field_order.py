@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.stores.store import Settling
-from tests.support.harbour import WORLD, Quay, harbour, new_database, quays
+from tests.support.specs.harbour import WORLD, Quay, harbour, new_database, quays
 
 SYSTEM = "harbour_order"
 GIVEN = {

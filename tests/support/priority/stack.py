@@ -13,8 +13,8 @@ from redis import Redis
 
 from generated.priority.system import SYSTEM
 from runtime.stores.redis.given import unpacked
-from tests.orchestrator import stack
-from tests.plain import NO_TLS
+from tests.support.orchestrator import stack
+from tests.support.plain_http import NO_TLS
 
 wait_until = stack.wait_until
 PATIENCE = stack.PATIENCE

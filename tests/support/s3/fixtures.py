@@ -16,7 +16,7 @@ import pytest
 
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.stores.s3.client.objects import Objects, Place
-from tests.support.s3_proxy import S3Proxy
+from tests.support.s3.proxy import S3Proxy
 
 REGION = "us-east-1"
 READER = ("READER0READER0READER", "a-secret-that-opens-nothing-for-writing")

@@ -37,8 +37,8 @@ from runtime.call import Call
 from runtime.call.conditions import Failure
 from runtime.call.routing import owner
 from runtime.client import Client
-from tests.taskqueue.blackbox.gates import GATED, gate
-from tests.taskqueue.blackbox.polling import eventually
+from tests.support.taskqueue.gates import GATED, gate
+from tests.support.taskqueue.polling import eventually
 
 SLOTS = 6
 Request = TypeVar("Request", bound=Message)

@@ -14,7 +14,7 @@ from runtime.certs import Authority, Issued
 from runtime.launch import Launched
 from runtime.launch.planning.credentials import Certificates
 from runtime.transport.tls import server_name
-from tests.taskqueue.blackbox.oracle import PRINCIPALS, Called
+from tests.support.taskqueue.matrix_oracle import PRINCIPALS, Called
 
 Metadata = Sequence[tuple[str, str]]
 PATIENCE = 60.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from generated.taskqueue.messages import CANCELED, DONE, FetchWorkResponse, JobSpec, JobStatus, JobSummary
 from runtime.call.conditions import Failure
 from runtime.model.text import sha256_hex
-from tests.taskqueue.stack import SPEC, TERMINAL, Stack
+from tests.support.taskqueue.stack import SPEC, TERMINAL, Stack
 
 
 @dataclass

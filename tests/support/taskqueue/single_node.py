@@ -17,7 +17,7 @@ import psutil
 from generated.taskqueue.system import SYSTEM
 from runtime.launch import NodeProcess
 from runtime.launch.planning.plan import Planned, base_environment
-from tests.taskqueue.blackbox.polling import PATIENCE
+from tests.support.taskqueue.polling import PATIENCE
 
 DEPLOYMENT = SYSTEM.deployments["microservices"]
 

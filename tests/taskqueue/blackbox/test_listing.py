@@ -19,7 +19,7 @@ from generated.taskqueue.messages import (
     SubmitJobRequest,
 )
 from runtime.node.systems import find_deployment
-from tests.taskqueue.blackbox.api import Api, new_key, refused
+from tests.support.taskqueue.api import Api, new_key, refused
 from tests.taskqueue.blackbox.conftest import DEPLOYMENTS
 
 LIST = "/taskqueue.v1.TaskQueuePublicService/ListJobs"

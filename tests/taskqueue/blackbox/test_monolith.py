@@ -13,7 +13,7 @@ from handlers.taskqueue.merged_listing import all_jobs
 from runtime.call.conditions import Failure
 from runtime.call.routing import owner
 from runtime.launch import Launched, launched
-from tests.taskqueue.blackbox.api import Api
+from tests.support.taskqueue.api import Api
 from tests.taskqueue.blackbox.conftest import PATIENT
 
 NODES = 6

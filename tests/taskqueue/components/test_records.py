@@ -31,7 +31,7 @@ from generated.taskqueue.messages import (
     TransitionJobStatusRequest,
 )
 from runtime.call.conditions import Failure
-from tests.taskqueue.stack import NO_WORKER, SPEC, TERMINAL, Stack, play
+from tests.support.taskqueue.stack import NO_WORKER, SPEC, TERMINAL, Stack, play
 
 UNDEFINED = JobStatus.ValueType(99)
 

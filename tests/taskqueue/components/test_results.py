@@ -21,8 +21,8 @@ from generated.taskqueue.messages import (
 from runtime.call.conditions import Failure
 from runtime.model.text import sha256_hex
 from runtime.simulation import Fault
-from tests.taskqueue.plans import once
-from tests.taskqueue.stack import NO_WORKER, Stack, play
+from tests.support.taskqueue.fault_plans import once
+from tests.support.taskqueue.stack import NO_WORKER, Stack, play
 
 CAP = 16
 EMPTY = sha256_hex(b"")

@@ -22,8 +22,8 @@ from generated.taskqueue.messages import (
 from handlers.jobs import Job, find_or_any
 from runtime.model.text import sha256_hex
 from runtime.simulation import Exchange, Fault
-from tests.taskqueue.plans import failing
-from tests.taskqueue.stack import SPEC, Stack, play
+from tests.support.taskqueue.fault_plans import failing
+from tests.support.taskqueue.stack import SPEC, Stack, play
 
 
 def beats(stack: Stack) -> list[float]:

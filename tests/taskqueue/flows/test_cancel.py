@@ -16,8 +16,8 @@ from generated.taskqueue.messages import (
 )
 from runtime.model.text import sha256_hex
 from runtime.simulation import Exchange
-from tests.taskqueue.plans import before
-from tests.taskqueue.stack import NO_WORKER, Stack, play
+from tests.support.taskqueue.fault_plans import before
+from tests.support.taskqueue.stack import NO_WORKER, Stack, play
 
 WITHDRAWAL = ["GetJobRecord", "RemoveJobIfPresent", "StoreResult", "TransitionJobStatus"]
 

@@ -7,8 +7,8 @@ import pytest
 from generated.taskqueue.errors import RequestKeyReused
 from generated.taskqueue.messages import JobSpec
 from runtime.call.conditions import Failure
-from tests.taskqueue.plans import failing
-from tests.taskqueue.stack import NO_WORKER, SPEC, Stack, play
+from tests.support.taskqueue.fault_plans import failing
+from tests.support.taskqueue.stack import NO_WORKER, SPEC, Stack, play
 
 
 def changed(**fields: object) -> JobSpec:

@@ -20,8 +20,8 @@ from generated.taskqueue.messages import (
 from runtime.call.conditions import Failure
 from runtime.model.text import sha256_hex
 from runtime.simulation import Fault
-from tests.taskqueue.plans import before, failing, once, ring
-from tests.taskqueue.stack import NO_WORKER, Stack, play
+from tests.support.taskqueue.fault_plans import before, failing, once, ring
+from tests.support.taskqueue.stack import NO_WORKER, Stack, play
 
 
 async def enqueue(stack: Stack, job_id: str) -> None:

@@ -21,8 +21,8 @@ from generated.taskqueue.messages import (
 from runtime.call.conditions import Failure
 from runtime.model.text import is_uuid4
 from runtime.simulation import Exchange, Fault
-from tests.taskqueue.plans import failing
-from tests.taskqueue.stack import NO_WORKER, SPEC, Stack, play
+from tests.support.taskqueue.fault_plans import failing
+from tests.support.taskqueue.stack import NO_WORKER, SPEC, Stack, play
 
 
 async def refused(stack: Stack, key: str = "") -> Failure:

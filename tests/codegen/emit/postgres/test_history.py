@@ -10,10 +10,10 @@ import pytest
 from codegen.emit.postgres import postgres_files
 from codegen.emit.postgres.history import histories, history_schema
 from codegen.migrations import difference, schema_digest, write_next
-from codegen.spec import Spec
+from codegen.source.spec import Spec
 from runtime.stores.postgres.statements import parsed
-from tests.codegen.emit import specs
-from tests.codegen.emit.specs import spec, texts
+from tests.support.codegen import specs
+from tests.support.codegen.specs import spec, texts
 
 RENTAL = "tests/specs/rental"
 OUTBOX = ("lifecycle", "entities", "bike", "kept_in", "outbox")

@@ -14,7 +14,7 @@ from codegen.emit.sqlite import sqlite_files
 from codegen.source.spec import Spec
 from codegen.sqlite_migrations import difference
 from runtime.stores.sqlite.statements import parsed
-from tests.codegen.emit.specs import FOLDERS, changed, spec, texts
+from tests.support.codegen.specs import FOLDERS, changed, spec, texts
 
 LAUNDRY = "tests/specs/laundry"
 Change = Callable[[Any], None]

@@ -16,10 +16,10 @@ from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.stores.history import stream as streams
 from runtime.stores.history import writer as writers
-from tests.clusters import Clusters
-from tests.deep import DEEP
 from tests.runtime.stores.history.conftest import new_database
 from tests.runtime.stores.history.kit import PATH, STREAM, Kit
+from tests.support.deep import DEEP
+from tests.support.postgres_clusters import Clusters
 
 ROOT = Path(__file__).parents[4]
 KILLS, OUTAGES = (30, 5) if DEEP else (3, 1)

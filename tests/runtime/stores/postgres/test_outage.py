@@ -16,9 +16,9 @@ from runtime.embedded.postgres import EmbeddedPostgres
 from runtime.stores.postgres import Database, database
 from runtime.stores.postgres.database import Unavailable
 from runtime.stores.store import Held
-from tests.clusters import Clusters
 from tests.runtime.stores.postgres.kit import Kit, unguarded
 from tests.runtime.stores.postgres.test_store import blocked
+from tests.support.postgres_clusters import Clusters
 
 ENOUGH_S, LONG_ENOUGH_S = 30.0, 60.0
 """Far more than any answer may take; what is tested is that nobody waits for the database."""

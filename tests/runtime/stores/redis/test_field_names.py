@@ -19,9 +19,9 @@ from runtime.stores.redis import RedisStore, Server
 from runtime.stores.store import Held, Settlement
 from tests.runtime.hand_world import Lines
 from tests.runtime.stores.redis.kit import VALUES, WORLD
-from tests.support.harbour import new_database
-from tests.support.widened import widened
-from tests.support.words import fields_of, texts_below, words_of
+from tests.support.specs.harbour import new_database
+from tests.support.specs.reserved_words import fields_of, texts_below, words_of
+from tests.support.specs.widened_spec import widened
 
 ROOT = Path(__file__).parents[4]
 HISTORY = ("history", "order", "group", "user", "select", "ctid", "xmin")

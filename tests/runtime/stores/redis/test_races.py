@@ -14,9 +14,9 @@ from generated.priority.records import TaskRecord
 from runtime.call.conditions import Failure
 from runtime.stores.redis import sweeping
 from runtime.stores.store import Held, Settlement
-from tests.deep import DEEP
 from tests.runtime.stores.redis.conftest import MakeKit
 from tests.runtime.stores.redis.kit import Kit, gathered
+from tests.support.deep import DEEP
 
 ROUNDS = 60 if DEEP else 8
 TASKS = 50

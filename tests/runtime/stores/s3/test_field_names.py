@@ -14,9 +14,9 @@ from runtime.stores.s3.client.place import Place
 from runtime.stores.s3.store import S3Store
 from tests.runtime.hand_world import Lines
 from tests.runtime.stores.s3.kit import OtherTime, TestWorld
-from tests.s3_fixtures import Bucket
-from tests.support.widened import widened
-from tests.support.words import fields_of, texts_below, words_of
+from tests.support.s3.fixtures import Bucket
+from tests.support.specs.reserved_words import fields_of, texts_below, words_of
+from tests.support.specs.widened_spec import widened
 
 ROOT = Path(__file__).parents[4]
 

@@ -23,7 +23,7 @@ from runtime.stores.s3.store import S3Store
 from runtime.stores.store import Held, Settling
 from tests.runtime.hand_world import Lines
 from tests.runtime.stores.s3.kit import OtherTime, TestWorld
-from tests.s3_fixtures import Bucket
+from tests.support.s3.fixtures import Bucket
 
 ROOT = Path(__file__).parents[4]
 

@@ -7,7 +7,7 @@ import pytest
 from runtime.call.conditions import Condition
 from runtime.stores.store import Held
 from tests.runtime.stores.s3.conftest import Make
-from tests.support.s3_proxy import S3Proxy
+from tests.support.s3.proxy import S3Proxy
 
 
 async def test_what_is_overwritten_while_it_runs_is_a_lost_lease(process: Make) -> None:

@@ -15,8 +15,8 @@ from runtime.node.settings import SettingsError
 from runtime.stores.object_store import NotReadable
 from runtime.stores.store import GuardBreach, Held, NoSuchEntity, StoreUnusable
 from tests.runtime.stores.s3.conftest import Make
-from tests.s3_fixtures import Bucket
-from tests.support.s3_proxy import S3Proxy
+from tests.support.s3.fixtures import Bucket
+from tests.support.s3.proxy import S3Proxy
 
 
 @pytest.mark.req("OQ-083", "OQ-084", "OQ-085", "OQ-086", "OQ-036", "OQ-038")

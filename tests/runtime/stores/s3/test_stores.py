@@ -13,7 +13,7 @@ from runtime.stores.store import StoreUnusable
 from runtime.world import RealWorld
 from tests.runtime.stores.s3.conftest import Make
 from tests.runtime.stores.s3.kit import Process
-from tests.s3_fixtures import Bucket
+from tests.support.s3.fixtures import Bucket
 
 
 def stores_of(one: Process, bucket: Bucket, **values: Any) -> Stores:

@@ -11,7 +11,7 @@ from runtime.call.conditions import Condition
 from runtime.stores.s3.keys import minute
 from tests.runtime.stores.s3.conftest import Make
 from tests.runtime.stores.s3.kit import Process
-from tests.support.s3_proxy import S3Proxy
+from tests.support.s3.proxy import S3Proxy
 
 ALLOWED_MS = 7_100
 """What a lease is overdue by before anybody but its holder ends it: the grace, the clocks, and a little."""

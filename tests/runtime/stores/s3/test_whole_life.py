@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.runtime.stores.s3.kit import Process
-from tests.s3_fixtures import Bucket
-from tests.support.s3_proxy import S3Proxy
+from tests.support.s3.fixtures import Bucket
+from tests.support.s3.proxy import S3Proxy
 
 STORES: dict[str, dict[str, Any]] = {
     "plain": {},

@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from runtime.model.system import System
-from tests.plain import NO_TLS
 from tests.runtime.transport.http.counter import Served, bearer, importable, make_project
+from tests.support.plain_http import NO_TLS
 
 
 @pytest.fixture(scope="session")

@@ -15,8 +15,8 @@ from runtime.call.conditions import Condition
 from runtime.certs import Authority
 from runtime.client import Client
 from runtime.model.system import System
-from tests.plain import NO_TLS
 from tests.runtime.transport.http.counter import TOKENS, Served, bearer
+from tests.support.plain_http import NO_TLS
 
 STAMP = "/forms/7/stamp"
 PATIENCE_S = 60

@@ -20,8 +20,8 @@ from runtime.observe.metrics import Metrics
 from runtime.transport.http.protocol import Limits
 from runtime.transport.http.server import HttpServer
 from runtime.world import RealWorld
-from tests.plain import NO_TLS
 from tests.runtime.transport.http.counter import Served, bearer
+from tests.support.plain_http import NO_TLS
 
 FORM = "/forms/p1/fill"
 PATIENCE = 60.0

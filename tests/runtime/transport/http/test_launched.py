@@ -13,9 +13,9 @@ import pytest
 from runtime.launch import launched
 from runtime.launch.health import CallRate
 from runtime.model.system import System
-from tests.plain import NO_TLS
 from tests.runtime.launch.up import PATIENCE
 from tests.runtime.transport.http.counter import ROOT
+from tests.support.plain_http import NO_TLS
 
 
 @pytest.fixture(autouse=True)

@@ -11,10 +11,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from runtime.model.system import System
-from tests.described import does_what_is_described
-from tests.plain import NO_TLS
 from tests.runtime.transport.http.counter import Served
 from tests.runtime.transport.http.test_values import EMPTY, FULL
+from tests.support.plain_http import NO_TLS
+from tests.support.schemathesis_check import does_what_is_described
 
 ALWAYS_FAIL = ("BreakForm", "CloseForm", "WaitForm")
 """Methods of the counter that answer nothing but faults, which is what they are for."""

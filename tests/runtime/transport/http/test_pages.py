@@ -17,8 +17,8 @@ from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.transport.http.server import HttpServer
 from runtime.world import RealWorld
-from tests.plain import NO_TLS
 from tests.runtime.transport.http.counter import Served
+from tests.support.plain_http import NO_TLS
 
 
 def test_health_and_readiness(http: httpx.Client) -> None:

@@ -15,8 +15,8 @@ from generated.taskqueue.system import SYSTEM
 from runtime.model.system import Instead, JsonStyle, Method, System
 from runtime.transport.http.codec import Codec, descriptor_of
 from runtime.transport.http.values import Misread
-from tests.plain import NO_TLS
 from tests.runtime.transport.http.counter import Served
+from tests.support.plain_http import NO_TLS
 
 FORM = "/forms/p1/fill"
 

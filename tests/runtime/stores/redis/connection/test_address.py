@@ -15,8 +15,8 @@ from runtime.embedded.redis import EmbeddedRedis
 from runtime.stores.redis.connection.address import parsed
 from runtime.stores.redis.connection.blocking import BlockingServer
 from runtime.stores.redis.connection.server import Server, Unavailable
-from tests.priority.chaos.sentinels import Group
 from tests.runtime.stores.redis.conftest import MakeKit
+from tests.support.priority.sentinels import Group
 
 
 def test_urls_are_taken_apart() -> None:

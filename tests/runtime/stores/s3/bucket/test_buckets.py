@@ -18,8 +18,8 @@ from runtime.stores.s3.bucket.probe import examine, unfit
 from runtime.stores.s3.client.errors import ObjectError, Refused
 from runtime.stores.s3.client.objects import Objects, Place
 from runtime.stores.s3.client.place import Names
-from tests.s3_fixtures import Bucket
-from tests.support.s3_proxy import S3Proxy
+from tests.support.s3.fixtures import Bucket
+from tests.support.s3.proxy import S3Proxy
 
 LIFECYCLES = load_system("objectqueue").lifecycles.values()
 

@@ -13,7 +13,7 @@ from runtime.stores.s3.indexes import indexes
 from runtime.stores.sweeper import Sweep, sweep_regularly
 from tests.runtime.stores.s3.conftest import Make
 from tests.runtime.stores.s3.kit import Process
-from tests.support.s3_proxy import S3Proxy
+from tests.support.s3.proxy import S3Proxy
 
 ALLOWED_MS = 7_001
 """The grace of the monitor, and what clocks may differ by."""

@@ -10,7 +10,7 @@ import pytest
 from runtime.stores.s3.keys import minute
 from tests.runtime.stores.s3.conftest import Make
 from tests.runtime.stores.s3.kit import Process
-from tests.support.s3_proxy import S3Proxy
+from tests.support.s3.proxy import S3Proxy
 
 MODES = ("index-only", "hybrid", "log-scan")
 

@@ -13,7 +13,7 @@ from runtime.call.conditions import Condition
 from runtime.stores.s3.indexes import indexes
 from runtime.stores.store import Held, StoreUnusable
 from tests.runtime.stores.s3.conftest import Make
-from tests.support.s3_proxy import S3Proxy
+from tests.support.s3.proxy import S3Proxy
 
 
 @pytest.mark.req("OQ-106", "OQ-108", "OQ-096")

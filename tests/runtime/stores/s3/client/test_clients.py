@@ -18,8 +18,8 @@ from runtime.stores.s3.client.objects import Objects, Place
 from runtime.stores.s3.client.place import address_of
 from runtime.stores.s3.client.responses import NotSent, explain_obstore
 from tests.runtime.stores.s3.kit import ask
-from tests.s3_fixtures import Bucket
-from tests.support.s3_proxy import S3Proxy
+from tests.support.s3.fixtures import Bucket
+from tests.support.s3.proxy import S3Proxy
 
 KEY = Credentials({"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s"})
 

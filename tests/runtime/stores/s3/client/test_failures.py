@@ -17,8 +17,8 @@ from runtime.stores.s3.bucket.bucket_settings import is_versioned, let_everyone_
 from runtime.stores.s3.client.errors import Away, NotMatched, Refused, Unsure
 from runtime.stores.s3.client.objects import Objects, Place
 from tests.runtime.stores.s3.kit import ask
-from tests.s3_fixtures import Bucket, raw_client
-from tests.support.s3_proxy import S3Proxy
+from tests.support.s3.fixtures import Bucket, raw_client
+from tests.support.s3.proxy import S3Proxy
 
 PATIENCE_S = 2.0
 """How long they wait for an answer that is delayed. For others it is longer than a machine stands still."""

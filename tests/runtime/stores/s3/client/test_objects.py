@@ -10,9 +10,9 @@ import pytest
 from runtime.stores.s3.client.errors import Gone, NotMatched, Unsure
 from runtime.stores.s3.client.kinds import _of_ending
 from runtime.stores.s3.client.objects import Objects, Place, Written
-from tests.deep import DEEP
-from tests.s3_fixtures import Bucket
-from tests.support.s3_proxy import S3Proxy
+from tests.support.deep import DEEP
+from tests.support.s3.fixtures import Bucket
+from tests.support.s3.proxy import S3Proxy
 
 WRITES = 1000 if DEEP else 100
 ROUNDS, RACERS = (200, 6) if DEEP else (20, 3)

@@ -26,8 +26,8 @@ from runtime.stores.s3.client.place import Address, address_of, place_of, places
 from runtime.stores.s3.client.responses import Response, refusal
 from runtime.stores.s3.client.server_clock import ServerClock
 from tests.runtime.stores.s3.kit import ask
-from tests.s3_fixtures import Bucket
-from tests.support.s3_proxy import S3Proxy
+from tests.support.s3.fixtures import Bucket
+from tests.support.s3.proxy import S3Proxy
 
 
 @pytest.mark.req("OQ-203", "OQ-204")

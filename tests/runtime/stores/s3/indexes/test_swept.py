@@ -16,7 +16,7 @@ from runtime.stores.store import StoreUnusable
 from tests.runtime.stores.s3.claims.test_polling import work_off
 from tests.runtime.stores.s3.conftest import Make
 from tests.runtime.stores.s3.kit import Process
-from tests.support.s3_proxy import S3Proxy
+from tests.support.s3.proxy import S3Proxy
 
 MARK = "sweeps/last.json"
 LATER_MS = 120_000

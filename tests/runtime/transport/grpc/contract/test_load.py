@@ -6,7 +6,6 @@ import asyncio
 
 from generated.taskqueue import messages as m
 from runtime.call import Call
-from tests.deep import DEEP
 from tests.runtime.transport.grpc.contract.support.carriers import (
     PATIENCE_S,
     echo,

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.deep import DEEP
 from tests.runtime.transport.grpc.direct.fuzz.fuzz_harness import feed_client, feed_server
 from tests.runtime.transport.grpc.direct.fuzz.make_corpus import FOLDER, make_seeds
 from tests.runtime.transport.grpc.direct.support.raw_peer import PREFACE
+from tests.support.deep import DEEP
 
 Feed = Callable[[Iterable[bytes]], Awaitable[Any]]
 MUTATIONS = 500 if DEEP else 6
