@@ -24,7 +24,6 @@ from codegen.emit import (
     page,
     policy,
     proto,
-    readme,
     records,
     redis_creation,
     reference,
@@ -90,8 +89,7 @@ def emit_rest(specs: Sequence[Spec], root: Path) -> list[Artefact]:
         *(artefact for spec in specs for artefact in sqlite.emit_migrations(spec, root)),
         *schema.emit(),
         *language_page.emit(),
-        *readme.emit(specs, root),
-        Artefact("docs/errors.md", catalogue()),
+        Artefact("docs/reference/errors.md", catalogue()),
     ]
 
 
