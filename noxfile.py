@@ -116,6 +116,7 @@ def docs(session: nox.Session) -> None:
     run(session, "python", "-m", "scripts.docs_site", str(SITE / "source"), environment=DOCS)
     session.env["NO_MKDOCS_2_WARNING"] = "1"
     run(session, "mkdocs", "build", "--strict", *session.posargs, environment=DOCS)
+    run(session, "python", "-m", "scripts.docs_site", "--check", str(SITE / "site"), environment=DOCS)
     session.log(f"The site begins at {SITE / 'site' / 'index.html'}.")
 
 

@@ -10,6 +10,7 @@ import posixpath
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +24,10 @@ PLACES = {
     "docs/explanation/decisions/README.md": "explanation/decisions/index.md",
 }
 """Where a page goes whose place in the site differs from that below docs/."""
+STYLE = "docs/site.css"
+_LOADED = re.compile(
+    r"<(?:script|img|iframe)[^>]*\bsrc=[\"']?(https?:[^\"' >]+)|<link[^>]*\bhref=[\"']?(https?:[^\"' >]+)"
+)
 
 
 def stage(root: Path, target: Path) -> None:
@@ -35,7 +40,7 @@ def stage(root: Path, target: Path) -> None:
         for link in list_links((root / page).read_text(encoding="utf-8"))
         if not link.startswith("#")
     }
-    for path in sorted(linked - set(pages)):
+    for path in sorted({*linked, STYLE} - set(pages)):
         if (root / path).is_file():
             place = target / place_of(path)
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -73,8 +78,19 @@ def _link(root: Path, page: str, label: str, target: str) -> str:
     return f"{label}]({relative}{mark}{anchor})"
 
 
+def find_loaded_from_network(site: Path) -> Iterator[str]:
+    """A sentence for each script, style or picture of a site that a browser would fetch from a network."""
+    for page in sorted(site.rglob("*.html")):
+        for found in _LOADED.finditer(page.read_text(encoding="utf-8")):
+            yield f"{page.relative_to(site)} loads {found[1] or found[2]}."
+
+
 def main(arguments: list[str]) -> int:
-    """Stage the site into a folder; 1 if a link is broken."""
+    """Stage the site into a folder, or check one that is built: `--check FOLDER`; 1 if something is wrong."""
+    if arguments[0] == "--check":
+        loaded = list(find_loaded_from_network(Path(arguments[1])))
+        print("\n".join(loaded) or "The site loads nothing from a network.")
+        return 1 if loaded else 0
     broken = list(find_broken(ROOT))
     for each in broken:
         print(each)

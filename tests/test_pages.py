@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.docs_site import stage
+from scripts.docs_site import find_loaded_from_network, stage
 from scripts.links import find_broken, list_anchors, list_links, list_pages, resolve
 
 ROOT = Path(__file__).parent.parent
@@ -69,3 +69,18 @@ def test_the_site_is_whole_by_itself(tmp_path: Path) -> None:
             assert target.is_file(), f"{place}: {link}"
             assert not anchor or anchor in list_anchors(target), f"{place}: {link}"
     assert (tmp_path / "index.md").is_file() and (tmp_path / "results.md").is_file()
+
+
+@pytest.mark.parametrize(
+    ("tag", "is_loaded"),
+    [
+        ('<script src="https://example.org/a.js"></script>', True),
+        ("<link rel=stylesheet href=https://example.org/a.css>", True),
+        ('<a href="https://example.org/">', False),
+        ('<script src="assets/a.js"></script>', False),
+    ],
+)
+def test_what_a_site_loads_from_a_network_is_found(tag: str, is_loaded: bool, tmp_path: Path) -> None:
+    """A link to another host is fine; a script, a style or a picture from there is not."""
+    (tmp_path / "index.html").write_text(tag)
+    assert bool(list(find_loaded_from_network(tmp_path))) is is_loaded
