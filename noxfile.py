@@ -1,7 +1,8 @@
 """The commands of the project: `nox -s <session>`; `nox` alone runs `test`.
 
 Sessions share two virtual environments, so that only the first of them pays for installing: a small one that
-runs deployments, and one that has the tools for generating, testing and measuring as well.
+runs deployments, and one that has the tools for generating, testing and measuring as well. The site of the
+documentation has a third, which no other session needs.
 """
 
 import hashlib
@@ -36,6 +37,8 @@ class Environment:
     purpose: str
     takes: str
     """How long a first install takes, roughly."""
+    has_project: bool = True
+    """Whether the project itself is installed, too."""
 
     @property
     def bin(self) -> Path:
@@ -54,6 +57,14 @@ TEST = Environment(
     "to generate, test and measure",
     "one to two minutes",
 )
+DOCS = Environment(
+    Path(".nox") / f"docs-{PYTHON}",
+    Path("requirements-docs.lock"),
+    "to make the site of the documentation",
+    "half a minute",
+    has_project=False,
+)
+SITE = Path("build") / "docs"
 
 
 @nox.session(python=False)
@@ -97,6 +108,16 @@ def fix(session: nox.Session) -> None:
     """Mend what the linters can mend by themselves."""
     run(session, "ruff", "check", "--fix", ".")
     run(session, "ruff", "format", ".")
+
+
+@nox.session(python=False)
+def docs(session: nox.Session) -> None:
+    """Make a site of the documentation that needs no network, in build/docs/site; every link is checked."""
+    run(session, "python", "-m", "scripts.docs_site", str(SITE / "source"), environment=DOCS)
+    session.env["NO_MKDOCS_2_WARNING"] = "1"
+    run(session, "mkdocs", "build", "--strict", *session.posargs, environment=DOCS)
+    run(session, "python", "-m", "scripts.docs_site", "--check", str(SITE / "site"), environment=DOCS)
+    session.log(f"The site begins at {SITE / 'site' / 'index.html'}.")
 
 
 @nox.session(python=False)
@@ -166,11 +187,14 @@ def lock(session: nox.Session) -> None:
             "requirements-run.lock",
             ("--extra", "objects", "--extra", "wasi", "--constraint", "requirements.lock"),
         ),
+        ("requirements-docs.lock", ("--group", "docs", "--constraint", "requirements.lock")),
     ):
+        # A group is looked for in the project by itself, and has nothing of the project in it.
+        sources = () if "--group" in options else ("pyproject.toml",)
         session.run(
             *("uv", "pip", "compile", "--quiet", "--no-config", "--universal", "--python-version", "3.11"),
             *("--generate-hashes", "--no-emit-index-url", "--custom-compile-command", "nox -s lock"),
-            *(*options, "--output-file", lock_file, "pyproject.toml", *session.posargs),
+            *(*options, "--output-file", lock_file, *sources, *session.posargs),
         )
 
 
@@ -237,7 +261,8 @@ def install(session: nox.Session, environment: Environment) -> None:
     session.run(sys.executable, "-m", "venv", "--clear", str(environment.path))
     pip = (str(environment.bin / "python"), "-m", "pip", "--disable-pip-version-check")
     session.run(*pip, *locked_install(environment.lock))
-    session.run(*pip, "install", "--quiet", "--no-deps", "--no-build-isolation", "--editable", ".")
+    if environment.has_project:
+        session.run(*pip, "install", "--quiet", "--no-deps", "--no-build-isolation", "--editable", ".")
     session.run(*pip, "check")
     stamp.write_text(wanted)
 

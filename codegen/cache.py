@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 INPUTS = ("spec", "codegen", "requirements.lock")
-OUTPUTS = ("proto", "generated", "docs", "spec/schema", "README.md")
+OUTPUTS = ("proto", "generated", "docs", "spec/schema")
 _CACHE = ".charter/last-run.json"
 
 

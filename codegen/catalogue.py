@@ -32,7 +32,7 @@ and, where there is one, a way out. The examples below are shortened: `…` stan
 
 
 def catalogue() -> str:
-    """The text of docs/errors.md: every code, what it means, and both sides of it."""
+    """The text of docs/reference/errors.md: every code, what it means, and both sides of it."""
     parts = [_INTRODUCTION]
     every: list[Rule | Complaint] = sorted([*RULES, *ACROSS, *COMPLAINTS], key=lambda rule: rule.code)
     for prefix, title in _SECTIONS.items():

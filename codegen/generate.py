@@ -16,7 +16,7 @@ from codegen import cache
 from codegen.diagnostics import Diagnostic, render
 from codegen.emit import emit_code, emit_rest
 from codegen.emit.artefact import Artefact
-from codegen.emit.docs.readme import missing_markers
+from codegen.emit.docs import reference
 from codegen.emit.proto.stubs import compile_protos
 from codegen.output import OWNED, Deviation, apply, compare
 from codegen.rules.cross_spec import clashes
@@ -54,7 +54,7 @@ def load_all(root: Path) -> tuple[list[Spec], list[Diagnostic]]:
         complaints += found
         if spec is not None:
             specs.append(spec)
-    return specs, [*complaints, *clashes(specs), *missing_markers(root)]
+    return specs, [*complaints, *clashes(specs)]
 
 
 def build(root: Path) -> tuple[dict[str, str], Outcome]:
@@ -94,10 +94,11 @@ def generate(root: Path, *, check: bool = False, style: str = "text") -> int:
 
 
 def _pages(root: Path) -> set[str]:
-    """The folders of docs/ that hold the pages of a system, also of one that is gone."""
-    stamped = (path for path in root.glob("docs/*/index.md") if path.read_bytes().startswith(_STAMPED))
-    folders = (*spec_folders(root), *(path.parent for path in stamped))
-    return {f"docs/{folder.name}" for folder in folders}
+    """The page of each system and the folder of its pictures, also of a system that is gone."""
+    pages = root.glob(f"{reference.FOLDER}/*.md")
+    stamped = {path.stem for path in pages if path.read_bytes().startswith(_STAMPED)}
+    names = {*stamped, *(folder.name for folder in spec_folders(root))}
+    return {f"{reference.FOLDER}/{name}{end}" for name in names for end in (".md", "")}
 
 
 def _rendered(specs: Sequence[Spec], root: Path) -> list[Artefact]:

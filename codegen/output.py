@@ -10,8 +10,8 @@ from pathlib import Path
 
 OWNED = ("proto", "generated", "spec/schema")
 """Folders that hold generated files only: whatever else is in there is an orphan."""
-SHARED = ("docs", "README.md")
-"""Places where generated files stand beside written ones."""
+SHARED = ("docs",)
+"""Folders where generated files stand beside written ones."""
 _IGNORED = {"__pycache__", ".mypy_cache", ".ruff_cache"}
 _SETTINGS_OF_USERS = ".env"
 """Compose reads it from beside the compose file; it is no more ours to delete than to write."""
@@ -68,8 +68,10 @@ def apply(root: Path, wanted: Mapping[str, str], deviations: Iterable[Deviation]
 
 
 def present(root: Path, folders: Iterable[str] = OWNED) -> Iterator[str]:
-    """The files below some folders, relative to the root; caches of tools do not count."""
+    """The files below some folders or at some paths, relative to the root; caches of tools do not count."""
     for folder in folders:
+        if (root / folder).is_file():
+            yield folder
         for directory, subfolders, files in os.walk(root / folder):
             subfolders[:] = sorted(set(subfolders) - _IGNORED)
             for name in sorted(set(files) - {_SETTINGS_OF_USERS}):

@@ -145,6 +145,17 @@ def test_what_runs_a_deployment_needs_no_tool_for_tests() -> None:
     assert re.findall(r"become\(session, RUN, .*, \"(up|demo)\"", source) == ["up", "demo"]
 
 
+def test_the_site_has_packages_of_its_own() -> None:
+    """Tests and deployments install nothing of the site, and what it shares with them has one version."""
+    everything, site = (
+        dict(re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE))
+        for name in ("requirements.lock", "requirements-docs.lock")
+    )
+    assert "mkdocs-material" in site and "mkdocs-material" not in everything
+    assert not site.keys() & {"grpcio", "pydantic", *TOOLS_FOR_TESTS}
+    assert {name: site[name] for name in site.keys() & everything.keys()}.items() <= everything.items()
+
+
 def test_a_first_install_says_what_it_does_and_how_long_it_takes(index: Index, tmp_path: Path) -> None:
     """So that nobody takes a minute of silence for a fault."""
     shutil.copy(ROOT / "noxfile.py", tmp_path)

@@ -9,7 +9,7 @@ from codegen.catalogue import catalogue
 from codegen.emit.artefact import Artefact
 from codegen.emit.console import bucket_page
 from codegen.emit.deploy import alerts, compose, dashboard, image, kubernetes, sentinel, service_config
-from codegen.emit.docs import json_schema, language_page, readme, reference
+from codegen.emit.docs import json_schema, language_page, reference
 from codegen.emit.http import openapi
 from codegen.emit.postgres import postgres_files
 from codegen.emit.proto import proto_files
@@ -80,8 +80,7 @@ def emit_rest(specs: Sequence[Spec], root: Path) -> list[Artefact]:
         *(artefact for spec in specs for artefact in sqlite_files.emit_migrations(spec, root)),
         *json_schema.emit(),
         *language_page.emit(),
-        *readme.emit(specs, root),
-        Artefact("docs/errors.md", catalogue()),
+        Artefact("docs/reference/errors.md", catalogue()),
     ]
 
 

@@ -15,12 +15,6 @@ ACROSS = (
         wrong="# in two specs\nprotos: {public: {file: api.proto, package: api.v1}}",
         right="protos: {public: {file: locker_api.proto, package: locker.v1}}",
     ),
-    Complaint(
-        "E812",
-        "README.md lacks the markers between which its generated parts go.",
-        wrong="## Endpoints",
-        right="## Endpoints\n\n<!-- generated:endpoints -->\n<!-- /generated:endpoints -->",
-    ),
 )
 
 

@@ -57,7 +57,7 @@ class _Methods(_Named):
             formatter.write_paragraph()
             formatter.write_text(
                 "No node of it takes gRPC calls, which is what this command speaks, so there is nothing to "
-                f"call here. docs/{self._system}/index.md has what it offers over HTTP."
+                f"call here. docs/reference/{self._system}.md has what it offers over HTTP."
             )
 
     def _methods(self) -> dict[str, click.Command]:

@@ -157,5 +157,5 @@ def test_a_project_without_specs_is_a_project(tmp_path: Path) -> None:
     """Before the first spec there are the schemas to write it by, and the pages about the language."""
     assert main(["generate", "--root", str(tmp_path)]) == 0
     made = snapshot(tmp_path)
-    assert {"spec/schema/types.schema.json", "docs/errors.md"} <= made.keys()
+    assert {"spec/schema/types.schema.json", "docs/reference/errors.md"} <= made.keys()
     assert not [path for path in made if path.startswith("proto/")]

@@ -53,7 +53,11 @@ def test_a_run_writes_every_artefact(finished: Path) -> None:
     files = snapshot(finished)
     assert {path: text.encode() for path, text in wanted.items()}.items() <= files.items()
     assert {path for path in files if path.startswith(OUTPUTS)} == set(wanted)
-    for part in ("proto/taskqueue_public.proto", "generated/taskqueue_public_pb2_grpc.pyi", "docs/errors.md"):
+    for part in (
+        "proto/taskqueue_public.proto",
+        "generated/taskqueue_public_pb2_grpc.pyi",
+        "docs/reference/errors.md",
+    ):
         assert part in wanted
 
 
@@ -85,7 +89,7 @@ FILES = {
     "generated": "generated/taskqueue/callers.py",
     "stubs": "generated/taskqueue_internal_pb2.pyi",
     "proto": "proto/taskqueue_public.proto",
-    "docs": "docs/taskqueue/index.md",
+    "docs": "docs/reference/taskqueue/lifecycle-job.svg",
     "schema": "spec/schema/types.schema.json",
     "deploy": "generated/taskqueue/deploy/service_config.json",
 }
@@ -142,9 +146,20 @@ def test_a_run_puts_everything_right(root: Path) -> None:
     assert not (root / "generated/old").exists()
 
 
+def test_the_page_of_a_system_that_is_gone_goes_too(root: Path) -> None:
+    """Its page has the stamp of a spec, and its pictures are in the folder of its name."""
+    gone = [root / "docs/reference/gone.md", root / "docs/reference/gone/lifecycle-job.svg"]
+    gone[1].parent.mkdir()
+    gone[0].write_text("<!-- Generated from spec/gone (sha256:0). -->\n")
+    gone[1].touch()
+    assert generate(root, "--check", "--full") == 1
+    assert generate(root) == 0
+    assert not gone[0].exists() and not gone[1].parent.exists()
+
+
 def test_files_beside_the_outputs_are_nobody_elses_business(root: Path) -> None:
     """Pages that people write, caches of tools and other folders stay as they are."""
-    kept = ["docs/guide.md", "handlers/mine.py", "generated/__pycache__/x.pyc"]
+    kept = ["docs/reference/guide.md", "handlers/mine.py", "generated/__pycache__/x.pyc"]
     for path in kept:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text("mine")

@@ -40,7 +40,7 @@ def test_a_new_folder_is_picked_up(root: Path) -> None:
         "generated/locker_vault_pb2_grpc.py",
         "generated/locker/callers.py",
         "generated/locker/deploy/kiosk/compose.yaml",
-        "docs/locker/index.md",
+        "docs/reference/locker.md",
     } <= made
 
 

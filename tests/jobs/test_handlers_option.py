@@ -140,12 +140,12 @@ def test_a_module_without_functions_is_a_wrong_setting(system: str) -> None:
 
 def test_the_types_that_come_along_are_listed() -> None:
     """The page has each with what its function says of itself, and no other."""
-    text = (ROOT / "docs/jobs.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/how-to/job-functions.md").read_text(encoding="utf-8")
     listed = dict(re.findall(r"^\| `([^`]+)` \| (.+) \|$", text, re.MULTILINE))
     built = {name: each for name, each in all_registered().items() if each.is_built_in}
     known = {**{name: each.function for name, each in built.items()}, ANY: find_or_any(ANY).function}
     assert listed == {name: inspect.getdoc(function) for name, function in known.items()}
     assert find("echo") is not None and known["echo"] is built_in.echo
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    other = (ROOT / "docs/how-to/use-orchestrator.md").read_text(encoding="utf-8")
     named = ", ".join(f"`{name}`" for name in ("echo", "sleep", "fail", "fatal"))
-    assert f"({named})" in " ".join(readme.split()) and set(built) == {"echo", "sleep", "fail", "fatal"}
+    assert f"({named})" in " ".join(other.split()) and set(built) == {"echo", "sleep", "fail", "fatal"}

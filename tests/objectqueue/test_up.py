@@ -1,4 +1,4 @@
-"""The deployment as `up` and `demo` bring it up, and as a user follows the README."""
+"""The deployment as `up` and `demo` bring it up, and as a user follows the pages."""
 
 from __future__ import annotations
 

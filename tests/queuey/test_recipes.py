@@ -40,7 +40,7 @@ def test_recipes_are_sessions_of_nox(recipe: str) -> None:
 def test_documents_for_users_are_linked() -> None:
     """The README leads to the pages of the system, and these to each other."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for page in ("docs/queuey.md", "docs/queuey/index.md"):
+    for page in ("docs/how-to/use-queuey.md", "docs/reference/queuey.md"):
         assert f"({page})" in readme
         assert (ROOT / page).is_file()
-    assert "(queuey/index.md)" in (ROOT / "docs/queuey.md").read_text(encoding="utf-8")
+    assert "(../reference/queuey.md)" in (ROOT / "docs/how-to/use-queuey.md").read_text(encoding="utf-8")

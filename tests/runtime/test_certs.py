@@ -165,9 +165,11 @@ def test_compose_looks_where_the_certificates_are_made(
         assert (tmp_path / place.parent / folder / secret).resolve().exists()
 
 
-def test_the_readme_names_files_that_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_on_deploying_names_files_that_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever copies its commands finds the certificates where the commands look for them."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/how-to/deploy.md").read_text(encoding="utf-8")
     found = re.findall(r"-- (\w+\.\w+) .*--ca-file (\S+)", text)
     assert found
     monkeypatch.chdir(tmp_path)

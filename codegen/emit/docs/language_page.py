@@ -18,7 +18,7 @@ from codegen.language.base import Part
 
 def emit() -> Iterator[Artefact]:
     parts = [_INTRODUCTION, *(_file(name, model) for name, model in FILES.items())]
-    yield Artefact("docs/language.md", "\n".join(parts))
+    yield Artefact("docs/reference/language.md", "\n".join(parts))
 
 
 _INTRODUCTION = """\

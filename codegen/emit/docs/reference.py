@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from codegen.diagram import Edge, mermaid, state_diagram
 from codegen.emit.artefact import Artefact, fill
@@ -13,9 +14,12 @@ from codegen.emit.docs.policy_tables import policies
 from codegen.language.lifecycle import Entity
 from codegen.source.spec import Spec
 
+FOLDER = "docs/reference"
+"""Where the pages of systems are, beside those that people write."""
+
 
 def emit(spec: Spec) -> Iterator[Artefact]:
-    """`index.md`, and `lifecycle-<entity>.svg` beside it."""
+    """`<system>.md`, and `<system>/lifecycle-<entity>.svg` beside it."""
     text = fill(
         "docs/index.md.j2",
         spec,
@@ -25,7 +29,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         policies=policies(spec),
         measured=reference_metrics,
         mermaid=lambda entity: mermaid(entity.initial, entity.terminal, _edges(entity)),
-        picture=_picture,
+        picture=partial(_picture, spec),
         title=_title,
         code=code,
         codes=codes,
@@ -35,9 +39,9 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         holders=lambda entity: (entity.held_by, *entity.shared_with),
         silent=_silent(spec),
     )
-    yield Artefact(f"docs/{spec.name}/index.md", text)
+    yield Artefact(f"{FOLDER}/{spec.name}.md", text)
     for name in spec.lifecycle.entities:
-        yield Artefact(f"docs/{spec.name}/{_picture(name)}", drawing(spec, name))
+        yield Artefact(f"{FOLDER}/{_picture(spec, name)}", drawing(spec, name))
 
 
 def drawing(spec: Spec, name: str) -> str:
@@ -51,8 +55,8 @@ def _edges(entity: Entity) -> list[Edge]:
     return [Edge(row.from_, row.to, name, ", ".join(row.by)) for name, row in entity.transitions.items()]
 
 
-def _picture(entity: str) -> str:
-    return f"lifecycle-{entity}.svg"
+def _picture(spec: Spec, entity: str) -> str:
+    return f"{spec.name}/lifecycle-{entity}.svg"
 
 
 def _title(entity: str) -> str:

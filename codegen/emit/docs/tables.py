@@ -1,4 +1,4 @@
-"""The two tables that both the reference and the README show: endpoints and variables."""
+"""Two tables of the reference: endpoints and variables."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ def test_nodes_on_demand_and_what_is_left_out() -> None:
 
 def test_the_reference_tells_of_the_bucket() -> None:
     """Where a plant is, what its hints are called, how long it waits, and which edges need a name."""
-    text = texts(reference.emit, spec(NURSERY))["docs/nursery/index.md"]
+    text = texts(reference.emit, spec(NURSERY))["docs/reference/nursery.md"]
     assert "It is the object `plants/{corner}/{plant_id}.json` of the bucket `NURSERY_BUCKET`" in text
     assert "| `dry` | `dry/{corner}/{thirsty_at}/{plant_id}` | `DRY` |" in text
     assert "`care.first_ms` milliseconds, `care.factor` times as long" in text

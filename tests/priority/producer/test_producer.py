@@ -165,9 +165,10 @@ def test_what_json_has_no_form_for_is_refused() -> None:
             task("t", {"odd": odd})
 
 
-def test_the_snippet_of_the_readme_runs(queue: Queue, shared: Stack, tmp_path: Path) -> None:
+def test_the_snippet_of_the_page_runs(queue: Queue, shared: Stack, tmp_path: Path) -> None:
     """Word for word, with what it imports, in a program that has nothing else."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    page = (ROOT / "docs/how-to/use-priority.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (snippet,) = [each for each in blocks if "async with Producer() as tasks" in each]
     imports, body = snippet.split("\n\n", 1)
     lines = ["import asyncio", imports, "async def main() -> None:", indent(body + "print(task_id)", "    ")]

@@ -38,7 +38,7 @@ class Producer:
 
 @asynccontextmanager
 async def opened(address: str) -> AsyncIterator[Producer]:
-    """As the README shows it."""
+    """As the page on the orchestrator shows it."""
     async with Jobs(address) as jobs:
         yield Producer(jobs)
 

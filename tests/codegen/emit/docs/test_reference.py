@@ -1,4 +1,4 @@
-"""The reference pages and the tables of the README: what they say, and that they render."""
+"""The reference pages: what they say, and that they render."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from codegen.emit.deploy import alerts, compose, dashboard, image, kubernetes, service_config
-from codegen.emit.docs import readme, reference
+from codegen.emit.docs import reference
 from codegen.source.spec import Spec
 from tests.support import quick_yaml
 from tests.support.codegen.specs import FOLDERS, ROOT, changed, run, spec, texts
@@ -22,7 +22,7 @@ Row = dict[str, str]
 
 
 def page(of: Spec) -> str:
-    return texts(reference.emit, of)[f"docs/{of.name}/index.md"]
+    return texts(reference.emit, of)[f"docs/reference/{of.name}.md"]
 
 
 def tables(text: str) -> list[list[Row]]:
@@ -109,38 +109,28 @@ def test_addresses_from_outside_are_a_range_of_one_port() -> None:
         assert compose[0]["From outside"] == wanted
 
 
-def test_readme_tables_follow_the_start_command_and_the_environment() -> None:
-    """The README's sections name each container, command and variable of compose, and change with them."""
+@pytest.mark.req("TQ-189")
+def test_tables_follow_the_start_command_and_the_environment() -> None:
+    """The page names each container, command, variable and file of compose, and changes with them."""
     of = spec("spec/taskqueue")
-    sections = readme.sections([of])
+    shown = page(of)
     for path, text in texts(compose.emit, of).items():
         if path.endswith("compose.yaml"):
             for name, service in quick_yaml.read(text)["services"].items():
                 if "profiles" in service:
                     continue
                 node = re.sub(r"-\d$", "", name)
-                shown = f"`{name}`" if node == name else f"`{node}-0` to `{node}-5`"
+                row = f"`{name}`" if node == name else f"`{node}-0` to `{node}-5`"
                 command = service["command"].removesuffix(node) + "{node}"
-                assert f"| {shown} |" in sections["endpoints"]
-                assert f"`{command}`" in sections["endpoints"]
-                assert all(
-                    f"| `{variable}` |" in sections["variables"] for variable in service["environment"]
-                )
-        assert path.endswith(".env.example") or f"({path})" in sections["endpoints"]
+                assert f"| {row} |" in shown
+                assert f"`{command}`" in shown
+                assert all(f"| `{variable}` |" in shown for variable in service["environment"])
+        assert f"(../../{path})" in shown
 
     def start_otherwise(data: Any) -> None:
         data["monolith"]["command"] = "python -m other {node}"
 
-    other = readme.sections([changed(of, "deployments", start_otherwise)])
-    assert other["endpoints"] != sections["endpoints"]
-
-
-def test_readme_has_a_part_for_each_system() -> None:
-    """The sections of several systems stand one after the other."""
-    sections = readme.sections([spec("spec/taskqueue"), spec("tests/specs/locker")])
-    assert list(sections) == ["endpoints", "variables"]
-    for text in sections.values():
-        assert re.findall(r"^### (.*)$", text, re.MULTILINE) == ["Distributed task queue", "Parcel locker"]
+    assert "`python -m other {node}`" in page(changed(of, "deployments", start_otherwise))
 
 
 def test_variables_tell_type_default_bounds_and_readers() -> None:
@@ -228,8 +218,8 @@ def test_each_life_is_drawn_twice(folder: str) -> None:
     of = spec(folder)
     found = texts(reference.emit, of)
     for name, entity in of.lifecycle.entities.items():
-        assert f"(lifecycle-{name}.svg)" in page(of)
-        picture = ET.fromstring(found[f"docs/{of.name}/lifecycle-{name}.svg"])
+        assert f"({of.name}/lifecycle-{name}.svg)" in page(of)
+        picture = ET.fromstring(found[f"docs/reference/{of.name}/lifecycle-{name}.svg"])
         words = {"".join(each.itertext()) for each in picture.iter("{http://www.w3.org/2000/svg}text")}
         section = page(of).partition(f"\n### {name}\n")[2]
         diagram = re.search(r"```mermaid\n(stateDiagram-v2\n.*?)```", section, re.DOTALL)
@@ -304,7 +294,7 @@ def test_links_lead_to_files(folder: str) -> None:
     }
     made |= {f"proto/{row.file}" for row in of.system.protos.values()}
     for link in re.findall(r"\]\(([^)#]+)\)", page(of)):
-        path = posixpath.normpath(f"docs/{of.name}/{link}")
+        path = posixpath.normpath(f"docs/reference/{link}")
         assert path in made or (ROOT / path).exists(), link
 
 
