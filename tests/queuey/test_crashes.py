@@ -18,6 +18,7 @@ import pytest
 from tests.deep import DEEP
 from tests.plain import NO_TLS
 from tests.queuey.processes import Process, until
+from tests.support.eventually import wait_until
 
 KILLS = 200 if DEEP else 3
 CLAIMERS, JOBS = (50, 5000) if DEEP else (20, 300)
@@ -222,7 +223,8 @@ def test_jobs_of_a_queue_that_was_killed_come_back_in_time(tmp_path: Path) -> No
         job = queue.create()
         assert queue.post("/jobs/claim", runner_id="r").status_code == 200
         queue.process.kill()
-        time.sleep(0.6)
+        ((claimed_ms,),) = queue.sql("SELECT updated_at FROM jobs")
+        wait_until(lambda: time.time() * 1000 > claimed_ms + 500, "it is overdue")
         queue.start()
         until(queue.statuses, lambda seen: seen[job] == "pending")
     finally:
