@@ -92,6 +92,8 @@ def emit_rest(specs: Sequence[Spec], root: Path) -> list[Artefact]:
         *language_page.emit(),
         *readme.emit(specs, root),
         Artefact("docs/errors.md", catalogue()),
+        # Type checkers believe the annotations of an installed package that has this file (PEP 561).
+        Artefact("generated/py.typed", ""),
     ]
 
 
