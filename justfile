@@ -8,6 +8,22 @@ ci:
 help:
     @just --list
 
+# Measure the designs; `just bench --quick`
+bench *words:
+    nox -s bench -- {{ words }}
+
+# Bring a deployment up, show what it does, and take it down
+demo *deployment:
+    nox -s demo -- {{ deployment }}
+
+# Mend what the linters can mend by themselves
+fix:
+    nox -s fix
+
+# Write every artefact of the specs; `just generate --check` only looks
+generate *words:
+    nox -s generate -- {{ words }}
+
 # Install what the other recipes need
 install-tools:
     python3 -m pip install --quiet nox
@@ -21,6 +37,14 @@ lint:
     nox -s fix
     nox -s lint
 
-# Run tests
-test:
-    nox -s test
+# Compare the specs with their last accepted form
+review *words:
+    nox -s review -- {{ words }}
+
+# Run tests; with words, pytest alone with those
+test *words:
+    nox -s test -- {{ words }}
+
+# Run a deployment until Ctrl-C: `just up orchestrator.local`
+up *deployment:
+    nox -s up -- {{ deployment }}

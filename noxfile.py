@@ -127,6 +127,12 @@ def licenses(session: nox.Session) -> None:
 
 
 @nox.session(python=False)
+def tool(session: nox.Session) -> None:
+    """Run a tool of the environment for tests: `-- ruff check .`; the hooks of pre-commit do."""
+    run(session, *session.posargs)
+
+
+@nox.session(python=False)
 def review(session: nox.Session) -> None:
     """Compare the specs with their last accepted form."""
     run(session, "python", "-m", "codegen", "review", *session.posargs)

@@ -81,6 +81,8 @@ def emit_rest(specs: Sequence[Spec], root: Path) -> list[Artefact]:
         *json_schema.emit(),
         *language_page.emit(),
         Artefact("docs/reference/errors.md", catalogue()),
+        # Type checkers believe the annotations of an installed package that has this file (PEP 561).
+        Artefact("generated/py.typed", ""),
     ]
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
+from handlers.queuey.queue import Queue
+from tests.support.eventually import eventually
 from tests.support.queuey.in_process_queue import House
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
@@ -68,12 +71,23 @@ async def test_a_runner_may_have_several(house: House) -> None:
 
 
 @pytest.mark.req("QQ-X12")
-async def test_a_runner_may_wait_for_a_job(house: House) -> None:
+async def test_a_runner_may_wait_for_a_job(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    look_until = Queue._awaited
+
+    async def note_waits(self: Queue, look: Any, news: Any, wait_ms: int) -> Any:
+        def wait(seconds: float) -> Any:
+            waits.append(seconds)
+            return news(seconds)
+
+        return await look_until(self, look, wait, wait_ms)
+
+    monkeypatch.setattr(Queue, "_awaited", note_waits)
     waiting = [
         asyncio.create_task(house.ask("POST", "/jobs/claim", {"runner_id": f"r{n}", "wait_ms": 20000}))
         for n in range(3)
     ]
-    await asyncio.sleep(0.1)
+    await eventually(lambda: len(waits) >= 3, "all have looked in vain")
     made = {(await house.create())["job_id"] for _ in range(3)}
     answers = await asyncio.gather(*waiting)
     assert {each.json()["job_id"] for each in answers} == made

@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from tests.support.deep import DEEP
+from tests.support.eventually import wait_until
 from tests.support.plain_http import NO_TLS
 from tests.support.queuey.processes import Process, until
 
@@ -222,7 +223,8 @@ def test_jobs_of_a_queue_that_was_killed_come_back_in_time(tmp_path: Path) -> No
         job = queue.create()
         assert queue.post("/jobs/claim", runner_id="r").status_code == 200
         queue.process.kill()
-        time.sleep(0.6)
+        ((claimed_ms,),) = queue.sql("SELECT updated_at FROM jobs")
+        wait_until(lambda: time.time() * 1000 > claimed_ms + 500, "it is overdue")
         queue.start()
         until(queue.statuses, lambda seen: seen[job] == "pending")
     finally:

@@ -10,6 +10,7 @@ import uvloop
 
 from runtime.model.text import is_uuid, is_uuid4
 from runtime.world import RealWorld, ordered_uuids
+from tests.support.eventually import wait_until
 
 WORLD = RealWorld()
 
@@ -45,7 +46,8 @@ def test_later_keys_are_greater() -> None:
     """Within a call and from call to call, as far as the clock tells them apart."""
     keys = [*WORLD.new_keys(16_384)]
     assert keys == sorted(keys)
-    time.sleep(0.001)
+    made_ms = time.time_ns() // 1_000_000
+    wait_until(lambda: time.time_ns() // 1_000_000 > made_ms)
     assert WORLD.new_keys(1)[0] > keys[-1]
     assert WORLD.new_keys(0) == []
 

@@ -6,11 +6,13 @@ import asyncio
 import json
 import re
 import signal
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.eventually import eventually
 from tests.support.objectqueue.crew import PATIENCE_S, Crew, Process, at, until
 from tests.support.s3.proxy import S3Proxy
 
@@ -186,7 +188,8 @@ async def test_what_a_dead_worker_left_is_taken_over(crew: Crew) -> None:
     first.kill()
     left = crew.worker_object("again")
     assert left is not None, "kill -9 leaves the object behind"
-    await asyncio.sleep(0.3)
+    silent = timedelta(seconds=0.2)
+    await eventually(lambda: datetime.now(UTC) - at(left["last_heartbeat"]) > silent)
     async with crew.worker("again", QO_MONITOR_WORKER_HEALTH_THRESHOLD="0.2"):
         seen = crew.worker_object("again")
         assert seen is not None

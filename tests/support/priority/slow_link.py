@@ -23,6 +23,7 @@ class SlowLink:
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
+        self._writers: set[asyncio.StreamWriter] = set()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -48,13 +49,14 @@ class SlowLink:
         self._loop.close()
 
     async def _closed(self) -> None:
-        """Lets all connections end, which takes a turn of the loop or two."""
+        """Waits until all connections have ended."""
         me = asyncio.current_task()
         await asyncio.gather(*(asyncio.all_tasks() - {me}), return_exceptions=True)
-        await asyncio.sleep(0.01)
+        await asyncio.gather(*(each.wait_closed() for each in self._writers), return_exceptions=True)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, back = await asyncio.open_connection(LOOPBACK, self._server_port)
+        self._writers |= {writer, back}
         try:
             await asyncio.gather(self._carry(reader, back), self._carry(there, writer))
         except (OSError, asyncio.CancelledError):

@@ -15,6 +15,7 @@ from runtime.stores.store import Held
 from runtime.stores.sweeper import Sweep, sweep_regularly
 from tests.runtime.stores.postgres.conftest import MakeKit
 from tests.runtime.stores.postgres.kit import Kit, unguarded
+from tests.support.eventually import eventually
 
 DUE = {
     "accept": unguarded("UPDATE jobs SET created_at = clock_timestamp() - interval '2 hours'"),
@@ -194,7 +195,8 @@ async def test_whoever_waits_is_woken_when_there_is_something_to_take(kit: Kit) 
     assert await kit.store.acquire("w", kit.call("worker")) is None
     assert not await kit.store.awaited(0.05)
     waiting = asyncio.create_task(kit.store.awaited(60))
-    await asyncio.sleep(0.01)
+    # Whatever would wake it without news has had a whole exchange with the database to do so.
+    assert await kit.store.get(made.job_id) is not None
     assert not waiting.done()
     await kit.store.move(made.job_id, CREATED, QUEUED, kit.call("api"))
     assert await waiting
@@ -206,7 +208,7 @@ async def test_news_that_came_since_the_last_look_are_not_missed(kit: Kit) -> No
     await listening(kit)
     assert await kit.store.acquire("w", kit.call("worker")) is None
     await kit.add(QUEUED)
-    await asyncio.sleep(0.1)
+    await eventually(lambda: kit.store.awaited(0), "the news are there")
     async with asyncio.timeout(30):
         assert await kit.store.awaited(60)
 

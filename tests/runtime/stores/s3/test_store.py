@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from runtime.node.settings import SettingsError
 from runtime.stores.object_store import NotReadable
 from runtime.stores.store import GuardBreach, Held, NoSuchEntity, StoreUnusable
 from tests.runtime.stores.s3.conftest import Make
+from tests.support.eventually import eventually
 from tests.support.s3.fixtures import Bucket
 from tests.support.s3.proxy import S3Proxy
 
@@ -221,7 +223,8 @@ async def test_a_part_of_a_listing_by_place(process: Make, s3_proxy: S3Proxy) ->
     one = process(s3_proxy)
     made = [await one.submit(id=f"{n % 3}{one.world.new_id()[1:]}") for n in range(70)]
     one.world.ahead_ms = 60_000
-    await asyncio.sleep(1.1)  # A listing tells times in whole seconds.
+    made_s = int(time.time())
+    await eventually(lambda: int(time.time()) > made_s, "a new second: a listing tells times in whole ones")
     for each in made[:3]:
         await one.tasks.move_to(each.id, one.states["FAILED"], one.call())
     order = [each.id for each in (*made[3:], *made[:3])]

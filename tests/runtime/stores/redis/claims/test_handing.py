@@ -16,6 +16,7 @@ from generated.priority.records import TaskRecord
 from runtime.embedded.redis import EmbeddedRedis
 from tests.runtime.stores.redis.conftest import MakeKit
 from tests.runtime.stores.redis.kit import Kit
+from tests.support.eventually import eventually
 
 IDLE = "queue:idle"
 
@@ -130,13 +131,18 @@ async def test_nothing_is_handed_over_where_it_cannot_be_taken(make_kit: MakeKit
     await told_of(other, kit, worker)
     async with waiting(kit, worker) as claim:
         await obstacle(kit, worker)
+        bell = kit.tasks._bell
+        rings = bell.rings
         task = await other.add()
         if obstacle is _unheard:
             # That worker hears again soon, and takes what there is.
             assert [each.task_id for each in await claim] == [task.task_id]
             return
         assert await kit.redis.exists(IDLE) == 0
-        await asyncio.sleep(0.05)
+        await eventually(
+            lambda: bell.rings > rings and (bell._waiting or claim.done()),
+            "the worker has looked",
+        )
         assert (await kit.task(task.task_id)).status == QUEUED
 
 
@@ -167,8 +173,9 @@ async def test_a_server_without_memory_hands_nothing_over(
         with pytest.raises(errors.QueueFull):
             await other.add()
         await kit.redis.config_set("maxmemory", 0)
-        await asyncio.sleep(0.05)
-        assert not claim.done() and await kit.redis.hexists(IDLE, worker)
+        # Whatever it was told came before this.
+        assert await kit.tasks._bell.caught_up()
+        assert await kit.redis.hexists(IDLE, worker) and not claim.done()
         made = await other.add()
         (task,) = await claim
         assert task.task_id == made.task_id
@@ -210,8 +217,8 @@ async def test_of_two_lanes_each_is_handed_what_it_waits_for(make_kit: MakeKit) 
     await told_of(other, kit, worker)
     lanes = [asyncio.create_task(kit.claim(worker, 5, wait_s=60.0)) for _ in range(2)]
     made = set()
-    for _ in lanes:
-        await asyncio.sleep(0.05)
+    for still_waiting in (2, 1):
+        await eventually(lambda left=still_waiting: len(kit.tasks._bell._waiting) == left)  # type: ignore[misc]
         made.add((await other.add()).task_id)
     async with asyncio.timeout(60):
         taken = await asyncio.gather(*lanes)

@@ -12,6 +12,7 @@ from generated.priority.messages import HIGH, LOW, MEDIUM
 from runtime.stores.redis.rows import signature
 from tests.runtime.stores.redis.conftest import MakeKit
 from tests.runtime.stores.redis.kit import Kit
+from tests.support.eventually import eventually
 
 
 @pytest.mark.req("PQ-158", "PQ-007", "PQ-157")
@@ -111,7 +112,7 @@ async def test_whoever_waits_is_woken_at_once(make_kit: MakeKit) -> None:
 
     async def woken(step: object) -> str:
         waiting = asyncio.create_task(kit.claim(worker, wait_s=60.0))
-        await asyncio.sleep(0.05)
+        await eventually(lambda: kit.tasks._bell._waiting, "the worker waits")
         await step  # type: ignore[misc]
         async with asyncio.timeout(60):
             (task,) = await waiting
@@ -142,7 +143,7 @@ async def test_of_many_who_wait_each_gets_what_it_can_do(
         waiting = [
             asyncio.create_task(kits[n % 2].claim(each, 1, wait_s=90.0)) for n, each in enumerate(workers)
         ]
-        await asyncio.sleep(0.01)
+        await eventually(lambda: sum(len(each.tasks._bell._waiting) for each in kits) == waiters)
         intents = [kits[0].intent(required_capabilities=(tags[n % 2],)) for n in numbers]
         await asyncio.gather(*(kits[n % 2].create(each) for n, each in enumerate(intents)))
         async with asyncio.timeout(60):

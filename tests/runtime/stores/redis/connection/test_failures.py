@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from runtime.stores.store import Held
 from tests.runtime.stores.redis.claims.test_leases import results
 from tests.runtime.stores.redis.conftest import MakeKit
 from tests.runtime.stores.redis.kit import Kit
+from tests.support.eventually import eventually
 
 
 @pytest.mark.req("PQ-164")
@@ -268,14 +269,21 @@ async def test_a_replica_is_no_place_to_write_to(
     # The server is asked again at once; the change comes while somebody waits for it, however long it takes.
     kit.server._closed_until = 0.0
     monkeypatch.setattr(servers, "PATIENCE_S", 60.0)
-    promoted = asyncio.create_task(_promote(kit))
+    attempts, connected = list[str](), kit.server._line
+
+    async def note_attempt(name: str) -> Any:
+        attempts.append(name)
+        return await connected(name)
+
+    monkeypatch.setattr(kit.server, "_line", note_attempt)
+    promoted = asyncio.create_task(_promote(kit, attempts))
     (made,) = await kit.create(kit.intent())
     await promoted
     assert made.is_new and await kit.tasks.problem() is None
 
 
-async def _promote(kit: Kit) -> None:
-    await asyncio.sleep(0.2)
+async def _promote(kit: Kit, attempts: Sequence[str]) -> None:
+    await eventually(lambda: len(attempts) > 1, "it was refused and is asked again")
     await kit.redis.execute_command("REPLICAOF", "NO", "ONE")
 
 
@@ -309,10 +317,12 @@ async def test_a_server_that_needs_another_password_is_away(own_server: Embedded
 async def test_a_bell_that_is_cut_off_rings_again(kit: Kit) -> None:
     """Whoever waits looks for itself once a second until the subscription is back."""
     worker = await kit.worker()
+    bell = kit.tasks._bell
+    breaks = bell.breaks
     await kit.redis.client_kill_filter(_type="pubsub")
-    await asyncio.sleep(0.05)
+    await eventually(lambda: bell.breaks > breaks, "the bell knows that it is cut off")
     waiting = asyncio.create_task(kit.claim(worker, wait_s=60.0))
-    await asyncio.sleep(0.05)
+    await eventually(lambda: bell._waiting, "the worker waits")
     made = await kit.add(priority=MEDIUM)
     async with asyncio.timeout(60):
         assert [task.task_id for task in await waiting] == [made.task_id]

@@ -135,16 +135,25 @@ async def test_a_guarded_write_is_never_repeated(
     assert len(s3_proxy.asked("PutObject", "two")) == 1
 
 
-async def test_a_guarded_write_that_was_not_sent_is_sent(through: Objects, s3_proxy: S3Proxy) -> None:
+async def test_a_guarded_write_that_was_not_sent_is_sent(
+    through: Objects, s3_proxy: S3Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without a connection the store has surely seen nothing of it."""
     s3_proxy.down()
+    refused, pause = asyncio.Event(), asyncio.sleep
+
+    async def note_pause(seconds: float) -> None:
+        refused.set()
+        await pause(seconds)
+
     async with closing(Objects(replace(through.place, tries=30))) as patient:
-        writing = asyncio.create_task(patient.create("one", b"1"))
-        await asyncio.sleep(0.05)
+        with monkeypatch.context() as patched:
+            patched.setattr("asyncio.sleep", note_pause)
+            writing = asyncio.create_task(patient.create("one", b"1"))
+            await refused.wait()
         s3_proxy.up()
         assert (await writing).etag
     s3_proxy.down()
-    await asyncio.sleep(0.01)
     with pytest.raises(Away):
         await through.create("two", b"1")
 

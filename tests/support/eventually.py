@@ -1,0 +1,81 @@
+"""The one way in which tests wait: for something to come about, never for a fixed time and never for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, TypeVar, overload
+
+Seen = TypeVar("Seen")
+
+PATIENCE_S = 90.0
+"""Far more than anything takes, because the machine may be busy."""
+SOMETHING = "what was awaited came about"
+
+
+@overload
+async def eventually(
+    look: Callable[[], Awaitable[Seen]],
+    what: str = SOMETHING,
+    wanted: Callable[[Seen], object] = bool,
+    patience: float = PATIENCE_S,
+) -> Seen: ...
+
+
+@overload
+async def eventually(
+    look: Callable[[], Seen],
+    what: str = SOMETHING,
+    wanted: Callable[[Seen], object] = bool,
+    patience: float = PATIENCE_S,
+) -> Seen: ...
+
+
+async def eventually(
+    look: Callable[[], Any],
+    what: str = SOMETHING,
+    wanted: Callable[[Any], object] = bool,
+    patience: float = PATIENCE_S,
+) -> Any:
+    """Look until what is seen is as wanted, and return it; fail with the last sight of it.
+
+    The look may be a coroutine function or a plain one. Time is that of the event loop, virtual or not.
+    """
+    clock = asyncio.get_running_loop().time
+    until = clock() + patience
+    for pause in _pauses():
+        seen = look()
+        if inspect.isawaitable(seen):
+            seen = await seen
+        if wanted(seen):
+            break
+        assert clock() < until, f"waited in vain until {what}; last seen: {seen!r}"
+        await asyncio.sleep(pause)
+    return seen
+
+
+def wait_until(
+    look: Callable[[], Seen],
+    what: str = SOMETHING,
+    wanted: Callable[[Seen], object] = bool,
+    patience: float = PATIENCE_S,
+) -> Seen:
+    """`eventually` for tests without an event loop."""
+    until = time.monotonic() + patience
+    for pause in _pauses():
+        seen = look()
+        if wanted(seen):
+            break
+        assert time.monotonic() < until, f"waited in vain until {what}; last seen: {seen!r}"
+        time.sleep(pause)
+    return seen
+
+
+def _pauses() -> Iterator[float]:
+    """Short at first, for what comes in a moment; then long enough to leave others the machine."""
+    pause = 0.001
+    while True:
+        yield pause
+        pause = min(2 * pause, 0.02)
