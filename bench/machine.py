@@ -8,7 +8,7 @@ import platform
 import sysconfig
 from typing import Any
 
-from runtime.embedded.ports import free_ports
+from runtime.embedded.ports import allocate_ports
 
 PACKAGES = ("grpcio", "protobuf", "uvloop", "prometheus-client")
 FASTER = ("--enable-optimizations", "--with-lto")
@@ -29,5 +29,5 @@ def describe() -> dict[str, Any]:
 
 def free_port() -> int:
     """A port that nobody listens on, and that no connection is given meanwhile."""
-    (port,) = free_ports(1)
+    (port,) = allocate_ports(1)
     return port

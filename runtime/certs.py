@@ -1,7 +1,7 @@
-"""`python -m runtime.certs <system>.<deployment>`: a private authority and short-lived certificates.
+"""`python -m runtime.certs <system>.<deployment>`: a private CA and short-lived certificates.
 
-The authority's key is never written: nothing that is left on a disk can sign another certificate. To renew is
-therefore to make a new authority, which `--force` does.
+The key of the CA is never written: nothing that is left on a disk can sign another certificate. A renewal is
+therefore a new CA, which `--force` makes.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from runtime.model.system import Deployment, System
-from runtime.node.deployment_argument import Chosen, DeploymentCommand, deployment_argument
+from runtime.node.deployment_argument import ChosenDeployment, DeploymentCommand, deployment_argument
 from runtime.node.systems import outside_principals
-from runtime.transport.tls import identity, server_name
+from runtime.transport.tls import certificate_name, server_name
 
 AUTHORITY_FILE = "ca.crt"
 FOLDER = Path("certs")
-"""Where each deployment has a folder of its own: an authority vouches for one deployment and no other."""
+"""The folder with a folder for each deployment: a CA is trusted by one deployment only."""
 DAYS = 7
 _SKEW = timedelta(minutes=5)
-"""How far behind the clock of whoever checks a new certificate may be."""
+"""Clock skew: how far behind the clock of a verifier may be."""
 
 
 class Issued(NamedTuple):
@@ -42,7 +42,7 @@ class Issued(NamedTuple):
 
 
 class Authority:
-    """Signs certificates for one system, and only as long as it is in memory."""
+    """A CA of one system, whose key is only in memory."""
 
     def __init__(self, system: str, days: int = DAYS) -> None:
         self._system = system
@@ -59,7 +59,7 @@ class Authority:
         self.certificate = self._certificate.public_bytes(serialization.Encoding.PEM)
 
     def issue(self, principal: str, names: Iterable[str] = ()) -> Issued:
-        """A certificate that proves a principal and is good for a server under the names, too."""
+        """Issue a certificate for a principal, which is valid for a server of these names, too."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, principal)])
         known_as: list[x509.GeneralName] = [
@@ -104,7 +104,7 @@ class Authority:
 
 
 def make_certificates(system: System, deployment: str, folder: Path, *, days: int = DAYS) -> Authority:
-    """Writes `ca.crt` and the `.crt` and `.key` of each identity of a deployment."""
+    """Write `ca.crt` and the `.crt` and `.key` of each identity of a deployment."""
     authority = Authority(system.name, days)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name, known_as in identities(system, system.deployments[deployment]).items():
@@ -116,13 +116,13 @@ def make_certificates(system: System, deployment: str, folder: Path, *, days: in
 
 
 def identities(system: System, deployment: Deployment) -> dict[str, list[str]]:
-    """Who the nodes of a deployment and their callers outside prove to be, each with its host names."""
+    """Return the identities of the nodes and external principals of a deployment, with their host names."""
     found: dict[str, list[str]] = {}
     for node in deployment.nodes.values():
         host = node.name.replace("_", "-")
         replicas = [f"{host}-{place}" for place in range(node.replicas)] if node.replicas > 1 else []
         components = [server_name(system.name, component) for component in node.hosts]
-        found.setdefault(identity(node), []).extend((*components, host, *replicas))
+        found.setdefault(certificate_name(node), []).extend((*components, host, *replicas))
     for name in outside_principals(system):
         if "certificate" in system.principals[name].proofs:
             found.setdefault(name, [])
@@ -144,7 +144,7 @@ def _key_usage(*, signs: bool) -> x509.KeyUsage:
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
-    """Puts a file in its place at once; nobody ever sees half of it, or a key with an open mode."""
+    """Write a file atomically: no reader sees a part of it, or a key with an open mode."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -167,7 +167,7 @@ def _write(path: Path, content: bytes, mode: int) -> None:
     "--days", type=click.IntRange(1, 825), default=DAYS, show_default=True, help="They last so long."
 )
 @click.option("--force", is_flag=True, help="Replace an authority that is there already.")
-def command(chosen: Chosen, out: Path | None, days: int, force: bool) -> None:
+def command(chosen: ChosenDeployment, out: Path | None, days: int, force: bool) -> None:
     """Make a private authority, and a certificate for each node and each caller outside that has one."""
     if out is None:
         out = FOLDER / str(chosen)
@@ -179,7 +179,7 @@ def command(chosen: Chosen, out: Path | None, days: int, force: bool) -> None:
         )
     try:
         make_certificates(chosen.system, chosen.deployment.name, out, days=days)
-        # The folder holds private keys, so it keeps itself out of version control.
+        # The folder has private keys, so it excludes itself from version control.
         (out / ".gitignore").write_text("*\n")
     except OSError as error:
         raise click.ClickException(f"The certificates cannot be written: {error}") from None
@@ -189,7 +189,7 @@ def command(chosen: Chosen, out: Path | None, days: int, force: bool) -> None:
 
 
 def _mention_shared_folder(out: Path) -> None:
-    """Say what became of certificates that stand where all deployments had theirs."""
+    """Mention certificates in the folder that all deployments shared before."""
     if (FOLDER / AUTHORITY_FILE).exists():
         click.echo(
             f"{FOLDER / AUTHORITY_FILE} stays as it is. Compose files now look in a folder for each "

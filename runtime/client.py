@@ -1,4 +1,4 @@
-"""The way in for whoever is no node: typed clients, with deadlines and retries as the spec has them."""
+"""Client of a system: typed clients with the deadlines and retries of the spec."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Typed = TypeVar("Typed")
 AddressesOf = Callable[[str], Sequence[str]]
-"""Takes a component, gives the addresses at which it can be called."""
+"""Takes a component; returns the addresses of the nodes that host it."""
 
 
 def connect(
@@ -37,13 +37,13 @@ def connect(
     urls: Mapping[str, str] | None = None,
     wait_for_ready: bool = False,
 ) -> Client:
-    """A client of the ingress nodes of a deployment. It opens nothing until the first call.
+    """Make a client of the ingress nodes of a deployment. It connects at the first call.
 
-    Several addresses are the nodes of a deployment in their fixed order; each call goes to the one that owns
-    what it is about. An address is `host:port`, or a target of gRPC such as `dns:///host:port`, whose
+    Several addresses are the nodes of a deployment in their fixed order; each call goes to the owner of its
+    key. An address is `host:port`, or a target of gRPC such as `dns:///host:port`, whose
     addresses are called in turn, or `unix:/path`. With a CA file it talks TLS. A certificate or a token
-    proves a principal that has one; without, the caller is anonymous. With `wait_for_ready` a call waits for
-    a connection as long as its deadline lets it.
+    authenticates a principal; without, the caller is anonymous. With `wait_for_ready` a call waits for a
+    connection until its deadline.
     """
     tables = load_system(system) if isinstance(system, str) else system
     found = (addresses,) if isinstance(addresses, str) else tuple(addresses)
@@ -57,7 +57,7 @@ def connect(
 
 
 class Client:
-    """Calls the services of one system as one principal. `async with` closes its connections."""
+    """A client of the services of one system, as one principal. `async with` closes its connections."""
 
     def __init__(
         self,
@@ -74,37 +74,37 @@ class Client:
     ) -> None:
         self.system = system
         self.urls = urls or {}
-        """Where nodes take HTTP requests, by node, for what is not sent in messages."""
+        """HTTP URLs by node, for content that is not sent in messages."""
         self.variables = variables or {}
-        """What whoever uses the deployment without this client has to set."""
+        """The variables for programs that use the deployment without this client."""
         self._addresses_of = addresses_of
-        self._principal = principal or _anonymous(system)
+        self._principal = principal or _find_anonymous(system)
         self._tls = tls
         self._token = token
         self._wait_for_ready = wait_for_ready
         self._world = world or RealWorld()
-        # Standard output belongs to whoever uses the client.
+        # Standard output belongs to the program that uses the client.
         self._log = Log("client", "ERROR", self._world, sys.stderr)
         self._channels: dict[tuple[str, str], GrpcChannel] = {}
-        self._router = Router(_routing(system), self._world)
+        self._router = Router(_find_routing(system), self._world)
 
-    def http_proof(self) -> tuple[ssl.SSLContext | None, str | None]:
-        """What it shows and trusts, and its token, for requests to those."""
+    def http_credentials(self) -> tuple[ssl.SSLContext | None, str | None]:
+        """Return the TLS context and the token for HTTP requests to the `urls`."""
         return (self._tls.for_http() if self._tls is not None else None), self._token
 
     def of(self, kind: type[Typed]) -> Typed:
-        """The typed client of a service, from the class that was generated for it."""
+        """Make the typed client of a service, from the class that was generated for it."""
         make: Callable[[Client], Typed] = kind
         return make(self)
 
     def service(self, name: str) -> Any:
-        """The typed client of a service that is known by name only."""
+        """Make the typed client of a service by its name."""
         return self.of(self.system.clients[name])
 
     def call(self, deadline_ms: int | None = None) -> Call:
-        """The circumstances of a call: what a typed client wants beside the request.
+        """Make a call context, which a typed client takes beside the request.
 
-        Each attempt has the deadline that the spec gives its method. The deadline here is for all of them.
+        Each attempt has the deadline that the spec gives its method. The deadline here is for all attempts.
         """
         deadline = None if deadline_ms is None else self._world.monotonic() + deadline_ms / 1000
         return Call(world=self._world, log=self._log, caller=self._principal, deadline=deadline)
@@ -112,20 +112,20 @@ class Client:
     def bind(
         self, method: Method, request: type[Request], response: type[Response]
     ) -> Invoke[Request, Response]:
-        """The method as a function. The address is chosen with the request in hand, call by call."""
+        """Bind a method to a function. The address is chosen for each request."""
         component = component_of(self.system, method)
         bound: dict[str, Invoke[Request, Response]] = {}
 
         async def invoke(message: Request, call: Call) -> Response:
-            address = self._address(component, method, message)
+            address = self._choose_address(component, method, message)
             if address not in bound:
-                bound[address] = self._channel(address, component).bind(method, request, response)
+                bound[address] = self._open_channel(address, component).bind(method, request, response)
             return await bound[address](message, call)
 
         return invoke
 
     async def close(self) -> None:
-        """Ends all connections."""
+        """Close all connections."""
         for channel in self._channels.values():
             await channel.close()
         self._channels.clear()
@@ -139,20 +139,20 @@ class Client:
         await self.close()
 
     def nodes(self, component: str) -> list[Client]:
-        """A client for each node that hosts a component, for what is asked of all of them."""
-        return [self._pinned(address) for address in self._addresses_of(component)]
+        """Make a client for each node that hosts a component, for requests to all of them."""
+        return [self._make_pinned(address) for address in self._addresses_of(component)]
 
-    def _pinned(self, address: str) -> Client:
-        pinned = Client.__new__(Client)
-        pinned.__dict__.update(self.__dict__, _addresses_of=lambda _component: (address,))
-        return pinned
+    def _make_pinned(self, address: str) -> Client:
+        client = Client.__new__(Client)
+        client.__dict__.update(self.__dict__, _addresses_of=lambda _component: (address,))
+        return client
 
-    def _address(self, component: str, method: Method, request: object) -> str:
-        """Where a call goes. It is chosen once for each call, so that retries stay on the owner."""
+    def _choose_address(self, component: str, method: Method, request: object) -> str:
+        """Choose the address of a call: once for each call, so that retries stay on the owner."""
         return self._router.choose(method, request, self._addresses_of(component))
 
-    def _channel(self, address: str, component: str) -> GrpcChannel:
-        # Not before a call is made: a launcher has a client for whoever wants one, and may make none.
+    def _open_channel(self, address: str, component: str) -> GrpcChannel:
+        # Not before the first call: a launcher offers clients, and may never use one.
         from runtime.transport.grpc.carrier import choose_carrier
         from runtime.transport.grpc.channel import GrpcChannel
 
@@ -170,10 +170,10 @@ class Client:
         return self._channels[address, component]
 
 
-def _routing(system: System) -> Routing | None:
-    """How owners are found; at most one design of a system has owners."""
+def _find_routing(system: System) -> Routing | None:
+    """Find the routing by owner; at most one deployment of a system has it."""
     return next((each.routing for each in system.deployments.values() if each.routing is not None), None)
 
 
-def _anonymous(system: System) -> str:
+def _find_anonymous(system: System) -> str:
     return next((each.name for each in system.principals.values() if each.anonymous), "")

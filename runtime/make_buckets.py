@@ -1,4 +1,4 @@
-"""`python -m runtime.make_buckets <system>`: makes the buckets of a system ready. It may be repeated."""
+"""`python -m runtime.make_buckets <system>`: create and configure the buckets of a system. Idempotent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ USAGE = "usage: python -m runtime.make_buckets <system>"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Tells what was done, a line each; 1 where it cannot be done, 2 for wrong words or settings."""
+    """Set up the buckets and print each step; 1 on failure, 2 for invalid arguments or settings."""
     if len(arguments) != 1:
         print(USAGE, file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""`python -m runtime.serve <system>.<deployment>.<node>`: runs one node until it is told to stop."""
+"""`python -m runtime.serve <system>.<deployment>.<node>`: run one node until a signal stops it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from runtime.node.settings import SettingsError
 from runtime.node.systems import load_system
 from runtime.node.wiring import WiringError
 from runtime.observe import log as events
-from runtime.observe.log import Log, gathering_stdout
+from runtime.observe.log import Log, open_buffered_stdout
 from runtime.stores.store import StoreUnusable
 from runtime.world import RealWorld
 
@@ -30,8 +30,8 @@ USAGE = "usage: python -m runtime.serve <system>.<deployment>.<node> [--handlers
 
 
 def main(arguments: list[str]) -> int:
-    """Runs a node; 0 after an orderly stop, 1 when it cannot run, 2 for wrong words or settings."""
-    arguments, handlers = _without_handlers(arguments)
+    """Run a node; 0 after an orderly stop, 1 when it cannot run, 2 for invalid arguments or settings."""
+    arguments, handlers = _split_handlers(arguments)
     parts = arguments[0].split(".") if len(arguments) == 1 else []
     if len(parts) != 3:
         print(USAGE, file=sys.stderr)
@@ -51,8 +51,8 @@ def main(arguments: list[str]) -> int:
     return _run(system, deployment, node)
 
 
-def _without_handlers(arguments: list[str]) -> tuple[list[str], str | None]:
-    """The arguments without `--handlers MODULE` or `--handlers=MODULE`, and what that names."""
+def _split_handlers(arguments: list[str]) -> tuple[list[str], str | None]:
+    """Split `--handlers MODULE` or `--handlers=MODULE` from the arguments."""
     for place, word in enumerate(arguments):
         option, equals, value = word.partition("=")
         if option == "--handlers" and (equals or place + 1 < len(arguments)):
@@ -68,15 +68,15 @@ def _run(system: System, deployment: str, name: str) -> int:
         runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
     except ImportError:  # uvloop has no wheels for Windows
         runner = asyncio.Runner()
-    # What still runs when the loop ends may have something to tell, so the lines are closed last.
-    with gathering_stdout() as lines, runner:
+    # What still runs when the loop ends may log something, so the output is closed last.
+    with open_buffered_stdout() as lines, runner:
         log = Log(name, "INFO", RealWorld(), lines)
         try:
             return runner.run(_serve(system, deployment, name, lines))
         except SettingsError as error:
             log.write(
                 events.SETTINGS_INVALID,
-                f"{_counted(error.problems)} wrong: {error}",
+                f"{_format_count(error.problems)} wrong: {error}",
                 fields={"problems": error.problems},
             )
             return 2
@@ -89,7 +89,7 @@ def _run(system: System, deployment: str, name: str) -> int:
             return 1
 
 
-def _counted(problems: Sequence[str]) -> str:
+def _format_count(problems: Sequence[str]) -> str:
     return "A setting is" if len(problems) == 1 else f"{len(problems)} settings are"
 
 
@@ -106,7 +106,7 @@ async def _serve(system: System, deployment: str, name: str, lines: TextIO) -> i
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal)
     require_handlers(system, system.deployments[deployment].nodes[name].hosts)
-    environ = await _located(system, deployment, name, stop)
+    environ = await _locate_upstreams(system, deployment, name, stop)
     if environ is None:
         return 0
     node = Node(system, deployment, name, environ, RealWorld(), lines)
@@ -114,34 +114,34 @@ async def _serve(system: System, deployment: str, name: str, lines: TextIO) -> i
         await node.stop()
         return 0
     await node.start()
-    spare_what_stays()
-    failed = await _stopped_or_failed(node, stop)
+    freeze_startup_objects()
+    failed = await _wait_for_stop_or_failure(node, stop)
     await node.stop()
     return int(failed)
 
 
-def spare_what_stays() -> None:
-    """Has the collector leave alone what is there when a node is ready, and look less often at the rest.
+def freeze_startup_objects() -> None:
+    """Exclude the objects of a started node from garbage collection, and collect the rest less often.
 
-    A call leaves hardly any cycles behind, and a node that keeps entities in memory would have all of them
-    looked through again and again.
+    A call leaves hardly any cycles behind, and in a node that keeps entities in memory the collector would
+    traverse all of them again and again.
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(_NEW_OBJECTS, 20, 50)
 
 
-async def _located(
+async def _locate_upstreams(
     system: System, deployment: str, name: str, stop: asyncio.Event
 ) -> Mapping[str, str] | None:
-    """The environment with the addresses of nodes that had to be looked for; None if it is stopped first."""
-    from runtime.node.finding import unknown, where_they_are
+    """Return the environment with the addresses of discovered upstreams; None if it is stopped first."""
+    from runtime.node.finding import find_unset_upstreams, locate_upstreams
 
     design = system.deployments[deployment]
-    if not unknown(system, design, design.nodes[name], os.environ):
+    if not find_unset_upstreams(system, design, design.nodes[name], os.environ):
         return os.environ
     log = Log(name, "INFO", RealWorld())
-    finding = asyncio.create_task(where_they_are(system, design, design.nodes[name], os.environ, log))
+    finding = asyncio.create_task(locate_upstreams(system, design, design.nodes[name], os.environ, log))
     stopped = asyncio.create_task(stop.wait())
     await asyncio.wait({finding, stopped}, return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
@@ -151,8 +151,8 @@ async def _located(
     return {**os.environ, **finding.result()}
 
 
-async def _stopped_or_failed(node: Node, stop: asyncio.Event) -> bool:
-    """Waits for a signal, or for background work to end by itself, which is a failure."""
+async def _wait_for_stop_or_failure(node: Node, stop: asyncio.Event) -> bool:
+    """Wait for a signal, or for background work to end by itself, a failure; return whether it did."""
     waiting = asyncio.create_task(stop.wait())
     done, _ = await asyncio.wait({waiting, *node.background}, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()

@@ -1,6 +1,6 @@
-"""Time, chance and new ids, from one object that is handed to whoever needs them.
+"""The world: clocks, random numbers and new ids, injected as one object.
 
-The same code then runs under a virtual clock and a seeded generator, where every run can be replayed.
+So the same code runs under a virtual clock and a seeded generator, where every run can be replayed.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from typing import Protocol
 
 
 class World(Protocol):
-    """What a handler may know of the world outside."""
+    """Clocks, random numbers and new ids, for handlers and the engine."""
 
     def now_ms(self) -> int:
-        """Wall-clock time, in milliseconds of UTC since the epoch. It may step back."""
+        """Return the wall-clock time, in milliseconds of UTC since the epoch. It may step back."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds on a clock that never steps back."""
+        """Return seconds on a monotonic clock."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Waits, and for no less than this on the monotonic clock."""
+        """Sleep, and for no less than this on the monotonic clock."""
         ...
 
     def uniform(self, low: float, high: float) -> float:
-        """A random number between two bounds."""
+        """Return a random number between two bounds."""
         ...
 
     def new_id(self) -> str:
-        """A new version 4 UUID as lowercase text."""
+        """Return a new version 4 UUID as lowercase text."""
         ...
 
     def new_keys(self, count: int) -> list[str]:
-        """New version 7 UUIDs as lowercase text, each greater than the one before it.
+        """Return new version 7 UUIDs as lowercase text, each greater than the one before it.
 
         They begin with the time, so that keys of the same time are neighbours: an index adds them to the page
         at hand. Random ones go to any of its pages, and every page that is touched has to be written.
@@ -46,7 +46,7 @@ class World(Protocol):
 
 
 class RealWorld:
-    """The world as it is."""
+    """The real clocks and random numbers."""
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
@@ -57,7 +57,7 @@ class RealWorld:
     async def sleep(self, seconds: float) -> None:
         until = time.monotonic() + seconds
         await asyncio.sleep(seconds)
-        # An event loop that counts in milliseconds may come a part of one too early.
+        # An event loop that counts in milliseconds may wake up a part of one too early.
         while (left := until - time.monotonic()) > 0:
             await asyncio.sleep(left)
 
@@ -69,7 +69,7 @@ class RealWorld:
 
 
 def ordered_uuids(now_ns: int, drawn: str) -> list[str]:
-    """Version 7 UUIDs: a time in 1/4096 of a millisecond, a number, and 12 random digits of those drawn."""
+    """Make version 7 UUIDs: a time in 1/4096 of a millisecond, a number, and 12 of the random digits."""
     now_ms, rest_ns = divmod(now_ns, 1_000_000)
     time_text = f"{now_ms:012x}"
     stem = f"{time_text[:8]}-{time_text[8:]}-7{rest_ns * 4096 // 1_000_000:03x}"

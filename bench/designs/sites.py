@@ -80,13 +80,13 @@ class LocalProcesses:
                 )
             client = await stack.enter_async_context(running.client())
             target = Target.of(running.env)
-            nodes = {name: process.planned.address or "" for name, process in running.processes.items()}
+            nodes = {name: process.plan.address or "" for name, process in running.processes.items()}
             yield Site(
                 Launch(running.name, target.addresses, nodes, count_slots(running)),
                 target,
                 client,
                 Meter(
-                    {name: process.planned.metrics_port for name, process in running.processes.items()},
+                    {name: process.plan.metrics_port for name, process in running.processes.items()},
                     {
                         name: process_tree(process.pid)
                         for name, process in running.processes.items()
@@ -100,9 +100,9 @@ def count_slots(running: Launched) -> int:
     """How many jobs all processes together run at a time, by the variables that they really have."""
     variable = running.deployment.slots_variable
     return sum(
-        int(process.planned.variables[variable])
+        int(process.plan.variables[variable])
         for process in running.processes.values()
-        if variable is not None and variable in process.planned.variables
+        if variable is not None and variable in process.plan.variables
     )
 
 

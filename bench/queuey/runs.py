@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from handlers.queuey.samples import binary
-from handlers.queuey.sandbox import Limits, Sandboxes
+from handlers.queuey.sandbox import Limits, SandboxPool
 from runtime.launch import launched
 
 _LIMITS = Limits(seconds=10, fuel=0, memory_bytes=64 << 20, output_bytes=1 << 20)
@@ -24,7 +24,7 @@ async def instances(count: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "noop.wasm"
         path.write_bytes(binary("noop"))
-        async with Sandboxes(_LIMITS) as sandboxes:
+        async with SandboxPool(_LIMITS) as sandboxes:
             first = await _timed(sandboxes, path)
             times = [await _timed(sandboxes, path) for _ in range(count)]
     return {
@@ -34,7 +34,7 @@ async def instances(count: int) -> dict[str, float]:
     }
 
 
-async def _timed(sandboxes: Sandboxes, path: Path) -> float:
+async def _timed(sandboxes: SandboxPool, path: Path) -> float:
     async with sandboxes.scratch() as scratch:
         stdin = scratch / "stdin"
         stdin.touch()

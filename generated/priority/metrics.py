@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from runtime.model.measuring import Ages, Counts, Measured, Sizes, States, Used
+from runtime.model.measuring import Ages, Counts, IndexSizes, Measured, States, Used
 
 MEASURED: Final[tuple[Measured, ...]] = (
     Measured(
@@ -15,7 +15,7 @@ MEASURED: Final[tuple[Measured, ...]] = (
         "gauge",
         "Tasks that wait.",
         "task",
-        Sizes({"high": "queue:high", "medium": "queue:medium", "low": "queue:low"}, "priority", True),
+        IndexSizes({"high": "queue:high", "medium": "queue:medium", "low": "queue:low"}, "priority", True),
     ),
     Measured(
         "queue_age_seconds",

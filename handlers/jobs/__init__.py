@@ -1,8 +1,8 @@
 """Job functions by job type. A module in this folder that registers a function adds a job type.
 
 A function takes the job and returns its output, or any value that JSON can hold. It may be `async`; a plain
-one runs in a process that can be stopped, so that it cannot hold up the others. `JobFailed` ends the run with
-a reason of its own, `JobFatal` ends the job for good.
+one runs in a child process that can be killed, so that it cannot block the others. `JobFailed` fails the run
+with a reason of its own, `JobFatal` fails the job for good.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The job types that come with the queues, for demonstrations and tests."""
+"""The built-in job types, for demos and tests."""
 
 from __future__ import annotations
 
@@ -9,47 +9,47 @@ from handlers.jobs.registry import Job, JobFailed, JobFatal, Output, job
 
 
 @job("*")
-async def work(given: Job) -> Output:
-    """Waits, then makes bytes that are the same whenever the same job is run."""
-    if given.payload_size_bytes > given.max_output_bytes:
-        # Told before the bytes are made: a wish for four gigabytes must not cost them.
-        await given.world.sleep(given.work_duration_ms / 1000)
+async def work(job: Job) -> Output:
+    """Wait, then return deterministic bytes: the same for every run of a job."""
+    if job.payload_size_bytes > job.max_output_bytes:
+        # Fail before the bytes are made: a request for four gigabytes must not allocate them.
+        await job.world.sleep(job.work_duration_ms / 1000)
         raise JobFailed(
             "OUTPUT_TOO_LARGE",
-            f"OUTPUT_TOO_LARGE: {given.payload_size_bytes} bytes, at most {given.max_output_bytes} are kept",
+            f"OUTPUT_TOO_LARGE: {job.payload_size_bytes} bytes, at most {job.max_output_bytes} are kept",
         )
-    await given.world.sleep(given.work_duration_ms / 1000)
-    content = hashlib.shake_128(given.job_id.encode()).digest(given.payload_size_bytes)
-    return Output(content, f"{given.job_type} made {len(content)} bytes")
+    await job.world.sleep(job.work_duration_ms / 1000)
+    content = hashlib.shake_128(job.job_id.encode()).digest(job.payload_size_bytes)
+    return Output(content, f"{job.job_type} made {len(content)} bytes")
 
 
 @job("fail")
-async def fail(given: Job) -> Output:
-    """Waits, then fails on purpose."""
-    await given.world.sleep(given.work_duration_ms / 1000)
+async def fail(job: Job) -> Output:
+    """Wait, then fail on purpose."""
+    await job.world.sleep(job.work_duration_ms / 1000)
     raise JobFailed("SIMULATED_FAILURE")
 
 
 @job("fatal")
-async def fatal(given: Job) -> Output:
-    """Waits, then fails on purpose, so that no further run is tried."""
-    await given.world.sleep(given.work_duration_ms / 1000)
+async def fatal(job: Job) -> Output:
+    """Wait, then fail on purpose, without a retry."""
+    await job.world.sleep(job.work_duration_ms / 1000)
     raise JobFatal("SIMULATED_FAILURE")
 
 
 @job("echo")
-async def echo(given: Job) -> Any:
-    """Returns its payload; without one it is ordinary work."""
-    return await work(given) if given.payload is None else given.payload
+async def echo(job: Job) -> Any:
+    """Return the payload; without one, do ordinary work."""
+    return await work(job) if job.payload is None else job.payload
 
 
 @job("sleep")
-async def sleep(given: Job) -> Any:
-    """Waits for the `seconds` of its payload; without one it is ordinary work."""
-    if given.payload is None:
-        return await work(given)
-    seconds = given.payload.get("seconds", 1)
+async def sleep(job: Job) -> Any:
+    """Wait for the `seconds` of the payload; without one, do ordinary work."""
+    if job.payload is None:
+        return await work(job)
+    seconds = job.payload.get("seconds", 1)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= 86_400:
         raise JobFatal("BAD_PAYLOAD", f"seconds must be a number from 0 to 86400, not {seconds!r:.50}")
-    await given.world.sleep(seconds)
+    await job.world.sleep(seconds)
     return {"slept": seconds}

@@ -1,6 +1,6 @@
-"""Runs plain job functions in child processes, so that they can be stopped whatever they are doing.
+"""Run plain job functions in child processes, so that they can be killed at any point.
 
-A child is used again for the next run. One whose run is stopped is killed, with all that it started.
+A child is reused for the next run. One whose run is stopped is killed, with all processes that it started.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
-from handlers.jobs.child import LENGTH, framed
-from handlers.jobs.loader import program_of
-from handlers.jobs.registry import Job, JobFailed, JobFatal, JobRaised, Output, Registered
+from handlers.jobs.child import LENGTH, encode_frame
+from handlers.jobs.loader import find_program
+from handlers.jobs.registry import Job, JobFailed, JobFatal, JobRaised, Output, RegisteredFunction
 
 _START = "import sys; from handlers.jobs.child import main; main(int(sys.argv[1]), sys.argv[2])"
-_SENT = (
+_SENT_FIELDS = (
     "job_id",
     "job_type",
     "payload",
@@ -37,8 +37,8 @@ _SENT = (
 )
 
 
-class Processes:
-    """As many children as runs were ever under way at a time, each with the functions of the same modules."""
+class ProcessPool:
+    """A pool of child processes with the same job functions; it grows with the runs in flight at a time."""
 
     def __init__(self, names: str | None = None) -> None:
         self._names = names or ""
@@ -56,40 +56,40 @@ class Processes:
             self._end(child)
         await asyncio.gather(*self._ending)
 
-    def tell_stopping(self) -> None:
-        """Lets the functions that run know that the worker is about to stop."""
+    def notify_stopping(self) -> None:
+        """Notify the running functions that the worker is shutting down."""
         for child in self._busy:
-            child.tell_stopping()
+            child.notify_stopping()
 
-    async def __call__(self, function: Registered, given: Job) -> Output:
-        """Runs the function of a job, which the child finds by its type.
+    async def __call__(self, function: RegisteredFunction, job: Job) -> Output:
+        """Run the function of a job, which the child finds by its type.
 
-        If this is cancelled the process is killed, and nothing of it goes on.
+        If this is cancelled, the process is killed before it returns.
         """
-        while (child := self._waiting()) is not None:
-            with suppress(_NeverBegan):  # It was dying while it was idle, and nothing showed it yet.
-                return await self._run(child, function, given)
+        while (child := self._pop_idle()) is not None:
+            with suppress(_NeverStarted):  # It died while idle, which was not visible yet: retry.
+                return await self._run(child, function, job)
         try:
-            return await self._run(await _Child.start(self._names), function, given)
-        except _NeverBegan as ended:
-            raise JobFailed("CRASHED", f"CRASHED: {ended}") from None
+            return await self._run(await _Child.start(self._names), function, job)
+        except _NeverStarted as error:
+            raise JobFailed("CRASHED", f"CRASHED: {error}") from None
 
-    async def _run(self, child: _Child, function: Registered, given: Job) -> Output:
+    async def _run(self, child: _Child, function: RegisteredFunction, job: Job) -> Output:
         self._busy.add(child)
         is_usable = False
         try:
-            answer = await child.run(function, given)
+            answer = await child.run(function, job)
             is_usable = "unusable" not in answer
         finally:
             self._busy.discard(child)
             if is_usable:
                 self._idle.append(child)
             else:
-                # Whoever is told that the run is over may begin the next one, so it has to be.
-                await _uninterrupted(self._end(child))
-        return _output(answer)
+                # The caller may start the next run of the job once this returns, so this one must have ended.
+                await _wait_shielded(self._end(child))
+        return _parse_answer(answer)
 
-    def _waiting(self) -> _Child | None:
+    def _pop_idle(self) -> _Child | None:
         while self._idle:
             child = self._idle.pop()
             if child.is_alive():
@@ -99,14 +99,14 @@ class Processes:
 
     def _end(self, child: _Child) -> asyncio.Task[int]:
         child.kill()
-        ending = asyncio.get_running_loop().create_task(child.ended())
+        ending = asyncio.get_running_loop().create_task(child.wait())
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
         return ending
 
 
-async def _uninterrupted(ending: asyncio.Task[int]) -> None:
-    """Wait for the end of a process, however often that is cancelled; the cancel counts afterwards."""
+async def _wait_shielded(ending: asyncio.Task[int]) -> None:
+    """Wait for the end of a process, however often this is cancelled; raise the cancel afterwards."""
     canceled: asyncio.CancelledError | None = None
     while not ending.done():
         try:
@@ -117,8 +117,8 @@ async def _uninterrupted(ending: asyncio.Task[int]) -> None:
         raise canceled
 
 
-class _NeverBegan(Exception):
-    """A process ended before it began with what it was given; how it ended."""
+class _NeverStarted(Exception):
+    """A process ended before it started its job; the message says how it ended."""
 
 
 class _Child:
@@ -143,7 +143,7 @@ class _Child:
                 process = subprocess.Popen(
                     (sys.executable, "-c", _START, str(theirs.fileno()), names),
                     stdin=subprocess.DEVNULL,
-                    stdout=2,  # What a function prints is for whoever watches the worker.
+                    stdout=2,  # What a function prints goes to the log of the worker.
                     pass_fds=[theirs.fileno()],
                     start_new_session=True,
                     env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -154,38 +154,38 @@ class _Child:
         return cls(process, reader, writer)
 
     def is_alive(self) -> bool:
-        """Asked of one that has nothing to say: what there is to be read is then its end, seen yet or not."""
+        """Whether an idle child still runs: it sends nothing, so anything to read is its end of file."""
         if self._process.poll() is not None or self._reader.at_eof():
             return False
         end = select.poll()
         end.register(self._writer.get_extra_info("socket").fileno(), select.POLLIN)
         return not end.poll(0)
 
-    def tell_stopping(self) -> None:
-        self._writer.write(framed({"stop": True}))
+    def notify_stopping(self) -> None:
+        self._writer.write(encode_frame({"stop": True}))
 
-    async def run(self, function: Registered, given: Job) -> Mapping[str, Any]:
-        """Sends a job and waits for what came of it."""
-        asked = {name: getattr(given, name) for name in _SENT}
-        self._writer.write(framed({"job": {**asked, "program": program_of(function)}}))
-        if given.is_stopping():
-            self.tell_stopping()
-        has_begun = False
+    async def run(self, function: RegisteredFunction, job: Job) -> Mapping[str, Any]:
+        """Send a job and wait for its result."""
+        fields = {name: getattr(job, name) for name in _SENT_FIELDS}
+        self._writer.write(encode_frame({"job": {**fields, "program": find_program(function)}}))
+        if job.is_stopping():
+            self.notify_stopping()
+        has_started = False
         try:
             while True:
                 (size,) = LENGTH.unpack(await self._reader.readexactly(LENGTH.size))
                 answer: dict[str, Any] = json.loads(await self._reader.readexactly(size))
                 if "begun" in answer:
-                    has_begun = True
+                    has_started = True
                 elif "progress" in answer:
-                    await given.report(answer["progress"])
+                    await job.report(answer["progress"])
                 else:
                     return answer
         except (EOFError, ConnectionError):
-            how = await self._how_ended()
-            if not has_begun:
-                raise _NeverBegan(how) from None
-            raise JobFailed("CRASHED", f"CRASHED: {how}") from None
+            exit_text = await self._describe_exit()
+            if not has_started:
+                raise _NeverStarted(exit_text) from None
+            raise JobFailed("CRASHED", f"CRASHED: {exit_text}") from None
 
     def kill(self) -> None:
         self._writer.close()
@@ -193,18 +193,18 @@ class _Child:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
-    async def ended(self) -> int:
-        """The exit code, when it has ended."""
+    async def wait(self) -> int:
+        """Wait for the process to exit; return its exit code."""
         return await asyncio.to_thread(self._process.wait)
 
-    async def _how_ended(self) -> str:
-        code = await self.ended()
+    async def _describe_exit(self) -> str:
+        code = await self.wait()
         if code < 0:
             return f"the process of the function was ended by {signal.Signals(-code).name}"
         return f"the process of the function ended by itself, with exit code {code}"
 
 
-def _output(answer: Mapping[str, Any]) -> Output:
+def _parse_answer(answer: Mapping[str, Any]) -> Output:
     if "unusable" in answer:
         raise JobFailed("HANDLERS_UNUSABLE", f"HANDLERS_UNUSABLE: {answer['unusable']}")
     if "raised" in answer:

@@ -1,4 +1,4 @@
-"""Where job functions are registered and found."""
+"""The registry of job functions: register them, and find them by job type."""
 
 from __future__ import annotations
 
@@ -16,50 +16,50 @@ from msgspec.structs import replace
 from runtime.world import World
 
 
-async def unheard(_progress: Mapping[str, Any]) -> None:
-    """Where nobody asks how far a run is."""
+async def ignore_progress(_progress: Mapping[str, Any]) -> None:
+    """Discard a progress report; the default where the system shows no progress."""
 
 
-def _never() -> bool:
+def _is_never_stopping() -> bool:
     return False
 
 
 class Job(Struct, frozen=True):
-    """What a job function is told: the job as it was submitted, and the world it runs in."""
+    """The argument of a job function: the job as it was submitted, and the world it runs in."""
 
     job_id: str
     job_type: str
     world: World
     payload: Any = None
-    """What was submitted with it, where the system takes a payload: a value of JSON, or what the function
-    said that it takes."""
+    """The submitted payload, where the system takes one: a JSON value, or that value converted by the
+    `takes` of the function."""
     attempt: int = 1
-    """Which run this is. A job may be run again after a failure or a lost worker."""
+    """The number of this run. A job may be run again after a failure or a lost worker."""
     token: str = ""
-    """The same in every run of a job and in no other job. A function sends it along to a service outside, so
-    that a repeated run has no second effect there."""
+    """An idempotency token: the same in every run of a job, and unique to the job. A function sends it to an
+    external service, so that a repeated run has no second effect there."""
     work_duration_ms: int = 0
     payload_size_bytes: int = 0
     max_output_bytes: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
-    report: Callable[[Mapping[str, Any]], Awaitable[None]] = unheard
-    """Tells how far the run is, where the system shows it to those who ask. A plain one just calls it."""
-    is_stopping: Callable[[], bool] = _never
-    """Whether the worker is about to stop, so that a long run had better end soon."""
+    report: Callable[[Mapping[str, Any]], Awaitable[None]] = ignore_progress
+    """Report the progress of the run, where the system shows it. A plain function calls it without await."""
+    is_stopping: Callable[[], bool] = _is_never_stopping
+    """Whether the worker is shutting down, so that a long run should end soon."""
 
 
 class Output(Struct, frozen=True):
-    """What a job leaves behind: bytes, or a value that JSON can hold."""
+    """The output of a job: bytes, or a value that JSON can hold."""
 
     content: bytes = b""
     summary: str = ""
     value: Any = None
     json: str = ""
-    """The value as JSON, where a function returned nothing else."""
+    """The value encoded as JSON; empty where the function returned an Output of its own."""
 
 
 class JobFailed(Exception):
-    """Ends a run as failed, with a reason. Where a system repeats failed runs, this one is repeated."""
+    """End a run as failed, with a reason. Where a system retries failed runs, this one is retried."""
 
     def __init__(self, reason: str, summary: str = "") -> None:
         super().__init__(reason)
@@ -68,18 +68,18 @@ class JobFailed(Exception):
 
 
 class JobRaised(JobFailed):
-    """Ends a run with something that its function raised elsewhere; the reason names its type."""
+    """End a run with an exception that its function raised in a child process; the reason names its type."""
 
 
 class JobFatal(JobFailed):
-    """Ends a job as failed for good: another run would be no use."""
+    """End a job as failed for good, without a retry."""
 
 
 JobFunction = Callable[[Job], Awaitable[Any]] | Callable[[Job], Any]
 
 
-class Registered(Struct, frozen=True):
-    """A job function with what was said of it."""
+class RegisteredFunction(Struct, frozen=True):
+    """A job function and the options that it was registered with."""
 
     job_type: str
     function: JobFunction
@@ -87,103 +87,103 @@ class Registered(Struct, frozen=True):
     is_async: bool = False
     takes: Callable[..., Any] | None = None
 
-    async def __call__(self, given: Job) -> Output:
-        """Runs it on the loop of whoever calls it, so a plain function that takes long holds that up."""
-        given = self.decoded(given)
-        made: Any = await self.function(given) if self.is_async else self.function(given)
-        return self.output(made)
+    async def __call__(self, job: Job) -> Output:
+        """Run the function on the event loop of the caller, which a slow plain function blocks."""
+        job = self.decode_payload(job)
+        returned: Any = await self.function(job) if self.is_async else self.function(job)
+        return self.to_output(returned)
 
     @property
     def is_built_in(self) -> bool:
-        """Whether it came with this package, and is no one's own."""
+        """Whether the function is one of this package, and not a user's own."""
         return self.function.__module__.startswith(f"{__package__}.")
 
-    def decoded(self, given: Job) -> Job:
-        """The job with its payload as the function takes it. One that cannot be is the end of the job."""
+    def decode_payload(self, job: Job) -> Job:
+        """Convert the payload as `takes` says. A payload that cannot be converted fails the job for good."""
         if self.takes is None:
-            return given
+            return job
         try:
-            return replace(given, payload=_taken(self.takes, given.payload))
+            return replace(job, payload=_convert_payload(self.takes, job.payload))
         except Exception as error:
-            why = f"BAD_INPUT: {type(error).__name__}: {error}"
-            raise JobFatal("BAD_INPUT", why) from error
+            summary = f"BAD_INPUT: {type(error).__name__}: {error}"
+            raise JobFatal("BAD_INPUT", summary) from error
 
-    def output(self, made: Any) -> Output:
-        """What a function returned, as an output."""
-        if isinstance(made, Output) and isinstance(made.content, bytes):
-            return made
+    def to_output(self, returned: Any) -> Output:
+        """Convert the return value of the function to an Output."""
+        if isinstance(returned, Output) and isinstance(returned.content, bytes):
+            return returned
         try:
-            text = "null" if made is None else _json(made)  # Most functions return nothing.
-            return Output(text.encode(), value=made, json=text)
+            text = "null" if returned is None else _encode_json(returned)  # Most functions return nothing.
+            return Output(text.encode(), value=returned, json=text)
         except (TypeError, ValueError, RecursionError):
             raise TypeError(
                 f"the function of {self.job_type!r} must return an Output of bytes or a value that JSON can "
-                f"hold, not {made!r:.100}"
+                f"hold, not {returned!r:.100}"
             ) from None
 
 
-_json = json.JSONEncoder(allow_nan=False).encode
-_FUNCTIONS: dict[str, Registered] = {}
-_APART: dict[str, Registered] = {}
-_REGISTERING = [_FUNCTIONS]
+_encode_json = json.JSONEncoder(allow_nan=False).encode
+_FUNCTIONS: dict[str, RegisteredFunction] = {}
+_SEPARATE_FUNCTIONS: dict[str, RegisteredFunction] = {}
+_ACTIVE_REGISTRIES = [_FUNCTIONS]
 ANY = "*"
 
 
 def job(
     job_type: str, *, timeout_s: float | None = None, takes: Callable[..., Any] | None = None
 ) -> Callable[[JobFunction], JobFunction]:
-    """Registers a function under a job type; `*` is for types that have none, where a system allows it.
+    """Register a function under a job type; `*` is for types that have none, where a system allows it.
 
-    `takes` makes of the payload what the function wants to see, and raises what it likes where it cannot. A
-    dataclass is given the members of the payload by their names.
+    `takes` converts the payload to what the function expects, and raises any exception where it cannot. A
+    dataclass gets the members of the payload as keyword arguments.
     """
 
     def register(function: JobFunction) -> JobFunction:
-        if (earlier := _REGISTERING[-1].get(job_type)) is not None:
+        if (earlier := _ACTIVE_REGISTRIES[-1].get(job_type)) is not None:
             raise ValueError(f"job type {job_type!r} is registered already, by {earlier.function}")
-        _REGISTERING[-1][job_type] = registered(job_type, function, timeout_s=timeout_s, takes=takes)
+        _ACTIVE_REGISTRIES[-1][job_type] = wrap_function(job_type, function, timeout_s=timeout_s, takes=takes)
         return function
 
     return register
 
 
-def registered(
+def wrap_function(
     job_type: str,
     function: JobFunction,
     *,
     timeout_s: float | None = None,
     takes: Callable[..., Any] | None = None,
-) -> Registered:
-    """A function that nobody else finds."""
-    return Registered(job_type, function, timeout_s, inspect.iscoroutinefunction(function), takes)
+) -> RegisteredFunction:
+    """Wrap a function as a RegisteredFunction without adding it to the registry."""
+    return RegisteredFunction(job_type, function, timeout_s, inspect.iscoroutinefunction(function), takes)
 
 
 @contextmanager
-def apart() -> Iterator[Mapping[str, Registered]]:
-    """While somebody's own functions are registered: theirs may have the types of those that come along."""
-    _REGISTERING.append(_APART)
+def separate_registry() -> Iterator[Mapping[str, RegisteredFunction]]:
+    """Register a user's own functions separately: they may have the job types of the built-in ones."""
+    _ACTIVE_REGISTRIES.append(_SEPARATE_FUNCTIONS)
     try:
-        yield _APART
+        yield _SEPARATE_FUNCTIONS
     finally:
-        _REGISTERING.pop()
+        _ACTIVE_REGISTRIES.pop()
 
 
-def all_registered() -> Mapping[str, Registered]:
-    """The functions of all types that have one of their own."""
+def all_registered() -> Mapping[str, RegisteredFunction]:
+    """List the registered functions by job type, without the one for `*`."""
     return {job_type: each for job_type, each in _FUNCTIONS.items() if job_type != ANY}
 
 
-def find(job_type: str) -> Registered | None:
-    """The function of a job type, ready to be awaited."""
+def find(job_type: str) -> RegisteredFunction | None:
+    """Find the function of a job type; None where there is none."""
     return _FUNCTIONS.get(job_type) if job_type != ANY else None
 
 
-def find_or_any(job_type: str) -> Registered:
-    """The function of a job type, or the one for all that have none."""
+def find_or_any(job_type: str) -> RegisteredFunction:
+    """Find the function of a job type, or the one for `*`."""
     return find(job_type) or _FUNCTIONS[ANY]
 
 
-def _taken(takes: Callable[..., Any], payload: Any) -> Any:
+def _convert_payload(takes: Callable[..., Any], payload: Any) -> Any:
     if not is_dataclass(takes):
         return takes(payload)
     if not isinstance(payload, dict):
@@ -192,6 +192,6 @@ def _taken(takes: Callable[..., Any], payload: Any) -> Any:
 
 
 def is_being_canceled() -> bool:
-    """Whether whoever runs a job is being stopped; a job may have canceled something of its own."""
+    """Whether the task that runs a job is being canceled, and not just something within the job."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -1,1 +1,1 @@
-"""Hand-written logic of the object queue."""
+"""The business logic of the object queue: its queue, monitor and worker, and the command `qo`."""

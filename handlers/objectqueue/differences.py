@@ -1,4 +1,4 @@
-"""What differs between two values of JSON, by path: added, removed or changed."""
+"""The differences between two JSON values by path: added, removed or changed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class Difference(NamedTuple):
-    """One place where two values differ. What was not there before, or is not there after, is None."""
+    """One path at which two values differ. A value that does not exist before or after is None."""
 
     path: str
     kind: str
@@ -15,24 +15,26 @@ class Difference(NamedTuple):
     after: Any
 
 
-def differences(before: Any, after: Any, path: str = "") -> Iterator[Difference]:
-    """Every place where they differ, in the order in which the members stand."""
+def find_differences(before: Any, after: Any, path: str = "") -> Iterator[Difference]:
+    """Find every path at which two values differ, in the order of their members."""
     if isinstance(before, dict) and isinstance(after, dict):
         for name in [*before, *(each for each in after if each not in before)]:
-            place = f"{path}.{name}" if path else name
-            yield from _inside(before, after, name, name in before, name in after, place)
+            member = f"{path}.{name}" if path else name
+            yield from _compare_member(before, after, name, name in before, name in after, member)
     elif isinstance(before, list) and isinstance(after, list):
-        for place in range(max(len(before), len(after))):
-            there = place < len(before), place < len(after)
-            yield from _inside(before, after, place, *there, f"{path}[{place}]")
+        for index in range(max(len(before), len(after))):
+            is_in = index < len(before), index < len(after)
+            yield from _compare_member(before, after, index, *is_in, f"{path}[{index}]")
     elif type(before) is not type(after) or before != after:
         yield Difference(path, "changed", before, after)
 
 
-def _inside(before: Any, after: Any, at: Any, was: bool, remains: bool, path: str) -> Iterator[Difference]:
-    if was and remains:
-        yield from differences(before[at], after[at], path)
-    elif was:
-        yield Difference(path, "removed", before[at], None)
+def _compare_member(
+    before: Any, after: Any, key: Any, is_in_before: bool, is_in_after: bool, path: str
+) -> Iterator[Difference]:
+    if is_in_before and is_in_after:
+        yield from find_differences(before[key], after[key], path)
+    elif is_in_before:
+        yield Difference(path, "removed", before[key], None)
     else:
-        yield Difference(path, "added", None, after[at])
+        yield Difference(path, "added", None, after[key])

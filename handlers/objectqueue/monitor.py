@@ -1,6 +1,6 @@
-"""The monitor: points out workers that are not heard of and shards that nobody looks after.
+"""The monitor: logs workers without heartbeats and shards without a live worker.
 
-What ended too late is put back, and the indexes are repaired, by the clock, as the spec says.
+Expired leases are released and the indexes are repaired by due transitions, as the spec says.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from runtime.call.conditions import Failure
 from runtime.stores.object_store import ObjectStore
 from runtime.world import World
 
-_MOST = 10_000
+_MAX_WORKERS = 10_000
 
 
 class Monitor:
-    """Looks at workers and changes nothing: their tasks come back when their leases end."""
+    """A read-only check of workers: their tasks are released when their leases expire."""
 
     def __init__(self, workers: ObjectStore[WorkerRecord], settings: MonitorSettings, world: World) -> None:
         self._workers = workers
@@ -32,22 +32,22 @@ class Monitor:
         self._uncovered: tuple[str, ...] = ()
 
     async def run(self, call: Call, stopping: asyncio.Event) -> None:
-        """Looks from time to time until it is told to stop."""
-        every_s = self._settings.qo_monitor_check_interval
+        """Check the workers at intervals until shutdown."""
+        interval_s = self._settings.qo_monitor_check_interval
         while not stopping.is_set():
-            # First a pause: whoever is started together with the monitor shall be seen by it.
+            # Wait first: workers that are started together with the monitor need time to register.
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._world.uniform(0.8 * every_s, every_s)):
+                async with asyncio.timeout(self._world.uniform(0.8 * interval_s, interval_s)):
                     await stopping.wait()
                     return
-            with suppress(Failure):  # An outage, of which the sweeps tell; the next look is not far.
-                self._look(await self._workers.find(size=_MOST), call)
+            with suppress(Failure):  # An outage, which the sweeps log; the next check is the retry.
+                self._check_workers(await self._workers.find(size=_MAX_WORKERS), call)
 
-    def _look(self, workers: list[WorkerRecord], call: Call) -> None:
+    def _check_workers(self, workers: list[WorkerRecord], call: Call) -> None:
         now = datetime.fromtimestamp(self._world.now_ms() / 1000, UTC)
-        longest_s = self._settings.qo_monitor_worker_health_threshold
+        threshold_s = self._settings.qo_monitor_worker_health_threshold
         silent_s = {each.worker_id: (now - each.last_heartbeat).total_seconds() for each in workers}
-        dead = {name for name, seconds in silent_s.items() if seconds > longest_s}
+        dead = {name for name, seconds in silent_s.items() if seconds > threshold_s}
         for name in sorted(dead - self._dead):
             call.tell(WORKER_DEAD, f"it was last heard of {silent_s[name]:.0f} s ago", worker_id=name)
         self._dead = dead

@@ -1,7 +1,7 @@
-"""How far a run is, as its task shows it: the latest report, written less often the longer the run takes.
+"""Write the progress of a run to its task: the latest report, less often the longer the run takes.
 
-Every write is a version of the task, and a part of its history. So the pauses between two writes double, up
-to the time between two signs of life of the worker.
+Every write is a version of the task, and a part of its history. So the interval between two writes doubles
+(exponential backoff), up to the heartbeat interval of the worker.
 """
 
 from __future__ import annotations
@@ -19,53 +19,53 @@ from runtime.call.conditions import Failure
 from runtime.stores.object_store import NotReadable, ObjectStore
 from runtime.stores.store import Held
 
-_FIRST_PAUSE_S = 1.0
+_FIRST_INTERVAL_S = 1.0
 
 
-class Progress:
-    """The reports of one run. `lost` is called when the task is found to be no longer ours."""
+class ProgressWriter:
+    """The progress reports of one run. `on_lost` is the callback for a lost lease."""
 
     def __init__(
         self,
         tasks: ObjectStore[TaskRecord],
         key: str,
-        held: Held,
+        lease: Held,
         call: Call,
-        lost: Callable[[str, int], None],
-        longest_pause_s: float,
+        on_lost: Callable[[str, int], None],
+        max_interval_s: float,
     ) -> None:
         self._tasks = tasks
         self._key = key
-        self._held = held
+        self._lease = lease
         self._call = call
-        self._lost = lost
-        self._pause_s = _FIRST_PAUSE_S
-        self._longest_pause_s = max(longest_pause_s, _FIRST_PAUSE_S)
-        self._news: str | None = None
-        self._writing: asyncio.Task[None] | None = None
+        self._on_lost = on_lost
+        self._interval_s = _FIRST_INTERVAL_S
+        self._max_interval_s = max(max_interval_s, _FIRST_INTERVAL_S)
+        self._latest: str | None = None
+        self._writer: asyncio.Task[None] | None = None
 
     async def report(self, progress: Mapping[str, Any]) -> None:
-        """Tells how far the run is; it waits for no write."""
-        self._news = json.dumps(progress, allow_nan=False)
-        if self._writing is None or self._writing.done():
-            self._writing = asyncio.create_task(self._write())
+        """Report the progress; does not wait for the write."""
+        self._latest = json.dumps(progress, allow_nan=False)
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.create_task(self._write())
 
     async def stop(self) -> None:
-        """Writes nothing more, and leaves no write under way: the end of the run would meet it."""
-        if self._writing is not None and not self._writing.done():
-            self._writing.cancel()
-            await asyncio.wait({self._writing})
+        """Stop writing, and leave no write in flight, which would conflict with the outcome of the run."""
+        if self._writer is not None and not self._writer.done():
+            self._writer.cancel()
+            await asyncio.wait({self._writer})
 
     async def _write(self) -> None:
-        while self._news is not None:
-            news, self._news = self._news, None
-            # The next report may arrive; the outcome has tries of its own.
+        while self._latest is not None:
+            latest, self._latest = self._latest, None
+            # The next report is the retry; the outcome has retries of its own.
             with suppress(Failure, NotReadable):
-                is_ours = await self._tasks.shift(
-                    self._key, TASK_ADVANCE, self._call, self._held, progress=news
+                is_owned = await self._tasks.shift(
+                    self._key, TASK_ADVANCE, self._call, self._lease, progress=latest
                 )
-                if not is_ours:
-                    self._lost(self._key, self._held.fence)
+                if not is_owned:
+                    self._on_lost(self._key, self._lease.fence)
                     return
-            await self._call.world.sleep(self._pause_s)
-            self._pause_s = min(2 * self._pause_s, self._longest_pause_s)
+            await self._call.world.sleep(self._interval_s)
+            self._interval_s = min(2 * self._interval_s, self._max_interval_s)

@@ -1,4 +1,4 @@
-"""What `qo` asks: tasks are submitted, shown and moved for those who want them. The bucket has it all."""
+"""The queue: submits, shows, lists and moves tasks for `qo`. All state is in the bucket."""
 
 from __future__ import annotations
 
@@ -30,19 +30,26 @@ from generated.objectqueue.messages import (
 )
 from generated.objectqueue.records import RetryPolicy, TaskRecord, WorkerRecord
 from generated.objectqueue.settings import QueueSettings
-from handlers.objectqueue.views import SHARDS, shown, shown_version, shown_worker, stats_of, word
+from handlers.objectqueue.views import (
+    SHARDS,
+    format_state,
+    to_shard_stats,
+    to_shown_worker,
+    to_task,
+    to_task_version,
+)
 from runtime.call import Call
 from runtime.stores.object_store import NotReadable, ObjectStore
 from runtime.world import World
 
-_LISTED = (PENDING, RUNNING, COMPLETED, FAILED)
-_ENDED = (COMPLETED, FAILED)
-_LOOKED_AT = 160
-"""So many of the tasks that have waited longest are looked at for types that no worker runs."""
+_LISTED_STATES = (PENDING, RUNNING, COMPLETED, FAILED)
+_ENDED_STATES = (COMPLETED, FAILED)
+_SCANNED_TASKS = 160
+"""How many of the oldest waiting tasks are scanned for types that no worker runs."""
 
 
 class Queue:
-    """Keeps nothing: every answer comes from the bucket."""
+    """The methods of QueueService. It is stateless: every response comes from the bucket."""
 
     def __init__(
         self,
@@ -53,33 +60,35 @@ class Queue:
     ) -> None:
         self._tasks = tasks
         self._workers = workers
-        self._silence_s = settings.qo_monitor_worker_health_threshold
+        self._max_silence_s = settings.qo_monitor_worker_health_threshold
         self._world = world
 
     async def submit_task(self, request: SubmitTaskRequest, call: Call) -> SubmitTaskResponse:
-        wanted = self._wanted(request)
-        found, new = await self._tasks.create_or_find(wanted, call)
+        record = self._build_record(request)
+        found, is_new = await self._tasks.create_or_find(record, call)
         call.note(task_id=found.id)
-        if not new and not request.HasField("idempotency_key"):
+        if not is_new and not request.HasField("idempotency_key"):
             raise errors.TaskExists(task_id=found.id)
-        return SubmitTaskResponse(task=shown(found), created=new, hinted=await self._tasks.hinted(found.id))
+        return SubmitTaskResponse(
+            task=to_task(found), created=is_new, hinted=await self._tasks.hinted(found.id)
+        )
 
     async def get_task(self, request: GetTaskRequest, _call: Call) -> Task:
-        return shown(await self._existing(request.task_id))
+        return to_task(await self._get_existing(request.task_id))
 
     async def get_history(self, request: GetHistoryRequest, _call: Call) -> GetHistoryResponse:
         if not await self._tasks.versioned():
-            await self._existing(request.task_id)
+            await self._get_existing(request.task_id)
             raise errors.HistoryUnavailable
         versions = await self._tasks.versions(request.task_id)
         if not versions:
             raise errors.TaskNotFound(task_id=request.task_id)
-        return GetHistoryResponse(versions=[shown_version(each) for each in versions])
+        return GetHistoryResponse(versions=[to_task_version(each) for each in versions])
 
     async def list_tasks(self, request: ListTasksRequest, _call: Call) -> ListTasksResponse:
         equal = {"task_type": request.task_type} if request.HasField("task_type") else {}
         shards: list[dict[str, object]] = [{"shard": each} for each in dict.fromkeys(request.shards)]
-        states, after = list(request.status) or _LISTED, _position(request.page_token)
+        states, after = list(request.status) or _LISTED_STATES, _parse_page_token(request.page_token)
         pages = [
             await self._tasks.find_page(
                 states=states, equal={**equal, **shard}, after=after, size=request.page_size + 1
@@ -89,52 +98,54 @@ class Queue:
         found = [record for each in pages for record in each.records]
         found.sort(key=lambda each: (each.updated_at, each.id), reverse=True)
         page = found[: request.page_size]
-        more = len(found) > len(page)
+        has_more = len(found) > len(page)
         is_filtered = bool(request.status) or bool(equal)
-        # What was written before the last task of this page is told with a later one.
+        # Objects that were written before the last task of this page belong to a later page.
         unreadable = [
             key
             for each in pages
             for at, key in each.unreadable
-            if not is_filtered and (not more or at >= page[-1].updated_at)
+            if not is_filtered and (not has_more or at >= page[-1].updated_at)
         ]
         return ListTasksResponse(
-            tasks=map(shown, page),
-            next_page_token=_token(page[-1]) if more else "",
+            tasks=map(to_task, page),
+            next_page_token=_format_page_token(page[-1]) if has_more else "",
             unreadable_ids=sorted(unreadable),
         )
 
     async def replay_task(self, request: ReplayTaskRequest, call: Call) -> Task:
-        record = await self._existing(request.task_id)
+        record = await self._get_existing(request.task_id)
         if FAILED not in (record.status, record.archived_from):
-            raise _not_now(record, "and only a failed task is replayed")
-        return await self._moved(record, PENDING, call)
+            raise _build_not_allowed(record, "and only a failed task is replayed")
+        return await self._move(record, PENDING, call)
 
     async def archive_task(self, request: ArchiveTaskRequest, call: Call) -> Task:
-        record = await self._existing(request.task_id)
-        if record.status not in _ENDED:
-            raise _not_now(record, "and only what has ended is archived")
-        return await self._moved(record, ARCHIVED, call)
+        record = await self._get_existing(request.task_id)
+        if record.status not in _ENDED_STATES:
+            raise _build_not_allowed(record, "and only what has ended is archived")
+        return await self._move(record, ARCHIVED, call)
 
     async def unarchive_task(self, request: UnarchiveTaskRequest, call: Call) -> Task:
-        record = await self._existing(request.task_id)
+        record = await self._get_existing(request.task_id)
         if record.status != ARCHIVED:
-            raise _not_now(record, "not archived")
-        return await self._moved(record, record.archived_from or FAILED, call)
+            raise _build_not_allowed(record, "not archived")
+        return await self._move(record, record.archived_from or FAILED, call)
 
     async def cancel_task(self, request: CancelTaskRequest, call: Call) -> Task:
-        record = await self._existing(request.task_id)
+        record = await self._get_existing(request.task_id)
         if record.status not in (PENDING, RUNNING):
-            raise _not_now(record, "and what has ended is not cancelled")
-        given = {"error": request.reason} if request.reason else {}
-        return await self._moved(record, FAILED, call, **given)
+            raise _build_not_allowed(record, "and what has ended is not cancelled")
+        fields = {"error": request.reason} if request.reason else {}
+        return await self._move(record, FAILED, call, **fields)
 
     async def list_workers(self, request: ListWorkersRequest, _call: Call) -> ListWorkersResponse:
-        now = self._now()
-        workers = [shown_worker(each, now, self._silence_s) for each in await self._workers.find(size=10_000)]
+        now = self._get_now()
+        workers = [
+            to_shown_worker(each, now, self._max_silence_s) for each in await self._workers.find(size=10_000)
+        ]
         covered = {shard for each in workers if each.live for shard in each.worker.shards}
         known = {kind for each in workers if each.live for kind in each.worker.task_types}
-        waiting = await self._tasks.oldest_waiting(_LOOKED_AT) if request.with_waiting else ()
+        waiting = await self._tasks.oldest_waiting(_SCANNED_TASKS) if request.with_waiting else ()
         return ListWorkersResponse(
             workers=sorted(workers, key=lambda each: each.worker.worker_id),
             uncovered_shards=[each for each in SHARDS if each not in covered],
@@ -143,15 +154,15 @@ class Queue:
         )
 
     async def get_stats(self, request: GetStatsRequest, _call: Call) -> GetStatsResponse:
-        return GetStatsResponse(shards=stats_of(await self._tasks.sizes(), request.shards or SHARDS))
+        return GetStatsResponse(shards=to_shard_stats(await self._tasks.sizes(), request.shards or SHARDS))
 
-    def _wanted(self, request: SubmitTaskRequest) -> TaskRecord:
+    def _build_record(self, request: SubmitTaskRequest) -> TaskRecord:
         policy = request.retry_policy
-        due = datetime.min.replace(tzinfo=UTC)
+        available_at = datetime.min.replace(tzinfo=UTC)
         if request.HasField("available_at"):
-            due = request.available_at.ToDatetime(UTC)
+            available_at = request.available_at.ToDatetime(UTC)
         elif request.HasField("delay_ms"):
-            due = self._now() + timedelta(milliseconds=request.delay_ms)
+            available_at = self._get_now() + timedelta(milliseconds=request.delay_ms)
         return TaskRecord(
             id=request.task_id if request.HasField("task_id") else self._world.new_id(),
             task_type=request.task_type,
@@ -165,20 +176,20 @@ class Queue:
                 jitter_percent=policy.jitter_percent,
             ),
             idempotency_key=request.idempotency_key if request.HasField("idempotency_key") else None,
-            available_at=due,
+            available_at=available_at,
         )
 
-    def _now(self) -> datetime:
+    def _get_now(self) -> datetime:
         return datetime.fromtimestamp(self._world.now_ms() / 1000, UTC)
 
-    async def _moved(self, record: TaskRecord, target: int, call: Call, **given: str) -> Task:
-        """The task after a move; one that somebody else changed meanwhile stays as it is."""
-        outcome = await self._tasks.move(record.id, record.status, target, call, **given)
-        if not outcome.applied:
-            raise errors.TaskChanged(task_id=record.id, status=word(outcome.state))
-        return shown(await self._existing(record.id))
+    async def _move(self, record: TaskRecord, target: int, call: Call, **fields: str) -> Task:
+        """Move a task; TaskChanged where it was changed concurrently."""
+        transition = await self._tasks.move(record.id, record.status, target, call, **fields)
+        if not transition.applied:
+            raise errors.TaskChanged(task_id=record.id, status=format_state(transition.state))
+        return to_task(await self._get_existing(record.id))
 
-    async def _existing(self, task_id: str) -> TaskRecord:
+    async def _get_existing(self, task_id: str) -> TaskRecord:
         try:
             record = await self._tasks.get(task_id)
         except NotReadable as error:
@@ -188,16 +199,16 @@ class Queue:
         return record
 
 
-def _not_now(record: TaskRecord, wanted: str) -> errors.NotAllowedNow:
-    return errors.NotAllowedNow(task_id=record.id, status=word(record.status), wanted=wanted)
+def _build_not_allowed(record: TaskRecord, wanted: str) -> errors.NotAllowedNow:
+    return errors.NotAllowedNow(task_id=record.id, status=format_state(record.status), wanted=wanted)
 
 
-def _token(record: TaskRecord) -> str:
+def _format_page_token(record: TaskRecord) -> str:
     return f"{record.updated_at.isoformat()}~{record.id}"
 
 
-def _position(token: str) -> tuple[datetime, str] | None:
-    """Where a page begins; what is no token of ours is refused."""
+def _parse_page_token(token: str) -> tuple[datetime, str] | None:
+    """Parse the position where a page begins; InvalidRequest for any other text."""
     if not token:
         return None
     at, _, key = token.partition("~")

@@ -1,4 +1,4 @@
-"""Tasks and workers as they are told, made from what the bucket has."""
+"""The views of tasks and workers: convert stored records to the messages of the API."""
 
 from __future__ import annotations
 
@@ -18,50 +18,50 @@ assert TASK.in_s3 is not None
 SHARDS = Keys(TASK, TASK.in_s3).shards
 
 
-def shown(record: TaskRecord) -> Task:
-    """A task as everybody sees it."""
-    return Task(**_members(record))
+def to_task(record: TaskRecord) -> Task:
+    """Convert a task record to its public view."""
+    return Task(**_to_fields(record))
 
 
-def shown_version(version: VersionOf[TaskRecord]) -> TaskVersion:
-    """A task as it once was; without it where it cannot be read."""
-    found = TaskVersion(version=version.version, etag=version.etag)
-    found.at.FromDatetime(version.at)
+def to_task_version(version: VersionOf[TaskRecord]) -> TaskVersion:
+    """Convert a stored version of a task; without the task where it cannot be read."""
+    result = TaskVersion(version=version.version, etag=version.etag)
+    result.at.FromDatetime(version.at)
     if version.record is not None:
-        found.task.CopyFrom(shown(version.record))
-    return found
+        result.task.CopyFrom(to_task(version.record))
+    return result
 
 
-def shown_worker(record: WorkerRecord, now: datetime, silence_s: float) -> ShownWorker:
-    """A worker, and whether it was heard of lately."""
+def to_shown_worker(record: WorkerRecord, now: datetime, silence_s: float) -> ShownWorker:
+    """Convert a worker record to its view, with whether its last heartbeat is recent."""
     silent_s = max(0.0, (now - record.last_heartbeat).total_seconds())
     return ShownWorker(
-        worker=Worker(**_members(record)), live=silent_s <= silence_s, silent_ms=int(silent_s * 1000)
+        worker=Worker(**_to_fields(record)), live=silent_s <= silence_s, silent_ms=int(silent_s * 1000)
     )
 
 
-def stats_of(sizes: Sizes, shards: Iterable[str]) -> list[ShardStats]:
-    """How many tasks there are in some shards, by state, and what cannot be read as one."""
-    found = []
+def to_shard_stats(sizes: Sizes, shards: Iterable[str]) -> list[ShardStats]:
+    """Convert sizes to statistics of some shards: tasks by state, and unreadable objects."""
+    result = []
     for shard in shards:
         stats = ShardStats(shard=shard, unreadable=sizes.unreadable.get(shard, 0))
-        for (part, state), size in sizes.by_state.items():
-            if part == shard:
-                setattr(stats, word(state).lower(), size.entities)
+        for (size_shard, state), size in sizes.by_state.items():
+            if size_shard == shard:
+                setattr(stats, format_state(state).lower(), size.entities)
                 if state == PENDING:
                     stats.oldest_pending_ms = int(size.oldest_s * 1000)
-        found.append(stats)
-    return found
+        result.append(stats)
+    return result
 
 
-def word(state: int) -> str:
-    """What a state is called."""
+def format_state(state: int) -> str:
+    """Format a state as people see it."""
     return TASK.states[state].capitalize()
 
 
-def _members(record: Struct) -> dict[str, Any]:
-    return {name: _member(getattr(record, name)) for name in record.__struct_fields__}
+def _to_fields(record: Struct) -> dict[str, Any]:
+    return {name: _to_field(getattr(record, name)) for name in record.__struct_fields__}
 
 
-def _member(value: Any) -> Any:
-    return _members(value) if isinstance(value, Struct) else value
+def _to_field(value: Any) -> Any:
+    return _to_fields(value) if isinstance(value, Struct) else value

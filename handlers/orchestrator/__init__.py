@@ -1,1 +1,1 @@
-"""The business logic of the orchestrator: accepting jobs, showing them, and running them."""
+"""The business logic of the orchestrator: its API, its producers and its worker."""

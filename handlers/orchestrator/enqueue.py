@@ -1,7 +1,7 @@
-"""For producers that share the database: jobs that are submitted by the transaction they belong to.
+"""Submit jobs within a transaction of the producer, which shares the database.
 
-They are there if the transaction commits, and never were if it does not. What the API checks is checked here.
-The jobs go to the database in one round trip, in which each is created and accepted.
+The jobs exist if the transaction commits, and not otherwise. The requests are validated as by the API. The
+jobs go to the database in one round trip, in which each is created and accepted.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ SUBMIT = statements(SYSTEM.name, "job")["create_accept"].text
 
 
 class Connection(Protocol):
-    """A connection of asyncpg, also one that a pool has lent, or the pool where no transaction is wanted."""
+    """An asyncpg connection, also one of a pool, or the pool itself where no transaction is needed."""
 
     async def fetchval(self, query: str, /, *args: Any) -> Any: ...
 
 
 class Intent(NamedTuple):
-    """What is to be done, and the key that makes it the same when it is asked for again.
+    """A job to submit, and the idempotency key that makes a repeated submit find the same job.
 
-    Without a key it is never the same: its key is then the id of its job.
+    Without a key every submit is a new job: its key is then the id of the job.
     """
 
     job_type: str
@@ -43,8 +43,8 @@ class Intent(NamedTuple):
     idempotency_key: str | None = None
 
 
-class Prepared(NamedTuple):
-    """A job that has its id and obeys all rules, so that it can be submitted, and submitted again."""
+class PreparedJob(NamedTuple):
+    """A validated job that has its id, so that submitting it is idempotent."""
 
     job_id: str
     job_type: str
@@ -55,56 +55,56 @@ class Prepared(NamedTuple):
 async def enqueue(
     connection: Connection, job_type: str, payload: Mapping[str, Any], idempotency_key: str | None = None
 ) -> str:
-    """Submits a job within the connection's transaction, if it is in one; the id of the job."""
+    """Submit a job within the connection's transaction, if it is in one; return the id of the job."""
     (job_id,) = await enqueue_all(connection, [Intent(job_type, payload, idempotency_key)])
     return job_id
 
 
 async def enqueue_all(connection: Connection, intents: Sequence[Intent]) -> list[str]:
-    """Submits many jobs at once; their ids in the same order. A known key gives the job it already has."""
+    """Submit a batch of jobs; return their ids in the same order. A known key returns its existing job."""
     if not intents:
         return []
-    jobs = prepared(intents)
-    return answered(jobs, await connection.fetchval(SUBMIT, *arguments(jobs)))
+    jobs = prepare_jobs(intents)
+    return resolve_ids(jobs, await connection.fetchval(SUBMIT, *build_arguments(jobs)))
 
 
-def prepared(intents: Sequence[Intent]) -> list[Prepared]:
-    """The intents as the API would take them; ValueError says which field of which job breaks which rule."""
+def prepare_jobs(intents: Sequence[Intent]) -> list[PreparedJob]:
+    """Validate intents as the API does; ValueError says which field of which job breaks which rule."""
     request = SubmitJobRequest()
-    jobs: list[Prepared] = []
+    jobs: list[PreparedJob] = []
     for number, (job_id, intent) in enumerate(zip(_WORLD.new_keys(len(intents)), intents, strict=True)):
         job_type, payload, key = intent
         request.job_type = job_type
-        request.payload = text = _text(payload)
-        request.idempotency_key = known_by = job_id if key is None else key
+        request.payload = text = _encode_payload(payload)
+        request.idempotency_key = idempotency_key = job_id if key is None else key
         if problems := check_submit_job_request(request):
             raise ValueError(f"job {number}: {'; '.join(map(str, problems))}")
-        jobs.append(Prepared(job_id, job_type, text, known_by))
+        jobs.append(PreparedJob(job_id, job_type, text, idempotency_key))
     return jobs
 
 
-def arguments(jobs: Sequence[Prepared]) -> tuple[Any, ...]:
-    """What the statement takes: who accepts the jobs, and their columns."""
+def build_arguments(jobs: Sequence[PreparedJob]) -> tuple[Any, ...]:
+    """Build the arguments of the statement: the actor that accepts the jobs, and their columns."""
     return (_ACTOR, *zip(*jobs, strict=True))
 
 
-def answered(jobs: Sequence[Prepared], known: Sequence[Any] | None) -> list[str]:
-    """The ids of the jobs that hold now; the statement names them only where some were there already."""
-    return [job.job_id for job in jobs] if known is None else [*map(str, known)]
+def resolve_ids(jobs: Sequence[PreparedJob], existing_ids: Sequence[Any] | None) -> list[str]:
+    """Resolve the ids of the jobs; the statement returns ids only where some of the jobs existed already."""
+    return [job.job_id for job in jobs] if existing_ids is None else [*map(str, existing_ids)]
 
 
-def _text(payload: Mapping[str, Any]) -> str:
-    """The payload as JSON, by the fast writer unless it refuses: the usual one takes more."""
+def _encode_payload(payload: Mapping[str, Any]) -> str:
+    """Encode a payload as JSON, with orjson unless it refuses: the json module takes more types."""
     try:
-        text = orjson.dumps(payload, option=_NOTHING_MORE).decode()
+        text = orjson.dumps(payload, option=_STRICT_OPTIONS).decode()
     except TypeError:
-        return _write(payload)
-    # The fast one writes null for a float that is no number, which the usual one refuses.
-    return _write(payload) if "null" in text else text
+        return _encode_any(payload)
+    # orjson writes null for NaN and infinity, which the json module refuses here.
+    return _encode_any(payload) if "null" in text else text
 
 
-def _plain(value: object) -> object:
-    """What the fast writer takes and the usual one does not."""
+def _encode_value(value: object) -> object:
+    """Encode the types that orjson takes and the json module does not."""
     if isinstance(value, UUID):
         return str(value)
     if isinstance(value, Enum):
@@ -112,7 +112,7 @@ def _plain(value: object) -> object:
     raise TypeError(f"a payload cannot hold a {type(value).__name__}")
 
 
-_NOTHING_MORE = (
+_STRICT_OPTIONS = (
     orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 )
-_write = json.JSONEncoder(allow_nan=False, default=_plain).encode
+_encode_any = json.JSONEncoder(allow_nan=False, default=_encode_value).encode

@@ -1,6 +1,6 @@
-"""For producers that want their jobs stored and nothing else: no API in between, no transaction around them.
+"""A producer that submits jobs directly to the database, without the API and without a transaction.
 
-Submits that wait at the same moment go to the database together. Each is answered when its job is durable.
+Concurrent submits are coalesced into one statement. Each returns when its job is durable.
 """
 
 from __future__ import annotations
@@ -10,26 +10,33 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from handlers.orchestrator.enqueue import SUBMIT, Intent, Prepared, answered, arguments, prepared
+from handlers.orchestrator.enqueue import (
+    SUBMIT,
+    Intent,
+    PreparedJob,
+    build_arguments,
+    prepare_jobs,
+    resolve_ids,
+)
 from runtime.stores.batch import Batch
 from runtime.stores.postgres.database import Database, Unavailable
 
 _CONNECTIONS = 4
-_ATTEMPTS = 5
-_PAUSE_S = 0.05
+_MAX_ATTEMPTS = 5
+_FIRST_BACKOFF_S = 0.05
 
 
 class Producer:
-    """Submits jobs through connections of its own. To be used by one event loop, and closed at the end.
+    """Submit jobs through connections of its own. Use it in one event loop, and close it at the end.
 
-    A statement whose answer was lost is sent again: its jobs have their ids already, so none is there twice.
+    A statement whose response was lost is retried. That is idempotent: its jobs have their ids already.
     """
 
     def __init__(self, url: str) -> None:
         self._database = Database(url, name="producer", most=_CONNECTIONS)
-        self._unlike = Batch(self._submit, most=500, eager=True)
-        # A key that an open transaction holds is waited for, which concerns only those that have one.
-        self._keyed = Batch(self._submit, most=500, lanes=2)
+        self._unkeyed = Batch(self._submit, max_items=500, eager=True)
+        # A key that is locked by an open transaction blocks its statement, so keep unkeyed jobs out of it.
+        self._keyed = Batch(self._submit, max_items=500, concurrency=2)
 
     async def __aenter__(self) -> Self:
         return self
@@ -40,27 +47,27 @@ class Producer:
         await self.close()
 
     async def close(self) -> None:
-        """Gives the connections back."""
+        """Close the connections."""
         await self._database.close()
 
     async def enqueue(
         self, job_type: str, payload: Mapping[str, Any], idempotency_key: str | None = None
     ) -> str:
-        """Submits a job; its id. A known key gives the job it already has."""
-        (job,) = prepared([Intent(job_type, payload, idempotency_key)])
-        return await (self._unlike(job) if idempotency_key is None else self._keyed(job))
+        """Submit a job; return its id. A known key returns its existing job."""
+        (job,) = prepare_jobs([Intent(job_type, payload, idempotency_key)])
+        return await (self._unkeyed(job) if idempotency_key is None else self._keyed(job))
 
     async def enqueue_all(self, intents: Sequence[Intent]) -> list[str]:
-        """Submits many jobs at once, all or none; their ids in the same order."""
-        return await self._submit(prepared(intents)) if intents else []
+        """Submit a batch of jobs atomically; return their ids in the same order."""
+        return await self._submit(prepare_jobs(intents)) if intents else []
 
-    async def _submit(self, jobs: Sequence[Prepared]) -> list[str]:
-        for attempt in range(_ATTEMPTS):
+    async def _submit(self, jobs: Sequence[PreparedJob]) -> list[str]:
+        for attempt in range(_MAX_ATTEMPTS):
             try:
-                ((known,),) = await self._database.fetch(SUBMIT, *arguments(jobs))
-                return answered(jobs, known)
+                ((existing_ids,),) = await self._database.fetch(SUBMIT, *build_arguments(jobs))
+                return resolve_ids(jobs, existing_ids)
             except Unavailable:
-                if attempt == _ATTEMPTS - 1:
+                if attempt == _MAX_ATTEMPTS - 1:
                     raise
-            await asyncio.sleep(_PAUSE_S * 2**attempt)
+            await asyncio.sleep(_FIRST_BACKOFF_S * 2**attempt)
         raise AssertionError("the last attempt answers or raises")

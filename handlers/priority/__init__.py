@@ -1,1 +1,1 @@
-"""The business logic of the priority queue: accepting tasks, handing them out, and running them."""
+"""The business logic of the priority queue: its manager, its producers and its worker."""

@@ -1,4 +1,4 @@
-"""What administrators ask for: dead letters, queues that pause, workers, and what happened to a task."""
+"""The administrator methods of the manager: dead letters, paused queues, workers and task histories."""
 
 from __future__ import annotations
 
@@ -29,48 +29,50 @@ from generated.priority.messages import (
 )
 from generated.priority.records import TaskRecord
 from handlers.priority.tasks import TaskCalls
-from handlers.priority.views import shown_change, shown_worker, status_word
+from handlers.priority.views import format_status, to_task_change, to_worker
 from runtime.call import Call
 from runtime.stores.store import Moved, NoSuchEntity
 
-_AT_ONCE = 200
+_PAGE_SIZE = 200
 
 
 class AdminCalls(TaskCalls):
     """The methods of AdminService."""
 
     async def list_dead_letters(self, request: ListDeadLettersRequest, _call: Call) -> ListTasksResponse:
-        return await self._page([DEAD_LETTER], request.task_type, 0, request.page_size, request.page_token)
+        return await self._list_page(
+            [DEAD_LETTER], request.task_type, 0, request.page_size, request.page_token
+        )
 
     async def replay_dead_letter(self, request: ReplayDeadLetterRequest, call: Call) -> TaskState:
         try:
-            moved = await self._tasks.move(request.task_id, DEAD_LETTER, QUEUED, call)
+            transition = await self._tasks.move(request.task_id, DEAD_LETTER, QUEUED, call)
         except NoSuchEntity:
-            raise await self._no_dead_letter(request.task_id) from None
-        _require(moved, request.task_id)
+            raise await self._explain_not_dead(request.task_id) from None
+        _require_applied(transition, request.task_id)
         return TaskState(task_id=request.task_id, status=QUEUED)
 
     async def replay_dead_letters(
         self, request: ReplayDeadLettersRequest, call: Call
     ) -> ReplayDeadLettersResponse:
         replayed = 0
-        async for each in self._dead_letters(request.task_type):
+        async for each in self._iterate_dead_letters(request.task_type):
             if replayed == request.most:
                 break
             try:
                 replayed += (await self._tasks.move(each.task_id, DEAD_LETTER, QUEUED, call)).applied
             except NoSuchEntity:
-                continue  # Somebody purged it meanwhile.
+                continue  # It was purged concurrently.
         return ReplayDeadLettersResponse(replayed=replayed)
 
     async def purge_dead_letter(
         self, request: PurgeDeadLetterRequest, call: Call
     ) -> PurgeDeadLettersResponse:
         try:
-            moved = await self._tasks.delete(request.task_id, DEAD_LETTER, call)
+            transition = await self._tasks.delete(request.task_id, DEAD_LETTER, call)
         except NoSuchEntity:
-            raise await self._no_dead_letter(request.task_id) from None
-        _require(moved, request.task_id)
+            raise await self._explain_not_dead(request.task_id) from None
+        _require_applied(transition, request.task_id)
         return PurgeDeadLettersResponse(purged=1)
 
     async def purge_dead_letters(
@@ -79,13 +81,13 @@ class AdminCalls(TaskCalls):
         purged = 0
         now = datetime.fromtimestamp(self._world.now_ms() / 1000, UTC)
         newest = now - timedelta(seconds=request.older_than_seconds)
-        async for each in self._dead_letters(""):
+        async for each in self._iterate_dead_letters(""):
             if request.older_than_seconds and (each.completed_at or now) > newest:
                 continue
             try:
                 purged += (await self._tasks.delete(each.task_id, DEAD_LETTER, call)).applied
             except NoSuchEntity:
-                continue  # Somebody else was faster.
+                continue  # It was purged or replayed concurrently.
         return PurgeDeadLettersResponse(purged=purged)
 
     async def pause_queue(self, request: PauseQueueRequest, _call: Call) -> QueueState:
@@ -97,35 +99,35 @@ class AdminCalls(TaskCalls):
         return QueueState(priority=request.priority, paused=False)
 
     async def list_workers(self, request: ListWorkersRequest, _call: Call) -> ListWorkersResponse:
-        workers = await self._all_workers(request.status)
-        held = await asyncio.gather(*(self._tasks.held_by(each.worker_id) for each in workers))
-        return ListWorkersResponse(workers=map(shown_worker, workers, held))
+        workers = await self._list_all_workers(request.status)
+        leased = await asyncio.gather(*(self._tasks.held_by(each.worker_id) for each in workers))
+        return ListWorkersResponse(workers=map(to_worker, workers, leased))
 
     async def get_task_history(self, request: GetTaskHistoryRequest, _call: Call) -> GetTaskHistoryResponse:
         changes = await self._tasks.history(request.task_id)
         if not changes:
-            await self._task(request.task_id)
-        return GetTaskHistoryResponse(task_id=request.task_id, changes=map(shown_change, changes))
+            await self._find_task(request.task_id)
+        return GetTaskHistoryResponse(task_id=request.task_id, changes=map(to_task_change, changes))
 
-    async def _dead_letters(self, task_type: str) -> AsyncIterator[TaskRecord]:
-        """Every dead letter that was there when they were looked at, the latest first."""
+    async def _iterate_dead_letters(self, task_type: str) -> AsyncIterator[TaskRecord]:
+        """Iterate over the dead letters page by page, the latest first."""
         equal = {"task_type": task_type} if task_type else {}
-        found, after = await self._tasks.find(states=[DEAD_LETTER], equal=equal, size=_AT_ONCE)
+        found, after = await self._tasks.find(states=[DEAD_LETTER], equal=equal, size=_PAGE_SIZE)
         while True:
             for each in found:
                 yield each
             if after is None:
                 return
             found, after = await self._tasks.find(
-                states=[DEAD_LETTER], equal=equal, after=after, size=_AT_ONCE
+                states=[DEAD_LETTER], equal=equal, after=after, size=_PAGE_SIZE
             )
 
-    async def _no_dead_letter(self, task_id: str) -> errors.TaskNotDead:
-        """What to say of a task that Redis does not know any more."""
-        record = await self._task(task_id)
-        return errors.TaskNotDead(task_id=task_id, status=status_word(record.status))
+    async def _explain_not_dead(self, task_id: str) -> errors.TaskNotDead:
+        """Build the error for a task that has left Redis."""
+        record = await self._find_task(task_id)
+        return errors.TaskNotDead(task_id=task_id, status=format_status(record.status))
 
 
-def _require(moved: Moved, task_id: str) -> None:
-    if not moved.applied:
-        raise errors.TaskNotDead(task_id=task_id, status=status_word(moved.state))
+def _require_applied(transition: Moved, task_id: str) -> None:
+    if not transition.applied:
+        raise errors.TaskNotDead(task_id=task_id, status=format_status(transition.state))

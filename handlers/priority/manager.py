@@ -1,4 +1,4 @@
-"""The manager: accepts tasks, hands them out, and shows what became of them. It never runs one."""
+"""The manager: accepts tasks, assigns them to workers, and shows their outcomes. It never runs one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runtime.world import World
 
 
 class Manager(AdminCalls, WorkerCalls):
-    """Keeps nothing: every answer comes from the store."""
+    """All methods of the manager. It is stateless: every response comes from the store."""
 
     def __init__(
         self,

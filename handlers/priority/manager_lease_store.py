@@ -1,4 +1,4 @@
-"""What a worker holds of the manager's: the store that its pump works on is the service it speaks to."""
+"""The lease store of a worker: adapts the manager's WorkersService to what a lease worker needs."""
 
 from __future__ import annotations
 
@@ -21,45 +21,45 @@ from generated.priority.messages import (
     TaskResult,
 )
 from generated.priority.services import WorkersService
-from handlers.priority.registration import GIVEN_UP, Registration
+from handlers.priority.registration import WORKER_GONE, Registration
 from runtime.call import Call
 from runtime.call.conditions import Failure
 from runtime.stores.store import Exchanged, Held, Settling
 
 _STALE = errors.StaleAttempt(holder="the worker", key="it")
-_MOST_RESULTS = 500
-_MOST_BYTES = 2_000_000
-"""What one request carries of results; its limit is twice as much."""
-_LAST_POLL_S = 1.0
+_MAX_RESULTS = 500
+_MAX_RESULT_BYTES = 2_000_000
+"""The bytes of results in one request; the limit of a request is twice as much."""
+_LAST_POLL_TIMEOUT_S = 1.0
 
 
-class Borrowed:
-    """The tasks that the manager hands to one worker, as the store that a pump takes them from."""
+class ManagerLeaseStore:
+    """The tasks that the manager assigns to one worker, as a store from which a lease worker claims."""
 
     def __init__(
         self, manager: WorkersService, registration: Registration, call: Call, wait_s: float
     ) -> None:
         self._manager = manager
-        self._worker = registration
+        self._registration = registration
         self._call = call
         self._wait_ms = int(wait_s * 1000)
-        self._free = 0
+        self._free_slots = 0
         self._poll: asyncio.Task[None] | None = None
-        self._brought: list[AssignedTask] = []
-        """What a poll has brought that nobody takes any more."""
-        self.hand: Callable[[Sequence[AssignedTask]], bool] = lambda _: False
-        """Takes what a poll has brought, unless the worker is about to leave."""
+        self._undelivered: list[AssignedTask] = []
+        """Tasks of a poll that could not be delivered, because the worker is shutting down."""
+        self.deliver: Callable[[Sequence[AssignedTask]], bool] = lambda _: False
+        """The callback that takes the tasks of a poll; False if the worker is shutting down."""
 
     async def exchange(
         self, _owner: str, settling: Sequence[Settling], free: int, call: Call
     ) -> Exchanged[AssignedTask]:
-        """Reports what ended and takes as many anew."""
-        self._free = free + len(settling)
-        return Exchanged(*await self._told(settling, self._free, call))
+        """Report the ended runs and claim as many new tasks."""
+        self._free_slots = free + len(settling)
+        return Exchanged(*await self._exchange_results(settling, self._free_slots, call))
 
     async def settle_all(self, settling: Sequence[Settling], call: Call) -> Sequence[int | Exception]:
-        """Reports and takes nothing."""
-        _, outcomes = await self._told(settling, 0, call)
+        """Report ended runs and claim nothing."""
+        _, outcomes = await self._exchange_results(settling, 0, call)
         return outcomes
 
     async def settle(
@@ -73,22 +73,22 @@ class Borrowed:
         /,
         **given: str | None,
     ) -> int:
-        """Reports one run."""
+        """Report one run."""
         (outcome,) = await self.settle_all([Settling(key, held, target, given, final, edge)], call)
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
     async def renew_all(self, held: Sequence[tuple[str, Held]]) -> Sequence[bool | Exception]:
-        """Lets the worker be heard of; a task that it should stop is not its own any more."""
-        await self._worker.beat()
-        return [(key, each.fence) in self._worker.holds for key, each in held]
+        """Send a heartbeat; return for each lease whether the worker still owns it."""
+        await self._registration.send_heartbeat()
+        return [(key, each.fence) in self._registration.leases for key, each in held]
 
     async def awaited(self, timeout_s: float) -> bool:
-        """Waits for a task, which is handed on at once."""
+        """Wait for a task, which is delivered at once."""
         if self._poll is None:
             self._poll = asyncio.create_task(self._wait_for_tasks())
-        # A poll that is stopped half way could leave tasks that nobody knows of. It is let end by itself.
+        # Never cancel a poll in flight: the tasks of its response would be lost.
         await asyncio.wait({self._poll}, timeout=timeout_s)
         if self._poll.done():
             poll, self._poll = self._poll, None
@@ -96,23 +96,26 @@ class Borrowed:
             return True
         return False
 
-    async def give_back(self, call: Call) -> None:
-        """Gives back what was handed out and never begun. Nothing comes after that."""
+    async def release_undelivered(self, call: Call) -> None:
+        """Release the tasks that were assigned and never started. Nothing may be polled after that."""
         if self._poll is not None:
-            await asyncio.wait({self._poll}, timeout=_LAST_POLL_S)
+            await asyncio.wait({self._poll}, timeout=_LAST_POLL_TIMEOUT_S)
             self._poll.cancel()
-        brought, self._brought = self._brought, []
+        undelivered, self._undelivered = self._undelivered, []
         edge = TASK_GIVE_BACK
         await self.settle_all(
-            [Settling(each.task_id, Held("", each.attempt), edge.target, edge=edge.name) for each in brought],
+            [
+                Settling(each.task_id, Held("", each.attempt), edge.target, edge=edge.name)
+                for each in undelivered
+            ],
             call,
         )
 
     async def extend(self, task: AssignedTask, seconds: float) -> None:
-        """Asks for more time for a run."""
+        """Extend the deadline of a run."""
         await self._manager.extend_task(
             ExtendTaskRequest(
-                worker_id=self._owner_of(task),
+                worker_id=self._find_owner(task),
                 task_id=task.task_id,
                 attempt=task.attempt,
                 seconds=int(seconds),
@@ -121,83 +124,86 @@ class Borrowed:
         )
 
     async def report(self, task: AssignedTask, progress: str) -> None:
-        """Tells how far a run is."""
+        """Report the progress of a run."""
         await self._manager.report_progress(
             ReportProgressRequest(
-                worker_id=self._owner_of(task), task_id=task.task_id, attempt=task.attempt, progress=progress
+                worker_id=self._find_owner(task),
+                task_id=task.task_id,
+                attempt=task.attempt,
+                progress=progress,
             ),
             self._call,
         )
 
     async def _wait_for_tasks(self) -> None:
-        request = ExchangeTasksRequest(available_capacity=self._free, wait_ms=self._wait_ms)
-        with suppress(Failure):  # The next exchange meets the same, and tells of it.
-            answer = await self._exchanged(request, self._call)
-            if answer.tasks and not self.hand(answer.tasks):
-                self._brought += answer.tasks
+        request = ExchangeTasksRequest(available_capacity=self._free_slots, wait_ms=self._wait_ms)
+        with suppress(Failure):  # The next exchange fails likewise, and logs it.
+            response = await self._send_exchange(request, self._call)
+            if response.tasks and not self.deliver(response.tasks):
+                self._undelivered += response.tasks
 
-    async def _told(
-        self, settling: Sequence[Settling], most: int, call: Call
+    async def _exchange_results(
+        self, settling: Sequence[Settling], capacity: int, call: Call
     ) -> tuple[list[AssignedTask], list[int | Exception]]:
-        """Reports and takes, in as many requests as it needs."""
-        now = self._worker.worker_id
+        """Report results and claim tasks, in as many requests as the limits need."""
+        worker_id = self._registration.worker_id
         outcomes: list[int | Exception] = []
-        own: list[tuple[int, TaskResult]] = []
-        for place, each in enumerate(settling):
-            owner = self._worker.holds.get((each.key, each.held.fence), "")
+        owned: list[tuple[int, TaskResult]] = []
+        for index, each in enumerate(settling):
+            owner = self._registration.leases.get((each.key, each.held.fence), "")
             outcomes.append(_STALE)
-            if owner == now:
-                own.append((place, _result(each)))
-        chunks = list(_chunks(own)) or [[]]
-        shares = [min(len(chunk), most) for chunk in chunks[:-1]]
-        shares.append(max(most - sum(shares), 0))
+            if owner == worker_id:
+                owned.append((index, _to_task_result(each)))
+        chunks = list(_split_results(owned)) or [[]]
+        capacities = [min(len(chunk), capacity) for chunk in chunks[:-1]]
+        capacities.append(max(capacity - sum(capacities), 0))
         requests = [
             ExchangeTasksRequest(results=[each for _, each in chunk], available_capacity=share)
-            for chunk, share in zip(chunks, shares, strict=True)
+            for chunk, share in zip(chunks, capacities, strict=True)
         ]
         if not settling:
-            return list((await self._exchanged(requests[0], call)).tasks), outcomes
-        taken: list[AssignedTask] = []
-        answers = await asyncio.gather(
-            *(self._exchanged(each, call) for each in requests), return_exceptions=True
+            return list((await self._send_exchange(requests[0], call)).tasks), outcomes
+        claimed: list[AssignedTask] = []
+        responses = await asyncio.gather(
+            *(self._send_exchange(each, call) for each in requests), return_exceptions=True
         )
-        for chunk, answer in zip(chunks, answers, strict=True):
-            if isinstance(answer, ExchangeTasksResponse):
-                taken += answer.tasks
-                for (place, _), told in zip(chunk, answer.results, strict=True):
-                    outcomes[place] = told.status or _STALE
-            elif isinstance(answer, Failure):
-                for place, _ in chunk:
-                    outcomes[place] = answer
+        for chunk, response in zip(chunks, responses, strict=True):
+            if isinstance(response, ExchangeTasksResponse):
+                claimed += response.tasks
+                for (index, _), reported in zip(chunk, response.results, strict=True):
+                    outcomes[index] = reported.status or _STALE
+            elif isinstance(response, Failure):
+                for index, _ in chunk:
+                    outcomes[index] = response
             else:
-                raise answer
+                raise response
         for each, outcome in zip(settling, outcomes, strict=True):
             if not isinstance(outcome, Failure) or outcome is _STALE:
-                self._worker.holds.pop((each.key, each.held.fence), None)
-        return taken, outcomes
+                self._registration.leases.pop((each.key, each.held.fence), None)
+        return claimed, outcomes
 
-    async def _exchanged(self, request: ExchangeTasksRequest, call: Call) -> ExchangeTasksResponse:
-        worker_id = request.worker_id = self._worker.worker_id
+    async def _send_exchange(self, request: ExchangeTasksRequest, call: Call) -> ExchangeTasksResponse:
+        worker_id = request.worker_id = self._registration.worker_id
         try:
-            with self._worker.asking():
-                answer = await self._manager.exchange_tasks(request, call)
-                for task in answer.tasks:
-                    self._worker.holds[task.task_id, task.attempt] = worker_id
-        except GIVEN_UP:
-            await self._worker.register(instead_of=worker_id)
+            with self._registration.track_request():
+                response = await self._manager.exchange_tasks(request, call)
+                for task in response.tasks:
+                    self._registration.leases[task.task_id, task.attempt] = worker_id
+        except WORKER_GONE:
+            await self._registration.register(instead_of=worker_id)
             raise errors.UpstreamUnavailable(service="manager") from None
         except Failure as failure:
             if failure.grpc == "INVALID_ARGUMENT":
-                raise  # It would be refused again.
+                raise  # A retry would be refused again.
             raise errors.UpstreamUnavailable(service="manager") from failure
-        return answer
+        return response
 
-    def _owner_of(self, task: AssignedTask) -> str:
-        return self._worker.holds.get((task.task_id, task.attempt), self._worker.worker_id)
+    def _find_owner(self, task: AssignedTask) -> str:
+        return self._registration.leases.get((task.task_id, task.attempt), self._registration.worker_id)
 
 
-def _result(each: Settling) -> TaskResult:
-    """How a run ended, in the words of the service."""
+def _to_task_result(each: Settling) -> TaskResult:
+    """Convert a settlement to a result of the service."""
     if each.target == COMPLETED:
         return TaskResult(
             task_id=each.key, attempt=each.held.fence, status=COMPLETED, result=each.given["result"]
@@ -208,13 +214,13 @@ def _result(each: Settling) -> TaskResult:
     return TaskResult(task_id=each.key, attempt=each.held.fence, status=FAILED, error=error)
 
 
-def _chunks(results: Sequence[tuple[int, TaskResult]]) -> Iterator[list[tuple[int, TaskResult]]]:
-    """Results in parts that requests can carry."""
+def _split_results(results: Sequence[tuple[int, TaskResult]]) -> Iterator[list[tuple[int, TaskResult]]]:
+    """Split results into chunks that fit into a request."""
     part: list[tuple[int, TaskResult]] = []
     size = 0
     for each in results:
         more = len(each[1].result)
-        if part and (len(part) == _MOST_RESULTS or size + more > _MOST_BYTES):
+        if part and (len(part) == _MAX_RESULTS or size + more > _MAX_RESULT_BYTES):
             yield part
             part, size = [], 0
         part.append(each)

@@ -1,7 +1,7 @@
-"""For producers that share the queue's Redis: they submit tasks with no API in between.
+"""Producers that submit tasks directly to the queue's Redis, without the API.
 
-`Producer` is for programs with an event loop: submits of the same moment go to Redis together, and each is
-answered when its task is there. `BlockingProducer` is for programs without one.
+`Producer` is for programs with an event loop: concurrent submits are coalesced into one call of Redis, and
+each returns when its task is stored. `BlockingProducer` is for programs without one.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from generated.priority.messages import (
     SubmittedTask,
 )
 from generated.priority.system import SYSTEM
-from handlers.priority.views import stamp
+from handlers.priority.views import to_timestamp
 from runtime.call import Answering
-from runtime.call.blocking import finished
-from runtime.node.in_program import Inside
+from runtime.call.blocking import run_without_loop
+from runtime.node.in_program import InProcessNode
 
 __all__ = ["HIGH", "LOW", "MEDIUM", "BlockingProducer", "Producer", "task"]
 
@@ -43,16 +43,16 @@ _encode_any = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class Producer:
-    """Submits tasks through a connection of its own. To be used by one event loop, and closed at the end.
+    """Submit tasks through a connection of its own. Use it in one event loop, and close it at the end.
 
-    It goes by the variables of the API, of which it needs REDIS_URL and DATABASE_URL, and by the same rules.
-    What is `blocking` waits on the spot, as a BlockingProducer wants it.
+    It has the variables of the API, of which it needs REDIS_URL and DATABASE_URL, and the same rules. With
+    `blocking` a call blocks its thread, as BlockingProducer needs it.
     """
 
     def __init__(self, environ: Mapping[str, str] = os.environ, *, blocking: bool = False) -> None:
-        self._inside = Inside(SYSTEM, _NODE, environ, _PRINCIPAL, blocking=blocking)
-        self._tasks = TasksServiceClient(self._inside)
-        self._call = self._inside.call()
+        self._channel = InProcessNode(SYSTEM, _NODE, environ, _PRINCIPAL, blocking=blocking)
+        self._tasks = TasksServiceClient(self._channel)
+        self._call = self._channel.call()
 
     async def __aenter__(self) -> Self:
         return self
@@ -63,32 +63,32 @@ class Producer:
         await self.close()
 
     async def close(self) -> None:
-        """Gives the connections back."""
-        await self._inside.close()
+        """Close the connections."""
+        await self._channel.close()
 
     async def submit(self, request: SubmitTaskRequest) -> str:
-        """Submits a task; its id. A known key gives the task that it already has."""
+        """Submit a task; return its id. A known key returns its existing task."""
         return (await self.submitted(request)).task_id
 
     def submitted(self, request: SubmitTaskRequest) -> Answering[SubmitTaskResponse]:
-        """The same, with all that is answered."""
+        """Submit a task; return the whole response."""
         return self._tasks.submit_task(request, self._call)
 
     async def submit_all(self, requests: Sequence[SubmitTaskRequest]) -> list[SubmittedTask]:
-        """Submits many tasks, each by itself; in the same order what was answered, or why it was refused."""
+        """Submit a batch of tasks, each independently; return a response or a refusal for each, in order."""
         answer = await self._tasks.submit_tasks(SubmitTasksRequest(tasks=requests), self._call)
         return list(answer.tasks)
 
 
 class BlockingProducer:
-    """The same for programs without an event loop: each call returns when Redis has answered.
+    """A producer for programs without an event loop: each call returns when Redis has answered.
 
-    Threads may share one, and take turns then; one for each is faster. A fork gets a connection of its own.
+    Threads may share one, under a lock; one for each is faster. A fork gets a connection of its own.
     """
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._tasks = Producer(environ, blocking=True)
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -99,19 +99,19 @@ class BlockingProducer:
         self.close()
 
     def close(self) -> None:
-        """Gives the connections back."""
-        with self._turn:
-            finished(self._tasks.close())
+        """Close the connections."""
+        with self._lock:
+            run_without_loop(self._tasks.close())
 
     def submit(self, request: SubmitTaskRequest) -> str:
-        """Submits a task; its id. A known key gives the task that it already has."""
-        with self._turn:
-            return finished(self._tasks.submitted(request)).task_id
+        """Submit a task; return its id. A known key returns its existing task."""
+        with self._lock:
+            return run_without_loop(self._tasks.submitted(request)).task_id
 
     def submit_all(self, requests: Sequence[SubmitTaskRequest]) -> list[SubmittedTask]:
-        """Submits many tasks, each by itself; in the same order what was answered, or why it was refused."""
-        with self._turn:
-            return finished(self._tasks.submit_all(requests))
+        """Submit a batch of tasks, each independently; return a response or a refusal for each, in order."""
+        with self._lock:
+            return run_without_loop(self._tasks.submit_all(requests))
 
 
 def task(
@@ -125,21 +125,21 @@ def task(
     idempotency_key: str | None = None,
     run_at: datetime | None = None,
 ) -> SubmitTaskRequest:
-    """A task that is to be submitted. Whatever is not given is what the API has for it."""
+    """Build the request that submits a task. Omitted arguments have the defaults of the API."""
     return SubmitTaskRequest(
         task_type=task_type,
-        parameters=None if parameters is None else _encoded(parameters),
+        parameters=None if parameters is None else _encode_parameters(parameters),
         priority=priority,
         required_capabilities=required_capabilities,
         timeout_seconds=timeout_seconds,
         max_retries=max_retries,
         idempotency_key=idempotency_key,
-        run_at=None if run_at is None else stamp(run_at),
+        run_at=None if run_at is None else to_timestamp(run_at),
     )
 
 
-def _encoded(parameters: Mapping[str, Any]) -> str:
-    """Parameters as JSON. What the fast encoder does not take, or has no number for, is for the other one."""
+def _encode_parameters(parameters: Mapping[str, Any]) -> str:
+    """Encode parameters as JSON: with orjson, or with the json module for other types and NaN."""
     try:
         text = orjson.dumps(
             parameters, option=orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME

@@ -1,4 +1,4 @@
-"""Records as callers are shown them."""
+"""The views of records: convert them to the messages of the API."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-def shown(record: TaskRecord) -> Task:
-    """All that there is to know of a task."""
+def to_task(record: TaskRecord) -> Task:
+    """Convert a task record to its full view."""
     task = Task(
         task_id=record.task_id,
-        status=_status(record.status),
-        priority=_priority(record.priority),
-        effective_priority=_priority(record.effective_priority),
+        status=_to_status(record.status),
+        priority=_to_priority(record.priority),
+        effective_priority=_to_priority(record.effective_priority),
         payload=TaskPayload(
             task_type=record.task_type,
             parameters=record.parameters,
             required_capabilities=record.required_capabilities,
         ),
-        created_at=stamp(record.created_at),
-        queued_at=stamp(record.queued_at),
-        updated_at=stamp(record.updated_at),
-        run_at=_stamp_if(record.available_at),
-        started_at=_stamp_if(record.started_at),
-        deadline_at=_stamp_if(record.deadline_at),
-        completed_at=_stamp_if(record.completed_at),
+        created_at=to_timestamp(record.created_at),
+        queued_at=to_timestamp(record.queued_at),
+        updated_at=to_timestamp(record.updated_at),
+        run_at=_to_optional_timestamp(record.available_at),
+        started_at=_to_optional_timestamp(record.started_at),
+        deadline_at=_to_optional_timestamp(record.deadline_at),
+        completed_at=_to_optional_timestamp(record.completed_at),
         assigned_worker_id=record.assigned_worker_id,
         attempt=record.attempt,
         retry_count=record.retry_count,
@@ -63,8 +63,8 @@ def shown(record: TaskRecord) -> Task:
     return task
 
 
-def assigned(record: TaskRecord) -> AssignedTask:
-    """A task as its worker gets it."""
+def to_assigned_task(record: TaskRecord) -> AssignedTask:
+    """Convert a task record to the assignment that its worker gets."""
     return AssignedTask(
         task_id=record.task_id,
         task_type=record.task_type,
@@ -72,36 +72,36 @@ def assigned(record: TaskRecord) -> AssignedTask:
         timeout_seconds=record.timeout_seconds or 0,
         trace_id=record.trace_id,
         attempt=record.attempt,
-        deadline_at=None if record.deadline_at is None else _same_stamp(record.deadline_at),
-        priority=_priority(record.priority),
+        deadline_at=None if record.deadline_at is None else _to_shared_timestamp(record.deadline_at),
+        priority=_to_priority(record.priority),
         retry_count=record.retry_count,
     )
 
 
-def shown_worker(record: WorkerRecord, held: set[str]) -> Worker:
-    """All that there is to know of a worker, and what is booked on it."""
+def to_worker(record: WorkerRecord, held: set[str]) -> Worker:
+    """Convert a worker record to its full view, with the tasks leased to it."""
     return Worker(
         worker_id=record.worker_id,
         status=WorkerStatus.ValueType(record.status),
         current_tasks=sorted(held),
-        last_heartbeat=stamp(record.last_heartbeat),
+        last_heartbeat=to_timestamp(record.last_heartbeat),
         capacity=record.capacity,
         current_load=len(held),
         reported_load=record.reported_load,
         capabilities=record.capabilities,
         version=record.version,
-        registered_at=stamp(record.registered_at),
+        registered_at=to_timestamp(record.registered_at),
     )
 
 
-def shown_change(change: Change) -> TaskChange:
-    """One change of a task's status."""
+def to_task_change(change: Change) -> TaskChange:
+    """Convert an entry of the history to a status change."""
     return TaskChange(
         from_status=TaskStatus.Value(change.source.upper()) if change.source else None,
         to_status=TaskStatus.Value(change.target.upper()),
         actor=change.actor,
         attempt=change.fence,
-        at=stamp(change.at),
+        at=to_timestamp(change.at),
         sequence=change.sequence,
         worker_id=change.owner or None,
         reason=change.reason or None,
@@ -109,39 +109,39 @@ def shown_change(change: Change) -> TaskChange:
     )
 
 
-def refusal(failure: Failure) -> Refusal:
-    """Why one part of a request was refused."""
+def to_refusal(failure: Failure) -> Refusal:
+    """Convert a failure to the refusal of one item of a batch."""
     code = failure.code if isinstance(failure, Condition) else failure.grpc
     return Refusal(code=code.upper(), message=failure.message)
 
 
-def status_word(status: int) -> str:
-    """A status as JSON shows it."""
-    return TaskStatus.Name(_status(status)).lower()
+def format_status(status: int) -> str:
+    """Format a status as JSON has it."""
+    return TaskStatus.Name(_to_status(status)).lower()
 
 
-def stamp(at: datetime) -> Timestamp:
-    """A time on the wire."""
+def to_timestamp(at: datetime) -> Timestamp:
+    """Convert a time to a protobuf Timestamp."""
     seconds, rest = divmod((at - _EPOCH) // _MICROSECOND, 1_000_000)
     return Timestamp(seconds=seconds, nanos=rest * 1000)
 
 
-def moment(told: Timestamp, field: str) -> datetime:
-    """A time from the wire."""
+def parse_timestamp(timestamp: Timestamp, field: str) -> datetime:
+    """Parse a protobuf Timestamp; ValidationError where it is out of range."""
     try:
-        return told.ToDatetime(UTC)
+        return timestamp.ToDatetime(UTC)
     except (ValueError, OverflowError):
         problem = "must be a time from the year 1 to the year 9999"
         raise errors.ValidationError(field=field, problem=problem) from None
 
 
-def token(position: tuple[datetime, str] | None) -> str:
-    """Where a page ended, as the next request says it."""
+def format_page_token(position: tuple[datetime, str] | None) -> str:
+    """Format the position where a page ended as a page token."""
     return "" if position is None else f"{(position[0] - _EPOCH) // _MICROSECOND}~{position[1]}"
 
 
-def position(token: str) -> tuple[datetime, str] | None:
-    """Where the page before ended; the spec lets no other tokens through."""
+def parse_page_token(token: str) -> tuple[datetime, str] | None:
+    """Parse the position where the previous page ended; the spec lets no other tokens through."""
     if not token:
         return None
     at, _, key = token.partition("~")
@@ -149,18 +149,18 @@ def position(token: str) -> tuple[datetime, str] | None:
 
 
 @lru_cache(maxsize=64)
-def _same_stamp(at: datetime) -> Timestamp:
-    """A time that many have, for messages to copy."""
-    return stamp(at)
+def _to_shared_timestamp(at: datetime) -> Timestamp:
+    """Convert a time that many tasks share, cached; messages copy it."""
+    return to_timestamp(at)
 
 
-def _stamp_if(at: datetime | None) -> Timestamp | None:
-    return None if at is None else stamp(at)
+def _to_optional_timestamp(at: datetime | None) -> Timestamp | None:
+    return None if at is None else to_timestamp(at)
 
 
-def _status(status: int) -> TaskStatus.ValueType:
+def _to_status(status: int) -> TaskStatus.ValueType:
     return TaskStatus.ValueType(status)
 
 
-def _priority(priority: int) -> Priority.ValueType:
+def _to_priority(priority: int) -> Priority.ValueType:
     return Priority.ValueType(priority)

@@ -1,4 +1,4 @@
-"""The worker: registers, takes tasks, runs their functions, and says of each run how it ended."""
+"""The worker: registers, claims tasks, runs their functions, and reports the outcome of each run."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from generated.priority.settings import WorkerSettings
 from handlers.jobs import Job
 from handlers.jobs.executor import Executor
 from handlers.jobs.loader import load_setting
-from handlers.jobs.runner import Reasons, run, storable
-from handlers.priority.manager_lease_store import Borrowed
+from handlers.jobs.runner import FailureReasons, run, to_storable_text
+from handlers.priority.manager_lease_store import ManagerLeaseStore
 from handlers.priority.registration import Registration
 from runtime.call import Call
 from runtime.call.conditions import Failure
-from runtime.model.json_text import json_problem, value_of
+from runtime.model.json_text import decode_valid_json, json_problem
 from runtime.observe import log as events
 from runtime.stores.store import Held
-from runtime.worker.config import Outcome, Pace, Told
+from runtime.worker.config import Outcome, WorkerConfig, WorkerEvents
 from runtime.worker.lease_worker import LeaseWorker
 from runtime.world import World
 
-_REASONS = Reasons(TIMED_OUT, RESULT_NOT_JSON)
-_MISSED_BEATS = 3
-"""After so many the manager gives a worker up, and so does the worker itself what it holds."""
-_PAUSE_S = 1.0
-_MANY = 40
-"""With so many slots a half of them is exchanged while the other half of the worker is at work: neither the
-worker nor the store waits for the other."""
+_REASONS = FailureReasons(TIMED_OUT, RESULT_NOT_JSON)
+_MISSED_HEARTBEATS = 3
+"""After so many missed heartbeats the manager declares a worker dead, and the worker drops its leases."""
+_RETRY_S = 1.0
+_TWO_LANES_FROM = 40
+"""From so many slots on there are two lanes: one exchanges with the manager while the other runs tasks, so
+that neither the worker nor the store waits for the other."""
 
 
 class Worker:
-    """Knows the functions of tasks and the manager, and no store."""
+    """A lease worker for tasks. It calls the manager, and no store."""
 
     def __init__(self, manager: WorkersService, settings: WorkerSettings, world: World) -> None:
         self._manager = manager
@@ -50,7 +50,7 @@ class Worker:
         self._functions = load_setting("JOB_HANDLERS", settings.job_handlers)
 
     async def run(self, call: Call, stopping: asyncio.Event) -> None:
-        """Takes tasks and runs them until it is told to stop; then it ends what it has, and leaves."""
+        """Claim and run tasks until shutdown; then drain the tasks in flight, and deregister."""
         settings = self._settings
         capabilities = [each.strip() for each in (settings.worker_capabilities or "").split(",")]
         request = RegisterWorkerRequest(
@@ -59,7 +59,7 @@ class Worker:
             version=settings.worker_version,
         )
         registration = Registration(self._manager, request, call)
-        if not await self._registered(registration, call, stopping):
+        if not await self._register(registration, call, stopping):
             return
         call.note(worker_id=registration.worker_id)
         async with Executor(settings.job_handlers, call, stopping) as execute:
@@ -69,89 +69,91 @@ class Worker:
         self, registration: Registration, execute: Executor, call: Call, stopping: asyncio.Event
     ) -> None:
         settings = self._settings
-        lanes = 1 if settings.worker_capacity < _MANY else 2
-        shares = [(settings.worker_capacity + number) // lanes for number in range(lanes)]
-        workers = [self._lane(registration, slots, execute, call, stopping) for slots in shares]
-        beating = [
-            asyncio.create_task(self._beat(registration)),
+        lane_count = 1 if settings.worker_capacity < _TWO_LANES_FROM else 2
+        lane_slots = [(settings.worker_capacity + number) // lane_count for number in range(lane_count)]
+        lanes = [self._build_lane(registration, slots, execute, call, stopping) for slots in lane_slots]
+        background = [
+            asyncio.create_task(self._send_heartbeats(registration)),
             asyncio.create_task(self._drain(registration, stopping)),
         ]
         try:
-            async with asyncio.TaskGroup() as working:
-                for _, lane in workers:
-                    working.create_task(lane.work(call, stopping))
+            async with asyncio.TaskGroup() as group:
+                for _, lane in lanes:
+                    group.create_task(lane.work(call, stopping))
         finally:
-            for each in beating:
+            for each in background:
                 each.cancel()
-        await self._leave(registration, [borrowed for borrowed, _ in workers], call)
+        await self._shut_down(registration, [lease_store for lease_store, _ in lanes], call)
 
-    def _lane(
+    def _build_lane(
         self, registration: Registration, slots: int, execute: Executor, call: Call, stopping: asyncio.Event
-    ) -> tuple[Borrowed, LeaseWorker[AssignedTask]]:
-        """Some of the slots, with exchanges of their own."""
+    ) -> tuple[ManagerLeaseStore, LeaseWorker[AssignedTask]]:
+        """Build a lane: some of the slots, with exchanges of their own."""
         settings = self._settings
-        borrowed = Borrowed(self._manager, registration, call, settings.poll_wait_ms / 1000)
+        lease_store = ManagerLeaseStore(self._manager, registration, call, settings.poll_wait_ms / 1000)
         assert TASK.lease is not None
         lane = LeaseWorker(
-            borrowed,
+            lease_store,
             TASK.lease,
             TASK.key,
             registration.worker_id,
-            Pace(
+            WorkerConfig(
                 slots=slots,
-                poll_s=settings.poll_wait_ms / 1000 + _PAUSE_S,
-                lease_s=_MISSED_BEATS * registration.heartbeat_s,
+                poll_s=settings.poll_wait_ms / 1000 + _RETRY_S,
+                lease_s=_MISSED_HEARTBEATS * registration.heartbeat_s,
                 renew_s=registration.heartbeat_s,
                 grace_s=settings.shutdown_grace_seconds,
             ),
-            partial(self._perform, borrowed, execute, stopping),
+            partial(self._perform, lease_store, execute, stopping),
             Outcome(TASK_GIVE_BACK),
-            _failed(RESULT_NOT_JSON, final=True),
-            Told(WORKER_STARTED, LEASE_LOST),
-            overrun=lambda _: _failed("the worker was not heard of any more"),
-            watcher=registration,
+            _fail(RESULT_NOT_JSON, final=True),
+            WorkerEvents(WORKER_STARTED, LEASE_LOST),
+            overrun=lambda _: _fail("the worker was not heard of any more"),
+            observer=registration,
         )
-        borrowed.hand = lane.hand
-        return borrowed, lane
+        lease_store.deliver = lane.push
+        return lease_store, lane
 
-    async def _registered(self, registration: Registration, call: Call, stopping: asyncio.Event) -> bool:
-        """Registers as soon as the manager can be reached; False if the worker is stopped before."""
-        is_told = False
+    async def _register(self, registration: Registration, call: Call, stopping: asyncio.Event) -> bool:
+        """Register as soon as the manager can be reached; False if the worker is stopped before."""
+        is_logged = False
         while not stopping.is_set():
             try:
                 await registration.register()
             except Failure as failure:
-                if not is_told:
+                if not is_logged:
                     call.tell(events.ACQUIRE_FAILED, failure.message, grpc_code=failure.grpc)
-                is_told = True
+                is_logged = True
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(self._world.uniform(_PAUSE_S / 2, _PAUSE_S)):
+                    async with asyncio.timeout(self._world.uniform(_RETRY_S / 2, _RETRY_S)):
                         await stopping.wait()
             else:
                 return True
         return False
 
-    async def _beat(self, registration: Registration) -> None:
-        """Lets the worker be heard of while it holds nothing, and so has nothing to keep, or is in doubt."""
+    async def _send_heartbeats(self, registration: Registration) -> None:
+        """Send heartbeats that no renewal sends: while the worker has no leases, or is uncertain of them."""
         while True:
-            await self._world.sleep(registration.least_s)
-            if registration.quiet_until <= self._world.monotonic():
-                with suppress(Failure):  # An outage; the next beat is not far.
-                    await registration.beat()
+            await self._world.sleep(registration.min_interval_s)
+            if registration.next_heartbeat_at <= self._world.monotonic():
+                with suppress(Failure):  # An outage; the next heartbeat is the retry.
+                    await registration.send_heartbeat()
 
     async def _drain(self, registration: Registration, stopping: asyncio.Event) -> None:
-        """Tells the manager at once when the worker wants no more tasks."""
+        """Notify the manager at once when the worker starts to drain."""
         await stopping.wait()
         registration.is_draining = True
         with suppress(Failure):
-            await registration.beat()
+            await registration.send_heartbeat()
 
-    async def _leave(self, registration: Registration, lanes: Sequence[Borrowed], call: Call) -> None:
-        """Gives back what was handed out and never begun, and says goodbye."""
+    async def _shut_down(
+        self, registration: Registration, lanes: Sequence[ManagerLeaseStore], call: Call
+    ) -> None:
+        """Release the tasks that were assigned and never started, and deregister."""
         try:
-            for borrowed in lanes:
-                await borrowed.give_back(call)
-            await registration.leave()
+            for lease_store in lanes:
+                await lease_store.release_undelivered(call)
+            await registration.deregister()
         except Failure as failure:
             call.tell(WORKER_LEFT, f"without a goodbye: {failure.message}")
         else:
@@ -159,51 +161,51 @@ class Worker:
 
     async def _perform(
         self,
-        borrowed: Borrowed,
+        lease_store: ManagerLeaseStore,
         execute: Executor,
         stopping: asyncio.Event,
         task: AssignedTask,
-        held: Held,
+        lease: Held,
     ) -> Outcome:
-        """Runs the function of a task. Whatever it raises is a failed run, and no more than that."""
+        """Run the function of a task. Any exception that it raises is a failed run, and no more than that."""
         function = self._functions.get(task.task_type)
         if function is None:
-            return _failed(f"{UNKNOWN_TASK_TYPE}: {task.task_type}")
+            return _fail(f"{UNKNOWN_TASK_TYPE}: {task.task_type}")
         seconds = function.timeout_s or task.timeout_seconds
-        given = Job(
+        job = Job(
             task.task_id,
             task.task_type,
             self._world,
-            payload=value_of(task.parameters),
-            attempt=held.fence,
+            payload=decode_valid_json(task.parameters),
+            attempt=lease.fence,
             token=task.task_id,
-            report=partial(_report, borrowed, task),
+            report=partial(_report, lease_store, task),
             is_stopping=stopping.is_set,
         )
         if seconds > task.timeout_seconds:
             try:
-                await borrowed.extend(task, seconds)
+                await lease_store.extend(task, seconds)
             except Failure as failure:
-                return _failed(failure.message)
-        ran = await run(function, given, seconds, _REASONS, execute)
-        if ran.error is not None:
-            return _failed(ran.error, final=ran.is_final)
-        return _completed(ran.result)
+                return _fail(failure.message)
+        result = await run(function, job, seconds, _REASONS, execute)
+        if result.error is not None:
+            return _fail(result.error, final=result.is_final)
+        return _complete(result.result)
 
 
-def _completed(result: str) -> Outcome:
-    """A run with its result, unless that cannot be kept."""
+def _complete(result: str) -> Outcome:
+    """Build the outcome of a run: completed with its result, or failed where that cannot be stored."""
     if len(result) > RESULT_BYTES:
-        return _failed(f"{RESULT_TOO_LARGE}: {len(result)} bytes", final=True)
+        return _fail(f"{RESULT_TOO_LARGE}: {len(result)} bytes", final=True)
     if "\\u" in result and json_problem(result, must_be_object=False, storable=True):
-        return _failed(RESULT_NOT_JSON, final=True)
+        return _fail(RESULT_NOT_JSON, final=True)
     return Outcome(TASK_COMPLETE, {"result": result})
 
 
-def _failed(error: str, *, final: bool = False) -> Outcome:
-    """A failed run with its error, as text that a store takes."""
-    return Outcome(TASK_FAIL if final else TASK_RETRY, {"error": storable(error, ERROR_TEXT)})
+def _fail(error: str, *, final: bool = False) -> Outcome:
+    """Build the outcome of a failed run, with its error as text that a store takes."""
+    return Outcome(TASK_FAIL if final else TASK_RETRY, {"error": to_storable_text(error, ERROR_TEXT)})
 
 
-async def _report(borrowed: Borrowed, task: AssignedTask, progress: Mapping[str, Any]) -> None:
-    await borrowed.report(task, json.dumps(progress, allow_nan=False))
+async def _report(lease_store: ManagerLeaseStore, task: AssignedTask, progress: Mapping[str, Any]) -> None:
+    await lease_store.report(task, json.dumps(progress, allow_nan=False))

@@ -1,4 +1,4 @@
-"""What workers ask for: they register, are handed tasks, and report what came of them."""
+"""The worker methods of the manager: register, heartbeat, claim tasks and report their outcomes."""
 
 from __future__ import annotations
 
@@ -35,17 +35,21 @@ from generated.priority.messages import (
 )
 from generated.priority.records import TaskRecord, WorkerRecord
 from generated.priority.settings import ManagerSettings
-from handlers.priority.lookups import Reading
-from handlers.priority.views import assigned, moment, refusal, stamp
+from handlers.priority.lookups import Lookups
+from handlers.priority.views import parse_timestamp, to_assigned_task, to_refusal, to_timestamp
 from runtime.call import Call
 from runtime.call.conditions import Failure
 from runtime.stores.store import Held, NoSuchEntity, Settlement
 
-_UNKNOWN = {"reason": "worker_lost", "error": "its worker does not know of it", "retriable": "true"}
-"""The answer that handed it out was lost, or the worker has dropped what came of it."""
+_WORKER_LOST_FIELDS = {
+    "reason": "worker_lost",
+    "error": "its worker does not know of it",
+    "retriable": "true",
+}
+"""For a task whose assignment was lost on the way, or whose outcome the worker has dropped."""
 
 
-class WorkerCalls(Reading):
+class WorkerCalls(Lookups):
     """The methods of WorkersService."""
 
     _settings: ManagerSettings
@@ -69,123 +73,139 @@ class WorkerCalls(Reading):
         )
 
     async def poll_tasks(self, request: PollTasksRequest, call: Call) -> PollTasksResponse:
-        return PollTasksResponse(tasks=map(assigned, await self._handed_out(request, call)))
+        return PollTasksResponse(tasks=map(to_assigned_task, await self._claim_or_wait(request, call)))
 
     async def exchange_tasks(self, request: ExchangeTasksRequest, call: Call) -> ExchangeTasksResponse:
         if not request.results:
-            return ExchangeTasksResponse(tasks=map(assigned, await self._handed_out(request, call)))
-        asked = [_settlement(request.worker_id, each, each.attempt) for each in request.results]
-        ended, taken = await self._tasks.exchange(
-            asked, request.worker_id, request.available_capacity, call, offers=request.capabilities or None
+            return ExchangeTasksResponse(
+                tasks=map(to_assigned_task, await self._claim_or_wait(request, call))
+            )
+        settlements = [_to_settlement(request.worker_id, each, each.attempt) for each in request.results]
+        outcomes, claimed = await self._tasks.exchange(
+            settlements,
+            request.worker_id,
+            request.available_capacity,
+            call,
+            offers=request.capabilities or None,
         )
-        answer = ExchangeTasksResponse(tasks=map(assigned, taken))
-        for each, outcome in zip(asked, ended, strict=True):
+        response = ExchangeTasksResponse(tasks=map(to_assigned_task, claimed))
+        for each, outcome in zip(settlements, outcomes, strict=True):
             if isinstance(outcome, Failure):
-                answer.results.append(await self._refused(each, outcome))
+                response.results.append(await self._to_refused_result(each, outcome))
             else:
-                answer.results.add(task_id=each.key, status=TaskStatus.ValueType(outcome))
-        return answer
+                response.results.add(task_id=each.key, status=TaskStatus.ValueType(outcome))
+        return response
 
     async def report_result(self, request: ReportResultRequest, call: Call) -> TaskState:
-        given = request.HasField("attempt")
-        attempt = request.attempt if given else await self._held_attempt(request.worker_id, request.task_id)
-        asked = _settlement(request.worker_id, request, attempt)
-        (ended,) = await self._tasks.settle_all([asked], call)
-        return TaskState(task_id=request.task_id, status=await self._status_of(asked, ended))
+        if request.HasField("attempt"):
+            attempt = request.attempt
+        else:
+            attempt = await self._find_attempt(request.worker_id, request.task_id)
+        settlement = _to_settlement(request.worker_id, request, attempt)
+        (outcome,) = await self._tasks.settle_all([settlement], call)
+        return TaskState(task_id=request.task_id, status=await self._require_status(settlement, outcome))
 
     async def heartbeat(self, request: HeartbeatRequest, call: Call) -> HeartbeatResponse:
         worker_id = request.worker_id
         with suppress(NoSuchEntity):
             await self._workers.shift(worker_id, WORKER_BEAT, call, reported_load=str(request.current_load))
-        worker = await self._living(worker_id)
+        worker = await self._find_live_worker(worker_id)
         if worker.status != request.status:
             await self._workers.move_to(worker_id, request.status, call)
-        held = await self._tasks.held_by(worker_id)
-        if request.current_load != len(held):
-            call.tell(LOAD_DIFFERS, f"it says {request.current_load}, {len(held)} are booked on it")
-        if request.HasField("running_as_of") and (unknown := held.difference(request.running)):
-            before = moment(request.running_as_of, "running_as_of")
-            held -= await self._tasks.disown(worker_id, unknown, before, QUEUED, call, **_UNKNOWN)
-        lost = {*await self._tasks.taken_from(worker_id), *request.running} - held
-        # What the worker asks for once it has this answer is stamped later than this.
-        return HeartbeatResponse(acknowledged=True, stop=sorted(lost), at=stamp(worker.last_heartbeat))
+        leased = await self._tasks.held_by(worker_id)
+        if request.current_load != len(leased):
+            call.tell(LOAD_DIFFERS, f"it says {request.current_load}, {len(leased)} are booked on it")
+        if request.HasField("running_as_of") and (unknown := leased.difference(request.running)):
+            before = parse_timestamp(request.running_as_of, "running_as_of")
+            leased -= await self._tasks.disown(
+                worker_id, unknown, before, QUEUED, call, **_WORKER_LOST_FIELDS
+            )
+        lost = {*await self._tasks.taken_from(worker_id), *request.running} - leased
+        # Tasks that the worker claims after this response have a later timestamp.
+        return HeartbeatResponse(acknowledged=True, stop=sorted(lost), at=to_timestamp(worker.last_heartbeat))
 
     async def extend_task(self, request: ExtendTaskRequest, _call: Call) -> ExtendTaskResponse:
-        held = Held(request.worker_id, request.attempt)
-        ends = await self._tasks.renew(request.task_id, held, request.seconds)
+        lease = Held(request.worker_id, request.attempt)
+        ends = await self._tasks.renew(request.task_id, lease, request.seconds)
         if ends is None:
-            raise await self._lost(request.task_id, held)
-        return ExtendTaskResponse(task_id=request.task_id, deadline_at=stamp(ends))
+            raise await self._build_stale_attempt(request.task_id, lease)
+        return ExtendTaskResponse(task_id=request.task_id, deadline_at=to_timestamp(ends))
 
     async def report_progress(self, request: ReportProgressRequest, call: Call) -> TaskState:
-        held = Held(request.worker_id, request.attempt)
+        lease = Held(request.worker_id, request.attempt)
         try:
-            is_kept = await self._tasks.shift(
-                request.task_id, TASK_ADVANCE, call, held, progress=request.progress
+            is_applied = await self._tasks.shift(
+                request.task_id, TASK_ADVANCE, call, lease, progress=request.progress
             )
         except NoSuchEntity:
-            is_kept = False
-        if not is_kept:
-            raise await self._lost(request.task_id, held)
+            is_applied = False
+        if not is_applied:
+            raise await self._build_stale_attempt(request.task_id, lease)
         return TaskState(task_id=request.task_id, status=EXECUTING)
 
     async def deregister_worker(
         self, request: DeregisterWorkerRequest, call: Call
     ) -> DeregisterWorkerResponse:
-        gone = False
-        while not gone:
-            worker = await self._living(request.worker_id)
-            gone = (await self._workers.delete(request.worker_id, worker.status, call)).applied
+        is_deleted = False
+        while not is_deleted:
+            worker = await self._find_live_worker(request.worker_id)
+            is_deleted = (await self._workers.delete(request.worker_id, worker.status, call)).applied
         return DeregisterWorkerResponse(worker_id=request.worker_id)
 
-    async def _handed_out(
+    async def _claim_or_wait(
         self, request: PollTasksRequest | ExchangeTasksRequest, call: Call
     ) -> Sequence[TaskRecord]:
-        """What there is for a worker; if there is nothing, what comes while it waits."""
-        worker_id, most, offers = request.worker_id, request.available_capacity, request.capabilities or None
-        if taken := await self._tasks.claim(worker_id, most, call, offers=offers):
-            return taken
-        worker = await self._living(worker_id)
-        if worker.status != ACTIVE or not most or not request.wait_ms:
+        """Claim tasks for a worker; if there are none, wait for some as long as it asks to."""
+        worker_id, capacity, offers = (
+            request.worker_id,
+            request.available_capacity,
+            request.capabilities or None,
+        )
+        if claimed := await self._tasks.claim(worker_id, capacity, call, offers=offers):
+            return claimed
+        worker = await self._find_live_worker(worker_id)
+        if worker.status != ACTIVE or not capacity or not request.wait_ms:
             return ()
-        return await self._tasks.claim(worker_id, most, call, offers=offers, wait_s=request.wait_ms / 1000)
+        return await self._tasks.claim(
+            worker_id, capacity, call, offers=offers, wait_s=request.wait_ms / 1000
+        )
 
-    async def _refused(self, asked: Settlement, why: Failure) -> ReportedResult:
+    async def _to_refused_result(self, settlement: Settlement, failure: Failure) -> ReportedResult:
         try:
-            await self._task(asked.key)
-        except Failure as failure:
-            why = failure
-        return ReportedResult(task_id=asked.key, refused=refusal(why))
+            await self._find_task(settlement.key)
+        except Failure as not_found:
+            failure = not_found
+        return ReportedResult(task_id=settlement.key, refused=to_refusal(failure))
 
-    async def _status_of(self, asked: Settlement, ended: int | Failure) -> TaskStatus.ValueType:
-        """Where a report has led to, now or when it came first; or why it is refused."""
-        if isinstance(ended, Failure):
-            await self._task(asked.key)
-            raise ended
-        return TaskStatus.ValueType(ended)
+    async def _require_status(self, settlement: Settlement, outcome: int | Failure) -> TaskStatus.ValueType:
+        """Return the status that a report led to, also a repeated one; raise why it is refused."""
+        if isinstance(outcome, Failure):
+            await self._find_task(settlement.key)
+            raise outcome
+        return TaskStatus.ValueType(outcome)
 
-    async def _held_attempt(self, worker_id: str, task_id: str) -> int:
-        """The attempt of the lease that a worker has on a task, or had when it left the task."""
-        record = await self._task(task_id)
+    async def _find_attempt(self, worker_id: str, task_id: str) -> int:
+        """Find the attempt of the current or last lease of a worker on a task."""
+        record = await self._find_task(task_id)
         if record.assigned_worker_id != worker_id:
             raise errors.StaleAttempt(holder=worker_id, key=task_id)
         return record.attempt
 
-    async def _lost(self, task_id: str, held: Held) -> Failure:
-        """Why a worker may say nothing of a task."""
-        await self._task(task_id)
-        return errors.StaleAttempt(holder=held.owner, key=task_id)
+    async def _build_stale_attempt(self, task_id: str, lease: Held) -> Failure:
+        """Build the error for a worker that does not own the lease of a task."""
+        await self._find_task(task_id)
+        return errors.StaleAttempt(holder=lease.owner, key=task_id)
 
 
-def _settlement(worker_id: str, told: ReportResultRequest | TaskResult, attempt: int) -> Settlement:
-    """Where a report leads: a failure that may be mended by a repeat leads back into the queue."""
-    held = Held(worker_id, attempt)
-    if told.status == COMPLETED:
-        given = {"result": told.result if told.HasField("result") else None}
-        return Settlement(told.task_id, COMPLETED, held, given)
-    if told.status == QUEUED:
-        given = {"reason": "given_back"}
-        return Settlement(told.task_id, QUEUED, held, given, edge=TASK_GIVE_BACK.name)
-    retriable = told.error.retriable or not told.error.HasField("retriable")
-    given = {"error": told.error.message, "retriable": str(retriable).lower(), "reason": "reported"}
-    return Settlement(told.task_id, QUEUED if retriable else FAILED, held, given)
+def _to_settlement(worker_id: str, report: ReportResultRequest | TaskResult, attempt: int) -> Settlement:
+    """Convert a report to a settlement: a retriable failure leads back into the queue."""
+    lease = Held(worker_id, attempt)
+    if report.status == COMPLETED:
+        fields = {"result": report.result if report.HasField("result") else None}
+        return Settlement(report.task_id, COMPLETED, lease, fields)
+    if report.status == QUEUED:
+        fields = {"reason": "given_back"}
+        return Settlement(report.task_id, QUEUED, lease, fields, edge=TASK_GIVE_BACK.name)
+    retriable = report.error.retriable or not report.error.HasField("retriable")
+    fields = {"error": report.error.message, "retriable": str(retriable).lower(), "reason": "reported"}
+    return Settlement(report.task_id, QUEUED if retriable else FAILED, lease, fields)

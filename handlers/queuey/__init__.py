@@ -1,1 +1,1 @@
-"""Hand-written logic of the queue for WASI jobs."""
+"""The business logic of the queue for WASI jobs: its queue, store and runner, and its commands."""

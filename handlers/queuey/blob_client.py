@@ -1,4 +1,4 @@
-"""Talks to the store over HTTP: content goes and comes in pieces, and what comes is checked."""
+"""The HTTP client of the store: streams content in chunks, and verifies downloads by their hash."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import httpx
 from generated.queuey import errors
 from handlers.queuey.blobs import is_address
 
-_PIECE = 1 << 18
-_TRANSFERS = 3
-"""How often content is fetched that comes whole and wrong: a store checks it, but what is between may not."""
+_CHUNK_BYTES = 1 << 18
+_MAX_DOWNLOADS = 3
+"""Attempts to download content whose hash is wrong: the store verifies it, but a proxy may not."""
 _CORRUPT = errors.BlobCorrupt.code.upper()
 _TIMEOUTS = httpx.Timeout(30.0, connect=5.0)
 
@@ -28,24 +28,27 @@ class BlobMissing(Exception):
 
 
 class BlobCorrupt(Exception):
-    """What the store has under an address is not its content any more; uploading it again repairs it."""
+    """The content that the store has under an address is corrupt; uploading it again repairs it."""
 
 
 class BlobRefused(Exception):
-    """The store will never take a content."""
+    """The store refuses content for good."""
 
 
-class StoreAway(Exception):
-    """The store does not answer as it should; later it may."""
+class StoreUnavailable(Exception):
+    """The store is unavailable for now; a retry may succeed."""
 
 
 class BlobClient:
-    """A client of one store."""
+    """An HTTP client of one store."""
 
     def __init__(self, url: str, token: str | None = None, tls: ssl.SSLContext | None = None) -> None:
         headers = {"authorization": f"Bearer {token}"} if token else {}
         self._client = httpx.AsyncClient(
-            base_url=url.rstrip("/"), headers=headers, timeout=_TIMEOUTS, verify=trusted(url, tls)
+            base_url=url.rstrip("/"),
+            headers=headers,
+            timeout=_TIMEOUTS,
+            verify=choose_tls_verification(url, tls),
         )
 
     async def __aenter__(self) -> BlobClient:
@@ -57,66 +60,72 @@ class BlobClient:
         await self._client.aclose()
 
     async def put(self, path: Path) -> str:
-        """Stores a file; its address."""
+        """Store a file; return its address."""
         try:
-            answer = await self._client.post("/blobs", content=_pieces(path))
+            response = await self._client.post("/blobs", content=_read_chunks(path))
         except httpx.HTTPError as error:
-            raise StoreAway(f"{type(error).__name__}: {error}") from None
-        if answer.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
+            raise StoreUnavailable(f"{type(error).__name__}: {error}") from None
+        if response.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
             raise BlobRefused(f"the store does not take {path.stat().st_size} bytes")
         try:
-            address: str = answer.raise_for_status().json()["address"]
+            address: str = response.raise_for_status().json()["address"]
         except (httpx.HTTPError, ValueError, LookupError, TypeError):
-            raise StoreAway(f"the store answered {answer.status_code}: {answer.text[:200]}") from None
+            raise StoreUnavailable(
+                f"the store answered {response.status_code}: {response.text[:200]}"
+            ) from None
         return address
 
     async def get(self, address: str, target: Path) -> None:
-        """Writes content to a file, which is there when all of it has come and is what it should be."""
+        """Download content to a file atomically: it exists only when it is complete and its hash is right."""
         if not is_address(address):
             raise BlobMissing(address)
-        making = target.with_name(f"coming-{uuid4().hex}")
+        partial = target.with_name(f"coming-{uuid4().hex}")
         try:
-            for _ in range(_TRANSFERS):
-                if await self._get(address, making):
-                    making.replace(target)
+            for _ in range(_MAX_DOWNLOADS):
+                if await self._download(address, partial):
+                    partial.replace(target)
                     return
         finally:
-            making.unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
         raise BlobCorrupt(address)
 
-    async def _get(self, address: str, making: Path) -> bool:
-        """Write content to a file; False where all of it came and it is not what it should be."""
+    async def _download(self, address: str, partial: Path) -> bool:
+        """Download content to a file; False where it is complete and its hash is wrong."""
         digest = hashlib.sha256()
         try:
-            async with self._client.stream("GET", f"/blobs/{quote(address, safe='')}") as answer:
-                if answer.status_code in (400, 404):
-                    raise BlobCorrupt(address) if await _code(answer) == _CORRUPT else BlobMissing(address)
-                if answer.status_code != 200:
-                    raise StoreAway(f"the store answered {answer.status_code}")
-                with making.open("wb") as writing:
-                    async for piece in answer.aiter_bytes(_PIECE):
-                        digest.update(piece)
-                        writing.write(piece)
+            async with self._client.stream("GET", f"/blobs/{quote(address, safe='')}") as response:
+                if response.status_code in (400, 404):
+                    raise (
+                        BlobCorrupt(address)
+                        if await _read_error_code(response) == _CORRUPT
+                        else BlobMissing(address)
+                    )
+                if response.status_code != 200:
+                    raise StoreUnavailable(f"the store answered {response.status_code}")
+                with partial.open("wb") as file:
+                    async for chunk in response.aiter_bytes(_CHUNK_BYTES):
+                        digest.update(chunk)
+                        file.write(chunk)
         except httpx.HTTPError as error:
-            raise StoreAway(f"{type(error).__name__}: {error}") from None
+            raise StoreUnavailable(f"{type(error).__name__}: {error}") from None
         return digest.hexdigest() == address
 
 
-async def _code(answer: httpx.Response) -> str:
-    """The code of a refusal; empty where it has none."""
+async def _read_error_code(response: httpx.Response) -> str:
+    """Read the error code of a response; empty where it has none."""
     try:
-        code: str = json.loads(await answer.aread())["error"]["code"]
+        code: str = json.loads(await response.aread())["error"]["code"]
     except (ValueError, LookupError, TypeError):
         return ""
     return code
 
 
-async def _pieces(path: Path) -> AsyncIterator[bytes]:
+async def _read_chunks(path: Path) -> AsyncIterator[bytes]:
     with path.open("rb") as source:
-        while piece := source.read(_PIECE):
-            yield piece
+        while chunk := source.read(_CHUNK_BYTES):
+            yield chunk
 
 
-def trusted(url: str, tls: ssl.SSLContext | None) -> ssl.SSLContext | bool:
-    """Whom a client trusts. Plain HTTP has no use for the authorities of the web, 30 ms to load."""
+def choose_tls_verification(url: str, tls: ssl.SSLContext | None) -> ssl.SSLContext | bool:
+    """Choose the TLS verification of a client. Plain HTTP needs no CA bundle, which takes 30 ms to load."""
     return tls or url.startswith("https:")

@@ -1,4 +1,4 @@
-"""The demo of the task queue: a mixed batch of jobs, what was to be expected of each and what came of it."""
+"""The demo of the task queue: a mixed batch of jobs, with the expected and the actual outcome of each."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from generated.taskqueue.messages import (
 from runtime.call.conditions import Condition, Failure
 from runtime.client import Client
 
-PATIENCE = 60.0
-LOOK_EVERY = 0.1
+TIMEOUT_S = 60.0
+POLL_S = 0.1
 SLOTS = 6
-"""As many jobs as run at a time: with so many long ones before it, a job is sure to wait."""
+"""The number of jobs that run at a time: with so many long ones before it, a job is sure to wait."""
 SHORT = JobSpec(job_type="resize", work_duration_ms=50, payload_size_bytes=1024)
 LONG_MS = (2000, 15_000)
-"""How long a long job takes. The longer one is for a machine that is so busy that even those end too soon."""
+"""Durations of a long job. The second is for a machine so busy that jobs of the first end too soon."""
 FAILING = JobSpec(job_type="fail", work_duration_ms=50)
 OVERSIZED = JobSpec(job_type="export", work_duration_ms=50, payload_size_bytes=300_000)
 
 
 @dataclass
-class Line:
-    """One line of the closing table."""
+class ExpectedRow:
+    """One row of the closing table."""
 
     what: str
     expected: str
@@ -48,50 +48,50 @@ class Line:
     seen: str = ""
 
     @property
-    def as_expected(self) -> bool:
+    def is_expected(self) -> bool:
         return self.seen == self.expected
 
 
 async def demo(client: Client, console: Console) -> int:
-    """Runs the batch; 0 if every outcome is the expected one."""
-    batch = Batch(client)
+    """Run the batch; return 0 if every outcome is the expected one."""
+    batch = DemoBatch(client)
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT_S):
             await batch.submit()
             await batch.finish(console)
-            await batch.look()
+            await batch.read_results()
     except TimeoutError:
-        console.print(f"Not all jobs were final after {PATIENCE:g} s.")
+        console.print(f"Not all jobs were final after {TIMEOUT_S:g} s.")
     except Failure as failure:
         console.print(f"The demo broke off: {failure}", markup=False)
-    console.print(batch.table())
-    return 0 if all(line.as_expected for line in batch.lines) else 1
+    console.print(batch.build_table())
+    return 0 if all(row.is_expected for row in batch.rows) else 1
 
 
-class Batch:
-    """Jobs of every kind, and what is to come of them."""
+class DemoBatch:
+    """Jobs of every kind, and their expected outcomes."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._api = client.of(TaskQueuePublicServiceClient)
         self._final: dict[str, GetJobStatusResponse] = {}
-        self._short = Line("3 short jobs", "3 x DONE, 1,024 bytes")
-        self._long = Line(f"{SLOTS - 1} long jobs", f"{SLOTS - 1} x DONE, 65,536 bytes")
-        self._failing = Line("a failing job", f"FAILED: {SIMULATED_FAILURE}")
-        self._oversized = Line("too much output", f"FAILED: {OUTPUT_TOO_LARGE}")
-        self._queued = Line("canceled while queued", "CANCELED, never started")
-        self._running = Line("canceled while running", "CANCELED, was started")
-        self._same_key = Line("same key again", "same job; 1,024 bytes")
-        self._other_spec = Line("same key, other spec", "request_key_reused")
-        self.lines = [
+        self._short = ExpectedRow("3 short jobs", "3 x DONE, 1,024 bytes")
+        self._long = ExpectedRow(f"{SLOTS - 1} long jobs", f"{SLOTS - 1} x DONE, 65,536 bytes")
+        self._failing = ExpectedRow("a failing job", f"FAILED: {SIMULATED_FAILURE}")
+        self._oversized = ExpectedRow("too much output", f"FAILED: {OUTPUT_TOO_LARGE}")
+        self._queued = ExpectedRow("canceled while queued", "CANCELED, never started")
+        self._running = ExpectedRow("canceled while running", "CANCELED, was started")
+        self._same_key = ExpectedRow("same key again", "same job; 1,024 bytes")
+        self._other_spec = ExpectedRow("same key, other spec", "request_key_reused")
+        self.rows = [
             *(self._short, self._long, self._failing, self._oversized),
             *(self._queued, self._running, self._same_key, self._other_spec),
         ]
 
     async def submit(self) -> None:
-        """Hands in everything, and cancels what is to be canceled."""
+        """Submit all jobs, and cancel two of them."""
         for work_ms in LONG_MS:
-            if await self._cancel_in_time(work_ms):
+            if await self._cancel_waiting_and_running(work_ms):
                 break
         self._short.jobs = [await self._submit(SHORT) for _ in range(3)]
         self._failing.jobs = [await self._submit(FAILING)]
@@ -103,74 +103,74 @@ class Batch:
         except Condition as refusal:
             self._other_spec.seen = refusal.code
 
-    async def _cancel_in_time(self, work_ms: int) -> bool:
-        """Fills all slots, and cancels a job that waits and one that runs; whether they still did."""
+    async def _cancel_waiting_and_running(self, work_ms: int) -> bool:
+        """Fill all slots, cancel a queued and a running job; return whether they were in those states."""
         long = JobSpec(job_type="render", work_duration_ms=work_ms, payload_size_bytes=65536)
         long_jobs = [await self._submit(long) for _ in range(SLOTS)]
         self._running.jobs, self._long.jobs = long_jobs[:1], long_jobs[1:]
         self._queued.jobs = [await self._submit(SHORT)]
         queued = await self._cancel(self._queued.jobs[0])
-        await self._started(self._running.jobs[0])
+        await self._wait_for_start(self._running.jobs[0])
         running = await self._cancel(self._running.jobs[0])
         return (queued, running) == (CANCELED, RUNNING)
 
     async def finish(self, console: Console) -> None:
-        """Waits until all jobs are final."""
-        open_jobs = {job_id for line in self.lines for job_id in line.jobs}
+        """Wait until all jobs are final."""
+        open_jobs = {job_id for row in self.rows for job_id in row.jobs}
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=console) as progress:
             task = progress.add_task("Jobs", total=len(open_jobs))
             while open_jobs:
                 for job_id in sorted(open_jobs):
-                    status = await self._status(job_id)
+                    status = await self._get_status(job_id)
                     if status.status in JOB.terminal:
                         self._final[job_id] = status
                         open_jobs.discard(job_id)
                         progress.advance(task)
-                await asyncio.sleep(LOOK_EVERY if open_jobs else 0)
+                await asyncio.sleep(POLL_S if open_jobs else 0)
 
-    async def look(self) -> None:
-        """Reads the results."""
-        for line in (self._short, self._long):
-            endings = [await self._ending(job_id) for job_id in line.jobs]
+    async def read_results(self) -> None:
+        """Read the results."""
+        for row in (self._short, self._long):
+            endings = [await self._describe_ending(job_id) for job_id in row.jobs]
             kinds = sorted(set(endings))
-            line.seen = ", ".join(f"{endings.count(kind)} x {kind}" for kind in kinds)
-        for line in (self._failing, self._oversized):
-            line.seen = await self._ending(line.jobs[0])
-        for line in (self._queued, self._running):
-            final = self._final[line.jobs[0]]
+            row.seen = ", ".join(f"{endings.count(kind)} x {kind}" for kind in kinds)
+        for row in (self._failing, self._oversized):
+            row.seen = await self._describe_ending(row.jobs[0])
+        for row in (self._queued, self._running):
+            final = self._final[row.jobs[0]]
             began = "was started" if final.started_at_ms else "never started"
-            line.seen = f"{JobStatus.Name(final.status)}, {began}"
+            row.seen = f"{JobStatus.Name(final.status)}, {began}"
         first, second = self._same_key.jobs
         same = "same job" if first == second else "another job"
-        self._same_key.seen = f"{same}; {(await self._ending(first)).removeprefix('DONE, ')}"
+        self._same_key.seen = f"{same}; {(await self._describe_ending(first)).removeprefix('DONE, ')}"
 
-    def table(self) -> Table:
-        """What was expected and what was seen."""
+    def build_table(self) -> Table:
+        """Build the table of expected and actual outcomes."""
         table = Table("", "what", "expected", "seen", box=None, pad_edge=False)
-        for line in self.lines:
-            mark = "[green]ok[/]" if line.as_expected else "[red]no[/]"
-            table.add_row(mark, line.what, line.expected, line.seen or "nothing")
+        for row in self.rows:
+            verdict = "[green]ok[/]" if row.is_expected else "[red]no[/]"
+            table.add_row(verdict, row.what, row.expected, row.seen or "nothing")
         return table
 
     async def _submit(self, spec: JobSpec, key: str = "") -> str:
         request = SubmitJobRequest(spec=spec, client_request_id=key)
         return (await self._api.submit_job(request, self._client.call())).job_id
 
-    async def _started(self, job_id: str) -> None:
-        while (await self._status(job_id)).status == QUEUED:
-            await asyncio.sleep(LOOK_EVERY)
+    async def _wait_for_start(self, job_id: str) -> None:
+        while (await self._get_status(job_id)).status == QUEUED:
+            await asyncio.sleep(POLL_S)
 
     async def _cancel(self, job_id: str) -> JobStatus.ValueType:
-        """Cancels a job; the status that it has then."""
+        """Cancel a job; return its status after that."""
         request = CancelJobRequest(job_id=job_id, reason="part of the demo")
         return (await self._api.cancel_job(request, self._client.call())).current_status
 
-    async def _status(self, job_id: str) -> GetJobStatusResponse:
+    async def _get_status(self, job_id: str) -> GetJobStatusResponse:
         return await self._api.get_job_status(GetJobStatusRequest(job_id=job_id), self._client.call())
 
-    async def _ending(self, job_id: str) -> str:
-        """The final state of a job, and its output or the reason for its failure."""
+    async def _describe_ending(self, job_id: str) -> str:
+        """Describe the final state of a job: its output size or the reason of its failure."""
         final = self._final[job_id]
         if final.failure_reason:
             return f"{JobStatus.Name(final.status)}: {final.failure_reason}"

@@ -1,4 +1,4 @@
-"""The public API: the order of steps behind each of its methods, and what is undone when a step fails."""
+"""The gateway: the steps behind each public method, and the compensation when a step fails."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from runtime.world import World
 
 
 class Gateway:
-    """Keeps nothing: every answer comes from the components that own the data."""
+    """The public API. It is stateless: every response comes from the components that own the data."""
 
     def __init__(
         self,
@@ -57,14 +57,14 @@ class Gateway:
     async def submit_job(self, request: SubmitJobRequest, call: Call) -> SubmitJobResponse:
         created = await self._create(request, call)
         call.note(job_id=created.job_id)
-        if created.status == QUEUED and not await self._enqueued(created.job_id, call):
+        if created.status == QUEUED and not await self._enqueue(created.job_id, call):
             if created.deduplicated:
-                # An earlier submit under the same key may have been accepted, so the record stays.
+                # An earlier submit with the same key may have been accepted, so the record stays.
                 call.tell(
                     CONSISTENCY_ANOMALY, "a repeated submit could not make sure that the job is in the queue"
                 )
             else:
-                await self._take_back(created.job_id, call)
+                await self._roll_back_submit(created.job_id, call)
             raise errors.SubmitNotAccepted
         return SubmitJobResponse(
             job_id=created.job_id, initial_status=QUEUED, accepted_at_ms=created.created_at_ms
@@ -111,10 +111,10 @@ class Gateway:
             return CancelJobResponse(
                 job_id=request.job_id, accepted=True, current_status=status, already_terminal=True
             )
-        if status == JOB.initial and await self._withdrawn(request, record.cancel_reason, call):
+        if status == JOB.initial and await self._cancel_queued(request, record.cancel_reason, call):
             status = CANCELED
         else:
-            status = await self._ask_to_cancel(request, call)
+            status = await self._request_cancel(request, call)
         return CancelJobResponse(job_id=request.job_id, accepted=True, current_status=status)
 
     async def list_jobs(self, request: ListJobsRequest, call: Call) -> ListJobsResponse:
@@ -125,65 +125,67 @@ class Gateway:
         return ListJobsResponse(jobs=records.jobs, page=records.page)
 
     async def _create(self, request: SubmitJobRequest, call: Call) -> CreateJobResponse:
-        wanted = CreateJobRequest(spec=request.spec, client_request_id=request.client_request_id)
+        creation = CreateJobRequest(spec=request.spec, client_request_id=request.client_request_id)
         try:
-            return await self._jobs.create_job(wanted, call)
+            return await self._jobs.create_job(creation, call)
         except CallFailed:
-            # With a key the record can be found again: a repeat of the submit has its id.
+            # With a key the record can be found again: a retry of the submit returns its id.
             if not request.client_request_id:
                 call.tell(CONSISTENCY_ANOMALY, "a record may have been created that nobody knows the id of")
             raise
 
-    async def _enqueued(self, job_id: str, call: Call) -> bool:
+    async def _enqueue(self, job_id: str, call: Call) -> bool:
         try:
-            return (await self._queue.enqueue_job(self._enqueue_request(job_id), call)).accepted
+            return (await self._queue.enqueue_job(self._build_enqueue_request(job_id), call)).accepted
         except Failure:
             return False
 
-    async def _take_back(self, job_id: str, call: Call) -> None:
-        """Deletes the record of a submit that was not accepted, and what may have got into the queue."""
-        undo = call.under(COMPENSATION)
+    async def _roll_back_submit(self, job_id: str, call: Call) -> None:
+        """Roll back a submit that was not accepted: delete its record and any entry in the queue."""
+        compensation = call.under(COMPENSATION)
         try:
-            gone = await self._jobs.delete_job_if_status(
-                DeleteJobIfStatusRequest(job_id=job_id, expected_status=QUEUED), undo
+            deletion = await self._jobs.delete_job_if_status(
+                DeleteJobIfStatusRequest(job_id=job_id, expected_status=QUEUED), compensation
             )
         except Failure as failure:
             call.tell(CONSISTENCY_ANOMALY, f"a submit could not be taken back: {failure.message}")
             return
-        if not gone.deleted and gone.current_status != JOB_STATUS_UNSPECIFIED:
+        if not deletion.deleted and deletion.current_status != JOB_STATUS_UNSPECIFIED:
             call.tell(
                 CONSISTENCY_ANOMALY,
                 "a submit that was refused has been dispatched",
                 expected_status=JobStatus.Name(QUEUED),
-                current_status=JobStatus.Name(gone.current_status),
+                current_status=JobStatus.Name(deletion.current_status),
             )
             return
         try:
-            ghost = await self._queue.remove_job_if_present(RemoveJobIfPresentRequest(job_id=job_id), undo)
+            removal = await self._queue.remove_job_if_present(
+                RemoveJobIfPresentRequest(job_id=job_id), compensation
+            )
         except Failure:
-            return  # A ghost that is left in the queue is told of when it comes up for dispatch.
-        if ghost.removed:
+            return  # An entry left in the queue has no record; it is logged and dropped at its dispatch.
+        if removal.removed:
             call.tell(CONSISTENCY_ANOMALY, "a failed enqueue had taken effect; removed")
 
-    async def _withdrawn(self, request: CancelJobRequest, earlier_reason: str, call: Call) -> bool:
-        """Cancels a job that waits: out of the queue, then the envelope, then the state.
+    async def _cancel_queued(self, request: CancelJobRequest, earlier_reason: str, call: Call) -> bool:
+        """Cancel a queued job: remove it from the queue, store the envelope, then change the state.
 
-        Whether that succeeded: the job may not have been in the queue, or have gone another way meanwhile.
+        Return whether that succeeded: the job may not be in the queue, or may have changed concurrently.
         """
         job_id = request.job_id
         reason = earlier_reason or request.reason
         try:
-            removed = await self._queue.remove_job_if_present(RemoveJobIfPresentRequest(job_id=job_id), call)
-            if not removed.removed:
+            removal = await self._queue.remove_job_if_present(RemoveJobIfPresentRequest(job_id=job_id), call)
+            if not removal.removed:
                 return False
             envelope = StoreResultRequest(
                 job_id=job_id, terminal_status=CANCELED, output_summary=reason or "canceled while queued"
             )
             stored = await self._results.store_result(envelope, call)
             if stored.current_terminal_status != CANCELED:
-                await self._put_back(job_id, "an envelope of another state was there first", call)
+                await self._requeue(job_id, "an envelope of another state was there first", call)
                 return False
-            moved = await self._jobs.transition_job_status(
+            transition = await self._jobs.transition_job_status(
                 TransitionJobStatusRequest(
                     job_id=job_id, expected_from_status=QUEUED, to_status=CANCELED, reason=reason
                 ),
@@ -192,36 +194,36 @@ class Gateway:
         except errors.JobNotFound:
             raise
         except Failure as failure:
-            # Whatever was done, the job may be out of the queue now; once more in it does no harm.
-            await self._put_back(job_id, failure.message, call)
+            # Whichever step failed, the job may be out of the queue now; enqueue is idempotent.
+            await self._requeue(job_id, failure.message, call)
             raise errors.CancelNotCompleted(job_id=job_id) from failure
-        if moved.current_status != CANCELED:
+        if transition.current_status != CANCELED:
             call.tell(
                 CONSISTENCY_ANOMALY,
                 "a cancel lost its race after its envelope was stored",
                 expected_status=JobStatus.Name(QUEUED),
-                current_status=JobStatus.Name(moved.current_status),
+                current_status=JobStatus.Name(transition.current_status),
             )
-        return moved.current_status == CANCELED
+        return transition.current_status == CANCELED
 
-    async def _ask_to_cancel(self, request: CancelJobRequest, call: Call) -> JobStatus.ValueType:
-        flagged = await self._jobs.set_cancel_requested(
+    async def _request_cancel(self, request: CancelJobRequest, call: Call) -> JobStatus.ValueType:
+        response = await self._jobs.set_cancel_requested(
             SetCancelRequestedRequest(job_id=request.job_id, cancel_requested=True, reason=request.reason),
             call,
         )
-        if flagged.current_status == QUEUED:
+        if response.current_status == QUEUED:
             call.tell(CANCEL_RACE, "a queued job was not in the queue; it may be on its way to a worker")
-        return flagged.current_status
+        return response.current_status
 
-    async def _put_back(self, job_id: str, why: str, call: Call) -> None:
-        call.tell(CONSISTENCY_ANOMALY, f"a cancel broke off and the job is put back into the queue: {why}")
+    async def _requeue(self, job_id: str, cause: str, call: Call) -> None:
+        call.tell(CONSISTENCY_ANOMALY, f"a cancel broke off and the job is put back into the queue: {cause}")
         try:
-            answer = await self._queue.enqueue_job(self._enqueue_request(job_id), call.under(RESCUE))
+            response = await self._queue.enqueue_job(self._build_enqueue_request(job_id), call.under(RESCUE))
         except Failure as failure:
             call.tell(CONSISTENCY_ANOMALY, f"the job could not be put back: {failure.message}")
             return
-        if not answer.accepted:
+        if not response.accepted:
             call.tell(CONSISTENCY_ANOMALY, "the queue did not take the job back")
 
-    def _enqueue_request(self, job_id: str) -> EnqueueJobRequest:
+    def _build_enqueue_request(self, job_id: str) -> EnqueueJobRequest:
         return EnqueueJobRequest(job_id=job_id, enqueued_at_ms=self._world.now_ms())

@@ -1,4 +1,4 @@
-"""Job records: created once for each key, moved by guarded transitions, listed by age."""
+"""Job records: created once per idempotency key, changed by guarded transitions, listed by age."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from runtime.world import World
 
 
 class JobRecord(Struct, frozen=True):
-    """One job. Its spec is kept as bytes, with the labels in key order, so that equal specs are equal."""
+    """The record of a job. Its spec is stored as deterministic bytes, so that equal specs compare equal."""
 
     job_id: str
     spec: bytes
@@ -49,26 +49,26 @@ class JobRecord(Struct, frozen=True):
 
 
 class Job:
-    """Owns all records and the keys of earlier submits."""
+    """The owner of all job records and of the idempotency keys of earlier submits."""
 
     def __init__(self, records: Store[JobRecord], settings: JobSettings, world: World) -> None:
         self._records = records
         self._world = world
-        self._submits: BoundedMap[str] = BoundedMap(settings.max_dedup_keys)
+        self._job_ids_by_key: BoundedMap[str] = BoundedMap(settings.max_dedup_keys)
 
     async def create_job(self, request: CreateJobRequest, call: Call) -> CreateJobResponse:
         key = request.client_request_id
         spec = request.spec.SerializeToString(deterministic=True)
-        if (known := await self._earlier(key)) is not None:
-            if known.spec != spec:
+        if (earlier := await self._find_by_key(key)) is not None:
+            if earlier.spec != spec:
                 raise errors.RequestKeyReused(client_request_id=key)
-            return _created(known, deduplicated=True)
-        # The key is taken before anything is awaited, so that of two parallel submits one finds it.
+            return _to_create_response(earlier, deduplicated=True)
+        # Reserve the key before the first await, so that one of two concurrent submits finds it.
         job_id = self._world.new_id()
         if key:
-            self._submits.add(key, job_id)
+            self._job_ids_by_key.add(key, job_id)
         record = await self._records.create(JobRecord(job_id, spec, request.spec.job_type, key), call)
-        return _created(record, deduplicated=False)
+        return _to_create_response(record, deduplicated=False)
 
     async def delete_job_if_status(
         self, request: DeleteJobIfStatusRequest, call: Call
@@ -76,47 +76,49 @@ class Job:
         record = await self._records.get(request.job_id)
         if record is None:
             return DeleteJobIfStatusResponse(deleted=False)
-        gone = await self._records.delete(request.job_id, request.expected_status, call)
-        if gone.applied and self._submits.get(record.client_request_id) == request.job_id:
-            self._submits.remove(record.client_request_id)
-        return DeleteJobIfStatusResponse(deleted=gone.applied, current_status=_status(gone.state))
+        deletion = await self._records.delete(request.job_id, request.expected_status, call)
+        if deletion.applied and self._job_ids_by_key.get(record.client_request_id) == request.job_id:
+            self._job_ids_by_key.remove(record.client_request_id)
+        return DeleteJobIfStatusResponse(deleted=deletion.applied, current_status=_to_status(deletion.state))
 
     async def get_job_record(self, request: GetJobRecordRequest, _call: Call) -> GetJobRecordResponse:
-        record = await self._existing(request.job_id)
-        found = GetJobRecordResponse()
-        _summarize(record, found.summary)
-        found.spec.MergeFromString(record.spec)
+        record = await self._get_existing(request.job_id)
+        response = GetJobRecordResponse()
+        _fill_summary(record, response.summary)
+        response.spec.MergeFromString(record.spec)
         if record.failure_reason:
-            found.failure_reason = record.failure_reason
+            response.failure_reason = record.failure_reason
         if record.cancel_reason:
-            found.cancel_reason = record.cancel_reason
-        return found
+            response.cancel_reason = record.cancel_reason
+        return response
 
     async def list_job_records(self, request: ListJobRecordsRequest, _call: Call) -> ListJobRecordsResponse:
         offset = int(request.page.page_token or 0)
-        records, more = await self._records.page(
+        records, has_more = await self._records.page(
             request.status_filter, offset, request.page.page_size, newest_first=request.sort != CREATED_AT_ASC
         )
-        token = str(offset + len(records)) if more else ""
+        token = str(offset + len(records)) if has_more else ""
         return ListJobRecordsResponse(
-            jobs=[_summary(record) for record in records], page=PageResponse(next_page_token=token)
+            jobs=[_to_summary(record) for record in records], page=PageResponse(next_page_token=token)
         )
 
     async def transition_job_status(
         self, request: TransitionJobStatusRequest, call: Call
     ) -> TransitionJobStatusResponse:
         try:
-            moved = await self._records.move(
+            transition = await self._records.move(
                 request.job_id, request.expected_from_status, request.to_status, call, reason=request.reason
             )
         except NoSuchEntity:
             raise errors.JobNotFound(job_id=request.job_id) from None
-        return TransitionJobStatusResponse(applied=moved.applied, current_status=_status(moved.state))
+        return TransitionJobStatusResponse(
+            applied=transition.applied, current_status=_to_status(transition.state)
+        )
 
     async def set_cancel_requested(
         self, request: SetCancelRequestedRequest, _call: Call
     ) -> SetCancelRequestedResponse:
-        record = await self._existing(request.job_id)
+        record = await self._get_existing(request.job_id)
         if record.status in JOB.terminal:
             return SetCancelRequestedResponse(applied=False, current_status=record.status)
         await self._records.update(
@@ -124,24 +126,24 @@ class Job:
         )
         return SetCancelRequestedResponse(applied=True, current_status=record.status)
 
-    async def _earlier(self, key: str) -> JobRecord | None:
-        """The job of an earlier submit under the same key, unless it has been forgotten."""
-        job_id = self._submits.get(key) if key else None
+    async def _find_by_key(self, key: str) -> JobRecord | None:
+        """Find the job of an earlier submit with the same key, unless the key has been evicted."""
+        job_id = self._job_ids_by_key.get(key) if key else None
         if job_id is None:
             return None
         record = await self._records.get(job_id)
         if record is None:
-            self._submits.remove(key)
+            self._job_ids_by_key.remove(key)
         return record
 
-    async def _existing(self, job_id: str) -> JobRecord:
+    async def _get_existing(self, job_id: str) -> JobRecord:
         record = await self._records.get(job_id)
         if record is None:
             raise errors.JobNotFound(job_id=job_id)
         return record
 
 
-def _created(record: JobRecord, *, deduplicated: bool) -> CreateJobResponse:
+def _to_create_response(record: JobRecord, *, deduplicated: bool) -> CreateJobResponse:
     return CreateJobResponse(
         job_id=record.job_id,
         status=record.status,
@@ -150,14 +152,14 @@ def _created(record: JobRecord, *, deduplicated: bool) -> CreateJobResponse:
     )
 
 
-def _summary(record: JobRecord) -> JobSummary:
+def _to_summary(record: JobRecord) -> JobSummary:
     summary = JobSummary()
-    _summarize(record, summary)
+    _fill_summary(record, summary)
     return summary
 
 
-def _summarize(record: JobRecord, summary: JobSummary) -> None:
-    """Fills in a summary where it is: a message that is made first and put into another is copied."""
+def _fill_summary(record: JobRecord, summary: JobSummary) -> None:
+    """Fill a summary in place: a message that is built first and assigned to a field is copied."""
     summary.job_id = record.job_id
     summary.status = record.status
     summary.job_type = record.job_type
@@ -167,5 +169,5 @@ def _summarize(record: JobRecord, summary: JobSummary) -> None:
     summary.cancel_requested = record.cancel_requested
 
 
-def _status(state: int) -> JobStatus.ValueType:
+def _to_status(state: int) -> JobStatus.ValueType:
     return JobStatus.ValueType(state)

@@ -1,4 +1,4 @@
-"""One listing over all nodes, made by the client where each node lists only its own jobs."""
+"""Merge the listings of all nodes in the client, where each node lists only its own jobs."""
 
 from __future__ import annotations
 
@@ -14,45 +14,46 @@ COMPONENT = "gateway"
 
 
 async def all_jobs(client: Client, request: ListJobsRequest) -> AsyncIterator[JobSummary]:
-    """The jobs of every node in the order that the request asks for, page by page as they are needed.
+    """Iterate over the jobs of all nodes in the requested order, and fetch pages as they are needed.
 
-    There is no snapshot: jobs that come or move while it runs may be missed or seen twice, as on one node.
+    There is no snapshot: jobs that are created or change state meanwhile may be missed or seen twice, as on
+    one node.
     """
     ascending = request.sort == CREATED_AT_ASC
-    listings = [_Listing(node, request) for node in client.nodes(COMPONENT)]
+    listings = [_NodeListing(node, request) for node in client.nodes(COMPONENT)]
     heads: list[tuple[int, str, int]] = []
     for number, listing in enumerate(listings):
-        await _push(heads, number, listing, ascending=ascending)
+        await _push_head(heads, number, listing, ascending=ascending)
     while heads:
         _, _, number = heapq.heappop(heads)
-        yield listings[number].waiting.popleft()
-        await _push(heads, number, listings[number], ascending=ascending)
+        yield listings[number].buffer.popleft()
+        await _push_head(heads, number, listings[number], ascending=ascending)
 
 
-class _Listing:
-    """The listing of one node."""
+class _NodeListing:
+    """A cursor over the listing of one node."""
 
     def __init__(self, node: Client, request: ListJobsRequest) -> None:
         self._jobs = node.of(TaskQueuePublicServiceClient)
         self._call = node.call()
         self._request = ListJobsRequest()
         self._request.CopyFrom(request)
-        self._more = True
-        self.waiting: deque[JobSummary] = deque()
+        self._has_more = True
+        self.buffer: deque[JobSummary] = deque()
 
-    async def head(self) -> JobSummary | None:
-        """The next job, fetched if need be; None at the end."""
-        while not self.waiting and self._more:
+    async def peek(self) -> JobSummary | None:
+        """Return the next job without consuming it, fetching a page if needed; None at the end."""
+        while not self.buffer and self._has_more:
             page = await self._jobs.list_jobs(self._request, self._call)
-            self.waiting.extend(page.jobs)
+            self.buffer.extend(page.jobs)
             self._request.page.page_token = page.page.next_page_token
-            self._more = bool(page.page.next_page_token)
-        return self.waiting[0] if self.waiting else None
+            self._has_more = bool(page.page.next_page_token)
+        return self.buffer[0] if self.buffer else None
 
 
-async def _push(
-    heads: list[tuple[int, str, int]], number: int, listing: _Listing, *, ascending: bool
+async def _push_head(
+    heads: list[tuple[int, str, int]], number: int, listing: _NodeListing, *, ascending: bool
 ) -> None:
-    if (job := await listing.head()) is not None:
-        at = job.created_at_ms if ascending else -job.created_at_ms
-        heapq.heappush(heads, (at, job.job_id, number))
+    if (job := await listing.peek()) is not None:
+        sort_key = job.created_at_ms if ascending else -job.created_at_ms
+        heapq.heappush(heads, (sort_key, job.job_id, number))

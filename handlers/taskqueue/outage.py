@@ -1,4 +1,4 @@
-"""Tells of an outage when it begins and when it ends, and not of every call that fails meanwhile."""
+"""Detect outages: report their begin and end, and not every call that fails meanwhile."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ Answer = TypeVar("Answer")
 
 
 class Outage:
-    """Watches the calls of one method that several slots make again and again, whether they fail or not."""
+    """Watch the calls of one method, which several slots repeat, and detect when it is unavailable."""
 
-    def __init__(self, kind: type[Failure] = Failure) -> None:
-        """`kind` is what counts as no answer."""
-        self._kind = kind
-        self._asked = 0
-        self._open: set[int] = set()
-        """The numbers of the calls that are under way."""
-        self._failed = 0
-        self._last_of_outage = 0
-        """The last call that was under way, or over, when one failed."""
+    def __init__(self, failure_type: type[Failure] = Failure) -> None:
+        """`failure_type` is the failure that counts as no response."""
+        self._failure_type = failure_type
+        self._call_count = 0
+        self._in_flight: set[int] = set()
+        """The numbers of the calls in flight."""
+        self._failure_count = 0
+        self._last_call_of_outage = 0
+        """The number of the latest call that had been made when one failed."""
 
     async def watch(
         self, call: Awaitable[Answer], began: Callable[[Failure], None], ended: Callable[[int], None]
     ) -> Answer:
-        """The answer of a call. Tells its failure if it is the first, or how many there were after the last.
+        """Await a call. Report its failure if it begins an outage, or the failure count if it ends one.
 
-        An outage is over when a call is answered that was made after the last failure. Calls that were under
-        way at that time are waited for: some of them may have been made in vain.
+        An outage is over when a call gets a response that was made after the last failure, and no call that
+        was in flight at that failure is left: some of those may still fail.
         """
-        self._asked += 1
-        number = self._asked
-        self._open.add(number)
+        self._call_count += 1
+        number = self._call_count
+        self._in_flight.add(number)
         try:
-            answer = await call
-        except self._kind as failure:
-            self._failed += 1
-            self._last_of_outage = self._asked
-            if self._failed == 1:
+            response = await call
+        except self._failure_type as failure:
+            self._failure_count += 1
+            self._last_call_of_outage = self._call_count
+            if self._failure_count == 1:
                 began(failure)
             raise
         finally:
-            self._open.discard(number)
-        if self._failed and min((number, *self._open)) > self._last_of_outage:
-            count, self._failed = self._failed, 0
+            self._in_flight.discard(number)
+        if self._failure_count and min((number, *self._in_flight)) > self._last_call_of_outage:
+            count, self._failure_count = self._failure_count, 0
             ended(count)
-        return answer
+        return response

@@ -1,4 +1,4 @@
-"""Which jobs wait. First in, first out; every operation takes the same time however many wait."""
+"""The queue of waiting jobs: first in, first out; every operation takes constant time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from runtime.world import World
 
 
 class Queue:
-    """Holds ids and nothing else of a job."""
+    """A queue of job ids; it knows nothing else of a job."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -35,8 +35,8 @@ class Queue:
         return EnqueueJobResponse(accepted=True)
 
     async def dequeue_job(self, _request: DequeueJobRequest, call: Call) -> DequeueJobResponse:
-        await self._job_or_timeout(call)
-        # A pop is for good, so it is not made for someone who will not hear of it.
+        await self._wait_for_job(call)
+        # A pop cannot be undone, so do not pop for a caller whose deadline has expired.
         if not self._waiting or call.expired:
             return DequeueJobResponse(found=False)
         job_id, _ = self._waiting.popitem(last=False)
@@ -50,44 +50,44 @@ class Queue:
         self._waiting.pop(request.job_id, None)
         return RemoveJobIfPresentResponse(removed=removed)
 
-    async def _job_or_timeout(self, call: Call) -> None:
-        """Waits for a job, but never so long that the answer could come too late."""
+    async def _wait_for_job(self, call: Call) -> None:
+        """Wait for a job, for at most half of the remaining deadline, so that the response is in time."""
         if self._waiting:
             return
         remaining = call.remaining()
-        hold = IDLE_HOLD / 1000 if remaining is None else min(IDLE_HOLD / 1000, remaining / 2)
-        # Not all for equally long, or idle workers would come to ask, and to pause, all at once.
-        until = self._world.monotonic() + hold * self._world.uniform(0.6, 1.0)
-        # Whoever came between may have taken what the bell rang for.
+        wait_s = IDLE_HOLD / 1000 if remaining is None else min(IDLE_HOLD / 1000, remaining / 2)
+        # Add jitter, or idle workers would all ask and pause at the same moment.
+        until = self._world.monotonic() + wait_s * self._world.uniform(0.6, 1.0)
+        # Check again: another caller may have popped the job of this wake-up.
         while not self._waiting and (left := until - self._world.monotonic()) > 0:
-            await self._bell(left)
+            await self._wait_for_wakeup(left)
 
-    async def _bell(self, seconds: float) -> None:
-        """Returns when a job comes in, or after so many seconds."""
+    async def _wait_for_wakeup(self, seconds: float) -> None:
+        """Wait for the wake-up of an enqueue, or for a timeout."""
         loop = asyncio.get_running_loop()
-        bell = loop.create_future()
-        self._idle[bell] = None
-        timer = loop.call_later(seconds, _ring, bell)
+        wakeup = loop.create_future()
+        self._idle[wakeup] = None
+        timer = loop.call_later(seconds, _wake, wakeup)
         try:
-            await bell
+            await wakeup
         except asyncio.CancelledError:
-            if bell.done() and not bell.cancelled():
-                self._wake_one()  # It rang for someone who is gone.
+            if wakeup.done() and not wakeup.cancelled():
+                self._wake_one()  # Pass the wake-up of a cancelled caller on.
             raise
         finally:
             timer.cancel()
-            self._idle.pop(bell, None)
+            self._idle.pop(wakeup, None)
 
     def _wake_one(self) -> None:
         while self._idle:
-            bell, _ = self._idle.popitem(last=False)
-            if _ring(bell):
+            wakeup, _ = self._idle.popitem(last=False)
+            if _wake(wakeup):
                 return
 
 
-def _ring(bell: asyncio.Future[None]) -> bool:
-    """Whether somebody still waited for it."""
-    if bell.done():
+def _wake(wakeup: asyncio.Future[None]) -> bool:
+    """Wake a waiting caller; return False if it no longer waits."""
+    if wakeup.done():
         return False
-    bell.set_result(None)
+    wakeup.set_result(None)
     return True

@@ -1,9 +1,9 @@
-"""Find stranded jobs: those that wait outside the queue, and those that run on no worker.
+"""Find stranded jobs: those that are QUEUED outside the queue, and those that are RUNNING on no worker.
 
-A component that is restarted loses what it held in memory, and a call that fails half-way can leave a record
-which no component acts on. The records themselves are the truth, so they are compared with what the queue and
-the workers have. A job in flight is in neither for a moment; only one that is found stranded by two looks in
-a row is.
+A component that is restarted loses what it had in memory, and a call that fails half-way can leave a record
+which no component acts on. The records are the source of truth, so they are compared with the state of the
+queue and of the workers. A job in flight is in neither for a moment; only a job that two consecutive scans
+find stranded counts as stranded.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from runtime.call import Call
 from runtime.call.conditions import Failure
 from runtime.world import World
 
-Ask = Callable[[str], bool]
+JobPredicate = Callable[[str], bool]
 _LARGEST_PAGE = 2**32 - 1
-"""A page size that is clamped to the largest there is."""
+"""A page size that the server clamps to its maximum."""
 
 
 class Reconciler:
-    """Compares the records of all jobs that are not over with what the queue and the workers have."""
+    """A comparison of the records of all open jobs with the queue and the workers."""
 
     def __init__(
         self,
         jobs: JobInternalService,
         queue: QueueInternalService,
         world: World,
-        is_dispatching: Ask,
-        has_no_worker: Ask,
+        is_dispatching: JobPredicate,
+        has_no_worker: JobPredicate,
     ) -> None:
         self._jobs = jobs
         self._queue = queue
@@ -68,7 +68,7 @@ class Reconciler:
             await self._requeue(call)
             return await self._find_unowned(call)
         except Failure:
-            return []  # The log has the failed call, and the next look is the retry.
+            return []  # The failed call is logged, and the next scan is the retry.
 
     async def _requeue(self, call: Call) -> None:
         """Confirm with the queue that it has the jobs which should have left it by now."""
@@ -90,15 +90,15 @@ class Reconciler:
         return self._queue_was_empty or job.created_at_ms < self._latest_dispatched_ms
 
     async def _confirm_waiting(self, job_id: str, call: Call) -> None:
-        """Enqueue a job, which changes nothing where it waits already."""
+        """Enqueue a job, which is idempotent where it waits already."""
         request = EnqueueJobRequest(job_id=job_id, enqueued_at_ms=self._world.now_ms())
-        answer = await self._queue.enqueue_job(request, call)
-        if answer.already_waiting:
+        response = await self._queue.enqueue_job(request, call)
+        if response.already_waiting:
             return
         record = await self._jobs.get_job_record(GetJobRecordRequest(job_id=job_id), call)
         if record.summary.status != QUEUED:
-            return  # It was withdrawn or dispatched meanwhile; the entry is dropped when it comes up.
-        problem = "put back into it" if answer.accepted else "the queue does not take it"
+            return  # It was cancelled or dispatched meanwhile; the entry is dropped at its dispatch.
+        problem = "put back into it" if response.accepted else "the queue does not take it"
         call.tell(CONSISTENCY_ANOMALY, f"was QUEUED outside the queue; {problem}", job_id=job_id)
 
     async def _find_unowned(self, call: Call) -> list[str]:
@@ -119,5 +119,5 @@ class Reconciler:
         """One page of the jobs in a state, oldest first, and the token of the next."""
         page = PageRequest(page_size=_LARGEST_PAGE, page_token=token)
         request = ListJobRecordsRequest(status_filter=[status], page=page, sort=CREATED_AT_ASC)
-        answer = await self._jobs.list_job_records(request, call)
-        return answer.jobs, answer.page.next_page_token
+        response = await self._jobs.list_job_records(request, call)
+        return response.jobs, response.page.next_page_token

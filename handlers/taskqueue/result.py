@@ -1,4 +1,4 @@
-"""Terminal result envelopes. The first one of a job stays."""
+"""Result envelopes of terminal jobs. The first envelope of a job wins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from runtime.stores.bounded import BoundedMap
 
 
 class Envelope(Struct, frozen=True):
-    """What is left of a job when it is over."""
+    """The result of a terminal job."""
 
     terminal_status: JobStatus.ValueType
     runtime_ms: int
@@ -35,7 +35,7 @@ class Envelope(Struct, frozen=True):
 
 
 class Result:
-    """Owns the envelopes and knows no other state of a job."""
+    """The owner of the result envelopes; it knows no other state of a job."""
 
     def __init__(self, settings: ResultSettings) -> None:
         self._max_output_bytes = settings.max_output_bytes
@@ -44,32 +44,32 @@ class Result:
         )
 
     async def store_result(self, request: StoreResultRequest, _call: Call) -> StoreResultResponse:
-        offered = self._within_bounds(request)
-        held = self._envelopes.get(request.job_id)
-        if held is None:
-            self._envelopes.add(request.job_id, offered)
-            return StoreResultResponse(stored=True, current_terminal_status=offered.terminal_status)
-        same = (held.terminal_status, held.checksum) == (offered.terminal_status, offered.checksum)
+        envelope = self._limit_output(request)
+        stored = self._envelopes.get(request.job_id)
+        if stored is None:
+            self._envelopes.add(request.job_id, envelope)
+            return StoreResultResponse(stored=True, current_terminal_status=envelope.terminal_status)
+        is_same = (stored.terminal_status, stored.checksum) == (envelope.terminal_status, envelope.checksum)
         return StoreResultResponse(
-            stored=same, already_exists=True, current_terminal_status=held.terminal_status
+            stored=is_same, already_exists=True, current_terminal_status=stored.terminal_status
         )
 
     async def get_result(self, request: GetResultRequest, _call: Call) -> GetResultResponse:
-        held = self._envelopes.get(request.job_id)
-        if held is None:
+        stored = self._envelopes.get(request.job_id)
+        if stored is None:
             return GetResultResponse(found=False, job_id=request.job_id)
         return GetResultResponse(
             found=True,
             job_id=request.job_id,
-            terminal_status=held.terminal_status,
-            runtime_ms=held.runtime_ms,
-            output_summary=held.output_summary,
-            output_bytes=held.output_bytes,
-            checksum=held.checksum,
+            terminal_status=stored.terminal_status,
+            runtime_ms=stored.runtime_ms,
+            output_summary=stored.output_summary,
+            output_bytes=stored.output_bytes,
+            checksum=stored.checksum,
         )
 
-    def _within_bounds(self, request: StoreResultRequest) -> Envelope:
-        """The envelope as it may be stored: an output that is too large fails a job that was done."""
+    def _limit_output(self, request: StoreResultRequest) -> Envelope:
+        """Build the envelope to store: an output that is too large is dropped and turns DONE into FAILED."""
         status, summary = request.terminal_status, request.output_summary
         content, checksum = request.output_bytes, request.checksum
         if len(content) > self._max_output_bytes:

@@ -1,4 +1,4 @@
-"""How a job ends, from what is known of it when it does."""
+"""The ending of a job: derive its terminal state and result envelope from a report, a cancel or a loss."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from generated.taskqueue.messages import (
 
 
 class Ending(Struct, frozen=True):
-    """The terminal state of a job and what its envelope is to say."""
+    """The terminal state of a job and the content of its result envelope."""
 
     target: JobStatus.ValueType
     reason: str = ""
@@ -27,7 +27,7 @@ class Ending(Struct, frozen=True):
     runtime_ms: int = 0
     output: bytes = b""
 
-    def envelope(self, job_id: str) -> StoreResultRequest:
+    def to_envelope(self, job_id: str) -> StoreResultRequest:
         return StoreResultRequest(
             job_id=job_id,
             terminal_status=self.target,
@@ -37,10 +37,10 @@ class Ending(Struct, frozen=True):
         )
 
 
-def reported(request: ReportWorkOutcomeRequest, record: GetJobRecordResponse) -> Ending:
-    """What a report makes of a running job. A cancel that was asked for in time wins."""
+def from_report(request: ReportWorkOutcomeRequest, record: GetJobRecordResponse) -> Ending:
+    """Build the ending of a running job from its report. A cancel that was requested in time wins."""
     if record.summary.cancel_requested:
-        return canceled(record, "while running", request.runtime_ms)
+        return from_cancel(record, "while running", request.runtime_ms)
     if request.outcome == JOB_OUTCOME_SUCCEEDED:
         return Ending(
             DONE, summary=request.output_summary, runtime_ms=request.runtime_ms, output=request.output_bytes
@@ -55,12 +55,12 @@ def reported(request: ReportWorkOutcomeRequest, record: GetJobRecordResponse) ->
     )
 
 
-def canceled(record: GetJobRecordResponse, phase: str, runtime_ms: int = 0) -> Ending:
-    """A cancel that was asked for, with the reason that was given for it."""
+def from_cancel(record: GetJobRecordResponse, phase: str, runtime_ms: int = 0) -> Ending:
+    """Build the ending of a job whose cancel was requested, with the reason of that request."""
     reason = record.cancel_reason
     return Ending(CANCELED, reason, reason or f"canceled {phase}", runtime_ms)
 
 
-def lost(how: str) -> Ending:
-    """A job that no worker will report on."""
-    return Ending(FAILED, WORKER_LOST, f"{WORKER_LOST}: {how}")
+def from_lost_worker(detail: str) -> Ending:
+    """Build the ending of a job that no worker will report on."""
+    return Ending(FAILED, WORKER_LOST, f"{WORKER_LOST}: {detail}")

@@ -1,4 +1,4 @@
-"""Runs what it is assigned, a job in each slot, and reports every outcome."""
+"""The worker: runs its assigned jobs, one in each slot, and reports every outcome."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from generated.taskqueue.settings import WorkerSettings
 from handlers.jobs import Job, JobFailed, Output, find_or_any, is_being_canceled
 from handlers.jobs.executor import Executor
 from handlers.jobs.loader import load_setting
-from handlers.jobs.registry import ANY, JobRaised, Registered
+from handlers.jobs.registry import ANY, JobRaised, RegisteredFunction
 from handlers.taskqueue.outage import Outage
 from runtime.call import Call
 from runtime.call.conditions import Failure
@@ -38,7 +38,7 @@ _LONGEST_RUNTIME_MS = 2**32 - 1
 
 
 class Worker:
-    """Knows the coordinator and nobody else."""
+    """A worker with several slots. It calls the coordinator and no other component."""
 
     def __init__(
         self, coordinator: CoordinatorInternalService, settings: WorkerSettings, world: World
@@ -48,24 +48,24 @@ class Worker:
         self._world = world
         self._worker_id = settings.worker_id
         self._running: dict[str, None] = {}
-        """The jobs in its slots, until their reports are answered or given up."""
+        """The jobs in its slots, until their reports are accepted or have failed."""
         self._outage = Outage()
         self._functions = load_setting("JOB_HANDLERS", settings.job_handlers)
 
     async def run(self, call: Call, stopping: asyncio.Event) -> None:
-        """Beats and works until it is told to stop; then finishes what it has, still beating."""
+        """Send heartbeats and run jobs until shutdown; then finish the jobs in flight, with heartbeats."""
         call.tell(WORKER_LOOP_STARTED, "asking for work", worker_id=self._worker_id)
         async with (
             Executor(self._settings.job_handlers, call, stopping) as execute,
             asyncio.TaskGroup() as tasks,
         ):
-            beat = tasks.create_task(self._beat(call))
+            heartbeats = tasks.create_task(self._send_heartbeats(call))
             async with asyncio.TaskGroup() as slots:
                 for _ in range(self._settings.worker_slots):
-                    slots.create_task(self._slot(execute, call, stopping))
-            beat.cancel()
+                    slots.create_task(self._run_slot(execute, call, stopping))
+            heartbeats.cancel()
 
-    async def _beat(self, call: Call) -> None:
+    async def _send_heartbeats(self, call: Call) -> None:
         while True:
             began = self._world.monotonic()
             pause_ms = self._settings.heartbeat_interval_ms
@@ -78,47 +78,49 @@ class Worker:
                 reports_running=True,
             )
             try:
-                answer = await self._coordinator.worker_heartbeat(request, call)
-                pause_ms = answer.next_heartbeat_in_ms or pause_ms
+                response = await self._coordinator.worker_heartbeat(request, call)
+                pause_ms = response.next_heartbeat_in_ms or pause_ms
             except Failure:
-                pass  # The next beat is the retry; the coordinator tells of a worker that stays silent.
+                pass  # The next heartbeat is the retry; the coordinator logs a worker that stays silent.
             await self._world.sleep(max(0.0, began + pause_ms / 1000 - self._world.monotonic()))
 
-    async def _slot(self, execute: Executor, call: Call, stopping: asyncio.Event) -> None:
-        """Asks for a job, runs it, reports it, and asks again."""
+    async def _run_slot(self, execute: Executor, call: Call, stopping: asyncio.Event) -> None:
+        """Fetch a job, run it, report its outcome, and repeat until shutdown."""
         while not stopping.is_set():
             try:
                 work = await self._fetch(call)
             except Failure:
-                await self._pause(self._settings.heartbeat_interval_ms, stopping)
+                await self._wait_for_stop(self._settings.heartbeat_interval_ms, stopping)
                 continue
             if not work.assigned:
-                await self._pause(work.retry_after_ms or DISPATCH_RETRY, stopping)
+                await self._wait_for_stop(work.retry_after_ms or DISPATCH_RETRY, stopping)
                 continue
             self._running[work.job_id] = None
             try:
                 await self._report(await self._execute(work, execute, stopping), call)
             except asyncio.CancelledError:
-                self._tell_anomaly("was cut off when its worker stopped", work.job_id, call)
+                self._log_anomaly("was cut off when its worker stopped", work.job_id, call)
                 raise
             finally:
                 self._running.pop(work.job_id, None)
 
     async def _fetch(self, call: Call) -> FetchWorkResponse:
-        """Asks for a job. All slots tell together when they begin and when they cease to get no answer."""
+        """Fetch a job. The begin and the end of an outage are logged once for all slots."""
 
-        def tell(message: str, code: str | None = None) -> None:
+        def log_fetch_failure(message: str, code: str | None = None) -> None:
             call.tell(FETCH_FAILED, message, worker_id=self._worker_id, grpc_code=code)
 
         return await self._outage.watch(
             self._coordinator.fetch_work(FetchWorkRequest(worker_id=self._worker_id), call),
-            began=lambda failure: tell(failure.message, failure.grpc),
-            ended=lambda count: tell(f"there are answers again; requests without an answer: {count}"),
+            began=lambda failure: log_fetch_failure(failure.message, failure.grpc),
+            ended=lambda count: log_fetch_failure(
+                f"there are answers again; requests without an answer: {count}"
+            ),
         )
 
-    async def _pause(self, milliseconds: int, stopping: asyncio.Event) -> None:
+    async def _wait_for_stop(self, timeout_ms: int, stopping: asyncio.Event) -> None:
         try:
-            async with asyncio.timeout(milliseconds / 1000):
+            async with asyncio.timeout(timeout_ms / 1000):
                 await stopping.wait()
         except TimeoutError:
             pass
@@ -126,41 +128,46 @@ class Worker:
     async def _execute(
         self, work: FetchWorkResponse, execute: Executor, stopping: asyncio.Event
     ) -> ReportWorkOutcomeRequest:
-        """Runs the job's function and makes a report of whatever comes of it."""
+        """Run the job's function and build the report of its outcome."""
         report = ReportWorkOutcomeRequest(worker_id=self._worker_id, job_id=work.job_id)
         began = self._world.monotonic()
         try:
-            given = replace(self._job(work), is_stopping=stopping.is_set)
-            output = await execute(self._function(work.spec.job_type), given)
+            job = replace(self._to_job(work), is_stopping=stopping.is_set)
+            output = await execute(self._find_function(work.spec.job_type), job)
             self._refuse_too_large(output)
         except JobRaised as raised:
             report.outcome = JOB_OUTCOME_FAILED
-            report.failure_reason = _text(f"{JOB_ERROR}: {raised.reason}")
+            report.failure_reason = _to_stored_text(f"{JOB_ERROR}: {raised.reason}")
         except JobFailed as failed:
             report.outcome = JOB_OUTCOME_FAILED
-            report.failure_reason, report.output_summary = _text(failed.reason), _text(failed.summary)
+            report.failure_reason, report.output_summary = (
+                _to_stored_text(failed.reason),
+                _to_stored_text(failed.summary),
+            )
         except (Exception, SystemExit, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError) and is_being_canceled():
                 raise
             report.outcome = JOB_OUTCOME_FAILED
-            report.failure_reason = _text(f"{JOB_ERROR}: {type(error).__name__}: {error}")
+            report.failure_reason = _to_stored_text(f"{JOB_ERROR}: {type(error).__name__}: {error}")
         else:
             report.outcome = JOB_OUTCOME_SUCCEEDED
-            report.output_bytes, report.output_summary = output.content, _text(output.summary)
+            report.output_bytes, report.output_summary = output.content, _to_stored_text(output.summary)
         report.runtime_ms = min(round((self._world.monotonic() - began) * 1000), _LONGEST_RUNTIME_MS)
         return report
 
-    def _function(self, job_type: str) -> Registered:
-        """The function of a job type; a type that has none is ordinary work."""
+    def _find_function(self, job_type: str) -> RegisteredFunction:
+        """Find the function of a job type; a type without one does ordinary work."""
         return self._functions.get(job_type) or self._functions.get(ANY) or find_or_any(ANY)
 
     def _refuse_too_large(self, output: Output) -> None:
-        most = self._settings.max_output_bytes
-        if len(output.content) > most:
+        max_bytes = self._settings.max_output_bytes
+        if len(output.content) > max_bytes:
             size = len(output.content)
-            raise JobFailed(OUTPUT_TOO_LARGE, f"{OUTPUT_TOO_LARGE}: {size} bytes, at most {most} are kept")
+            raise JobFailed(
+                OUTPUT_TOO_LARGE, f"{OUTPUT_TOO_LARGE}: {size} bytes, at most {max_bytes} are kept"
+            )
 
-    def _job(self, work: FetchWorkResponse) -> Job:
+    def _to_job(self, work: FetchWorkResponse) -> Job:
         return Job(
             job_id=work.job_id,
             job_type=work.spec.job_type,
@@ -174,17 +181,17 @@ class Worker:
 
     async def _report(self, report: ReportWorkOutcomeRequest, call: Call) -> None:
         try:
-            answer = await self._coordinator.report_work_outcome(report, call)
+            response = await self._coordinator.report_work_outcome(report, call)
         except Failure as failure:
-            self._tell_anomaly(f"its outcome could not be reported: {failure.message}", report.job_id, call)
+            self._log_anomaly(f"its outcome could not be reported: {failure.message}", report.job_id, call)
             return
-        if not answer.accepted:
-            self._tell_anomaly("its outcome was refused", report.job_id, call)
+        if not response.accepted:
+            self._log_anomaly("its outcome was refused", report.job_id, call)
 
-    def _tell_anomaly(self, message: str, job_id: str, call: Call) -> None:
+    def _log_anomaly(self, message: str, job_id: str, call: Call) -> None:
         call.tell(CONSISTENCY_ANOMALY, message, job_id=job_id, worker_id=self._worker_id)
 
 
-def _text(text: str) -> str:
-    """What a job says, so that it can be sent: whole characters only, and not more than is kept."""
+def _to_stored_text(text: str) -> str:
+    """Convert text of a job to what can be stored: valid UTF-8, of a limited length."""
     return cut(text.encode(errors="replace").decode(), STORED_TEXT)

@@ -1,4 +1,4 @@
-"""Which workers are alive, what each was given, and what it can no longer be running."""
+"""The registry of workers: which are alive, what each is assigned, and which jobs it has lost."""
 
 from __future__ import annotations
 
@@ -12,99 +12,99 @@ from runtime.world import World
 
 @dataclass(slots=True)
 class WorkerEntry:
-    """What is known of a worker."""
+    """The state of one worker."""
 
     worker_id: str
-    heard_at: float
+    last_heartbeat: float
     slots: int = 0
     available: bool = False
     assigned: dict[str, float | None] = field(default_factory=dict)
-    """Its jobs, oldest first, and since when it is known that no slot has one."""
-    asking: set[Call] = field(default_factory=set)
-    """Its requests for work that are open."""
+    """Its assigned jobs, oldest first, and since when a job is known to be in no slot."""
+    open_fetches: set[Call] = field(default_factory=set)
+    """Its FetchWork calls in flight."""
     running: frozenset[str] | None = None
     """The jobs in its slots by its last heartbeat; None where its heartbeats do not name them."""
 
-    def has(self, job_id: str) -> bool:
-        """Whether it runs a job: by its own word, or by what it was assigned where it does not say."""
+    def is_running(self, job_id: str) -> bool:
+        """Whether the worker runs a job: by its heartbeats, or its assignments where those name no jobs."""
         return job_id in (self.assigned if self.running is None else self.running)
 
-    def idle_slots(self) -> int:
-        """Every slot that asks for work has none."""
-        return sum(not (each.gone or each.expired) for each in self.asking)
+    def count_idle_slots(self) -> int:
+        """Count the idle slots: every slot that fetches work has no job."""
+        return sum(not (each.gone or each.expired) for each in self.open_fetches)
 
 
-class Silent(NamedTuple):
-    """A worker that has not been heard of for too long, and what it leaves behind."""
+class ExpiredWorker(NamedTuple):
+    """A worker whose heartbeats have been missing for too long, and the jobs that were assigned to it."""
 
     worker_id: str
     silence_ms: float
     jobs: tuple[str, ...]
-    newly: bool
+    was_available: bool
 
 
 class WorkerRegistry:
-    """Only heartbeats make a worker available, and only their absence ends that."""
+    """All known workers. Only heartbeats make one available, and only missing heartbeats end that."""
 
     def __init__(self, world: World, timeout_ms: int) -> None:
         self._world = world
         self._timeout_ms = timeout_ms
-        self._known: dict[str, WorkerEntry] = {}
+        self._workers: dict[str, WorkerEntry] = {}
 
-    def heard(self, worker_id: str, slots: int, running: Iterable[str] | None = None) -> bool:
-        """Notes a heartbeat. Whether the worker was not available before."""
+    def record_heartbeat(self, worker_id: str, slots: int, running: Iterable[str] | None = None) -> bool:
+        """Record a heartbeat; return whether the worker is newly available."""
         now = self._world.monotonic()
-        worker = self._known.setdefault(worker_id, WorkerEntry(worker_id, now))
-        newly = not worker.available
-        worker.heard_at, worker.slots, worker.available = now, slots, True
+        worker = self._workers.setdefault(worker_id, WorkerEntry(worker_id, now))
+        is_new = not worker.available
+        worker.last_heartbeat, worker.slots, worker.available = now, slots, True
         worker.running = None if running is None else frozenset(running)
-        return newly
+        return is_new
 
-    def available(self, worker_id: str) -> WorkerEntry | None:
-        """The worker, if it has been heard of within its timeout."""
-        worker = self._known.get(worker_id)
-        return None if worker is None or self._silence_ms(worker) > self._timeout_ms else worker
+    def find_available(self, worker_id: str) -> WorkerEntry | None:
+        """Find a worker whose last heartbeat is within the timeout; None otherwise."""
+        worker = self._workers.get(worker_id)
+        return None if worker is None or self._measure_silence_ms(worker) > self._timeout_ms else worker
 
-    def runs(self, job_id: str, worker_id: str | None = None) -> bool:
-        """Whether a job is assigned, to whomever or to one worker."""
+    def is_assigned(self, job_id: str, worker_id: str | None = None) -> bool:
+        """Whether a job is assigned to any worker, or to the named one."""
         return any(
             job_id in worker.assigned and worker_id in (None, worker.worker_id)
-            for worker in self._known.values()
+            for worker in self._workers.values()
         )
 
-    def has(self, job_id: str) -> bool:
-        """Whether some worker that counts as alive runs a job."""
-        return any(worker.has(job_id) for worker in self._known.values())
+    def is_running(self, job_id: str) -> bool:
+        """Whether any worker that counts as alive runs a job."""
+        return any(worker.is_running(job_id) for worker in self._workers.values())
 
     def all_report_running(self) -> bool:
-        """Whether the heartbeats of all workers name their jobs, so that no job of a worker is unknown."""
-        return all(worker.running is not None for worker in self._known.values())
+        """Whether the heartbeats of all workers name their running jobs, so that all of those are known."""
+        return all(worker.running is not None for worker in self._workers.values())
 
     def release(self, job_id: str) -> None:
-        """Notes that a job is over."""
-        for worker in self._known.values():
+        """Remove a job that is over from its worker."""
+        for worker in self._workers.values():
             worker.assigned.pop(job_id, None)
 
-    def silent(self) -> Iterator[Silent]:
-        """Takes away what silent workers had, and forgets those that nothing is left of."""
-        for worker in list(self._known.values()):
-            silence_ms = self._silence_ms(worker)
+    def expire_silent(self) -> Iterator[ExpiredWorker]:
+        """Expire silent workers: remove their jobs, and forget workers without open fetches."""
+        for worker in list(self._workers.values()):
+            silence_ms = self._measure_silence_ms(worker)
             if silence_ms > self._timeout_ms:
-                yield Silent(worker.worker_id, silence_ms, tuple(worker.assigned), worker.available)
+                yield ExpiredWorker(worker.worker_id, silence_ms, tuple(worker.assigned), worker.available)
                 worker.available = False
                 worker.assigned.clear()
                 worker.running = frozenset()
-                if not worker.asking:
-                    del self._known[worker.worker_id]
+                if not worker.open_fetches:
+                    del self._workers[worker.worker_id]
 
-    def unaccounted(self, worker: WorkerEntry) -> Iterable[str]:
-        """Jobs of a worker that may have got lost, each told once.
+    def mark_unaccounted(self, worker: WorkerEntry) -> Iterable[str]:
+        """Mark jobs that a worker may have lost; yield each job once.
 
-        A worker has so many slots, and a slot runs a job or asks for one. If it asks for more than the slots
-        that are left over, it does not know of all its jobs: an answer was lost on the way to it, a report on
-        the way from it, or it was started anew under its name before it was missed.
+        A worker has so many slots, and a slot runs a job or fetches one. If it fetches for more than the free
+        slots, it does not know of all its jobs: a response to it was lost, a report from it was lost, or it
+        was restarted under the same name before its heartbeats were missed.
         """
-        missing = worker.idle_slots() + len(worker.assigned) - worker.slots
+        missing = worker.count_idle_slots() + len(worker.assigned) - worker.slots
         if not worker.slots or missing <= 0:
             return
         now = self._world.monotonic()
@@ -113,19 +113,19 @@ class WorkerRegistry:
                 worker.assigned[job_id] = now
                 yield job_id
 
-    def abandoned(self, worker: WorkerEntry) -> list[str]:
-        """Takes away the jobs that a worker has been without for its timeout, if all its slots ask now."""
-        if not worker.slots or worker.idle_slots() < worker.slots:
+    def remove_abandoned(self, worker: WorkerEntry) -> list[str]:
+        """Remove the jobs that a worker has been without for its timeout, if all its slots fetch work now."""
+        if not worker.slots or worker.count_idle_slots() < worker.slots:
             return []
         now = self._world.monotonic()
-        found = [
+        abandoned = [
             job_id
             for job_id, since in worker.assigned.items()
             if since is not None and (now - since) * 1000 > self._timeout_ms
         ]
-        for job_id in found:
+        for job_id in abandoned:
             del worker.assigned[job_id]
-        return found
+        return abandoned
 
-    def _silence_ms(self, worker: WorkerEntry) -> float:
-        return round((self._world.monotonic() - worker.heard_at) * 1000, 3)
+    def _measure_silence_ms(self, worker: WorkerEntry) -> float:
+        return round((self._world.monotonic() - worker.last_heartbeat) * 1000, 3)

@@ -1,4 +1,4 @@
-"""Coroutines for whoever has no event loop: those that wait for nothing are over when they have begun."""
+"""Run coroutines from blocking code: without an event loop where they never wait, else on a new one."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Result = TypeVar("Result")
 
 
 class NeedsLoop(RuntimeError):
-    """Something waits for what only an event loop can bring."""
+    """A coroutine waits for something that only an event loop can deliver."""
 
 
-def finished(work: Coroutine[Any, Any, Result]) -> Result:
-    """Runs a coroutine that does not wait; raises NeedsLoop if it does."""
+def run_without_loop(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine that never waits; raises NeedsLoop if it does."""
     try:
         work.send(None)
     except StopIteration as done:
@@ -25,10 +25,10 @@ def finished(work: Coroutine[Any, Any, Result]) -> Result:
     raise NeedsLoop(f"{getattr(work, '__qualname__', work)} waits for something, and no event loop runs it")
 
 
-def on_a_loop(make: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-    """Runs a coroutine that does wait, on a loop of its own; for what is rare.
+def run_on_new_loop(make: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+    """Run a coroutine that waits, on a new event loop; for rare calls.
 
-    That is on a thread of its own too, as there may be a loop on this one that a caller must not wait for.
+    The loop is on a thread of its own, as this thread may have a running loop, which must not be blocked.
     """
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(lambda: asyncio.run(make())).result()

@@ -1,4 +1,4 @@
-"""Calls out: how long an attempt may take, and when it is tried again. The same for every channel."""
+"""Call policy: the deadline of an attempt, retry and backoff. The same for every channel."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from runtime.observe import log as events
 from runtime.world import World
 
 Attempt = Callable[[Any, Call, float], Awaitable[Any]]
-"""One try, with so many seconds to spend."""
+"""One attempt, with its timeout in seconds."""
 
 
-def governed(
+def apply_call_policy(
     method: Method, attempt: Attempt, principal: str, fixed_mode: CallMode | None = None
 ) -> Callable[[Any, Call], Answering[Any]]:
-    """A method as a function that holds to its call policy.
+    """Make a function that calls a method under its call policy.
 
     An attempt gets the method's deadline or what is left of the inbound one, whichever is less. A mode with
     a fresh deadline has the method's deadline in all, whatever is left of the inbound one.
@@ -30,7 +30,7 @@ def governed(
     service = name.partition(".")[0]
 
     async def invoke(request: Any, call: Call) -> Any:
-        # What a permission says of the way to call is a rule, so no handler can choose another.
+        # The call mode of a permission is a rule, so no handler can choose another.
         world, mode = call.world, fixed_mode or call.mode
         if names_caller is not None:
             setattr(request, names_caller, principal)
@@ -50,10 +50,10 @@ def governed(
                     raise
                 if tried >= _attempts(method, mode, request):
                     raise
-                delay = backoff(profile, tried, world)
+                delay = backoff_seconds(profile, tried, world)
                 if limit is not None and world.monotonic() + delay >= limit:
                     raise
-                # The line names the call that is repeated, also where background work makes it.
+                # The line names the retried call, also where background work makes it.
                 call.tell(
                     events.CALL_RETRIED,
                     f"{name} failed: {failure.message}",
@@ -68,8 +68,8 @@ def governed(
     return invoke
 
 
-def backoff(profile: RetryProfile, tried: int, world: World) -> float:
-    """Seconds to wait after so many attempts."""
+def backoff_seconds(profile: RetryProfile, tried: int, world: World) -> float:
+    """Return the seconds to wait after so many attempts."""
     bound = min(profile.initial_ms * profile.multiplier ** (tried - 1), profile.max_ms) / 1000
     return world.uniform(0.0, bound) if profile.full_jitter else bound
 

@@ -1,24 +1,24 @@
-"""How things fail: named conditions of a spec, and calls that ended without an answer."""
+"""Failures of calls: the named conditions of a spec, and calls without a response."""
 
 from __future__ import annotations
 
 from typing import ClassVar, Self
 
 CONDITION_HEADER = "charter-condition"
-"""Where an answer over gRPC names the condition that it stands for."""
+"""The gRPC trailer with the name of the condition."""
 
 
 class Failure(Exception):
-    """Anything a call can end with instead of an answer. Handlers catch it to compensate."""
+    """Any failure of a call. Handlers catch it to compensate."""
 
     grpc: str
     message: str
     origin: str | None = None
-    """The service that another component's failure came from; None where it was raised here."""
+    """The service of another component that failed; None where the failure was raised here."""
 
 
 class Condition(Failure):
-    """A named condition with its codes. Handlers raise the generated subclasses."""
+    """A named condition with its gRPC and HTTP codes. Handlers raise the generated subclasses."""
 
     code: ClassVar[str]
     http: ClassVar[int]
@@ -31,8 +31,8 @@ class Condition(Failure):
         self.fields = fields
 
     @classmethod
-    def received(cls, message: str, origin: str) -> Self:
-        """The condition as another component answered it."""
+    def from_remote(cls, message: str, origin: str) -> Self:
+        """Make the condition that another component responded with."""
         condition = cls.__new__(cls)
         Condition.__init__(condition, message)
         condition.origin = origin
@@ -40,7 +40,7 @@ class Condition(Failure):
 
 
 class TransportRefusal(Failure):
-    """A call that its transport ended: no handler saw its message, or no client can be sent its answer."""
+    """A call that its transport refused: its request or its response cannot be carried."""
 
     def __init__(self, grpc: str, message: str) -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ class TransportRefusal(Failure):
 
 
 class CallFailed(Failure):
-    """A call to another component that ended without an answer or a condition known here."""
+    """A call to another component that failed without a condition known here."""
 
     def __init__(self, grpc: str, message: str, origin: str) -> None:
         super().__init__(f"{origin}: {grpc}: {message}")

@@ -1,11 +1,11 @@
-"""One call as a handler sees it: who asks, until when, and a way to tell the log about it."""
+"""Call context: the caller, the deadline, the trace and the log of one call."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from runtime.call.streams import Content, Stream, whole
+from runtime.call.streams import Content, ContentStream, iterate_once
 from runtime.model.system import CallMode, Event, Method
 from runtime.observe.log import Log
 from runtime.observe.tracing import trace_id
@@ -13,21 +13,21 @@ from runtime.world import World
 
 REQUEST_ID_HEADER = "x-request-id"
 LONGEST_REQUEST_ID = 64
-"""A caller names its calls as it likes, but not at any length: the name goes into every log line."""
+"""Max length of a request id: callers choose it, and it goes into every log line."""
 Request = TypeVar("Request")
 Response = TypeVar("Response")
 Answering = Coroutine[Any, Any, Response]
-"""What a call is until it is awaited."""
+"""The coroutine of a call, which gives its response."""
 Invoke = Callable[[Request, "Call"], Answering[Response]]
 Steps = dict[tuple[str, str], list[str]]
-"""The methods that were completed for an entity, by its kind and key, in the order of their answers."""
+"""Completed methods of each entity, by its kind and key, in the order of their responses."""
 _NOTHING: Mapping[str, object] = {}
 
 
 class Call:
-    """The circumstances of a call. It is passed on with every call that it causes.
+    """The context of a call, which is propagated to every call that it causes.
 
-    `deadline` is a time on the world's monotonic clock, or None where nobody waits.
+    `deadline` is a time on the world's monotonic clock, or None where there is none.
     """
 
     __slots__ = (
@@ -66,12 +66,12 @@ class Call:
         mode: CallMode | None = None,
         steps: Steps | None = None,
     ) -> None:
-        """`named` are the fields of the request that its log lines show."""
+        """`named` are the request fields for its log lines."""
         self.world = world
         self.log = log
         self.caller = caller
         self.component = component or caller
-        """Whose handler has the call in hand; in background work, whose work it is."""
+        """The component whose handler runs the call; in background work, the component that it is of."""
         self.method = method
         self.deadline = deadline
         self._request_id = request_id
@@ -82,14 +82,14 @@ class Call:
         self._steps = steps
         self.trace = trace
         self.mode = mode
-        self.stream: Stream | None = None
-        """Content that comes or goes beside the messages, where the transport can carry it."""
+        self.stream: ContentStream | None = None
+        """Streamed content beside the messages, where the transport supports it."""
         self.gone = False
-        """Whether whoever asked has stopped waiting; the answer will reach nobody."""
+        """Whether the caller has cancelled the call; its response will be discarded."""
 
     @property
     def fields(self) -> Mapping[str, Any] | None:
-        """What its log lines show of it. It is read from the request when the first line is written."""
+        """Request fields in the log lines of the call; they are read when the first line is written."""
         if self._named:
             read = {name: getattr(self._request, name) or None for name in self._named}
             self._fields, self._named = {**read, **self._noted}, ()
@@ -97,31 +97,31 @@ class Call:
 
     @property
     def request_id(self) -> str:
-        """What tells this call and all that it causes apart in the logs; made up when first asked for.
+        """The correlation id of this call and all that it causes in the logs; generated on first use.
 
         Background work is no call: each call that it makes has an id of its own.
         """
         if self._request_id is not None:
             return self._request_id
-        made_up = f"{int(self.world.uniform(0, 1 << 53)):014x}"
+        generated = f"{int(self.world.uniform(0, 1 << 53)):014x}"
         if self.method:
-            self._request_id = made_up
-        return made_up
+            self._request_id = generated
+        return generated
 
     @property
     def steps(self) -> Steps:
-        """The calls that were completed because of this one, where an order of steps needs them."""
+        """The steps completed by calls of this one, for the check of step order."""
         if self._steps is None:
             self._steps = {}
         return self._steps
 
     @property
     def trace_id(self) -> str | None:
-        """The id of the trace that the caller named; None where it named none."""
+        """The trace id that the caller sent; None where it sent none."""
         return trace_id(self.trace)
 
     def remaining(self) -> float | None:
-        """Seconds until nobody waits for the answer any more; None if there is no such time."""
+        """Return the seconds left until the deadline; None if there is none."""
         return None if self.deadline is None else self.deadline - self.world.monotonic()
 
     @property
@@ -129,7 +129,7 @@ class Call:
         return self.deadline is not None and self.deadline <= self.world.monotonic()
 
     def under(self, mode: CallMode) -> Call:
-        """The same call for a step that goes by other rules, such as a compensation."""
+        """Return the context for a step with another call mode, such as a compensation."""
         return Call(
             world=self.world,
             log=self.log,
@@ -145,7 +145,7 @@ class Call:
         )
 
     def itself(self) -> Call:
-        """The call for what the component does of its own accord, as the principal that it is."""
+        """Return the context with the component itself as the caller, for what it does on its own behalf."""
         return Call(
             world=self.world,
             log=self.log,
@@ -160,27 +160,27 @@ class Call:
         )
 
     def incoming(self, given: bytes) -> AsyncIterator[bytes]:
-        """The content of the call piece by piece, or what came in the message where that has all of it."""
+        """Iterate over the chunks of the streamed content, or over the content that came in the message."""
         if self.stream is not None and self.stream.incoming is not None:
             return self.stream.incoming
-        return whole(given)
+        return iterate_once(given)
 
     def send(self, content: Content) -> bool:
-        """Answers with content; False where the transport cannot, and it has to be in the message."""
+        """Respond with streamed content; False where the transport cannot: then it belongs in the message."""
         if self.stream is None:
             return False
         self.stream.outgoing = content
         return True
 
     def note(self, **fields: object) -> None:
-        """Adds what has become known of the call to its later log lines."""
+        """Add fields to the later log lines of the call."""
         if self._named:
             self._noted = {**self._noted, **fields}
         else:
             self._fields = {**(self._fields or {}), **fields}
 
     def tell(self, event: Event, message: str, /, **fields: object) -> None:
-        """Writes an event to the log, together with what is known of the call; what is None is left out."""
+        """Log an event with the fields of the call, and count it. Fields that are None are left out."""
         log = self.log
         if event.name in log.counts:
             log.counts[event.name] += 1
@@ -188,16 +188,16 @@ class Call:
             self.write(event, message, fields)
 
     def write(self, event: Event, message: str, fields: Mapping[str, object]) -> None:
-        """Writes an event that is known to be wanted and is not counted."""
-        line = self.line(event, message)
+        """Log an event that is known to be wanted, without counting it."""
+        line = self.begin_line(event, message)
         for name, value in fields.items():
             if value is not None:
                 line[name] = value
-        self.log.end(event, line)
+        self.log.end_line(event, line)
 
-    def line(self, event: Event, message: str) -> dict[str, Any]:
-        """The beginning of a line of the log: what is known of the call. `Log.end` writes it."""
-        line = self.log.begun(event, message, self.method)
+    def begin_line(self, event: Event, message: str) -> dict[str, Any]:
+        """Begin a log line with the fields of the call. `Log.end_line` writes it."""
+        line = self.log.begin_line(event, message, self.method)
         line["request_id"] = self.request_id
         if self.caller:
             line["caller"] = self.caller
@@ -210,7 +210,7 @@ class Call:
     def tell_all(
         self, event: Event, message: str, shared: Mapping[str, object], each: Sequence[Mapping[str, object]]
     ) -> None:
-        """Writes an event of many at once: what they share, and what is known of each, which names itself."""
+        """Log an event for each of a batch: the shared fields, and the fields of each, with its own id."""
         if event.name in self.log.counts:
             self.log.counts[event.name] += len(each)
         if self.log.wants(event):
@@ -219,10 +219,10 @@ class Call:
 
 
 class Channel(Protocol):
-    """A way to another component: over the network or within the process."""
+    """A channel to another component: over the network or within the process."""
 
     def bind(
         self, method: Method, request: type[Request], response: type[Response], /
     ) -> Invoke[Request, Response]:
-        """The method as a function. Deadlines, retries and failures are the same on every channel."""
+        """Bind a method to a function. Deadlines, retries and failures are the same on every channel."""
         ...

@@ -1,4 +1,4 @@
-"""What stands between a call and its handler: the caller matrix, then the rules of the request."""
+"""The guard in front of every handler: the caller matrix, then the rules of the request."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from runtime.model.lifecycles import Lifecycle, Transition
 from runtime.model.system import Method, Permission, System
 
 Admit = Callable[[str, Any], None]
-"""Takes the proven caller and the request; raises a condition or puts the request in order."""
+"""Takes the authenticated caller and the request; raises a condition, or normalises the request."""
 
 
 class Guard:
-    """The guard of a system, compiled for one method at a time when a node starts."""
+    """The guard of a system. Its checks are compiled for each method when a node starts."""
 
     def __init__(self, system: System) -> None:
         self._system = system
 
-    def admit(self, method: Method) -> Admit:
-        """The checks of a method as one function, in their order: who, under which condition, and what."""
+    def compile(self, method: Method) -> Admit:
+        """Compile the checks of a method into one function: caller, permission, then request."""
         permissions = {
-            principal: _compiled(permission)
+            principal: _compile_condition(permission)
             for principal, permission in self._system.matrix.get(method.path, {}).items()
         }
         check, settle, names_caller = method.check, method.settle, method.names_caller
-        most = method.max_request_bytes
-        drives = self._driving(method)
-        deny, refuse = self._role("permission_denied"), self._role("invalid_request")
-        too_large = self._too_large(most)
-        unproven, name = self._role("unauthenticated"), str(method)
+        max_bytes = method.max_request_bytes
+        drives = self._compile_edge_check(method)
+        deny, refuse = self._find_condition("permission_denied"), self._find_condition("invalid_request")
+        too_large = self._make_size_refusal(max_bytes)
+        unproven, name = self._find_condition("unauthenticated"), str(method)
         anonymous = {each.name for each in self._system.principals.values() if each.anonymous}
 
         def admit(caller: str, request: Any) -> None:
@@ -47,7 +47,7 @@ class Guard:
                 raise deny(caller=caller, method=name, problem=f"{names_caller} must name the caller itself")
             if drives is not None:
                 drives(caller, request)
-            if most is not None and (size := request.ByteSize()) > most:
+            if max_bytes is not None and (size := request.ByteSize()) > max_bytes:
                 raise too_large(size)
             if check is not None and (found := check(request)):
                 raise refuse(
@@ -58,23 +58,25 @@ class Guard:
 
         return admit
 
-    def _too_large(self, most: int | None) -> Callable[[int], Condition]:
-        """What a request of some size is refused with; the condition is that of a body over HTTP."""
+    def _make_size_refusal(self, max_bytes: int | None) -> Callable[[int], Condition]:
+        """Make the refusal of a request that is too large; the condition is that of a body over HTTP."""
         found = self._system.roles.get("body_too_large")
         if found is None:
-            refuse = self._role("invalid_request")
-            return lambda size: refuse(field="request", problem=f"must have at most {most} bytes, not {size}")
+            refuse = self._find_condition("invalid_request")
+            return lambda size: refuse(
+                field="request", problem=f"must have at most {max_bytes} bytes, not {size}"
+            )
         make: Callable[..., Condition] = found
-        given = {"limit": str(most)} if "limit" in inspect.signature(found).parameters else {}
+        given = {"limit": str(max_bytes)} if "limit" in inspect.signature(found).parameters else {}
         return lambda _size: make(**given)
 
-    def _driving(self, method: Method) -> Callable[[str, Any], None] | None:
-        """Refuses edges that the lifecycle does not have, before anything is looked up."""
+    def _compile_edge_check(self, method: Method) -> Callable[[str, Any], None] | None:
+        """Compile the check that refuses edges which the lifecycle does not have, before any lookup."""
         drive = method.drive
         if drive is None:
             return None
         lifecycle = self._system.lifecycles[drive.entity]
-        deny, name = self._role("permission_denied"), str(method)
+        deny, name = self._find_condition("permission_denied"), str(method)
 
         def check(caller: str, request: Any) -> None:
             source, target = getattr(request, drive.source_field), getattr(request, drive.target_field)
@@ -84,7 +86,7 @@ class Guard:
 
         return check
 
-    def _role(self, role: str) -> Callable[..., Condition]:
+    def _find_condition(self, role: str) -> Callable[..., Condition]:
         return self._system.roles[role]
 
 
@@ -97,9 +99,10 @@ def require_edge(
     target: int,
     name: str = "",
 ) -> Transition:
-    """The edge between two states, or the one of a name; raises unless this actor may drive it.
+    """Return the edge between two states, or the one of a name; raises unless this actor may drive it.
 
-    An edge that is taken by its name is also the one of whoever may not take the other between its states.
+    A named edge is also found without its name, by an actor that may not drive the other edge between its
+    states.
     """
     edge = lifecycle.edges.get((source, target))
     for each in lifecycle.by_name:
@@ -121,13 +124,13 @@ def require_edge(
         raise denied(
             caller=actor,
             method=what,
-            problem=f"only {_some(edge.actors)} may {edge.name} a {lifecycle.entity}",
+            problem=f"only {_join_names(edge.actors)} may {edge.name} a {lifecycle.entity}",
         )
     return edge
 
 
-def _compiled(permission: Permission) -> Callable[[Any], str] | None:
-    """The condition of a permission as a function that says what is wrong."""
+def _compile_condition(permission: Permission) -> Callable[[Any], str] | None:
+    """Compile the condition of a permission into a function that returns the problem."""
     if not permission.only:
         return None
     wanted = tuple(permission.only.items())
@@ -141,5 +144,5 @@ def _compiled(permission: Permission) -> Callable[[Any], str] | None:
     return problem
 
 
-def _some(names: frozenset[str]) -> str:
+def _join_names(names: frozenset[str]) -> str:
     return " or ".join(sorted(names))

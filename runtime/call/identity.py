@@ -1,4 +1,4 @@
-"""Who is calling, by proof: the URI in a peer's certificate, or a token. A bare header names nobody."""
+"""Authentication of callers: by the URI in a peer's certificate, or by a bearer token; no other header."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _BEARER = "Bearer "
 _SCHEME = "bearer"
 
 
-class Unproven(Exception):
-    """Why a caller could not be told."""
+class AuthenticationError(Exception):
+    """Why a caller could not be authenticated."""
 
 
-TWO_TOKENS = Unproven("the call has more than one authorization header")
-"""What stands for the header of a call that has several: none of them proves anything."""
+TWO_TOKENS = AuthenticationError("the call has more than one authorization header")
+"""Stands for the authorization of a call that has several headers of it: none of them is accepted."""
 
 
-class Identity:
-    """Tells callers apart for one listener of a node."""
+class Authenticator:
+    """Authenticate callers at one listener of a node."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Identity:
         *,
         has_certificates: bool = False,
     ) -> None:
-        """`anonymous` calls without proof at this listener, beside whom the system lets in everywhere."""
+        """`anonymous` is the principal of calls without proof here; by default it is that of the system."""
         self._prefix = f"spiffe://{system.name}/"
         self._principals = system.principals
         self._tokens = [
@@ -44,7 +44,7 @@ class Identity:
             if name in system.principals and "token" in system.principals[name].proofs
         ]
         self._matrix = system.matrix
-        self._here_only = anonymous
+        self._listener_anonymous = anonymous
         self._anonymous = anonymous or next(
             (
                 each.name
@@ -54,71 +54,73 @@ class Identity:
             None,
         )
 
-    def caller(self, certificate_uris: Iterable[bytes], authorization: str | Unproven | None) -> str:
-        """The proven caller. No proof at all is the anonymous principal, if the system has one."""
-        if isinstance(authorization, Unproven):
+    def identify(
+        self, certificate_uris: Iterable[bytes], authorization: str | AuthenticationError | None
+    ) -> str:
+        """Return the proven caller. Without any proof it is the anonymous principal, if there is one."""
+        if isinstance(authorization, AuthenticationError):
             raise authorization
         if uris := tuple(certificate_uris):
             return self._by_certificate(uris)
         if authorization is not None:
             return self._by_token(authorization)
         if self._anonymous is None:
-            raise Unproven("no certificate and no token")
+            raise AuthenticationError("no certificate and no token")
         return self._anonymous
 
-    def proven(
+    def authenticate(
         self,
         path: str,
         certificate_uris: Sequence[bytes],
-        authorization: str | Unproven | None,
+        authorization: str | AuthenticationError | None,
         names: Sequence[str] = (),
-    ) -> str | Unproven:
-        """The caller of a method, or why nobody can tell.
+    ) -> str | AuthenticationError:
+        """Return the caller of a method, or why it could not be authenticated.
 
-        Who shows nothing, where the listener lets somebody in, is told to prove himself wherever that
-        somebody may not call. `names` are those under which a browser called, and from whose page: a page of
-        another site is not somebody on this machine, even if its name was made to point here.
+        A caller without proof, at a listener with an anonymous principal, is asked for proof by each method
+        that this principal may not call. `names` are Host and Origin of a browser's request: a page of
+        another site is no caller on this machine, even if its name was made to resolve to it (DNS rebinding).
         """
         try:
-            caller = self.caller(certificate_uris, authorization)
-        except Unproven as unproven:
-            return unproven
-        if self._here_only is None or authorization is not None or certificate_uris:
+            caller = self.identify(certificate_uris, authorization)
+        except AuthenticationError as error:
+            return error
+        if self._listener_anonymous is None or authorization is not None or certificate_uris:
             return caller
         for name in names:
-            if not is_loopback(host_of(name)):
-                return Unproven(f"nobody is let in without proof as or from {name[:100]!r}")
+            if not is_loopback(parse_host(name)):
+                return AuthenticationError(f"nobody is let in without proof as or from {name[:100]!r}")
         if caller not in self._matrix.get(path, {}):
-            return Unproven("no certificate and no token")
+            return AuthenticationError("no certificate and no token")
         return caller
 
     def _by_certificate(self, uris: tuple[bytes, ...]) -> str:
         if len(uris) > 1:
-            raise Unproven("the certificate has more than one URI name")
+            raise AuthenticationError("the certificate has more than one URI name")
         text = uris[0].decode(errors="replace")
         name = text.removeprefix(self._prefix)
         principal = self._principals.get(name) if text.startswith(self._prefix) else None
         if principal is None or "certificate" not in principal.proofs:
-            raise Unproven(f"the certificate names {text}, which is no principal here")
+            raise AuthenticationError(f"the certificate names {text}, which is no principal here")
         return name
 
     def _by_token(self, authorization: str) -> str:
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != _SCHEME:
-            raise Unproven("the authorization is no bearer token")
+            raise AuthenticationError("the authorization is no bearer token")
         given = hashlib.sha256(token.encode()).digest()
         found = None
         for name, digest in self._tokens:
-            # Every digest is compared, so that the time taken tells nothing about which one fits.
+            # Every digest is compared, so that the time does not leak which one matches (timing attack).
             if hmac.compare_digest(given, digest):
                 found = name
         if found is None:
-            raise Unproven("the token is not known")
+            raise AuthenticationError("the token is not known")
         return found
 
 
-def host_of(header: str) -> str:
-    """The name in a Host or an Origin header, without its scheme and its port."""
+def parse_host(header: str) -> str:
+    """Parse the host of a Host or an Origin header, without its scheme and its port."""
     header = header.rpartition("://")[2]
     if header.startswith("["):
         return header[1:].partition("]")[0]
@@ -137,5 +139,5 @@ def is_loopback(host: str) -> bool:
 
 
 def token_metadata(token: str) -> tuple[tuple[str, str], ...]:
-    """The metadata with which a node proves itself where TLS is off."""
+    """Return the metadata with the bearer token of a node, for calls without TLS."""
     return ((TOKEN_HEADER, f"{_BEARER}{token}"),)

@@ -1,7 +1,7 @@
-"""Order of steps: the calls that an actor has to complete before it asks for a transition.
+"""Step order: the calls that an actor has to complete before it drives a transition.
 
-The callee of a transition cannot know what its caller did before, so this is kept where the caller is: in the
-engine around its handler, which has made every one of those calls itself.
+The callee of a transition cannot know what its caller did before, so the order is checked at the caller: in
+the engine around its handler, which has made every one of those calls itself.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from runtime.observe import log as events
 
 
 def keep_step_order(system: System, component: str, channel: Channel) -> Channel:
-    """A channel that refuses a transition of this component before the calls that come first.
+    """Wrap a channel, to refuse a transition of this component before the calls that have to come first.
 
-    It is the channel itself where no transition of the component comes after anything.
+    Return the channel itself where no transition of the component has such calls.
     """
     ordered = {
         name: [
@@ -31,7 +31,7 @@ def keep_step_order(system: System, component: str, channel: Channel) -> Channel
 
 
 class OrderedChannel:
-    """Notes which calls are completed, and checks them before a call that drives a transition."""
+    """A channel that records completed calls, and checks them before a call that drives a transition."""
 
     def __init__(
         self, system: System, component: str, channel: Channel, ordered: Mapping[str, Sequence[Transition]]
@@ -44,17 +44,17 @@ class OrderedChannel:
     def bind(
         self, method: Method, request: type[Request], response: type[Response], /
     ) -> Invoke[Request, Response]:
-        """The method as a function that keeps to the order."""
+        """Bind a method to a function that checks the order."""
         invoke, name = self._channel.bind(method, request, response), str(method)
         for entity, edges in self._ordered.items():
             lifecycle = self._system.lifecycles[entity]
             if driven := [edge for edge in edges if edge.via == name]:
-                invoke = self._checked(invoke, method, lifecycle, driven)
+                invoke = self._check_order(invoke, method, lifecycle, driven)
             if any(name in edge.after for edge in edges):
-                invoke = _noted(invoke, method, lifecycle)
+                invoke = _record_step(invoke, method, lifecycle)
         return invoke
 
-    def _checked(
+    def _check_order(
         self,
         invoke: Invoke[Request, Response],
         method: Method,
@@ -63,7 +63,7 @@ class OrderedChannel:
     ) -> Invoke[Request, Response]:
         drive = method.drive
 
-        async def checked(request: Any, call: Call) -> Any:
+        async def invoke_checked(request: Any, call: Call) -> Any:
             subject = (lifecycle.entity, str(getattr(request, lifecycle.key)))
             done = call.steps.get(subject, [])
             for edge in edges:
@@ -77,38 +77,38 @@ class OrderedChannel:
             call.steps.pop(subject, None)
             return answer
 
-        return checked
+        return invoke_checked
 
     def _refuse(self, method: Method, edge: Transition, missing: str, key: str, call: Call) -> None:
         problem = f"'{edge.name}' comes after {missing}, which was not completed for {key} in this call"
         deny: Callable[..., Condition] = self._system.roles["permission_denied"]
         denied = deny(caller=self._component, method=str(method), problem=problem)
         call.tell(events.CALL_DENIED, denied.message, method=str(method))
-        # To the handler it looks as if the callee had refused it, as it would if it could know.
-        raise type(denied).received(denied.message, method.service.rpartition(".")[2])
+        # The handler gets what it would get if the callee had refused the call.
+        raise type(denied).from_remote(denied.message, method.service.rpartition(".")[2])
 
 
 def _is_ordered(edge: Transition, component: str) -> bool:
     return bool(edge.after) and component in edge.actors
 
 
-def _noted(
+def _record_step(
     invoke: Invoke[Request, Response], method: Method, lifecycle: Lifecycle
 ) -> Invoke[Request, Response]:
-    """The method, whose completion is noted for the entity that its request or its answer names."""
+    """Wrap a method, to record its completion for the entity that its request or its response names."""
     name, key, entity = str(method), lifecycle.key, lifecycle.entity
     is_asked = key in method.request.DESCRIPTOR.fields_by_name
 
-    async def noted(request: Any, call: Call) -> Any:
+    async def invoke_recorded(request: Any, call: Call) -> Any:
         answer = await invoke(request, call)
         if subject := str(getattr(request if is_asked else answer, key)):
             call.steps.setdefault((entity, subject), []).append(name)
         return answer
 
-    return noted
+    return invoke_recorded
 
 
 def _first_missing(after: Sequence[str], done: Sequence[str]) -> str | None:
-    """The first call that is not among those that were completed, in the order that is wanted."""
+    """Return the first call that was not completed in the required order; None if all were."""
     left = iter(done)
     return next((each for each in after if each not in left), None)

@@ -1,4 +1,4 @@
-"""Content that is too large for a message: it comes and goes in pieces, beside the request and the answer."""
+"""Streamed content: bytes too large for a message, sent in chunks beside the request and the response."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from msgspec import Struct
 
 
 class Content(Struct, frozen=True):
-    """What an answer carries: how much there is, what tells it apart, and how a part of it is read."""
+    """Content of a response: its size, its entity tag, and how a range of it is read."""
 
     size: int
     tag: str
-    """Two contents with the same tag are the same."""
+    """Entity tag: contents with the same tag are equal."""
     read: Callable[[int, int], AsyncIterator[bytes]]
-    """Takes the first byte and the one behind the last."""
+    """Takes the first byte and the one behind the last; iterates over the chunks."""
 
 
-class Stream:
+class ContentStream:
     """The content of one call, in both directions."""
 
     def __init__(self, incoming: AsyncIterator[bytes] | None = None, length: int | None = None) -> None:
         self.incoming = incoming
         self.length = length
-        """How many bytes are to come, where the caller has said so."""
+        """The number of bytes to come, where the caller has declared it."""
         self.outgoing: Content | None = None
 
 
-async def whole(content: bytes) -> AsyncIterator[bytes]:
-    """Content that came in a message, as if it came in pieces."""
+async def iterate_once(content: bytes) -> AsyncIterator[bytes]:
+    """Iterate over content that came in a message, as one chunk."""
     if content:
         yield content

@@ -1,4 +1,4 @@
-"""The command line of every system: `charter <system> <method> …`, made from the tables when it is asked for.
+"""Command line of every system: `charter <system> <method> …`, made from the tables on demand.
 
 Nothing heavy is imported until a system is named, and gRPC not before a call is made.
 """
@@ -11,23 +11,23 @@ from typing import Any
 
 import click
 
-from runtime.node.systems import meant, system_names
+from runtime.node.systems import suggest_name, system_names
 
 
-class _Named(click.Group):
-    """A group that says what was probably meant by a name it does not have."""
+class _SuggestingGroup(click.Group):
+    """A group that suggests the closest name for an unknown command."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         known = self.list_commands(ctx)
         if args and not args[0].startswith("-") and args[0] not in known:
-            raise click.UsageError(f"There is no {args[0]!r} here.{meant(args[0], known)}", ctx)
+            raise click.UsageError(f"There is no {args[0]!r} here.{suggest_name(args[0], known)}", ctx)
         return super().resolve_command(ctx, args)
 
 
-class _Systems(_Named):
-    """The systems, each a group of its own."""
+class _Systems(_SuggestingGroup):
+    """The group of systems, each a group of its own."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(system_names())
@@ -36,14 +36,14 @@ class _Systems(_Named):
         return _Methods(cmd_name) if cmd_name in system_names() else None
 
 
-class _Methods(_Named):
-    """What someone outside may call of one system, each method a command."""
+class _Methods(_SuggestingGroup):
+    """The methods of one system for external principals, each a command."""
 
     def __init__(self, system: str) -> None:
         about = (importlib.import_module(f"generated.{system}").__doc__ or system).partition(":")[0]
         super().__init__(system, help=f"{about}.", short_help=about)
         self._system = system
-        self._made: dict[str, click.Command] | None = None
+        self._commands: dict[str, click.Command] | None = None
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(self._methods())
@@ -61,16 +61,16 @@ class _Methods(_Named):
             )
 
     def _methods(self) -> dict[str, click.Command]:
-        if self._made is None:
+        if self._commands is None:
             from runtime.cli.commands import method_commands
 
-            # A system may have commands of its own, which do several things at once; they come first.
-            self._made = {**_own_commands(self._system), **method_commands(self._system)}
-        return self._made
+            # A system may have commands of its own, of several calls; they come first.
+            self._commands = {**_load_own_commands(self._system), **method_commands(self._system)}
+        return self._commands
 
 
-def _own_commands(system: str) -> dict[str, click.Command]:
-    """What `handlers/<system>/cli.py` adds, if there is one."""
+def _load_own_commands(system: str) -> dict[str, click.Command]:
+    """Load the commands of `handlers/<system>/cli.py`, if there is one."""
     try:
         if importlib.util.find_spec(f"handlers.{system}.cli") is None:
             return {}

@@ -1,4 +1,4 @@
-"""Columns of a listing: those that fit, the ones that tell entities apart first."""
+"""Columns of a listing: choose those that fit, keys and states first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TIMESTAMP = "google.protobuf.Timestamp"
 
 
 class Ranking(Struct, frozen=True):
-    """What the spec says of fields: keys of entities, their states, and the times that order listings."""
+    """The rank of fields by the spec: keys of entities, their states, and the times that order listings."""
 
     keys: frozenset[str]
     states: frozenset[str]
@@ -26,7 +26,7 @@ class Ranking(Struct, frozen=True):
 
     @classmethod
     def of(cls, system: System, times: frozenset[str]) -> Ranking:
-        """The ranking by the lifecycles of a system; `times` are the numbers that are times."""
+        """Make the ranking from the lifecycles of a system; `times` are the numeric fields with times."""
         lifecycles = system.lifecycles.values()
         return cls(
             keys=frozenset(each.key for each in lifecycles),
@@ -37,9 +37,9 @@ class Ranking(Struct, frozen=True):
         )
 
     def ranks(self, descriptor: Descriptor, names: Sequence[str]) -> dict[str, int]:
-        """How much each column of a message tells, the most telling first."""
+        """Rank the columns of a message, the most important first."""
         found = {name: self._rank(descriptor, name) for name in names}
-        # One key tells the rows apart; others are what a row refers to.
+        # One key identifies a row; others are references.
         for name in [name for name, rank in found.items() if rank == _KEY][1:]:
             found[name] = _PLAIN
         return dict(sorted(found.items(), key=lambda each: each[1]))
@@ -68,21 +68,21 @@ class Ranking(Struct, frozen=True):
 def choose_columns(
     ranking: Ranking, descriptor: Descriptor, rows: Sequence[Mapping[str, str]], width: int, nothing: str
 ) -> list[str]:
-    """The columns of a listing that fit into a width, in the order of the message.
+    """Choose the columns of a listing that fit into a width, in the order of the message.
 
-    A column in which no row has anything is left out, unless it is a key or a state.
+    A column without any value is left out, unless it is a key or a state.
     """
     names = list(rows[0])
     chosen: set[str] = set()
-    taken = -GAP
+    used = -GAP
     for name, rank in ranking.ranks(descriptor, names).items():
         is_needed = rank <= _STATE
         if not is_needed and all(row[name] == nothing for row in rows):
             continue
         needed = GAP + max(len(name), *(_longest_line(row[name]) for row in rows))
-        if is_needed or not chosen or taken + needed <= width:
+        if is_needed or not chosen or used + needed <= width:
             chosen.add(name)
-            taken += needed
+            used += needed
     return [name for name in names if name in chosen]
 
 

@@ -1,4 +1,4 @@
-"""The methods of a system that someone outside may call, as commands."""
+"""Commands for the methods of a system that external principals may call."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from runtime.call.conditions import Failure
-from runtime.cli.failures import ENDED_IN_FAILURE, UNREACHED, told
-from runtime.cli.fields import RequestField, assembled, request_fields
+from runtime.cli.failures import ENDED_IN_FAILURE, UNREACHED, format_failure
+from runtime.cli.fields import RequestField, build_request, list_request_fields
 from runtime.cli.json_form import format_json
-from runtime.cli.location import find_address, location_options
-from runtime.cli.place_types import Addresses, Authority, Token
+from runtime.cli.location import find_address, make_location_options
+from runtime.cli.place_types import Addresses, AuthorityFile, Token
 from runtime.cli.places import (
     check_files,
     choose_token,
+    default_address,
     grpc_ingress,
     token_variables,
-    usual_address,
 )
-from runtime.cli.show import Reading, show
+from runtime.cli.show import AnswerFormat, show
 from runtime.cli.values import Text, Whole
-from runtime.cli.watch import NotFinal, Watch, until_final, watch_for
+from runtime.cli.watch import NotFinal, Watch, find_watch, wait_until_final
 from runtime.model.system import Method, System, Violation
 from runtime.node.systems import load_system, outside_principals
 
@@ -39,9 +39,9 @@ _LONGEST_MS = 2**31 - 1
 
 
 def method_commands(name: str) -> dict[str, click.Command]:
-    """The commands of a system by name. Methods that share a name carry that of their service in front.
+    """Make the commands of a system, by name. Methods of equal name have that of their service in front.
 
-    There are none where no node takes gRPC calls, and none of a service that nodes offer over HTTP alone.
+    There are none for a system or a service without a gRPC listener.
     """
     system = load_system(name)
     outside = set(outside_principals(system))
@@ -64,7 +64,7 @@ def method_commands(name: str) -> dict[str, click.Command]:
 
 
 class _Command(click.Command):
-    """One method: its request fields are options, and the key of an entity may stand alone."""
+    """The command of one method: its request fields are options, the key of an entity may be an argument."""
 
     def __init__(
         self, system: System, service: str, method: Method, name: str, callable_methods: list[Method]
@@ -72,10 +72,10 @@ class _Command(click.Command):
         self._system = system
         self._service = service
         self._method = method
-        self._location = location_options(system, service)
+        self._location = make_location_options(system, service)
         taken = [each.name.replace("_", "-") for each in self._location if each.name]
-        self._fields = request_fields(method.request, (*_RESERVED, *taken))
-        self._watch = watch_for(system, method, callable_methods)
+        self._fields = list_request_fields(method.request, (*_RESERVED, *taken))
+        self._watch = find_watch(system, method, callable_methods)
         self._key = next((each for each in self._fields if _is_key(system, each)), None)
         doc = getattr(system.clients[service], method.attribute).__doc__
         super().__init__(name, params=self._parameters(), callback=self._run, help=doc, short_help=doc)
@@ -99,7 +99,7 @@ class _Command(click.Command):
         return [*found, *self._location, *options]
 
     def _run(self, **given: Any) -> None:
-        request = self._request(given)
+        request = self._make_request(given)
         if given["address"] is None:
             given["address"] = asyncio.run(find_address(self._system, self._service, given))
         address, ca_file = given["address"], given["ca_file"]
@@ -113,7 +113,7 @@ class _Command(click.Command):
         try:
             answer = asyncio.run(self._call(request, watch, given))
         except Failure as failure:
-            message, code = told(failure, address, tls=ca_file is not None)
+            message, code = format_failure(failure, address, tls=ca_file is not None)
             click.echo(message + self._token_advice(failure, given, variable), err=True)
             raise click.exceptions.Exit(code) from None
         except NotFinal as still:
@@ -122,7 +122,7 @@ class _Command(click.Command):
         if given["as_json"]:
             click.echo(format_json(answer))
         else:
-            show(answer, Reading.of(self._system), wide=given["wide"])
+            show(answer, AnswerFormat.of(self._system), wide=given["wide"])
         first, comma, _ = address.partition(",")
         if comma and self._is_per_node:
             click.echo(
@@ -132,7 +132,7 @@ class _Command(click.Command):
             raise click.exceptions.Exit(ENDED_IN_FAILURE)
 
     def _token_advice(self, failure: Failure, given: dict[str, Any], variable: str | None) -> str:
-        """Whose token was shown to a server that does not know the caller, or which could have been."""
+        """Name the variable of the token that was refused, or those that were read."""
         names = token_variables(self._system, self._method)
         if failure.grpc not in ("UNAUTHENTICATED", "PERMISSION_DENIED") or not names:
             return ""
@@ -145,35 +145,37 @@ class _Command(click.Command):
         routings = [each.routing for each in self._system.deployments.values() if each.routing is not None]
         return any(self._method.path in each.per_node for each in routings)
 
-    def _request(self, given: dict[str, Any]) -> Message:
-        """The request, or a usage error that names the option at fault."""
+    def _make_request(self, given: dict[str, Any]) -> Message:
+        """Make the request; raises a usage error that names the invalid option."""
         if self._key is not None and (alone := given.pop("positional")) is not None:
             if given[self._key.key] not in (None, alone):
                 raise click.UsageError(f"{self._key.path[0].upper()} is given twice, and differs.")
             given[self._key.key] = alone
         request = self._method.request()
         try:
-            json_format.ParseDict(assembled(self._fields, given), request)
+            json_format.ParseDict(build_request(self._fields, given), request)
         except (json_format.ParseError, ValueError):
             raise click.UsageError("The options do not make a request together.") from None
-        if found := self._violations(request):
-            raise click.UsageError("; ".join(f"{self._named(each.field)}: {each.problem}" for each in found))
+        if found := self._find_violations(request):
+            raise click.UsageError(
+                "; ".join(f"{self._name_option(each.field)}: {each.problem}" for each in found)
+            )
         return request
 
-    def _violations(self, request: Message) -> Sequence[Violation]:
-        """What the server would refuse, told without asking it."""
+    def _find_violations(self, request: Message) -> Sequence[Violation]:
+        """Find what the server would refuse, before the call."""
         check = self._method.check
         if check is None:
             return ()
         for each in check(request):
             field = request.DESCRIPTOR.fields_by_name.get(each.field)
             if field is not None and field.message_type is not None and not field.is_repeated:
-                # Nothing of a nested message was given: what it lacks says more than that it is missing.
+                # A nested message is missing: its missing fields say more than that.
                 getattr(request, field.name).SetInParent()
         return check(request)
 
-    def _named(self, field: str) -> str:
-        """A request field by what the user calls it: its option, or those of the fields below it."""
+    def _name_option(self, field: str) -> str:
+        """Return the option of a request field, or those of the fields below it."""
         path = tuple(part.partition("[")[0] for part in field.split("."))
         if self._key is not None and path == self._key.path:
             return path[0].upper()
@@ -206,7 +208,7 @@ class _Command(click.Command):
                 name for name, table in self._system.services.items() if watch.reader in table.methods
             )
             read = getattr(client.service(reader), watch.reader.attribute)
-            return await until_final(watch, getattr(key_holder, watch.lifecycle.key), read, call)
+            return await wait_until_final(watch, getattr(key_holder, watch.lifecycle.key), read, call)
 
 
 def _call_options(
@@ -218,7 +220,7 @@ def _call_options(
             ["--address"],
             envvar="CHARTER_ADDRESS",
             type=Addresses(),
-            default=None if is_announced else usual_address(system, service),
+            default=None if is_announced else default_address(system, service),
             show_default=True,
             metavar="HOST:PORT",
             help="Where it listens, several separated by commas; or CHARTER_ADDRESS."
@@ -227,7 +229,7 @@ def _call_options(
         click.Option(
             ["--ca-file"],
             envvar="CHARTER_CA_FILE",
-            type=Authority(),
+            type=AuthorityFile(),
             help="Authority behind its certificate, which means TLS; or CHARTER_CA_FILE.",
         ),
         *(

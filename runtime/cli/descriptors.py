@@ -1,4 +1,4 @@
-"""What the command line asks of protobuf's descriptors."""
+"""Helpers for protobuf descriptors."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from google.protobuf.message import Message
 
 
 def fields_of(message: type[Message] | Message) -> Sequence[FieldDescriptor]:
-    """The fields of a message, in their order."""
-    # The stubs name two classes of descriptors, of which one is the other's implementation.
+    """Return the fields of a message, in their order."""
+    # The stubs have two classes of descriptors, one the implementation of the other.
     return cast("Descriptor", message.DESCRIPTOR).fields
 
 
 def map_value(field: FieldDescriptor) -> FieldDescriptor | None:
-    """The value of a map's entries; None if the field is no map."""
+    """Return the value field of a map's entries; None if the field is no map."""
     nested = field.message_type
     if nested is None or not nested.GetOptions().map_entry:
         return None
     return nested.fields_by_name["value"]
 
 
-def is_list_of_messages(field: FieldDescriptor) -> bool:
+def is_message_list(field: FieldDescriptor) -> bool:
     return field.is_repeated and field.message_type is not None and map_value(field) is None

@@ -1,4 +1,4 @@
-"""Failed calls on a command line: one line that says what happened and what to do, and an exit code."""
+"""Failures on a command line: a message with advice, and an exit code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from runtime.call.conditions import Condition, Failure
 FAILED = 1
 UNREACHED = 3
 ENDED_IN_FAILURE = 4
-"""What was watched has ended, and not in the way that was wanted."""
+"""The watched entity has ended in a failed state."""
 _UNREACHED_CODES = ("UNAVAILABLE", "DEADLINE_EXCEEDED")
 _UNKNOWN_HOST = (
     "Name or service not known",
@@ -26,8 +26,8 @@ _ADVICE = {
 }
 
 
-def told(failure: Failure, address: str, *, tls: bool) -> tuple[str, int]:
-    """What the user reads, and the exit code."""
+def format_failure(failure: Failure, address: str, *, tls: bool) -> tuple[str, int]:
+    """Format a failure for the user; return the message and the exit code."""
     code = UNREACHED if failure.grpc in _UNREACHED_CODES else FAILED
     if isinstance(failure, Condition):
         message = failure.message.rstrip(".")

@@ -1,4 +1,4 @@
-"""Request fields as options of a command line, whatever the request."""
+"""Options of a command line for the fields of any request."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _TIMESTAMP = "google.protobuf.Timestamp"
 
 
 class RequestField(Struct, frozen=True):
-    """A field that holds a value of its own: its path through the request, and its option."""
+    """A leaf field of a request: its path, and its option."""
 
     path: tuple[str, ...]
     descriptor: FieldDescriptor
     option: str
     word: Word | None = None
-    """What the values of enums are called."""
+    """Returns the name of an enum value."""
 
     @property
     def key(self) -> str:
@@ -35,7 +35,7 @@ class RequestField(Struct, frozen=True):
         """The option of a command."""
         names = [self.key, f"--{self.option}"]
         field = self.descriptor
-        if field.is_repeated and (one := singular(self.option)) != self.option:
+        if field.is_repeated and (one := make_singular(self.option)) != self.option:
             names.insert(1, f"--{one}")
         if field.type == FieldDescriptor.TYPE_BOOL and not field.is_repeated:
             return click.Option([self.key, f"--{self.option}/--no-{self.option}"], default=None)
@@ -77,22 +77,22 @@ class _Entry(click.ParamType[tuple[str, Any]]):
         return Text().convert(name, param, ctx), self._type.convert(text, param, ctx)
 
 
-def request_fields(
+def list_request_fields(
     request: type[Message], reserved: Collection[str] = (), word: Word | None = None
 ) -> list[RequestField]:
-    """The fields of a request. Those of nested messages go by their own name unless two would share it."""
-    leaves = list(_leaves(fields_of(request), (), frozenset()))
-    used = Counter(_kebab(path[-1]) for path, _ in leaves)
+    """List the fields of a request. Nested fields have their own name as the option unless ambiguous."""
+    leaves = list(_find_leaves(fields_of(request), (), frozenset()))
+    used = Counter(_to_kebab(path[-1]) for path, _ in leaves)
     found = []
     for path, field in leaves:
-        short, full = _kebab(path[-1]), _kebab("-".join(path))
+        short, full = _to_kebab(path[-1]), _to_kebab("-".join(path))
         option = short if used[short] == 1 or len(path) == 1 else full
         found.append(RequestField(path, field, f"field-{full}" if option in reserved else option, word))
     return found
 
 
-def assembled(fields: Collection[RequestField], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON form of a request, from the parameters of a command. What was not given is not in it."""
+def build_request(fields: Collection[RequestField], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Build the JSON form of a request from the parameters of a command, without those that are unset."""
     request: dict[str, Any] = {}
     for field in fields:
         value = given.get(field.key)
@@ -108,15 +108,15 @@ def assembled(fields: Collection[RequestField], given: Mapping[str, Any]) -> dic
     return request
 
 
-def singular(name: str) -> str:
-    """The name of one of many: `labels` are given one by one, as `--label`."""
+def make_singular(name: str) -> str:
+    """Make the singular of a name: `labels` are given one by one, as `--label`."""
     for ending, one in (("ies", "y"), ("sses", "ss"), ("xes", "x"), ("ches", "ch"), ("shes", "sh")):
         if name.endswith(ending):
             return name.removesuffix(ending) + one
     return name if name.endswith(("ss", "us", "is")) else name.removesuffix("s")
 
 
-def _leaves(
+def _find_leaves(
     fields: Iterable[FieldDescriptor], path: tuple[str, ...], above: frozenset[str]
 ) -> Iterator[tuple[tuple[str, ...], FieldDescriptor]]:
     for field in fields:
@@ -130,8 +130,8 @@ def _leaves(
         ):
             yield here, field
         else:
-            yield from _leaves(nested.fields, here, above | {nested.full_name})
+            yield from _find_leaves(nested.fields, here, above | {nested.full_name})
 
 
-def _kebab(name: str) -> str:
+def _to_kebab(name: str) -> str:
     return name.replace("_", "-").lower()

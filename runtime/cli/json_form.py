@@ -1,4 +1,4 @@
-"""Answers as JSON: every field under the name that the spec gives it, and numbers as numbers."""
+"""Format answers as JSON: fields with their names of the spec, and numbers as numbers."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ _LONG_WRAPPERS = ("google.protobuf.Int64Value", "google.protobuf.UInt64Value")
 
 
 def format_json(answer: Message) -> str:
-    """An answer as indented JSON."""
+    """Format an answer as indented JSON."""
     data = json_format.MessageToDict(
         answer, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
     )
-    return json.dumps(_with_numbers(data, cast("Descriptor", answer.DESCRIPTOR)), indent=2)
+    return json.dumps(_convert_numbers(data, cast("Descriptor", answer.DESCRIPTOR)), indent=2)
 
 
-def _with_numbers(data: Any, descriptor: Descriptor) -> Any:
-    """The same data, where protobuf's JSON has a text for each number of 64 bits."""
+def _convert_numbers(data: Any, descriptor: Descriptor) -> Any:
+    """Convert the texts that protobuf's JSON has for 64-bit numbers to numbers."""
     if descriptor.full_name in _LONG_WRAPPERS:
         return int(data)
     if not isinstance(data, dict) or descriptor.full_name.startswith("google.protobuf."):
         return data
-    return {name: _of_field(value, descriptor.fields_by_name[name]) for name, value in data.items()}
+    return {name: _convert_field(value, descriptor.fields_by_name[name]) for name, value in data.items()}
 
 
-def _of_field(value: Any, field: FieldDescriptor) -> Any:
+def _convert_field(value: Any, field: FieldDescriptor) -> Any:
     if (item := map_value(field)) is not None:
-        return {key: _of_field(each, item) for key, each in value.items()}
+        return {key: _convert_field(each, item) for key, each in value.items()}
     if isinstance(value, list) and field.is_repeated:
-        return [_of_one(each, field) for each in value]
-    return _of_one(value, field)
+        return [_convert_one(each, field) for each in value]
+    return _convert_one(value, field)
 
 
-def _of_one(value: Any, field: FieldDescriptor) -> Any:
+def _convert_one(value: Any, field: FieldDescriptor) -> Any:
     if field.message_type is not None:
-        return _with_numbers(value, field.message_type)
+        return _convert_numbers(value, field.message_type)
     return int(value) if field.cpp_type in _LONG else value

@@ -1,4 +1,4 @@
-"""Where a command finds the node that it calls: an address, or the network where the node is announced."""
+"""Location of the node that a command calls: an address, or discovery on the network."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from runtime.cli.place_types import Url
 from runtime.model.system import Deployment, Node, System
 
 if TYPE_CHECKING:
-    from runtime.node.discovery import Offer, Sought
+    from runtime.node.discovery import Offer, SearchTarget
 
 _LOOK_S, _SETTLE_S = 3.0, 1.0
 
 
 class NotFound(click.ClickException):
-    """A node is not announced on the network, or it is not clear which one is meant."""
+    """A node is not announced on the network, or the choice is ambiguous."""
 
     exit_code = 2
 
 
-def chosen_deployment(system: System) -> Deployment:
-    """The deployment that CHARTER_DEPLOYMENT names, or the first of the system."""
+def find_chosen_deployment(system: System) -> Deployment:
+    """Find the deployment of CHARTER_DEPLOYMENT, or the first of the system."""
     of, _, wanted = os.environ.get("CHARTER_DEPLOYMENT", "").partition(".")
     deployment = system.deployments.get(wanted if of == system.name else "")
     return deployment or next(iter(system.deployments.values()))
 
 
-def location_options(system: System, service: str) -> list[click.Parameter]:
-    """The options by which a node that is announced is looked for; none where it is not."""
+def make_location_options(system: System, service: str) -> list[click.Parameter]:
+    """Make the options for the discovery of an announced node; none where it is not announced."""
     node = _announced_node(system, service)
     if node is None:
         return []
@@ -58,33 +58,33 @@ def location_options(system: System, service: str) -> list[click.Parameter]:
 
 
 async def find_address(system: System, service: str, given: Mapping[str, Any]) -> str:
-    """The address of the announced node that serves a service."""
+    """Find the address of the announced node that serves a service."""
     node = _announced_node(system, service)
     if node is None:
         raise NotFound(f"Say by --address where {service} is.")
     url = given.get(node.name)
     known = {"http_port": url_to_place(url)} if url else {}
-    sought = {node.name: sought_node(node, "grpc_port", known)}
+    sought = {node.name: make_search_target(node, "grpc_port", known)}
     offers = await find_nodes(sought, given.get("deployment"), "--address", _name_variable(node))
     offer = offers[node.name]
     return f"{offer.address}:{offer.properties['grpc_port']}"
 
 
-def sought_node(node: Node, port: str, known: Mapping[str, str]) -> Sought:
-    """Describe an announced node for a search: the port that is wanted, and the addresses that are known."""
-    from runtime.node.discovery import Sought
+def make_search_target(node: Node, port: str, known: Mapping[str, str]) -> SearchTarget:
+    """Make the search target of an announced node: the wanted port, and the known addresses."""
+    from runtime.node.discovery import SearchTarget
 
     if node.announced is None:
         raise NotFound(f"The {node.name} is not announced on the network.")
-    return Sought(node.announced.service, (port, *known), node.replicas, known)
+    return SearchTarget(node.announced.service, (port, *known), node.replicas, known)
 
 
 async def find_nodes(
-    sought: Mapping[str, Sought], name: str | None, places: str, variable: str | None
+    sought: Mapping[str, SearchTarget], name: str | None, places: str, variable: str | None
 ) -> dict[str, Offer]:
-    """Find nodes of one deployment on the network; what is wrong is an error that says what to do.
+    """Find nodes of one deployment on the network; raises NotFound with advice.
 
-    `places` are the options that would say where they are, `variable` has the name of the deployment.
+    `places` are the options for their addresses, `variable` is that with the name of the deployment.
     """
     from runtime.node.discovery import NotLocated, SeveralDeployments, locate
 
@@ -102,16 +102,16 @@ def _name_variable(node: Node) -> str | None:
 
 
 def _announced_node(system: System, service: str) -> Node | None:
-    """The node of a service in the chosen deployment, if it is announced and takes gRPC calls."""
+    """Find the node of a service in the chosen deployment, if it is announced and has a gRPC listener."""
     component = system.services[service].component
-    for node in chosen_deployment(system).nodes.values():
+    for node in find_chosen_deployment(system).nodes.values():
         if component in node.hosts and node.announced is not None and node.port_variable is not None:
             return node
     return None
 
 
 def url_to_place(url: str) -> str:
-    """The host and the port of a URL."""
+    """Return host:port of a URL."""
     try:
         parts = urlsplit(url)
         return f"{parts.hostname or ''}:{parts.port or {'https': 443}.get(parts.scheme, 80)}"

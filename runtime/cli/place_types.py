@@ -1,4 +1,4 @@
-"""Types of options that say where something is and what proves a caller: addresses, URLs, tokens, files."""
+"""Parameter types of addresses, URLs, tokens and certificate files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Addresses(click.ParamType[str]):
 
 
 class Url(click.ParamType[str]):
-    """Where something listens over HTTP."""
+    """An HTTP URL."""
 
     name = "url"
 
@@ -51,7 +51,7 @@ class Url(click.ParamType[str]):
 
 
 class Token(click.ParamType[str]):
-    """A token that a header can carry."""
+    """A token that is valid in a header."""
 
     name = "text"
 
@@ -61,7 +61,7 @@ class Token(click.ParamType[str]):
         return str(value)
 
 
-class Authority(click.Path):
+class AuthorityFile(click.Path):
     """A file with the certificate of an authority."""
 
     def __init__(self) -> None:

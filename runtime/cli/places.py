@@ -1,4 +1,4 @@
-"""Where a command calls unless it is told, and as whom: addresses, certificates and tokens."""
+"""Defaults of a command: addresses, certificates and tokens."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from pathlib import Path
 
 import click
 
-from runtime.cli.location import chosen_deployment
+from runtime.cli.location import find_chosen_deployment
 from runtime.model.system import Deployment, Method, Node, System
 from runtime.node.systems import outside_principals, token_variable
 from runtime.transport.tls import Credentials
 
 
 def grpc_ingress(deployment: Deployment, service: str) -> list[Node]:
-    """The nodes of a deployment that take gRPC calls of a service from outside."""
+    """Return the ingress nodes of a deployment with a gRPC listener for a service."""
     nodes = [deployment.nodes[name] for name in deployment.ingress]
     return [each for each in nodes if each.port_variable is not None and service in each.serves]
 
 
-def usual_address(system: System, service: str) -> str | None:
-    """Where a service listens unless something else is said; None where any port may be taken.
+def default_address(system: System, service: str) -> str | None:
+    """Return the default address of a service; None where its port is arbitrary.
 
-    It is looked for in the deployment that is chosen, else in the first that has it.
+    It is that of the chosen deployment, else of the first that has the service.
     """
-    order = (chosen_deployment(system), *system.deployments.values())
+    order = (find_chosen_deployment(system), *system.deployments.values())
     for node in (node for deployment in order for node in grpc_ingress(deployment, service)):
         variable = node.port_variable or ""
         port = node.defaults.get(variable) or system.variables[variable].default
@@ -34,7 +34,7 @@ def usual_address(system: System, service: str) -> str | None:
 
 
 def token_variables(system: System, method: Method) -> list[str]:
-    """The variables with tokens of principals outside that may call a method, in the order of the spec."""
+    """Return the variables with tokens of external principals that may call a method, in the spec's order."""
     allowed = system.matrix.get(method.path, {})
     return [
         token_variable(name)
@@ -44,7 +44,7 @@ def token_variables(system: System, method: Method) -> list[str]:
 
 
 def choose_token(system: System, methods: Sequence[Method], environ: Mapping[str, str]) -> str | None:
-    """The variable whose token is shown: of a principal that may call all of the methods, else the first."""
+    """Choose the variable with the token: of a principal that may call all of the methods, else the first."""
     by_method = [[name for name in token_variables(system, each) if environ.get(name)] for each in methods]
     for name in by_method[0]:
         if all(name in names for names in by_method):
@@ -53,7 +53,7 @@ def choose_token(system: System, methods: Sequence[Method], environ: Mapping[str
 
 
 def check_files(ca_file: Path | None, cert_file: Path | None, key_file: Path | None) -> None:
-    """Refuse files that are no certificates, and those that lack what belongs to them."""
+    """Refuse invalid certificates and keys, and incomplete sets of them."""
     if (cert_file is None) != (key_file is None):
         raise click.UsageError("--cert-file and --key-file are given together or not at all.")
     if cert_file is not None and ca_file is None:

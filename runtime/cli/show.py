@@ -1,4 +1,4 @@
-"""Answers for people: a small table, with long bytes cut short and times as times."""
+"""Print answers as tables, with long bytes truncated and times formatted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from runtime.cli.columns import GAP, Ranking, choose_columns
-from runtime.cli.descriptors import fields_of, is_list_of_messages
+from runtime.cli.descriptors import fields_of, is_message_list
 from runtime.model.system import System
 
 if TYPE_CHECKING:
@@ -24,24 +24,24 @@ _WIDE = 200
 _WIDEST = 100_000
 _SECOND = "seconds"
 _NARROW = 80
-"""What a listing fits into where the width is not known."""
+"""Width of a listing where that of the terminal is not known."""
 _BYTES_SHOWN = 16
 _NOTHING = "-"
 
 
-class Reading(Struct, frozen=True):
-    """What the numbers of an answer mean: which are times, and what the value of an enum is called."""
+class AnswerFormat(Struct, frozen=True):
+    """How an answer is formatted: the fields with times, and the names of enum values."""
 
     times: frozenset[str]
     word: Callable[[str, str], str]
     ranking: Ranking | None = None
-    """Which fields come first where not all of them fit."""
-    to_the: str = "milliseconds"
-    """How exactly times are shown."""
+    """The rank of fields, where not all of them fit."""
+    precision: str = "milliseconds"
+    """The precision of times."""
 
     @classmethod
-    def of(cls, system: System) -> Reading:
-        """What a system's lifecycles stamp with a time, in milliseconds, and what its enums are called."""
+    def of(cls, system: System) -> AnswerFormat:
+        """Make the format of a system: its stamps in milliseconds, and the names of its enum values."""
         found: set[str] = set()
         for lifecycle in system.lifecycles.values():
             found.update(lifecycle.creation_stamps)
@@ -50,33 +50,33 @@ class Reading(Struct, frozen=True):
         return cls(frozenset(found), system.word, Ranking.of(system, frozenset(found)))
 
 
-def show(answer: Message, reading: Reading, *, wide: bool = False) -> None:
-    """Prints an answer: its own fields one below the other, and a table for each list of messages.
+def show(answer: Message, answer_format: AnswerFormat, *, wide: bool = False) -> None:
+    """Print an answer: its fields one below the other, and a table for each list of messages.
 
-    A table has the columns that fit, unless it is to be wide; which are missing is told on standard error.
+    A table has the columns that fit, unless it is wide; the number of others goes to standard error.
     """
-    # Whoever asks for help or for JSON needs no tables, and they take long to load.
+    # The library takes long to import, and help and JSON need no tables.
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     console = Console(highlight=False)
     if not console.is_terminal:
-        # Into a pipe nothing is wrapped: whoever reads it wants a row on a line.
+        # A pipe gets no wrapped lines: one row is one line.
         console = Console(highlight=False, width=_WIDE)
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in _rows(answer, reading):
+    for name, value in _list_rows(answer, answer_format):
         table.add_row(name, Text(value))
     if table.row_count:
         console.print(table)
     width = console.width if console.is_terminal else _NARROW
     left_out = 0
     for field in fields_of(answer):
-        if is_list_of_messages(field):
+        if is_message_list(field):
             items = getattr(answer, field.name)
-            columns = _columns(field, items, reading, None if wide else width)
+            columns = _make_columns(field, items, answer_format, None if wide else width)
             left_out += len(columns.all) - len(columns.shown)
             _print_listing(Console(highlight=False, width=_WIDEST) if wide else console, field, columns)
     if left_out:
@@ -84,40 +84,44 @@ def show(answer: Message, reading: Reading, *, wide: bool = False) -> None:
         print(f"{more}: --wide shows all, and so does --json.", file=sys.stderr)
 
 
-def _rows(message: Message, reading: Reading, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """The fields of a message by name, with those of messages in it."""
+def _list_rows(message: Message, answer_format: AnswerFormat, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Iterate over the fields of a message by name, nested ones included."""
     for field in fields_of(message):
-        if is_list_of_messages(field):
+        if is_message_list(field):
             continue
         value = getattr(message, field.name)
         if field.message_type is None or field.is_repeated:
-            yield f"{prefix}{field.name}", _text(field, value, reading)
+            yield f"{prefix}{field.name}", _format_field(field, value, answer_format)
         elif isinstance(value, Timestamp):
             seconds = value.seconds + value.nanos / 1e9 if message.HasField(field.name) else 0.0
-            yield f"{prefix}{field.name}", _time(seconds, reading.to_the)
+            yield f"{prefix}{field.name}", _format_time(seconds, answer_format.precision)
         elif message.HasField(field.name):
-            yield from _rows(value, reading, f"{prefix}{field.name}.")
+            yield from _list_rows(value, answer_format, f"{prefix}{field.name}.")
         else:
             yield f"{prefix}{field.name}", _NOTHING
 
 
 class _Columns(NamedTuple):
-    """The rows of a listing, and which of their columns are shown."""
+    """The rows of a listing, all its columns, and those that are shown."""
 
     rows: list[dict[str, str]]
     all: list[str]
     shown: list[str]
 
 
-def _columns(field: FieldDescriptor, items: Any, reading: Reading, width: int | None) -> _Columns:
+def _make_columns(
+    field: FieldDescriptor, items: Any, answer_format: AnswerFormat, width: int | None
+) -> _Columns:
     if width is not None:
-        reading = replace(reading, to_the=_SECOND)
-    found = [dict(_rows(item, reading)) for item in items]
+        answer_format = replace(answer_format, precision=_SECOND)
+    found = [dict(_list_rows(item, answer_format)) for item in items]
     names = list(dict.fromkeys(name for row in found for name in row))
     rows = [{name: row.get(name, _NOTHING) for name in names} for row in found]
-    if not rows or width is None or reading.ranking is None or field.message_type is None:
+    if not rows or width is None or answer_format.ranking is None or field.message_type is None:
         return _Columns(rows, names, names)
-    return _Columns(rows, names, choose_columns(reading.ranking, field.message_type, rows, width, _NOTHING))
+    return _Columns(
+        rows, names, choose_columns(answer_format.ranking, field.message_type, rows, width, _NOTHING)
+    )
 
 
 def _print_listing(console: Console, field: FieldDescriptor, columns: _Columns) -> None:
@@ -135,36 +139,36 @@ def _print_listing(console: Console, field: FieldDescriptor, columns: _Columns) 
     console.print(table)
 
 
-def _text(field: FieldDescriptor, value: Any, reading: Reading) -> str:
+def _format_field(field: FieldDescriptor, value: Any, answer_format: AnswerFormat) -> str:
     if field.is_repeated and field.message_type is not None:
         return ", ".join(f"{name}={each}" for name, each in sorted(value.items())) or _NOTHING
     if field.is_repeated:
-        return ", ".join(_one(field, each, reading) for each in value) or _NOTHING
-    return _one(field, value, reading)
+        return ", ".join(_format_one(field, each, answer_format) for each in value) or _NOTHING
+    return _format_one(field, value, answer_format)
 
 
-def _one(field: FieldDescriptor, value: Any, reading: Reading) -> str:
+def _format_one(field: FieldDescriptor, value: Any, answer_format: AnswerFormat) -> str:
     if field.type == FieldDescriptor.TYPE_BYTES:
-        return _bytes(value)
+        return _format_bytes(value)
     if field.enum_type is not None:
         known = field.enum_type.values_by_number.get(value)
-        return reading.word(field.enum_type.full_name, known.name) if known else str(value)
+        return answer_format.word(field.enum_type.full_name, known.name) if known else str(value)
     if field.type == FieldDescriptor.TYPE_BOOL:
         return "yes" if value else "no"
-    if field.name in reading.times:
-        return _time(value / 1000, reading.to_the)
+    if field.name in answer_format.times:
+        return _format_time(value / 1000, answer_format.precision)
     return str(value) if value != "" else _NOTHING
 
 
-def _bytes(value: bytes) -> str:
+def _format_bytes(value: bytes) -> str:
     if not value:
         return _NOTHING
     start = value[:_BYTES_SHOWN].hex()
     return f"{len(value):,} bytes: {start}{'…' if len(value) > _BYTES_SHOWN else ''}"
 
 
-def _time(seconds: float, to_the: str) -> str:
+def _format_time(seconds: float, precision: str) -> str:
     if not seconds:
         return _NOTHING
     moment = datetime.fromtimestamp(seconds, UTC).astimezone()
-    return moment.replace(tzinfo=None).isoformat(sep=" ", timespec=to_the)
+    return moment.replace(tzinfo=None).isoformat(sep=" ", timespec=precision)

@@ -1,4 +1,4 @@
-"""Types of options: texts, numbers, enums, bytes and messages, with a sentence for each text that is none."""
+"""Parameter types of options: texts, numbers, enums, bytes and messages, with an error for invalid ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 from runtime.cli.descriptors import map_value
 
 Word = Callable[[str, str], str]
-"""Takes an enum and a value of it, gives the word that people know it by."""
+"""Takes an enum and a value of it; returns its name for users."""
 RANGES = {
     FieldDescriptor.CPPTYPE_INT32: (-(2**31), 2**31 - 1),
     FieldDescriptor.CPPTYPE_INT64: (-(2**63), 2**63 - 1),
@@ -30,7 +30,7 @@ _UNSPECIFIED = "UNSPECIFIED"
 
 
 class Text(click.ParamType[str]):
-    """A text that can be sent: a shell also passes bytes that are no UTF-8."""
+    """A text that is valid UTF-8: a shell also passes other bytes."""
 
     name = "text"
 
@@ -94,20 +94,22 @@ class EnumWord(click.ParamType[str]):
     name = "choice"
 
     def __init__(self, enum: EnumDescriptor, word: Word | None = None) -> None:
-        # To say nothing is to leave the option out.
-        told = [each.name for each in enum.values if each.number != 0 or not each.name.endswith(_UNSPECIFIED)]
+        # The unspecified value is given by leaving the option out.
+        named = [
+            each.name for each in enum.values if each.number != 0 or not each.name.endswith(_UNSPECIFIED)
+        ]
         prefix = next((each.name.removesuffix(_UNSPECIFIED) for each in enum.values if each.number == 0), "")
-        short = {name: name.removeprefix(prefix) or name for name in told}
-        self.words = [word(enum.full_name, name) if word else short[name] for name in told]
-        """What is shown of the values that say something."""
+        short = {name: name.removeprefix(prefix) or name for name in named}
+        self.words = [word(enum.full_name, name) if word else short[name] for name in named]
+        """The names of all values but the unspecified one."""
         self._names = {
-            _plain(alias): name
-            for name, shown in zip(told, self.words, strict=True)
+            _normalise(alias): name
+            for name, shown in zip(named, self.words, strict=True)
             for alias in (shown, short[name], name)
         }
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        found = self._names.get(_plain(str(value)))
+        found = self._names.get(_normalise(str(value)))
         if found is None:
             self.fail(f"{value!r} is not one of {', '.join(map(repr, self.words))}.", param, ctx)
         return found
@@ -144,7 +146,7 @@ class JsonMessage(click.ParamType[Any]):
 
 
 def find_misfits(data: Any, descriptor: Descriptor, path: str = "") -> Iterator[str]:
-    """What of some JSON does not fit a message, a clause each."""
+    """Find the parts of some JSON that do not fit a message, a clause each."""
     here = path or "the JSON"
     if not isinstance(data, dict):
         yield f"{here} must be an object with the fields of {descriptor.name}"
@@ -192,7 +194,7 @@ def _find_misfit(value: Any, field: FieldDescriptor, place: str) -> Iterator[str
 
 
 def scalar_type(field: FieldDescriptor, word: Word | None = None) -> click.ParamType[Any]:
-    """The type of one value of a field."""
+    """Return the parameter type of one value of a field."""
     if field.message_type is not None:
         return JsonMessage(field.message_type)
     if field.cpp_type in RANGES:
@@ -206,5 +208,5 @@ def scalar_type(field: FieldDescriptor, word: Word | None = None) -> click.Param
     return Bytes() if field.type == FieldDescriptor.TYPE_BYTES else Text()
 
 
-def _plain(word: str) -> str:
+def _normalise(word: str) -> str:
     return word.lower().replace("-", "_")

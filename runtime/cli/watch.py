@@ -1,4 +1,4 @@
-"""Watching an entity until it is in a final state."""
+"""Watch an entity until it is in a terminal state."""
 
 from __future__ import annotations
 
@@ -20,51 +20,51 @@ _LONGEST_PAUSE = 1.0
 
 
 class NotFinal(Exception):
-    """An entity that was watched to the deadline and goes on."""
+    """The deadline was exceeded before the entity was in a terminal state."""
 
 
 class Watch(Struct, frozen=True):
-    """How an entity is watched: the method that reads its status, and its lifecycle."""
+    """How an entity is watched: the method that reads its state, and its lifecycle."""
 
     reader: Method
     lifecycle: Lifecycle
     field: str
-    """The field of its answer that tells the state."""
+    """The field of its answer with the state."""
 
     @property
     def ends(self) -> frozenset[int]:
-        """What the field says of an entity that is final, or has failed as far as it goes by itself."""
-        return self._shown(self.lifecycle.terminal | self.lifecycle.failed)
+        """The values of the field for entities in a terminal or failed state."""
+        return self._to_shown_states(self.lifecycle.terminal | self.lifecycle.failed)
 
     def has_failed(self, answer: Message) -> bool:
-        """Whether an answer is about an entity that has ended and did not come to what was wanted."""
-        return getattr(answer, self.field) in self._shown(self.lifecycle.failed)
+        """Whether an answer shows a failed state."""
+        return getattr(answer, self.field) in self._to_shown_states(self.lifecycle.failed)
 
-    def _shown(self, states: frozenset[int]) -> frozenset[int]:
+    def _to_shown_states(self, states: frozenset[int]) -> frozenset[int]:
         shown = self.lifecycle.shown
         return frozenset(shown.get(state, state) for state in states)
 
 
-def watch_for(system: System, method: Method, callable_methods: list[Method]) -> Watch | None:
-    """How the entity that a method answers with can be watched, if it can.
+def find_watch(system: System, method: Method, callable_methods: list[Method]) -> Watch | None:
+    """Find how the entity of a method's answer can be watched; None if it cannot.
 
-    A method can be followed if it reads the status itself, or if it makes the entity: then its answer has a
-    key that its request had not.
+    It can if the method reads the state itself, or creates the entity: then its answer has a key that its
+    request does not have.
     """
     for lifecycle in system.lifecycles.values():
-        reader = next((each for each in callable_methods if _status(each, lifecycle)), None)
-        makes = _has(method.response, lifecycle.key) and not _has(method.request, lifecycle.key)
+        reader = next((each for each in callable_methods if _find_status_field(each, lifecycle)), None)
+        makes = _has_field(method.response, lifecycle.key) and not _has_field(method.request, lifecycle.key)
         if reader is not None and (method is reader or makes):
-            return Watch(reader, lifecycle, _status(reader, lifecycle))
+            return Watch(reader, lifecycle, _find_status_field(reader, lifecycle))
     return None
 
 
-async def until_final(
+async def wait_until_final(
     watch: Watch, key: str, read: Callable[[Any, Call], Awaitable[Any]], call: Call
 ) -> Message:
-    """Reads the status again and again until it is final, and shows where it is on a terminal.
+    """Poll the state until it is terminal, and show it on a terminal.
 
-    The time may be over between two looks or in the middle of one; what goes on is named either way.
+    The deadline may be exceeded between two polls or within one; the error names the last state either way.
     """
     from rich.console import Console
 
@@ -78,41 +78,41 @@ async def until_final(
             except Failure as failure:
                 if failure.grpc != "DEADLINE_EXCEEDED" or not call.expired:
                     raise
-                raise NotFinal(_not_final(watch, key, seen)) from failure
+                raise NotFinal(_format_not_final(watch, key, seen)) from failure
             state = getattr(answer, watch.field)
             if state in watch.ends:
                 return answer
             field = next(each for each in fields_of(answer) if each.name == watch.field)
-            name = _names(field).get(state, str(state))
+            name = _enum_names(field).get(state, str(state))
             status.update(f"{watch.lifecycle.entity} {key}: {name}")
             remaining, seen = call.remaining(), f"is still {name}"
             if remaining is not None and remaining <= pause:
-                raise NotFinal(_not_final(watch, key, seen))
+                raise NotFinal(_format_not_final(watch, key, seen))
             await call.world.sleep(pause)
             pause = min(pause * 1.5, _LONGEST_PAUSE)
 
 
-def _not_final(watch: Watch, key: str, seen: str) -> str:
+def _format_not_final(watch: Watch, key: str, seen: str) -> str:
     return f"{watch.lifecycle.entity} {key} {seen}, and the time is over."
 
 
-def _status(method: Method, lifecycle: Lifecycle) -> str:
-    """The field of an answer that tells the state of the entity that was asked for; empty if none does."""
-    if not _has(method.request, lifecycle.key):
+def _find_status_field(method: Method, lifecycle: Lifecycle) -> str:
+    """Find the field of an answer with the state of the requested entity; empty if there is none."""
+    if not _has_field(method.request, lifecycle.key):
         return ""
-    if _has(method.response, lifecycle.status):
+    if _has_field(method.response, lifecycle.status):
         return lifecycle.status
     shown = set(lifecycle.shown.values())
     fields = [each for each in fields_of(method.response) if not each.is_repeated]
-    told = [each.name for each in fields if shown and shown <= set(_names(each))]
-    return told[0] if len(told) == 1 else ""
+    matching = [each.name for each in fields if shown and shown <= set(_enum_names(each))]
+    return matching[0] if len(matching) == 1 else ""
 
 
-def _names(field: FieldDescriptor) -> dict[int, str]:
-    """The values of an enum field; nothing for another one."""
+def _enum_names(field: FieldDescriptor) -> dict[int, str]:
+    """Return the value names of an enum field; empty for another field."""
     return {each.number: each.name for each in field.enum_type.values} if field.enum_type else {}
 
 
-def _has(message: type[Message], field: str) -> bool:
+def _has_field(message: type[Message], field: str) -> bool:
     found = message.DESCRIPTOR.fields_by_name.get(field)
     return found is not None and not found.is_repeated

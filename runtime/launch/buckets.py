@@ -1,4 +1,4 @@
-"""Buckets of a deployment: made ready in a store that was started with it, and told to those who use them."""
+"""Buckets of a deployment: set them up in a store that was started with it, and pass them to its clients."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
     from runtime.stores.s3.client.place import Place
 
 KEY = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
-"""What every client of S3 proves itself with."""
+"""The variables with the credentials of every S3 client."""
 
 
 class Buckets:
-    """The buckets that a system keeps its entities in, with some settings."""
+    """The buckets with the entities of a system, for given settings."""
 
     def __init__(self, system: System, settings: Mapping[str, str]) -> None:
         self._system = system
         self._settings = settings
-        self._kept = [each.in_s3 for each in system.lifecycles.values() if each.in_s3 is not None]
+        self._buckets = [each.in_s3 for each in system.lifecycles.values() if each.in_s3 is not None]
         self.page: str | None = None
-        """Where a browser finds the page, if one was put there."""
+        """The URL of the page, if one was deployed."""
 
     @property
     def variables(self) -> dict[str, str]:
-        """What whoever uses the buckets without a node in between has to set."""
+        """The variables for clients that use the buckets without a node in between."""
         if not any("store" in each.proofs for each in self._system.principals.values()):
             return {}
-        named = [(each.endpoint, each.bucket, each.region, each.prefix) for each in self._kept]
+        named = [(each.endpoint, each.bucket, each.region, each.prefix) for each in self._buckets]
         wanted = [name for names in named for name in names if name is not None]
         values = {
             name: self._settings.get(name) or self._system.variables[name].default
@@ -43,26 +43,26 @@ class Buckets:
 
     @property
     def endpoints(self) -> dict[str, str]:
-        """Where the store is, and where a browser finds the page, for those who use it themselves."""
+        """The URLs of the store and of the page, for clients of the buckets."""
         there = self.variables
-        stores = [there[each.endpoint] for each in self._kept if each.endpoint in there]
-        told = {"s3": ",".join(dict.fromkeys(stores)), "page": self.page}
-        return {name: url for name, url in told.items() if url}
+        stores = [there[each.endpoint] for each in self._buckets if each.endpoint in there]
+        found = {"s3": ",".join(dict.fromkeys(stores)), "page": self.page}
+        return {name: url for name, url in found.items() if url}
 
     async def set_up(self) -> list[str]:
-        """Makes them ready for use, the page included; what was done, a sentence each."""
+        """Create and configure the buckets, the page included; return a sentence for each step."""
         from runtime.stores.s3.client.errors import ObjectError
         from runtime.stores.s3.client.place import places_of
 
         done: list[str] = []
         try:
             for place in places_of(self._system.lifecycles.values(), self._values()):
-                done += await self._made_ready(place)
+                done += await self._set_up_place(place)
         except ObjectError as error:
             raise LaunchError(f"The bucket cannot be made ready: {error}") from None
         return done
 
-    async def _made_ready(self, place: Place) -> list[str]:
+    async def _set_up_place(self, place: Place) -> list[str]:
         from runtime.stores.s3.bucket.bucket_settings import let_everyone_read, set_up
         from runtime.stores.s3.bucket.page_files import FOLDER, deploy_page, has_page, page_url
         from runtime.stores.s3.client.credentials import Credentials

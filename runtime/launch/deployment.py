@@ -1,4 +1,4 @@
-"""A whole deployment as local processes, from before the first starts until the last has ended."""
+"""A deployment as local processes, from before the first starts until the last has ended."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from runtime.launch import health
 from runtime.launch.buckets import Buckets
 from runtime.launch.errors import LaunchError, NodeDied
 from runtime.launch.order import stop_order
-from runtime.launch.planning.credentials import Proof, make_proof
+from runtime.launch.planning.credentials import RunCredentials, make_credentials
 from runtime.launch.planning.plan import (
-    addresses,
     base_environment,
     check_handlers,
     check_settings,
-    endpoints,
-    keeps_data,
-    name_variables,
+    find_addresses,
+    find_name_variables,
+    find_urls,
+    format_endpoints,
+    has_data_files,
     plan,
-    urls,
 )
-from runtime.launch.planning.ports import Ports
+from runtime.launch.planning.ports import ReservedPorts
 from runtime.launch.planning.replicas import with_replicas
 from runtime.launch.process import NodeProcess
 from runtime.launch.servers import Servers
 from runtime.node.systems import find_deployment, token_variable
 
 PATIENCE = 60.0
-"""Seconds in which all nodes have to become healthy."""
+"""Timeout in seconds for all nodes to become healthy."""
 _STOP_MARGIN = 5.0
-"""What a node gets on top of its own grace before it is killed."""
+"""Seconds on top of a node's own shutdown grace before it is killed."""
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 def launched(
@@ -53,14 +53,14 @@ def launched(
     data: Path | None = None,
     replicas: Mapping[str, int] | None = None,
     patience: float = PATIENCE,
-    tell: Tell | None = None,
+    tell: Report | None = None,
 ) -> Launched:
-    """A deployment that `async with` brings up, healthy, and takes down again.
+    """Make a deployment that `async with` brings up, healthy, and takes down again.
 
     `name` is `<system>.<deployment>`. Logs go to the folder that is given, or to a temporary one; that is
     removed again unless it is to be kept. `data` is for servers that are started with the deployment and for
-    nodes that keep files; without it the data is gone with them. `replicas` says how many processes a node
-    has where that is not what the spec says; none leaves it out.
+    nodes that keep files; without it the data is removed with them. `replicas` are numbers of processes of
+    nodes that differ from the spec; 0 leaves a node out.
     """
     return Launched(
         name,
@@ -91,7 +91,7 @@ class Launched:
         data: Path | None,
         replicas: Mapping[str, int],
         patience: float,
-        tell: Tell | None,
+        tell: Report | None,
     ) -> None:
         self.name = name
         self.system, declared = find_deployment(name)
@@ -103,11 +103,11 @@ class Launched:
         self._auto = auto
         self._tls = tls
         self._patience = patience
-        self._tell: Tell = tell or (lambda _line: None)
-        self.servers = Servers(self.system.name, self.deployment, data, self._tell)
+        self._report: Report = tell or (lambda _line: None)
+        self.servers = Servers(self.system.name, self.deployment, data, self._report)
         self._buckets = Buckets(self.system, settings)
-        self._ports = Ports()
-        self._proof: Proof | None = None
+        self._ports = ReservedPorts()
+        self._credentials: RunCredentials | None = None
         self._cleanup = ExitStack()
 
     async def __aenter__(self) -> Self:
@@ -118,60 +118,60 @@ class Launched:
             self._buckets = Buckets(self.system, self._settings)
             if "s3" in self.servers.running:
                 for line in await self._buckets.set_up():
-                    self._tell(line)
+                    self._report(line)
             self._prepare()
             for process in self.processes.values():
                 await process.start()
-                self._tell(process.told())
-            await self._all_healthy(self.processes)
+                self._report(process.describe())
+            await self._wait_until_healthy(self.processes)
         except BaseException as error:
-            await self._leave(error)
+            await self._shut_down(error)
             raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._leave(error)
+        await self._shut_down(error)
 
     @property
     def endpoints(self) -> dict[str, str]:
-        """Where each process listens that does: a URL for HTTP, an address for gRPC.
+        """The listeners of all processes: a URL for HTTP, an address for gRPC.
 
         A process that has both has the address under its name with `.grpc` behind it.
         """
-        return endpoints(each.planned for each in self.processes.values()) | self._buckets.endpoints
+        return format_endpoints(each.plan for each in self.processes.values()) | self._buckets.endpoints
 
     @property
     def env(self) -> dict[str, str]:
-        """The variables that a client sets to talk to it. No secret of a node is among them."""
-        proof = self._prepared()
+        """The variables for a client of the deployment. No secret of a node is among them."""
+        credentials = self._require_credentials()
         found = {"CHARTER_DEPLOYMENT": self.name, **self._buckets.variables}
         if self.deployment.ingress:
             found["CHARTER_ADDRESS"] = ",".join(
                 each
                 for node in self.deployment.ingress
-                for each in addresses(self.deployment, self._ports, node)
+                for each in find_addresses(self.deployment, self._ports, node)
             )
         there = self._urls()
         if any(there.values()):
             found["CHARTER_URL"] = ",".join(each for node in there.values() for each in node)
         if len(there) > 1:
             found |= {f"{node.upper()}_URL": ",".join(each) for node, each in there.items() if each}
-        started = [each.planned.variables for each in self.processes.values()]
-        for name in name_variables(self.deployment):
+        started = [each.plan.variables for each in self.processes.values()]
+        for name in find_name_variables(self.deployment):
             if (said := next((each[name] for each in started if each.get(name)), None)) is not None:
                 found[name] = said
-        if proof.authority_file is not None:
-            found["CHARTER_CA_FILE"] = str(proof.authority_file)
-        tokens = proof.of_outsiders()
+        if credentials.authority_file is not None:
+            found["CHARTER_CA_FILE"] = str(credentials.authority_file)
+        tokens = credentials.external_tokens()
         for name, token in tokens.items():
             found["CHARTER_TOKEN" if len(tokens) == 1 else token_variable(name)] = token
         return found
 
     def client(self, principal: str | None = None) -> Client:
-        """A client that proves itself as a principal, and finds each component where its node listens."""
-        tls, token = self._prepared().of_caller(principal)
+        """Make a client that authenticates as a principal, and knows the addresses of all components."""
+        tls, token = self._require_credentials().for_caller(principal)
         return Client(
             self.system,
             self._addresses_of,
@@ -183,26 +183,26 @@ class Launched:
         )
 
     async def kill(self, name: str) -> None:
-        """Ends a process at once, as a crash would."""
+        """Kill a process, as a crash would."""
         await self.processes[name].kill()
 
     async def stop(self, name: str) -> None:
-        """Asks a process to end, and waits for it."""
+        """Stop a process, and wait for its end."""
         await self._stop(self.processes[name])
 
     async def restart(self, name: str) -> None:
-        """Starts a process again, which is stopped first if it runs, and waits until it is healthy."""
+        """Restart a process, which is stopped first if it runs, and wait until it is healthy."""
         process = self.processes[name]
         if process.running:
             await self._stop(process)
         await process.start()
-        await self._all_healthy({name: process})
+        await self._wait_until_healthy({name: process})
 
-    async def died(self) -> NodeDied:
-        """Returns when a process ends that nobody asked to."""
+    async def wait_for_death(self) -> NodeDied:
+        """Wait until a process ends without having been stopped."""
         if not self.processes:
             await asyncio.Event().wait()
-        waiting = [asyncio.create_task(each.died()) for each in self.processes.values()]
+        waiting = [asyncio.create_task(each.wait_for_death()) for each in self.processes.values()]
         try:
             done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             return done.pop().result()
@@ -211,14 +211,14 @@ class Launched:
                 task.cancel()
 
     def kill_now(self) -> None:
-        """Ends all processes at once."""
+        """Kill all processes."""
         for process in self.processes.values():
             process.kill_now()
 
-    async def _leave(self, error: BaseException | None) -> None:
-        """Ends all processes, callers before what they call, and removes what was written for them."""
+    async def _shut_down(self, error: BaseException | None) -> None:
+        """Stop all processes, callers before their upstreams, and remove temporary files."""
         if isinstance(error, NodeDied):
-            self._tell(error.brief)
+            self._report(error.brief)
         try:
             for wave in stop_order(self.deployment, self.processes.values()):
                 await asyncio.gather(*(self._stop(process) for process in wave))
@@ -229,26 +229,26 @@ class Launched:
             self._cleanup.close()
 
     def _prepare(self) -> None:
-        """Everything that can be wrong is found here, before any node is started."""
+        """Reserve ports, make credentials and plan the processes; errors show before any node is started."""
         self._ports.reserve(self.system, self.deployment, self._settings, auto=self._auto)
-        self._proof = make_proof(self.system, self.deployment, tls=self._tls)
-        self._cleanup.callback(self._proof.discard)
-        data = self._data_folder() if keeps_data(self.system, self.deployment) else None
-        planned = plan(self.system, self.deployment, self._settings, self._ports, self._proof, data)
+        self._credentials = make_credentials(self.system, self.deployment, tls=self._tls)
+        self._cleanup.callback(self._credentials.discard)
+        data = self._data_folder() if has_data_files(self.system, self.deployment) else None
+        planned = plan(self.system, self.deployment, self._settings, self._ports, self._credentials, data)
         self.logs = self._log_folder()
-        self._tell(f"Logs are in {self.logs}")
+        self._report(f"Logs are in {self.logs}")
         environment = base_environment(self.system)
         for each in planned:
             self.processes[each.name] = NodeProcess(each, environment, self.logs)
 
     def _data_folder(self) -> Path:
-        """Where nodes keep their files."""
+        """Create the folder for files of nodes."""
         folder = self.servers.data_folder()
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise LaunchError(f"The data cannot be kept: {error}") from None
-        self._tell(f"Data is in {folder}")
+        self._report(f"Data is in {folder}")
         return folder
 
     def _log_folder(self) -> Path:
@@ -262,15 +262,15 @@ class Launched:
             raise LaunchError(f"The logs cannot be written: {error}") from None
         return self.logs
 
-    def _prepared(self) -> Proof:
-        if self._proof is None:
+    def _require_credentials(self) -> RunCredentials:
+        if self._credentials is None:
             raise RuntimeError(f"{self.name} has not been brought up")
-        return self._proof
+        return self._credentials
 
     def _urls(self) -> dict[str, list[str]]:
-        """Where clients send HTTP requests, by node."""
+        """Find the HTTP URLs for clients, by node."""
         return {
-            node: urls(self.system, self.deployment, self._ports, self._prepared(), node)
+            node: find_urls(self.system, self.deployment, self._ports, self._require_credentials(), node)
             for node in self.deployment.ingress
         }
 
@@ -279,13 +279,13 @@ class Launched:
             address
             for node in self.deployment.nodes.values()
             if component in node.hosts and node.port_variable is not None
-            for address in addresses(self.deployment, self._ports, node.name)
+            for address in find_addresses(self.deployment, self._ports, node.name)
         ]
 
-    async def _all_healthy(self, processes: Mapping[str, NodeProcess]) -> None:
-        dying = asyncio.create_task(self.died())
+    async def _wait_until_healthy(self, processes: Mapping[str, NodeProcess]) -> None:
+        dying = asyncio.create_task(self.wait_for_death())
         left = list(processes.values())
-        waiting = asyncio.create_task(health.until_healthy(left, self._patience, self._tell))
+        waiting = asyncio.create_task(health.wait_until_healthy(left, self._patience, self._report))
         try:
             await asyncio.wait({dying, waiting}, return_when=asyncio.FIRST_COMPLETED)
             if dying.done():
@@ -299,7 +299,7 @@ class Launched:
         if process.running:
             grace = self.system.shutdown_grace_ms / 1000 + _STOP_MARGIN
             in_time = await process.stop(grace)
-            self._tell(
+            self._report(
                 f"{process.name}: "
                 + ("stopped" if in_time else f"did not end within {grace:g} s of SIGTERM and was killed")
             )

@@ -1,13 +1,12 @@
-"""Becomes another command that dies with the process that started it.
+"""Exec a command that dies with its parent (PR_SET_PDEATHSIG): `die_with_parent.py <parent> <command…>`.
 
-`die_with_parent.py <parent> <command…>`: a launcher that is killed with SIGKILL can stop nobody any more. So
-each node is started through this file, which asks the kernel to kill the process when its parent ends, and
-then becomes the node: the process id stays, and so does the wish, for it survives exec. The node knows
-nothing of it. The launcher does not ask for it itself, between fork and exec: no Python code is safe there in
-a process with threads, as gRPC has them.
+A launcher that is killed with SIGKILL can stop no process. So each node is started through this file, which
+sets the parent death signal and then execs the node: the process id stays, and so does the signal, which
+survives exec. The node does not notice. The launcher does not set it itself, between fork and exec: no Python
+code is safe there in a process with threads, as gRPC has them.
 
-By parent the kernel means the thread that forked, which is the one of the launcher's event loop. Only Linux
-can be asked. It runs as a file of its own, without site packages, and so in a few milliseconds.
+The parent is the thread that forked, which is the one of the launcher's event loop. Linux only. It runs as a
+file of its own, without site packages, and so in a few milliseconds.
 """
 
 import ctypes
@@ -19,17 +18,17 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main(parent: int, command: list[str]) -> None:
-    """Does not return unless the command cannot be run."""
-    tie(parent)
+    """Exec the command; does not return unless it cannot be run."""
+    die_with_parent(parent)
     os.execvp(command[0], command)
 
 
-def tie(parent: int) -> None:
-    """Has the kernel kill this process when its parent ends."""
+def die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when its parent ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
-            # It ended before we asked, so nobody will ever tell us.
+            # The parent ended before the call, so the signal will never come.
             sys.exit(1)
 
 

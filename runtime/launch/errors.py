@@ -1,4 +1,4 @@
-"""Why a deployment does not run, in words for whoever started it."""
+"""Errors of the launcher, with messages for the user."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 
 class LaunchError(Exception):
-    """Something that keeps a deployment from running. Its text is what the user reads."""
+    """A deployment cannot run; the message is for the user."""
 
     exit_code = 1
 
 
 class WrongSettings(LaunchError):
-    """Variables that cannot be had as they were asked for."""
+    """Invalid settings."""
 
     exit_code = 2
 
@@ -22,23 +22,23 @@ class WrongSettings(LaunchError):
 
 
 class NoHandlers(LaunchError):
-    """Components without a handler, or with one that lacks a method."""
+    """Components without a handler, or with a handler without a method."""
 
     exit_code = 2
 
 
 class PortsTaken(LaunchError):
-    """Ports that others listen on."""
+    """Ports that other processes listen on."""
 
 
-class Died(LaunchError):
-    """A process of the deployment that ended by itself: a node or an embedded server."""
+class ProcessDied(LaunchError):
+    """A process of the deployment died: a node or an embedded server."""
 
     def __init__(self, name: str, exit_code: int, last_lines: Sequence[str]) -> None:
         how = f"with exit code {exit_code}" if exit_code >= 0 else f"of signal {-exit_code}"
-        told = "\n".join(f"  {line}" for line in last_lines)
+        tail = "\n".join(f"  {line}" for line in last_lines)
         super().__init__(
-            f"{name} died {how}." + (f" Its last lines:\n{told}" if told else " It said nothing.")
+            f"{name} died {how}." + (f" Its last lines:\n{tail}" if tail else " It said nothing.")
         )
         self.brief = f"{name}: died {how}; the others are stopped"
         self.what = f"died {how}"
@@ -47,12 +47,12 @@ class Died(LaunchError):
         self.last_lines = tuple(last_lines)
 
 
-class NodeDied(Died):
-    """A node that ended by itself."""
+class NodeDied(ProcessDied):
+    """A node died."""
 
 
-class NotRestarted(LaunchError):
-    """A process of the deployment that could not be started again."""
+class RestartFailed(LaunchError):
+    """A process of the deployment could not be restarted."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"{name} could not be started: {reason}")
@@ -62,4 +62,4 @@ class NotRestarted(LaunchError):
 
 
 class NotHealthy(LaunchError):
-    """Nodes that run and do not answer."""
+    """Nodes that run and are not healthy."""

@@ -1,4 +1,4 @@
-"""How the processes of a deployment do: their own healthchecks, and how many calls they answer."""
+"""Health and call rate of the processes of a deployment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from urllib.error import URLError
 
 from runtime.launch.errors import NotHealthy
-from runtime.launch.planning.plan import LOOPBACK, Planned
+from runtime.launch.planning.plan import LOOPBACK, ProcessPlan
 from runtime.launch.process import NodeProcess
 from scripts.healthcheck import fetch_status, is_success, parse_place, probe
 
@@ -19,10 +19,10 @@ _PAUSE = 0.05
 
 
 async def is_healthy(process: NodeProcess) -> bool:
-    """Whether a process runs, has said that it is ready and passes its node's own healthcheck."""
-    if not process.running or not process.said_ready():
+    """Whether a process runs, has logged that it is ready and passes its node's healthcheck."""
+    if not process.running or not process.has_logged_ready():
         return False
-    if (check := process.planned.healthcheck) is None:
+    if (check := process.plan.healthcheck) is None:
         return True
     place, deadline = parse_place(check.target), time.monotonic() + check.timeout_ms / 1000
     try:
@@ -35,22 +35,22 @@ async def is_healthy(process: NodeProcess) -> bool:
     return process.running
 
 
-async def unhealthy(processes: Iterable[NodeProcess]) -> list[NodeProcess]:
-    """Those that are not healthy now."""
+async def find_unhealthy(processes: Iterable[NodeProcess]) -> list[NodeProcess]:
+    """Find the processes that are not healthy now."""
     listed = list(processes)
     answers = await asyncio.gather(*(is_healthy(each) for each in listed))
     return [each for each, healthy in zip(listed, answers, strict=True) if not healthy]
 
 
-async def until_healthy(left: list[NodeProcess], patience: float, tell: Callable[[str], None]) -> None:
-    """Returns when all of them are healthy; raises with the last words of those that are not in time."""
+async def wait_until_healthy(left: list[NodeProcess], patience: float, report: Callable[[str], None]) -> None:
+    """Wait until all are healthy; raises NotHealthy with the last lines of those that are not in time."""
     try:
         async with asyncio.timeout(patience):
             while left:
-                before, left = left, await unhealthy(left)
+                before, left = left, await find_unhealthy(left)
                 for process in before:
                     if process not in left:
-                        tell(f"{process.name}: healthy")
+                        report(f"{process.name}: healthy")
                 await asyncio.sleep(_PAUSE if left else 0)
     except TimeoutError:
         names = ", ".join(each.name for each in left)
@@ -59,20 +59,20 @@ async def until_healthy(left: list[NodeProcess], patience: float, tell: Callable
 
 
 class CallRate:
-    """Calls a second of one process, from the counters that it offers."""
+    """Calls a second of one process, from its metrics."""
 
     def __init__(self, process: NodeProcess) -> None:
         self._process = process
         self._seen: tuple[float, float] | None = None
 
     async def sample(self) -> float | None:
-        """The rate since the last sample; None where nothing is known yet."""
-        page = _metrics_page(self._process.planned)
+        """Return the rate since the last sample; None where it is not known yet."""
+        page = _metrics_url(self._process.plan)
         if page is None or not self._process.running:
             self._seen = None
             return None
         try:
-            total = await asyncio.to_thread(_calls_answered, page)
+            total = await asyncio.to_thread(_read_call_count, page)
         except (OSError, URLError, ValueError):
             self._seen = None
             return None
@@ -83,13 +83,13 @@ class CallRate:
         return max(0.0, (total - before[1]) / (now - before[0]))
 
 
-def _metrics_page(planned: Planned) -> str | None:
-    if planned.metrics_port is not None:
-        return f"http://{LOOPBACK}:{planned.metrics_port}/metrics"
-    return f"{planned.url}/metrics" if planned.url is not None and planned.url.startswith("http:") else None
+def _metrics_url(plan: ProcessPlan) -> str | None:
+    if plan.metrics_port is not None:
+        return f"http://{LOOPBACK}:{plan.metrics_port}/metrics"
+    return f"{plan.url}/metrics" if plan.url is not None and plan.url.startswith("http:") else None
 
 
-def _calls_answered(page: str) -> float:
+def _read_call_count(page: str) -> float:
     with urllib.request.urlopen(page, timeout=_PATIENCE) as answer:
         lines = answer.read().decode().splitlines()
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(_CALLS))

@@ -1,4 +1,4 @@
-"""Servers that a deployment needs and that nobody has named: started with it, and stopped after it."""
+"""Embedded servers of a deployment: started before its nodes, and stopped after them."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from runtime.model.system import Deployment
 if TYPE_CHECKING:
     from runtime.embedded.server import EmbeddedServer
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class Servers:
-    """The servers of one run. Without a folder for their data it is made for the run and removed after it."""
+    """The embedded servers of one run. Without a data folder, a temporary one is removed after the run."""
 
-    def __init__(self, system: str, deployment: Deployment, folder: Path | None, tell: Tell) -> None:
+    def __init__(self, system: str, deployment: Deployment, folder: Path | None, report: Report) -> None:
         self._system = system
         self._deployment = deployment
         self._folder = folder
-        self._tell = tell
+        self._report = report
         self._running: dict[str, EmbeddedServer] = {}
         self._temporary: Path | None = None
 
     def __getitem__(self, name: str) -> EmbeddedServer:
-        """A server that was started for this run, by the name that the deployment has for its kind."""
+        """Return a server that was started for this run, by its name in the deployment."""
         return self._running[name]
 
     @property
     def running(self) -> list[str]:
-        """The names of those that were started for this run."""
+        """The names of the servers that were started for this run."""
         return [*self._running]
 
     async def start(self, settings: Mapping[str, str]) -> dict[str, str]:
-        """Starts what no variable names; the variables that say where they are."""
+        """Start the servers whose variables are unset; return the variables with their URLs."""
         from runtime.embedded.kinds import KINDS
         from runtime.embedded.programs import EmbeddedError
 
@@ -54,29 +54,29 @@ class Servers:
                 server.spawn()
                 self._running[name] = server
                 await asyncio.to_thread(server.wait)
-                url = await server.admit(self._system)
+                url = await server.provision(self._system)
             except EmbeddedError as error:
                 raise LaunchError(f"{error}\nSet {variable} to use a server that runs already.") from None
-            self._tell(server.told(name))
+            self._report(server.describe(name))
             found |= {variable: url, **server.variables}
         return found
 
     async def stop(self) -> None:
-        """Stops them in order, and removes data that was only for this run."""
+        """Stop all servers, and remove temporary data."""
         for name, server in self._running.items():
             await asyncio.to_thread(server.stop)
-            self._tell(f"{name}: stopped")
+            self._report(f"{name}: stopped")
         self._running.clear()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
             self._temporary = None
 
     def data_folder(self) -> Path:
-        """Where the data of this run goes, that of nodes which keep some themselves as well."""
+        """Return the data folder of this run, for servers and for nodes with files of their own."""
         if self._folder is not None:
             return self._folder
         if self._temporary is None:
             self._temporary = Path(tempfile.mkdtemp(prefix="charter-data-"))
-            # The servers run as another user where we are root, who has to pass through it.
+            # Where we are root, the servers run as another user, who needs to traverse it.
             self._temporary.chmod(0o711)
         return self._temporary

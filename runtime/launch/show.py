@@ -1,4 +1,4 @@
-"""What a demo has in common with others: a line for each thing that it tries, and what came of it."""
+"""Report of a demo: a table line for each step, with the expected and the actual outcome."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from runtime.call.conditions import Failure
 
 
 @dataclass
-class Line:
-    """One line of the closing table."""
+class ReportLine:
+    """One line of the table."""
 
     what: str
     expected: str
     seen: str
 
 
-class Show(ABC):
-    """Things that are tried one after the other."""
+class DemoReport(ABC):
+    """The steps of a demo, and the table of their outcomes."""
 
     def __init__(self) -> None:
-        self.lines: list[Line] = []
+        self.lines: list[ReportLine] = []
 
     @abstractmethod
     async def run(self) -> None:
-        """Tries them, and notes what came of each."""
+        """Run the steps, and note the outcome of each."""
 
     def note(self, what: str, expected: str, seen: str) -> None:
-        """Remembers what came of something."""
-        self.lines.append(Line(what, expected, seen))
+        """Add a line to the table."""
+        self.lines.append(ReportLine(what, expected, seen))
 
-    async def shown(self, console: Console, patience: float) -> int:
-        """Runs and prints what was seen; 0 if every outcome is the expected one."""
-        is_whole = False
+    async def run_and_print(self, console: Console, patience: float) -> int:
+        """Run the demo and print the table; 0 if every outcome is the expected one."""
+        is_complete = False
         try:
             async with asyncio.timeout(patience):
                 await self.run()
-            is_whole = True
+            is_complete = True
         except TimeoutError:
             console.print(f"Not all had ended after {patience:g} s.")
         except Failure as failure:
@@ -50,4 +50,4 @@ class Show(ABC):
         for line in self.lines:
             table.add_row(line.what, line.expected, line.seen, "ok" if line.seen == line.expected else "NO")
         console.print(table)
-        return 0 if is_whole and all(line.seen == line.expected for line in self.lines) else 1
+        return 0 if is_complete and all(line.seen == line.expected for line in self.lines) else 1

@@ -1,4 +1,4 @@
-"""What is seen of a running deployment: a live table on a terminal, plain lines elsewhere."""
+"""Status view of a running deployment: a live table on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from runtime.launch.health import CallRate, is_healthy
 _EVERY = 1.0
 
 
-class View:
-    """Tells of a deployment on standard error. Only the ready line goes to standard output."""
+class StatusView:
+    """Show the status of a deployment on standard error. Only the ready line goes to standard output."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True, highlight=False)
 
-    def tell(self, line: str) -> None:
-        """Shows a line, above the table if there is one."""
+    def print_line(self, line: str) -> None:
+        """Print a line, above the table if there is one."""
         self._console.print(line, soft_wrap=True, markup=False)
 
-    def ready(self, deployment: Launched) -> None:
-        """Says that a deployment is up: one line that a program can read."""
-        told = {"deployment": deployment.name, "endpoints": deployment.endpoints, "env": deployment.env}
-        print(f"ready {json.dumps(told)}", flush=True)
+    def print_ready(self, deployment: Launched) -> None:
+        """Print that a deployment is up: one machine-readable line."""
+        status = {"deployment": deployment.name, "endpoints": deployment.endpoints, "env": deployment.env}
+        print(f"ready {json.dumps(status)}", flush=True)
         if self._console.is_terminal:
             variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in deployment.env.items())
-            self.tell(f"For a client in another terminal:\n  export {variables}")
+            self.print_line(f"For a client in another terminal:\n  export {variables}")
 
     async def watch(self, deployment: Launched) -> None:
-        """Goes on for ever: keeps the table up to date, or tells of each change of health."""
+        """Refresh the table, or print each change of health, until cancelled."""
         if self._console.is_terminal:
-            await self._keep_table(deployment)
+            await self._refresh_table(deployment)
         else:
-            await self._tell_changes(deployment)
+            await self._print_changes(deployment)
 
-    async def _keep_table(self, deployment: Launched) -> None:
+    async def _refresh_table(self, deployment: Launched) -> None:
         rates = {name: CallRate(process) for name, process in deployment.processes.items()}
-        # Standard output may be someone else's pipe; nothing of it must end up in the table.
+        # Standard output may be a pipe; nothing of it must end up in the table.
         with Live(
             console=self._console, auto_refresh=False, transient=True, redirect_stdout=sys.stdout.isatty()
         ) as live:
@@ -55,13 +55,13 @@ class View:
                 live.update(_table(deployment, health, calls), refresh=True)
                 await asyncio.sleep(_EVERY)
 
-    async def _tell_changes(self, deployment: Launched) -> None:
+    async def _print_changes(self, deployment: Launched) -> None:
         known = dict.fromkeys(deployment.processes, True)
         while True:
             for name, process in deployment.processes.items():
                 if (healthy := await is_healthy(process)) != known[name]:
                     known[name] = healthy
-                    self.tell(f"{name}: {'healthy' if healthy else 'unhealthy'}")
+                    self.print_line(f"{name}: {'healthy' if healthy else 'unhealthy'}")
             await asyncio.sleep(_EVERY)
 
 
@@ -76,6 +76,6 @@ def _table(deployment: Launched, health: list[bool], calls: list[float | None]) 
             str(process.pid or "-"),
             Text("healthy", "green") if healthy else Text("unhealthy", "red"),
             "-" if rate is None else f"{rate:,.1f}",
-            ", ".join(filter(None, (process.planned.url, process.planned.address))) or "-",
+            ", ".join(filter(None, (process.plan.url, process.plan.address))) or "-",
         )
     return Group(table, Text(f"Logs are in {deployment.logs}. Ctrl-C stops everything.", "dim"))

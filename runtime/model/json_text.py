@@ -1,4 +1,4 @@
-"""JSON as text: read without losing anything of it, and checked before it is kept."""
+"""Lossless JSON: decode without losing precision, and check texts before they are stored."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any, NoReturn
 import orjson
 
 DEEPEST = 100
-"""How many objects and lists may stand in each other."""
+"""Max nesting depth."""
 LONGEST_NUMBER = 1000
-"""Digits of a number. Databases keep more, but not without bound."""
+"""Max digits of a number. Databases take more, but not without bound."""
 
 _INEXACT = re.compile(rb"[\s:,\[](?:-0|-?[0-9]{19}|-?[0-9]{1,18}[.eE])")
-"""Numbers that the fast reader may change. What only looks like one, inside a text, costs some time."""
+"""Numbers that orjson may round. What only looks like one, inside a text, costs some time."""
 _LONG = 19
 _LONG_NUMBER = re.compile(rf"[0-9]{{{_LONG}}}")
 _ODD_NUMBER = re.compile(r"[0-9][eE]|[0-9.]{300}")
@@ -28,106 +28,108 @@ _DEEP = f"must not be nested deeper than {DEEPEST} levels"
 
 
 class NotJson(Exception):
-    """Why a text cannot be read as JSON."""
+    """Why a text is not JSON."""
 
 
 class CannotWrite(Exception):
-    """Why something that was read cannot be passed on as JSON."""
+    """Why a decoded value cannot be encoded as JSON."""
 
 
 class Numeral(str):
-    """A number that a float would change, as it was written."""
+    """A number that a float would round, as it was written."""
 
     __slots__ = ()
 
 
-def read(body: bytes) -> Any:
-    """What a JSON text says. Numbers that would not survive as such are numerals; the rest is as usual."""
+def decode_json(body: bytes) -> Any:
+    """Decode JSON. Numbers that would be rounded become numerals; the rest is as usual."""
     if _INEXACT.search(body) is None:
         try:
             return orjson.loads(body)
         except orjson.JSONDecodeError:
-            pass  # The other reader says where; half of a surrogate pair it takes, for its field to be named.
+            pass  # The other decoder says where; it accepts a lone surrogate, so that its field can be named.
     try:
-        return _exact(body.decode())
+        return _decode_exact(body.decode())
     except UnicodeDecodeError:
         raise NotJson("it is not UTF-8") from None
 
 
-def value_of(text: str) -> Any:
-    """What a text says that is known to be JSON, with every whole number as it is."""
-    # The fast reader makes a float of a number that is longer than this.
+def decode_valid_json(text: str) -> Any:
+    """Decode a text that is known to be JSON, with every whole number exact."""
+    # orjson makes a float of a number that is longer than this.
     if len(text) < _LONG or _LONG_NUMBER.search(text) is None:
         try:
             return orjson.loads(text)
         except orjson.JSONDecodeError:
-            pass  # The other reader takes half of a surrogate pair as well.
+            pass  # The other decoder accepts a lone surrogate.
     return json.loads(text)
 
 
-def write(value: Any) -> str:
-    """What `read` gave, or a part of it, as text; every number as it was written."""
+def encode_json(value: Any) -> str:
+    """Encode a value of `decode_json`, or a part of it; every number as it was written."""
     try:
-        return orjson.dumps(value, default=_verbatim, option=orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
+        return orjson.dumps(value, default=_encode_numeral, option=orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
     except orjson.JSONEncodeError as error:
         raise CannotWrite(_HALF if "surrogate" in str(error) else _DEEP) from None
 
 
 def json_problem(text: str, *, must_be_object: bool = False, storable: bool = False) -> str:
-    """What is wrong with a text that has to be JSON; nothing if it is empty."""
+    """Return the problem of a text that has to be JSON; empty if there is none."""
     kind = "must be a JSON object" if must_be_object else "must be JSON"
-    if len(text) > DEEPEST and _depth(text) > DEEPEST:
+    if len(text) > DEEPEST and _measure_depth(text) > DEEPEST:
         return _DEEP
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
-        # It reads neither half of a surrogate pair nor a number that is too large.
+        # It accepts neither a lone surrogate nor a number that is too large.
         try:
-            value = _exact(text)
+            value = _decode_exact(text)
         except NotJson:
             return kind
-        if not (problem := _number_problem(text)):
+        if not (problem := _find_number_problem(text)):
             return _HALF
         return problem
     if must_be_object and type(value) is not dict:
         return kind
     if storable and "\\u0000" in text and _NUL.search(text):
         return "must not contain the character NUL"
-    return _number_problem(text) if _ODD_NUMBER.search(text) else ""
+    return _find_number_problem(text) if _ODD_NUMBER.search(text) else ""
 
 
-def _exact(text: str) -> Any:
+def _decode_exact(text: str) -> Any:
     try:
-        return _reader.decode(text)
+        return _exact_decoder.decode(text)
     except RecursionError:
         raise NotJson("it is nested too deeply") from None
     except json.JSONDecodeError as error:
         raise NotJson(f"{error.msg[:1].lower()}{error.msg[1:]} (character {error.pos + 1})") from None
 
 
-def _number(text: str) -> Numeral:
+def _parse_number(text: str) -> Numeral:
     return Numeral(text)
 
 
-def _whole(text: str) -> int | Numeral:
+def _parse_int(text: str) -> int | Numeral:
     return int(text) if len(text) < 19 and text != "-0" else Numeral(text)
 
 
-def _refused(text: str) -> NoReturn:
+def _refuse_constant(text: str) -> NoReturn:
     raise NotJson(f"{text} is no number of JSON")
 
 
-_reader = json.JSONDecoder(parse_float=_number, parse_int=_whole, parse_constant=_refused)
+_exact_decoder = json.JSONDecoder(
+    parse_float=_parse_number, parse_int=_parse_int, parse_constant=_refuse_constant
+)
 
 
-def _verbatim(value: Any) -> orjson.Fragment:
+def _encode_numeral(value: Any) -> orjson.Fragment:
     if isinstance(value, Numeral):
         return orjson.Fragment(str(value))
     raise TypeError(type(value).__name__)
 
 
-def _depth(text: str) -> int:
-    """How deeply a text is nested. Few brackets cannot nest deeply, and then nothing is looked at."""
+def _measure_depth(text: str) -> int:
+    """Measure the nesting depth of a text; 0 where it has too few brackets to matter."""
     if text.count("{") + text.count("[") <= DEEPEST:
         return 0
     outside = _TEXTS.sub(b"", text.encode())
@@ -135,18 +137,18 @@ def _depth(text: str) -> int:
 
 
 class _TooLarge(Exception):
-    """A number that not everyone who meets it can hold."""
+    """A number that not every reader can represent."""
 
 
-def _number_problem(text: str) -> str:
+def _find_number_problem(text: str) -> str:
     try:
-        _bounded.decode(text)
+        _number_checker.decode(text)
     except _TooLarge as problem:
         return str(problem)
     return ""
 
 
-def _bounded_number(text: str) -> float:
+def _check_number(text: str) -> float:
     if len(text) > LONGEST_NUMBER:
         raise _TooLarge(f"must not have a number of more than {LONGEST_NUMBER} digits")
     number = float(text)
@@ -156,4 +158,4 @@ def _bounded_number(text: str) -> float:
     return number
 
 
-_bounded = json.JSONDecoder(parse_float=_bounded_number, parse_int=_bounded_number)
+_number_checker = json.JSONDecoder(parse_float=_check_number, parse_int=_check_number)

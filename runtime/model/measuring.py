@@ -1,5 +1,5 @@
-"""What is measured over all processes of a system, as `metrics.yaml` says: frozen records, filled in by the
-generated module `metrics`. Keys are written out, but for what every key of a deployment begins with.
+"""Metrics over all processes of a system, as in `metrics.yaml`: frozen records, filled in by the generated
+module `metrics`. Keys are complete but for the prefix of a deployment.
 """
 
 from __future__ import annotations
@@ -9,69 +9,69 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 WINDOW_SLOTS = 128
-"""How many seconds a window goes back at most; each has a slot that is used again."""
+"""Max seconds of a window; each second has a slot of a ring buffer."""
 
 
 class Counts(Struct, frozen=True):
-    """What scripts count in a hash; a field is the metric and the values of its labels, with `|` between."""
+    """Counters that scripts keep in a hash; a field is the metric and its label values, separated by `|`."""
 
     hash: str
     labels: tuple[str, ...]
     series: tuple[tuple[str, ...], ...]
-    """The values of the labels of all series that are there from the start."""
+    """The label values of all series that are exported from the start."""
     bounds: tuple[str, ...] = ()
     """Upper bounds of a histogram, in seconds."""
     seconds: str | None = None
     """The variable with the length of a window."""
 
 
-class Sizes(Struct, frozen=True):
-    """How many are in an index."""
+class IndexSizes(Struct, frozen=True):
+    """Gauge: the number of entities in an index."""
 
     keys: Mapping[str, str]
-    """Values of the label, and the key of the index for each; an empty label where there is but one key."""
+    """The key of the index for each label value; an empty value where there is but one key."""
     label: str | None
     ordered: bool = True
     """Whether the index is a sorted set."""
 
 
 class Ages(Struct, frozen=True):
-    """How long those in an index have been there, by rank: the part of them that is not older."""
+    """Gauge: percentiles of the age of the entities in an index."""
 
     keys: Mapping[str, str]
     label: str | None
     percentiles: tuple[int, ...]
-    """Where there is more than one, a label `percentile` tells them apart."""
+    """Several are distinguished by a label `percentile`."""
 
 
 class States(Struct, frozen=True):
-    """How many entities are in each state."""
+    """Gauge: the number of entities in each state."""
 
     keys: Mapping[str, str]
     label: str | None
     expiring: frozenset[str] = frozenset()
-    """Those that are forgotten some time after their last change, although the index still has them."""
+    """States whose entities expire some time after their last change, although the index still has them."""
     expires: str | None = None
     """The variable with that time in seconds."""
 
 
 class Used(Struct, frozen=True):
-    """The part of the capacity of all holders that is in use."""
+    """Gauge: the used part of the capacity of all lease owners."""
 
     leased: str
     """The index of all leases."""
     holders: tuple[str, ...]
-    """The indexes of the holders whose capacity counts."""
+    """The indexes of the owners whose capacity counts."""
     hash: str
-    """The hash of a holder; `{}` stands for its key."""
+    """The key of an owner's hash; `{}` stands for the owner."""
     capacity: str
 
 
 class Measured(Struct, frozen=True):
-    """One metric. The entity says on which server it is."""
+    """One metric. Its entity determines the server."""
 
     name: str
     type: str
     doc: str
     entity: str
-    source: Counts | Sizes | Ages | States | Used
+    source: Counts | IndexSizes | Ages | States | Used

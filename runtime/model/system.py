@@ -1,4 +1,4 @@
-"""What the generator tells the engine: frozen records, filled in by the modules under `generated/`."""
+"""Tables of a system: frozen records, filled in by the generated modules."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Violation(Struct, frozen=True):
 
 
 class RetryProfile(Struct, frozen=True):
-    """When and how often a caller tries again; attempts count the first call."""
+    """Retry and backoff of a caller; attempts include the first call."""
 
     name: str
     codes: frozenset[str]
@@ -39,7 +39,7 @@ class RetryProfile(Struct, frozen=True):
 
 
 class CallMode(Struct, frozen=True):
-    """How a handler makes a call that must not follow the ordinary rules."""
+    """A call mode: how a handler makes a call with another deadline or number of attempts."""
 
     name: str
     fresh_deadline: bool = False
@@ -47,7 +47,7 @@ class CallMode(Struct, frozen=True):
 
 
 class CallPolicy(Struct, frozen=True):
-    """What a caller holds to: the deadline of one attempt, and whether it may try again."""
+    """The call policy of a method: the deadline of one attempt, and its retry."""
 
     deadline_ms: int
     idempotency: str
@@ -57,7 +57,7 @@ class CallPolicy(Struct, frozen=True):
 
 
 class Drive(Struct, frozen=True):
-    """Says that a method moves an entity, and which request fields name the states."""
+    """A method that drives a transition, and the request fields with the two states."""
 
     entity: str
     source_field: str
@@ -65,7 +65,7 @@ class Drive(Struct, frozen=True):
 
 
 class Instead(Struct, frozen=True):
-    """The status of answers in which a field is set, or in which it is not."""
+    """The HTTP status of responses in which a field is set, or is not set."""
 
     status: int
     field: str
@@ -73,22 +73,22 @@ class Instead(Struct, frozen=True):
 
 
 class Route(Struct, frozen=True):
-    """Where a method is found over HTTP; each {name} of the path is a field of the request."""
+    """The HTTP route of a method; each {name} of the path is a field of the request."""
 
     method: str
     path: str
     status: int = 200
     body: str | None = None
-    """The bytes field of the request that the body is."""
+    """The bytes field of the request for the body."""
     answer: str | None = None
-    """The bytes field of the answer that its body is."""
+    """The bytes field of the response for its body."""
     any_value: bool = False
-    """Whether it also takes paths that another route has, for methods which that one lacks."""
+    """Whether it also matches paths of another route, for methods that the other route lacks."""
     instead: tuple[Instead, ...] = ()
 
 
 class Method(Struct, frozen=True):
-    """One unary call."""
+    """One unary method."""
 
     service: str
     name: str
@@ -99,18 +99,18 @@ class Method(Struct, frozen=True):
     check: Callable[[Any], Sequence[Violation]] | None = None
     settle: Callable[[Any], None] | None = None
     max_request_bytes: int | None = None
-    """Its largest request, whatever carries it."""
+    """Max bytes of a request, over any transport."""
     max_request_variable: str | None = None
-    """The variable that says so instead, where the node has it."""
+    """The variable with that limit, where the node has it."""
     drive: Drive | None = None
     names_caller: str | None = None
     log_fields: tuple[str, ...] = ()
     detached: bool = False
-    """Whether it has steps that must be carried through even if its caller goes away."""
+    """Whether its handler runs to the end even if the caller cancels the call."""
     route: Route | None = None
 
-    def bounded(self, values: Mapping[str, Any]) -> Method:
-        """The method with the largest request that the variables of a node say."""
+    def with_request_limit(self, values: Mapping[str, Any]) -> Method:
+        """Return the method with the request limit of a node's settings."""
         most = values.get(self.max_request_variable or "")
         return self if most is None else replace(self, max_request_bytes=most)
 
@@ -132,23 +132,23 @@ class Service(Struct, frozen=True):
 
 
 class Permission(Struct, frozen=True):
-    """That a principal may call a method, and the only values that request fields may have then."""
+    """Permission of a principal to call a method, and the only values that request fields may have then."""
 
     only: Mapping[str, object] = field(default_factory=dict)
     mode: CallMode | None = None
 
 
 CallerMatrix = Mapping[str, Mapping[str, Permission]]
-"""Path of a method -> principal -> permission. What is not in it is denied."""
+"""Path of a method -> principal -> permission. All else is denied."""
 
 
 class Principal(Struct, frozen=True):
-    """Someone who calls, and the ways in which it may prove itself."""
+    """A principal, and how it may authenticate."""
 
     name: str
     proofs: frozenset[str]
     without_tokens: bool = False
-    """Whether it is let in without proof only where there are no tokens and no certificates."""
+    """Whether it may be anonymous only where there are no tokens and no certificates."""
 
     @property
     def anonymous(self) -> bool:
@@ -156,7 +156,7 @@ class Principal(Struct, frozen=True):
 
 
 class Event(Struct, frozen=True):
-    """Something worth a log line."""
+    """A log event."""
 
     name: str
     level: str
@@ -178,14 +178,14 @@ class Variable(Struct, frozen=True):
     clamp: tuple[int, int] | None = None
     choices: tuple[str, ...] = ()
     pattern: str | None = None
-    """What the whole of a text must match."""
+    """The regular expression for the whole text."""
     role: str | None = None
     also_named: tuple[str, ...] = ()
-    """Other names of it, which count where it is unset."""
+    """Aliases, which are read where it is unset."""
 
 
 class VariableRule(Struct, frozen=True):
-    """Something that must hold between variables."""
+    """A rule between variables."""
 
     meaning: str
     variable: str | None = None
@@ -195,7 +195,7 @@ class VariableRule(Struct, frozen=True):
 
 
 class Healthcheck(Struct, frozen=True):
-    """What is checked of a node, and how patiently."""
+    """The healthcheck of a node, and its timeout."""
 
     mode: str
     target: str
@@ -203,24 +203,24 @@ class Healthcheck(Struct, frozen=True):
 
 
 class Announced(Struct, frozen=True):
-    """How a node is found on its network, and the variable that says whether it is."""
+    """The announcement of a node on its network, and the variable that turns it on."""
 
     service: str
     alias: str | None
     variable: str
     name_variable: str | None = None
-    """The variable with the name of the deployment, which tells several on one network apart."""
+    """The variable with the name of the deployment, which distinguishes several on one network."""
 
 
 class Listener(Struct, frozen=True):
-    """Where a node takes HTTP requests, and who calls there without proof."""
+    """An HTTP listener of a node, and the principal of calls without proof."""
 
     host: str
-    """An address, or `${NAME}` for the variable that has it."""
+    """An address, or `${NAME}` for the variable with it."""
     port_variable: str
     anonymous: str | None = None
     optional: bool = False
-    """Whether nothing is opened where the variable has no value."""
+    """Whether the listener is off where the variable is unset."""
 
 
 class Node(Struct, frozen=True):
@@ -232,27 +232,27 @@ class Node(Struct, frozen=True):
     variables: tuple[str, ...]
     command: str
     healthcheck: Healthcheck | None = None
-    """None where nobody starts it but whoever needs it."""
+    """None for a node that is started on demand."""
     on_demand: bool = False
     unless: Mapping[str, str] = field(default_factory=dict)
-    """Hosted components, and the variable that leaves each out where it is true."""
+    """Hosted components, and the variable that excludes each where it is true."""
     replicas: int = 1
     bind_host: str | None = None
     port_variable: str | None = None
     anonymous: str | None = None
-    """Who calls over gRPC without proof."""
+    """The principal of gRPC calls without proof."""
     carrier: str = "grpcio"
-    """What carries gRPC at its listener."""
+    """The gRPC carrier of its listener."""
     http: Listener | None = None
     announced: Announced | None = None
     finds: Mapping[str, str] = field(default_factory=dict)
-    """Variables with the URL of another node, which is found on the network where they are unset."""
+    """Variables with the URL of another node, which is discovered on the network where they are unset."""
     upstreams: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, str] = field(default_factory=dict)
 
 
 class Routing(Struct, frozen=True):
-    """How a client finds the node that owns a key."""
+    """Routing of a client to the node that owns a key."""
 
     order_variable: str
     index_variable: str
@@ -262,23 +262,23 @@ class Routing(Struct, frozen=True):
 
 
 class Deployment(Struct, frozen=True):
-    """One design of a system."""
+    """A deployment of a system."""
 
     name: str
     in_process: bool
     ingress: tuple[str, ...]
     nodes: Mapping[str, Node]
     carrier: str = "grpcio"
-    """What carries gRPC between its own nodes."""
+    """The gRPC carrier between its own nodes."""
     slots_variable: str | None = None
     slots_total: int | None = None
     routing: Routing | None = None
     servers: Mapping[str, str] = field(default_factory=dict)
-    """Servers that are started with it, unless the variable of each says where one is."""
+    """Embedded servers that are started with it, unless the variable of each has the address of one."""
 
 
 class Keepalive(Struct, frozen=True):
-    """Connection pings of both sides."""
+    """Keepalive pings of both sides."""
 
     ping_every_ms: int
     ping_timeout_ms: int
@@ -288,24 +288,24 @@ class Keepalive(Struct, frozen=True):
 
 
 class Upstream(Struct, frozen=True):
-    """How a failed call to another component looks to our own caller."""
+    """How failures of calls to other components are mapped for the caller."""
 
     pass_through: frozenset[str]
     unavailable: frozenset[str]
 
 
 class JsonStyle(Struct, frozen=True):
-    """How messages look as JSON."""
+    """The JSON form of messages."""
 
     snake: bool = False
-    """Whether fields have their names of the spec; else those that protobuf has for JSON."""
+    """Whether fields have the names of the spec; else the camelCase names of protobuf JSON."""
     shows_unset: bool = False
     milliseconds: bool = False
     details: bool = False
 
 
 class System(Struct, frozen=True):
-    """Everything the engine has to know of a system."""
+    """All tables of a system."""
 
     name: str
     digest: str
@@ -329,19 +329,19 @@ class System(Struct, frozen=True):
     settings: Mapping[str, type[Any]] = field(default_factory=dict)
     clients: Mapping[str, type[Any]] = field(default_factory=dict)
     measured: tuple[Measured, ...] = ()
-    """What is told of all processes together."""
+    """Metrics over all processes."""
     json_fields: frozenset[str] = frozenset()
-    """Fields that hold JSON text, by their full names."""
+    """Fields with JSON text, by their full names."""
     enum_prefixes: Mapping[str, str] = field(default_factory=dict)
-    """What is left out of the values of an enum in JSON, by its full name."""
+    """Prefixes that the values of an enum lose in JSON, by its full name."""
     json_style: JsonStyle = JsonStyle()
     enum_spelling: Mapping[str, str] = field(default_factory=dict)
     """Enums whose values are not in upper case in JSON, by their full names: `lower` or `title`."""
     variable_prefix: str | None = None
-    """What the names of variables begin with that are nobody else's."""
+    """The prefix of the system's own variables."""
 
     def word(self, enum: str, value: str) -> str:
-        """What JSON calls a value of an enum, which is given by its full name."""
+        """Return the JSON name of a value of an enum, which is given by its full name."""
         short = value.removeprefix(self.enum_prefixes.get(enum, ""))
         spelled = {"lower": str.lower, "title": str.capitalize}.get(self.enum_spelling.get(enum, ""))
         return spelled(short) if spelled else short

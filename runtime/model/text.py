@@ -1,4 +1,4 @@
-"""Small things that field rules need of text and bytes."""
+"""Helpers of field rules for text and bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-
 
 
 def cut(text: str, limit: int) -> str:
-    """The text, or as many whole characters of it as fit into so many bytes of UTF-8."""
+    """Truncate a text to so many bytes of UTF-8, at a character boundary."""
     if len(text) * 4 <= limit:
         return text
     return text.encode()[:limit].decode(errors="ignore") if len(text.encode()) > limit else text
@@ -27,5 +27,5 @@ def is_uuid4(text: str) -> bool:
 
 
 def sha256_hex(content: bytes) -> str:
-    """Lowercase hex SHA-256."""
+    """Return the SHA-256 in lowercase hex."""
     return hashlib.sha256(content).hexdigest()

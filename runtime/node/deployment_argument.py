@@ -1,4 +1,4 @@
-"""The `<system>.<deployment>` of a command line: told what is wrong with it, and what there is."""
+"""The `<system>.<deployment>` argument of a command line, with helpful errors."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from runtime.model.system import Deployment, System
 from runtime.node.systems import UnknownName, deployment_names, find_deployment
 
 
-class Chosen(NamedTuple):
-    """A deployment and the system it is one of."""
+class ChosenDeployment(NamedTuple):
+    """A deployment and its system."""
 
     system: System
     deployment: Deployment
@@ -20,14 +20,16 @@ class Chosen(NamedTuple):
         return f"{self.system.name}.{self.deployment.name}"
 
 
-class DeploymentType(click.ParamType[Chosen]):
-    """Finds a deployment by its name."""
+class DeploymentType(click.ParamType[ChosenDeployment]):
+    """Parameter type: a deployment by its name."""
 
     name = "system.deployment"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Chosen:
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> ChosenDeployment:
         try:
-            return Chosen(*find_deployment(str(value)))
+            return ChosenDeployment(*find_deployment(str(value)))
         except UnknownName as unknown:
             self.fail(str(unknown), param, ctx)
 

@@ -1,4 +1,4 @@
-"""Finds on the network what the settings of a node do not say: where the nodes are that it calls."""
+"""Discovery of upstreams: find the nodes that a node calls and whose addresses are not set."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from runtime.node.settings import SettingsError
 from runtime.observe.log import Log
 
 if TYPE_CHECKING:
-    from runtime.node.discovery import Sought
+    from runtime.node.discovery import SearchTarget
 
 LOOKING = Event("looking_for_upstream", "INFO", always=True)
 FOUND = Event("found_upstream", "INFO", always=True)
 _PATIENCE_S = 10.0
 _SETTLE_S, _UNNAMED_SETTLE_S = 1.0, 3.0
-"""How long further answers are waited for: longer without a name, because a node stays where it begins."""
+"""How long to wait for further responses: longer without a name, because a node keeps what it finds first."""
 _LONGEST_NAME = 200
-"""Bytes: a property of an announcement has at most 255, its own name included."""
+"""Max bytes: a DNS-SD property has at most 255, its own name included."""
 
 
 def deployment_name(
     system: System, deployment: Deployment, announced: Announced | None, values: Mapping[str, Any]
 ) -> str:
-    """The name under which a node announces its deployment. Raises SettingsError where it is too long."""
+    """Return the name under which a node announces its deployment. Raises SettingsError if it is too long."""
     variable = announced.name_variable if announced is not None else None
     name = str((variable and values.get(variable)) or f"{system.name}.{deployment.name}")
     if len(name.encode()) > _LONGEST_NAME:
@@ -32,30 +32,30 @@ def deployment_name(
     return name
 
 
-def unknown(
+def find_unset_upstreams(
     system: System, deployment: Deployment, node: Node, environ: Mapping[str, str]
 ) -> dict[str, tuple[Announced, str]]:
-    """Variables that are unset and whose nodes are announced: how each is, and the port wanted."""
+    """Find the unset variables whose nodes are announced, each with its announcement and the wanted port."""
     return {
         variable: (announced, port)
-        for variable, (announced, port) in _announced(deployment, node).items()
+        for variable, (announced, port) in _find_announced(deployment, node).items()
         if not _value(system, node, environ, variable) and _is_on(system, node, environ, announced)
     }
 
 
-async def where_they_are(
+async def locate_upstreams(
     system: System, deployment: Deployment, node: Node, environ: Mapping[str, str], log: Log
 ) -> dict[str, str]:
-    """The values of those variables, as soon as all have been found in one deployment.
+    """Locate the nodes of those variables, as soon as all are found in one deployment; return their values.
 
-    Raises SettingsError where there are several deployments and nothing says which one is meant.
+    Raises SettingsError where there are several deployments and none is chosen.
     """
     from runtime.node.discovery import NotLocated, SeveralDeployments, locate
 
-    wanted = unknown(system, deployment, node, environ)
+    wanted = find_unset_upstreams(system, deployment, node, environ)
     variable = next((each.name_variable for each, _ in wanted.values() if each.name_variable), None)
     name = _value(system, node, environ, variable) if variable else None
-    sought = _sought(system, deployment, node, environ, wanted, name)
+    sought = _make_search_targets(system, deployment, node, environ, wanted, name)
     ways = " or ".join(each for each in (variable, " and ".join(wanted)) if each)
     while True:
         try:
@@ -66,7 +66,7 @@ async def where_they_are(
             raise SettingsError([f"{several} Choose by {ways}"]) from None
         else:
             break
-    targets = _targets(node)
+    targets = _find_targets(node)
     found: dict[str, str] = {}
     for variable, (announced, port) in wanted.items():
         offer = offers[targets[variable]]
@@ -77,44 +77,44 @@ async def where_they_are(
     return found
 
 
-def _targets(node: Node) -> dict[str, str]:
-    """The nodes that a node calls, by the variable that has their address or their URL."""
+def _find_targets(node: Node) -> dict[str, str]:
+    """Return the nodes that a node calls, by the variable with their address or their URL."""
     return {**node.upstreams, **node.finds}
 
 
-def _announced(deployment: Deployment, node: Node) -> dict[str, tuple[Announced, str]]:
-    """How those of them are announced that are, and which port is wanted of each."""
+def _find_announced(deployment: Deployment, node: Node) -> dict[str, tuple[Announced, str]]:
+    """Return the announcements of those of them that are announced, and the wanted port of each."""
     return {
         variable: (announced, "grpc_port" if variable in node.upstreams else "http_port")
-        for variable, target in _targets(node).items()
+        for variable, target in _find_targets(node).items()
         if (announced := deployment.nodes[target].announced) is not None
     }
 
 
-def _sought(
+def _make_search_targets(
     system: System,
     deployment: Deployment,
     node: Node,
     environ: Mapping[str, str],
     wanted: Collection[str],
     name: str | None,
-) -> dict[str, Sought]:
-    """What is looked for. Without a name, nodes of known address decide which deployment is meant."""
-    from runtime.node.discovery import Sought
+) -> dict[str, SearchTarget]:
+    """Make the search targets. Without a name, nodes of known address decide the deployment."""
+    from runtime.node.discovery import SearchTarget
 
     ports: dict[str, set[str]] = {}
     known: dict[str, dict[str, str]] = {}
-    announced = _announced(deployment, node)
+    announced = _find_announced(deployment, node)
     for variable, (_, port) in announced.items():
-        target = _targets(node)[variable]
+        target = _find_targets(node)[variable]
         if variable in wanted:
             ports.setdefault(target, set()).add(port)
         elif name is None and (place := _value(system, node, environ, variable)):
             ports.setdefault(target, set()).add(port)
             known.setdefault(target, {})[port] = place.rpartition("://")[2].rstrip("/")
-    services = {_targets(node)[variable]: each.service for variable, (each, _) in announced.items()}
+    services = {_find_targets(node)[variable]: each.service for variable, (each, _) in announced.items()}
     return {
-        target: Sought(services[target], each, deployment.nodes[target].replicas, known.get(target, {}))
+        target: SearchTarget(services[target], each, deployment.nodes[target].replicas, known.get(target, {}))
         for target, each in ports.items()
     }
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from types import ModuleType
 
 from runtime.model.system import Method, System
-from runtime.node.systems import closest
+from runtime.node.systems import find_closest
 from runtime.node.wiring import class_name, needs_no_handler
 
 
 class HandlersMissing(Exception):
-    """Handlers that a system cannot do without. Each problem says where, what is missing, and a way out."""
+    """Missing handlers. Each problem has the location, what is missing, and a hint."""
 
     def __init__(self, problems: Iterable[str]) -> None:
         self.problems = tuple(problems)
@@ -24,16 +24,16 @@ class HandlersMissing(Exception):
 
 
 def require_handlers(system: System, components: Iterable[str]) -> None:
-    """Raises HandlersMissing unless every component has a class with all the methods that it serves."""
+    """Raise HandlersMissing unless every component has a class with all methods that it serves."""
     if problems := [each for component in components for each in find_problems(system, component)]:
         raise HandlersMissing(problems)
 
 
 def find_problems(system: System, component: str) -> Iterator[str]:
-    """What is missing of the handler of one component, a complaint for each cause."""
+    """Find the problems of the handler of one component, one for each cause."""
     if needs_no_handler(system, component):
         return
-    place = find_place(system.name, "components", component)
+    place = find_location(system.name, "components", component)
     file = f"handlers/{system.name}/{component}.py"
     wanted = class_name(component)
     module_name = f"handlers.{system.name}.{component}"
@@ -41,38 +41,40 @@ def find_problems(system: System, component: str) -> Iterator[str]:
         module = importlib.import_module(module_name)
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and module_name.startswith(error.name or " "):
-            hint = closest(f"{component}.py", _files(system.name))
-            yield _complain(
+            hint = find_closest(f"{component}.py", _list_files(system.name))
+            yield _format_problem(
                 place,
                 f"The component '{component}' has no handler: there is no {file}.",
                 f"Did you mean '{hint}'?" if hint else f"Create it, with a class {wanted}.",
             )
         else:
-            yield _complain(place, f"The handler of '{component}' cannot be imported: {_told(error)}.", "")
+            yield _format_problem(
+                place, f"The handler of '{component}' cannot be imported: {_format_import_error(error)}.", ""
+            )
         return
     handler = getattr(module, wanted, None)
     if not inspect.isclass(handler):
-        hint = closest(wanted, _classes(module))
-        yield _complain(
+        hint = find_closest(wanted, _list_classes(module))
+        yield _format_problem(
             place,
             f"The component '{component}' has no handler: {file} has no class {wanted}.",
             f"Did you mean '{hint}'?" if hint else f"Write a class {wanted} there.",
         )
         return
-    for method in _methods(system, component):
+    for method in _find_methods(system, component):
         if not callable(getattr(handler, method.attribute, None)):
             service = method.service.rpartition(".")[2]
-            names = [each for each in vars_of(handler) if callable(getattr(handler, each))]
-            hint = closest(method.attribute, names)
-            yield _complain(
-                find_place(system.name, "services", service, "methods", method.name),
+            names = [each for each in list_public_names(handler) if callable(getattr(handler, each))]
+            hint = find_closest(method.attribute, names)
+            yield _format_problem(
+                find_location(system.name, "services", service, "methods", method.name),
                 f"'{component}' serves {method}, but {wanted} in {file} has no method {method.attribute}.",
                 f"Did you mean '{hint}'?" if hint else f"Write an async method {method.attribute} there.",
             )
 
 
-def find_place(system: str, *path: str) -> str:
-    """Where services.yaml has a key, as file:line:column; the file alone where the spec is not at hand."""
+def find_location(system: str, *path: str) -> str:
+    """Find a key in services.yaml, as file:line:column; the file alone where the spec is not there."""
     import generated
 
     shown = f"spec/{system}/services.yaml"
@@ -84,7 +86,7 @@ def find_place(system: str, *path: str) -> str:
 
 
 def _find_key(lines: list[str], path: tuple[str, ...]) -> tuple[int, int] | None:
-    """Line and column of a key in block style, each key of the path deeper than the one before."""
+    """Find line and column of a key in block style, each key of the path deeper than the one before."""
     depth, wanted = -1, list(path)
     for number, line in enumerate(lines, 1):
         found = re.match(r"( *)([A-Za-z_]\w*)\s*:", line)
@@ -96,29 +98,29 @@ def _find_key(lines: list[str], path: tuple[str, ...]) -> tuple[int, int] | None
     return None
 
 
-def _methods(system: System, component: str) -> Iterator[Method]:
+def _find_methods(system: System, component: str) -> Iterator[Method]:
     for service in system.services.values():
         if service.component == component:
             yield from service.methods
 
 
-def _files(system: str) -> list[str]:
+def _list_files(system: str) -> list[str]:
     roots = importlib.import_module("handlers").__path__
     return sorted(path.name for root in roots for path in Path(root, system).glob("*.py"))
 
 
-def _classes(module: ModuleType) -> list[str]:
+def _list_classes(module: ModuleType) -> list[str]:
     own = inspect.getmembers(module, inspect.isclass)
     return [name for name, each in own if each.__module__.partition(".")[0] == "handlers"]
 
 
-def vars_of(handler: type[object]) -> list[str]:
-    """The public names of a class and of those it inherits from."""
+def list_public_names(handler: type[object]) -> list[str]:
+    """List the public names of a class and of its base classes."""
     return [name for name in dir(handler) if not name.startswith("_")]
 
 
-def _told(error: Exception) -> str:
-    """An error of an import with the line of the handlers that it came from."""
+def _format_import_error(error: Exception) -> str:
+    """Format an import error with the line of the handlers that raised it."""
     frames = [each for each in traceback.extract_tb(error.__traceback__) if "/handlers/" in each.filename]
     where = ""
     if frames:
@@ -127,5 +129,5 @@ def _told(error: Exception) -> str:
     return f"{type(error).__name__}: {error}{where}"
 
 
-def _complain(place: str, message: str, hint: str) -> str:
+def _format_problem(place: str, message: str, hint: str) -> str:
     return f"{place}: error: {message}" + (f"\n  hint: {hint}" if hint else "")

@@ -1,4 +1,4 @@
-"""The `--handlers` of a command line: modules of a user whose functions a worker runs."""
+"""The `--handlers` option: modules of a user with the functions that a worker runs."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ _SUFFIX = "HANDLERS"
 
 
 class HandlersRefused(ValueError):
-    """Modules that cannot be given, or cannot be found; the message says why."""
+    """Modules that are not accepted, or not found; the message says why."""
 
 
-def handler_variables(names: Iterable[str]) -> list[str]:
-    """The variables among some that name modules of a user: HANDLERS, or one that ends in _HANDLERS."""
+def find_handler_variables(names: Iterable[str]) -> list[str]:
+    """Find the variables for modules of a user: HANDLERS, or one that ends in _HANDLERS."""
     return [name for name in names if name == _SUFFIX or name.endswith(f"_{_SUFFIX}")]
 
 
 def add_handlers(
     settings: Mapping[str, str], variables: Iterable[str], handlers: str | None, where: str
 ) -> dict[str, str]:
-    """The settings with the modules that `--handlers` names; raises where one of them cannot be found."""
-    known = handler_variables(variables)
+    """Return the settings with the modules of `--handlers`; raises where one of them is not found."""
+    known = find_handler_variables(variables)
     if handlers and not known:
         raise HandlersRefused(f"{where} has no worker that loads functions, so it takes no --handlers.")
     made = {**settings, **(dict.fromkeys(known, handlers) if handlers else {})}
     for variable in known:
         for name in (made.get(variable) or "").split(","):
             module = name.strip().partition(":")[0]
-            if name.strip() and not _is_there(module):
+            if name.strip() and not _is_importable(module):
                 raise HandlersRefused(
                     f"There is no module {module or repr(name)} (looked for in {Path.cwd()} too)."
                 )
     return made
 
 
-def _is_there(module: str) -> bool:
+def _is_importable(module: str) -> bool:
     here = str(Path.cwd())
     if here not in sys.path and "" not in sys.path:
         sys.path.insert(0, here)
@@ -48,4 +48,4 @@ def _is_there(module: str) -> bool:
     except ModuleNotFoundError:
         return False
     except Exception:
-        return True  # A package that cannot be imported is told by the worker, with what it raised.
+        return True  # The worker reports a package that cannot be imported, with its exception.

@@ -1,6 +1,6 @@
-"""A component within a program that is no node: its guard, handler and stores, and nothing around them.
+"""The components of a node within another program: guard, handlers and stores, without a listener.
 
-No call is counted or told of and none has a deadline: what is called is over as soon as the store is.
+Calls are neither counted nor logged, and have no deadline: a call takes as long as its store does.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from runtime.stores.node_stores import Stores
 from runtime.world import RealWorld, World
 
 
-class Inside:
-    """The channel to what a node hosts, made from the same variables. To be closed at the end.
+class InProcessNode:
+    """A channel to the components of a node, made from the variables of the node. To be closed at the end.
 
-    Whoever has what the stores need can do all that a principal may; every call is checked as if it were one.
-    Where all stores are in Redis it can be `blocking`: calls are over when they have begun, for programs
-    without an event loop (see `runtime.call.blocking`).
+    A program with access to the stores has the permissions of `principal`; the guard checks every call.
+    Where all stores are in Redis it can be `blocking`: calls never wait for an event loop, for programs
+    without one (see `runtime.call.blocking`).
     """
 
     def __init__(
@@ -46,25 +46,25 @@ class Inside:
         )
         self._log = Log(principal, "WARNING", world, sys.stderr)
         self._stores = Stores(system, world, Metrics(), values, principal, blocking=blocking)
-        wiring = Wiring(system, world, values, _nobody, self._stores.of)
+        wiring = Wiring(system, world, values, _refuse_upstream, self._stores.of)
         self._handlers = {each: wiring.make(each) for each in node.hosts}
         self._guard = Guard(system)
         self._components = {each.name: each.component for each in system.services.values()}
         self._principal = principal
 
     async def close(self) -> None:
-        """Gives all connections back."""
+        """Close all connections."""
         await self._stores.close()
 
     def call(self) -> Call:
-        """A call of whoever is outside."""
+        """Make a call context for a call of the program."""
         return Call(self._world, self._log, self._principal)
 
     def bind(
         self, method: Method, _request: type[Request], _response: type[Response], /
     ) -> Invoke[Request, Response]:
-        """The method as a function."""
-        admit, component, name = self._guard.admit(method), self._components[method.service], str(method)
+        """Bind a method to a function."""
+        admit, component, name = self._guard.compile(method), self._components[method.service], str(method)
         handle = getattr(self._handlers[component], method.attribute)
         world, log, principal = self._world, self._log, self._principal
 
@@ -78,5 +78,5 @@ class Inside:
         return invoke
 
 
-def _nobody(component: str, service: str) -> Channel:
+def _refuse_upstream(component: str, service: str) -> Channel:
     raise LookupError(f"{component} wants {service} of another node")

@@ -1,6 +1,6 @@
-"""One process of a deployment: settings, handlers, channels and a server, from start to stop.
+"""A node: one process of a deployment, with its handlers, channels and servers, from start to stop.
 
-What a node listens and calls with is imported by those that do: many speak only one of HTTP and gRPC.
+Transports are imported on demand: many nodes use only one of HTTP and gRPC.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from runtime.call.context import Channel
 from runtime.call.endpoint import Endpoint
-from runtime.call.identity import Identity
+from runtime.call.identity import Authenticator
 from runtime.model.system import Listener, System
 from runtime.node.assembly import Assembly
 from runtime.node.finding import deployment_name
 from runtime.node.proof_check import Proofs, find_missing_proofs
-from runtime.node.settings import SettingsError, host_in
+from runtime.node.settings import SettingsError, resolve_host
 from runtime.observe import log as events
-from runtime.observe.tracing import tracer
+from runtime.observe.tracing import make_tracer
 from runtime.stores.store import StoreAway, StoreUnusable
-from runtime.transport.tls import Credentials, http_context
+from runtime.transport.tls import Credentials, make_http_context
 from runtime.world import World
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from runtime.transport.http.server import HttpServer
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 30.0
-"""How long a node waits before it asks again for a store that is away."""
+"""Backoff of a node before it retries to reach a store."""
 
 
 class Node:
-    """A node that can be started and stopped. Making one reads the settings and opens nothing."""
+    """A node that can be started and stopped. The constructor reads the settings and opens nothing."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Node:
     ) -> None:
         self._system = system
         self._environ = environ
-        self._tracer = tracer(f"{system.name}.{name}", environ)
+        self._tracer = make_tracer(f"{system.name}.{name}", environ)
         self._channels: dict[str, GrpcChannel] = {}
         design = system.deployments[deployment]
         self._table = design.nodes[name]
@@ -64,16 +64,16 @@ class Node:
         self._server: ServerCarrier | None = None
         self._http: HttpServer | None = None
         self._announcer: Announcer | None = None
-        self._stop_metrics: Callable[[], None] = _nothing_to_stop
+        self._stop_metrics: Callable[[], None] = _no_op
         self.port: int | None = None
         self.http_port: int | None = None
 
     async def wait_for_stores(self, stop: asyncio.Event) -> bool:
-        """Opens the stores, again and again with backoff while one is away; False if `stop` comes first."""
+        """Open the stores, with retries and backoff while one is unreachable; False if `stop` comes first."""
         pause_s, world = _FIRST_PAUSE_S, self._parts.world
         while True:
             opening = asyncio.create_task(self._parts.open())
-            if not await _is_first(opening, stop):
+            if not await _ends_before(opening, stop):
                 return False
             try:
                 opening.result()
@@ -81,14 +81,14 @@ class Node:
                 wait_s = world.uniform(pause_s / 2, pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
                 self.log.write(events.STORE_AWAY, f"{error} It is asked again in {wait_s:.1f} s.")
-                if not await _is_first(asyncio.create_task(asyncio.sleep(wait_s)), stop):
+                if not await _ends_before(asyncio.create_task(asyncio.sleep(wait_s)), stop):
                     return False
             else:
                 self._are_stores_open = True
                 return True
 
     async def start(self, port: int | None = None, http_port: int | None = None) -> None:
-        """Binds, starts what runs in the background, and only then calls itself ready."""
+        """Bind, start the background work, and only then report ready."""
         if not self._are_stores_open:
             await self._parts.open()
             self._are_stores_open = True
@@ -100,8 +100,8 @@ class Node:
         if metrics_port := self._parts.role("metrics_port"):
             self._stop_metrics = self._parts.metrics.serve(metrics_port)
         for component, work in self._parts.background(self._stopping):
-            self.background.append(asyncio.create_task(self._watch(work, component)))
-        # Background work has begun, and so has what it begins itself, before the node calls itself ready.
+            self.background.append(asyncio.create_task(self._run_background(work, component)))
+        # Background work has started, and so have its own tasks, before the node reports ready.
         for _ in range(2):
             await asyncio.sleep(0)
         if self._server is not None:
@@ -116,7 +116,7 @@ class Node:
         )
 
     async def stop(self) -> None:
-        """Takes no new work, lets what is under way finish within the grace, and closes everything."""
+        """Drain: accept no new work, let calls in flight end within the grace, and close everything."""
         grace = self._system.shutdown_grace_ms / 1000
         self.log.write(events.SERVICE_STOPPING, f"draining for at most {grace:g} s")
         self._stopping.set()
@@ -126,7 +126,7 @@ class Node:
             async with asyncio.timeout(grace):
                 servers = [each.stop(grace) for each in (self._server, self._http) if each is not None]
                 await asyncio.gather(*self.background, *servers, return_exceptions=True)
-                await asyncio.gather(*(each.drained() for each in self._parts.endpoints.values()))
+                await asyncio.gather(*(each.drain() for each in self._parts.endpoints.values()))
         except TimeoutError:
             self.log.write(events.SERVICE_STOPPING, "the grace is over; what is left is cut off")
         for task in self.background:
@@ -147,14 +147,14 @@ class Node:
         from runtime.transport.grpc.carrier import make_server
 
         table = self._table
-        served = self._served()
-        identity = self._identity(table.anonymous)
+        served = self._find_served()
+        authenticator = self._make_authenticator(table.anonymous)
         open_to_anyone = table.anonymous is not None or any(self._is_open(path) for path in served)
         self._server = make_server(
             self._carrier(table.carrier),
             self._system,
             served,
-            identity,
+            authenticator,
             self._parts.world,
             self.log,
             tls=self._tls,
@@ -166,27 +166,27 @@ class Node:
     async def _listen_http(self, listener: Listener, port: int | None) -> None:
         from runtime.transport.http.server import HttpServer
 
-        parts, served = self._parts, list(self._served().values())
+        parts, served = self._parts, list(self._find_served().values())
         tls = None
-        # Health and metrics are no secret; a listener that has nothing else is open to whoever watches.
+        # Health and metrics are no secret; a listener that has nothing else needs no TLS.
         if self._tls is not None and any(each.method.route for each in served):
             names = ("tls_certificate", "tls_key", "tls_authority")
-            tls = http_context(*(parts.role(name) for name in names))
+            tls = make_http_context(*(parts.role(name) for name in names))
         self._http = HttpServer(
             self._system,
             served,
-            self._identity(listener.anonymous),
+            self._make_authenticator(listener.anonymous),
             parts.world,
             self.log,
             parts.metrics,
-            problem=parts.problem,
+            problem=parts.find_problem,
             tls=tls,
         )
         wanted = parts.values[listener.port_variable] if port is None else port
         self.http_port = await self._http.start(self._host(listener.host), wanted)
 
     def _check_proofs(self) -> None:
-        """Refuse settings with which no call to this node, or none of its own, could succeed."""
+        """Refuse settings with which no call to this node, or no call of its own, could succeed."""
         parts, http = self._parts, self._table.http
         principals = self._system.principals
         proofs = Proofs(
@@ -207,29 +207,29 @@ class Node:
     def _is_wanted(self, listener: Listener) -> bool:
         return not listener.optional or self._parts.values[listener.port_variable] is not None
 
-    def _identity(self, anonymous: str | None) -> Identity:
+    def _make_authenticator(self, anonymous: str | None) -> Authenticator:
         tokens = self._parts.role("accepted_tokens")
-        return Identity(self._system, tokens, anonymous, has_certificates=self._tls is not None)
+        return Authenticator(self._system, tokens, anonymous, has_certificates=self._tls is not None)
 
     def _host(self, host: str) -> str:
-        return host_in(host, self._parts.values)
+        return resolve_host(host, self._parts.values)
 
     async def _announce(self) -> None:
-        """Lets others on the network find the node, now that it can be reached."""
+        """Announce the node on the network, now that it can be reached."""
         announced = self._table.announced
         if announced is None or not self._parts.values[announced.variable]:
             return
-        from runtime.node.discovery import Announcer, offers_of
+        from runtime.node.discovery import Announcer, make_offers
 
         http = self._table.http
         host = self._host((http.host if http is not None else self._table.bind_host) or "0.0.0.0")
         ports = {"http_port": self.http_port, "grpc_port": self.port}
-        offers = offers_of(announced.service, announced.alias, host, ports, self._deployment_name)
+        offers = make_offers(announced.service, announced.alias, host, ports, self._deployment_name)
         self._announcer = Announcer(offers, lambda problem: self.log.write(events.NOT_ANNOUNCED, problem))
         await self._announcer.start()
 
-    def _served(self) -> dict[str, Endpoint]:
-        """The methods that are offered to others, by path."""
+    def _find_served(self) -> dict[str, Endpoint]:
+        """Find the endpoints of the services that the node serves, by path."""
         names = {self._system.services[name].name for name in self._table.serves}
         return {
             path: endpoint
@@ -238,7 +238,7 @@ class Node:
         }
 
     def _is_open(self, path: str) -> bool:
-        """Whether someone without proof may call this method, where others have certificates."""
+        """Whether an anonymous principal may call this method, where others have certificates."""
         allowed = (self._system.principals[name] for name in self._system.matrix.get(path, ()))
         return any(each.anonymous and not each.without_tokens for each in allowed)
 
@@ -280,16 +280,16 @@ class Node:
             return None
         return Credentials.read(certificate, parts.role("tls_key"), parts.role("tls_authority"))
 
-    async def _watch(self, work: Any, component: str) -> None:
-        """Runs a component's background work; a fault in it is told, and ends the node."""
+    async def _run_background(self, work: Any, component: str) -> None:
+        """Run the background work of a component; a fault in it is logged, and ends the node."""
         try:
             await work
         except Exception as error:
-            self.log.of(component).write(events.BACKGROUND_FAULT, _named(error))
+            self.log.of(component).write(events.BACKGROUND_FAULT, _describe_error(error))
             raise
 
 
-async def _is_first(task: asyncio.Task[None], stop: asyncio.Event) -> bool:
+async def _ends_before(task: asyncio.Task[None], stop: asyncio.Event) -> bool:
     """Whether a task ends before `stop` is set; if not it is cancelled."""
     stopped = asyncio.create_task(stop.wait())
     try:
@@ -301,14 +301,14 @@ async def _is_first(task: asyncio.Task[None], stop: asyncio.Event) -> bool:
         await asyncio.wait({task, stopped})
 
 
-def _named(error: BaseException) -> str:
-    """What went wrong; of several things each."""
+def _describe_error(error: BaseException) -> str:
+    """Describe an error; of a group, each."""
     if isinstance(error, BaseExceptionGroup):
-        return "; ".join(map(_named, error.exceptions))
+        return "; ".join(map(_describe_error, error.exceptions))
     if isinstance(error, StoreUnusable):
-        return str(error)  # It is a sentence for whoever runs the node.
+        return str(error)  # It is a sentence for the operator.
     return f"{type(error).__name__}: {error}"
 
 
-def _nothing_to_stop() -> None:
-    """What stands where no metrics are served."""
+def _no_op() -> None:
+    """Stops nothing: no metrics are served."""

@@ -1,4 +1,4 @@
-"""The end of a process that uses libraries with threads of their own."""
+"""Exit of a process whose libraries have threads of their own."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["exit_process"]
 
 
 def exit_process(code: int) -> NoReturn:
-    """Ends the process at once, with all output written.
+    """Exit at once, with all output flushed.
 
-    A thread of obstore or grpcio comes back to Python after it has told the event loop of an answer. Before
+    A thread of obstore or grpcio returns to Python after it has notified the event loop. Before
     Python 3.14 an interpreter that is being torn down ends such a thread by pthread_exit(), which Rust and
-    C++ take for a crash: the process aborts (SIGABRT) with everything done and nothing said. So there is no
-    tearing down: whoever calls this has closed what has to be closed.
+    C++ take for a crash: the process aborts (SIGABRT) although all its work is done. So the interpreter is
+    not finalized: the caller has closed what has to be closed.
     """
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Which process this is, so that another one on the same machine can find out whether it still lives."""
+"""Identity of a process, by which another one on the same machine can check whether it is alive."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _START_FIELD = 19
-"""Where the start time is in what follows the name of a process in its `stat`."""
+"""Index of the start time in the fields of `stat` behind the name of a process."""
 
 
 def name_process() -> str | None:
-    """Machine, process namespace, number and start time of this process; None where they are not known."""
+    """Return boot id, pid namespace, pid and start time of this process; None where they are not known."""
     try:
         started = _start_of(os.getpid())
         return None if started is None else f"{_here()}/{os.getpid()}/{started}"
@@ -20,7 +20,7 @@ def name_process() -> str | None:
 
 
 def is_gone(named: str | None) -> bool | None:
-    """Whether a process of that name has ended; None where it was on another machine or nothing is known."""
+    """Whether the process of an identity has ended; None for another machine, or if it is not known."""
     if not named:
         return None
     here, _, rest = named.rpartition("/")
@@ -34,12 +34,12 @@ def is_gone(named: str | None) -> bool | None:
 
 
 def _here() -> str:
-    """The machine since it was started, and the namespace that numbers of processes are of."""
+    """Return the boot id of the machine, and the pid namespace."""
     return f"{_BOOT.read_text().strip()}/{Path('/proc/self/ns/pid').readlink()}"
 
 
 def _start_of(number: int) -> str | None:
-    """When a process was started, in ticks of the machine; None where there is no such process."""
+    """Return the start time of a process in clock ticks; None where there is no such process."""
     try:
         stat = Path(f"/proc/{number}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

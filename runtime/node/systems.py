@@ -1,4 +1,4 @@
-"""Finds systems and their deployments by name, and says what was probably meant when a name is wrong."""
+"""Find systems and their deployments by name, and suggest the closest name when it is wrong."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class UnknownName(Exception):
-    """A name that nothing has. Its text is for whoever typed it."""
+    """An unknown name; the message is for the user who typed it."""
 
 
 @cache
 def system_names() -> tuple[str, ...]:
-    """Every system there is: the packages under `generated/` that have tables."""
+    """Return the names of all systems: the packages under `generated/` that have tables."""
     import generated
 
     packages = (each.name for each in pkgutil.iter_modules(generated.__path__) if each.ispkg)
@@ -34,20 +34,20 @@ def system_names() -> tuple[str, ...]:
 
 
 def load_system(name: str) -> System:
-    """The generated tables of a system."""
+    """Load the generated tables of a system."""
     found: System = importlib.import_module(f"generated.{name}.system").SYSTEM
     return found
 
 
 def find_system(name: str) -> System:
-    """The tables of a system that somebody named."""
+    """Load a system by a name that a user gave; raises UnknownName."""
     if name not in system_names():
-        raise UnknownName(f"There is no system {name!r}.{meant(name, system_names())}")
+        raise UnknownName(f"There is no system {name!r}.{suggest_name(name, system_names())}")
     return load_system(name)
 
 
 def find_deployment(text: str) -> tuple[System, Deployment]:
-    """The deployment that `<system>.<deployment>` names."""
+    """Find a deployment by `<system>.<deployment>`; raises UnknownName."""
     name, dot, wanted = text.partition(".")
     if not dot:
         raise UnknownName(
@@ -55,17 +55,17 @@ def find_deployment(text: str) -> tuple[System, Deployment]:
         )
     system = find_system(name)
     if wanted not in system.deployments:
-        raise UnknownName(f"There is no deployment {text!r}.{meant(text, deployment_names())}")
+        raise UnknownName(f"There is no deployment {text!r}.{suggest_name(text, deployment_names())}")
     return system, system.deployments[wanted]
 
 
 def deployment_names() -> list[str]:
-    """Every deployment there is, as `<system>.<deployment>`."""
+    """Return the names of all deployments, as `<system>.<deployment>`."""
     return [f"{name}.{deployment}" for name in system_names() for deployment in load_system(name).deployments]
 
 
 def outside_principals(system: System) -> list[str]:
-    """Principals that call from outside: whoever may call what an ingress node offers."""
+    """Return the external principals: those with a permission for a method of an ingress node."""
     offered = {
         service
         for deployment in system.deployments.values()
@@ -81,19 +81,19 @@ def outside_principals(system: System) -> list[str]:
 
 
 def token_variable(principal: str) -> str:
-    """The variable in which a client has the token of a principal, where there are several."""
+    """Return the variable with the token of a principal for a client, where there are several."""
     return f"{principal.upper()}_TOKEN"
 
 
-def closest(name: str, known: Iterable[str]) -> str:
-    """The name that was probably meant, or nothing."""
+def find_closest(name: str, known: Iterable[str]) -> str:
+    """Find the closest of the known names, or an empty text."""
     names = list(known)
     same = [each for each in names if each.casefold() == name.casefold()]
     return (same or difflib.get_close_matches(name, names, n=1, cutoff=0.5) or [""])[0]
 
 
-def meant(name: str, known: Iterable[str]) -> str:
-    """The end of a complaint: the likeliest name, or all of them."""
+def suggest_name(name: str, known: Iterable[str]) -> str:
+    """Return the end of an error message: the closest name, or all of them."""
     names = list(known)
     if close := difflib.get_close_matches(name, names, n=1, cutoff=0.5):
         return f" Did you mean {close[0]!r}?"

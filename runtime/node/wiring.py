@@ -1,4 +1,4 @@
-"""Makes the handlers of a node and hands each what its constructor asks for, by type."""
+"""Dependency injection: make the handlers of a node, with constructor arguments by type."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from runtime.world import World
 
 StoreFactory = Callable[[Lifecycle, type[Any]], Any]
 ChannelFor = Callable[[str, str], Channel]
-"""Takes the calling component and the service, gives the channel to it."""
+"""Takes the calling component and the service; makes the channel to it."""
 
 
 class WiringError(Exception):
-    """A handler that cannot be made: what it asks for is not to be had."""
+    """A handler that cannot be made: an argument of its constructor is not available."""
 
 
 class Wiring:
-    """Everything that a handler of a node may be handed."""
+    """The dependencies of the handlers of a node."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Wiring:
         self._store_factory = store_factory
 
     def make(self, component: str) -> Any:
-        """The handler of a component: the class of its name in the module of its name."""
+        """Make the handler of a component: the class of its name in the module of its name."""
         handler = handler_class(self._system.name, component)
         hints = get_type_hints(handler.__init__)
         wanted = [name for name in inspect.signature(handler).parameters if name in hints]
@@ -92,7 +92,7 @@ class Wiring:
         return self._store_factory(lifecycle, record)
 
     def _lifecycle(self, component: str, record: type[Any]) -> Lifecycle:
-        """The entity that a store is asked for: told apart by its record where a component holds several."""
+        """Find the entity of a store; by its record where a component holds several."""
         held = [
             each
             for each in self._system.lifecycles.values()
@@ -109,12 +109,12 @@ class Wiring:
 
 
 def class_name(component: str) -> str:
-    """What the class of a component is called."""
+    """Return the class name of a component's handler."""
     return "".join(part.capitalize() for part in component.split("_"))
 
 
 def handler_class(system: str, component: str) -> type[Any]:
-    """The hand-written class of a component."""
+    """Import the handler class of a component."""
     name = class_name(component)
     module: ModuleType = importlib.import_module(f"handlers.{system}.{component}")
     try:
@@ -125,8 +125,8 @@ def handler_class(system: str, component: str) -> type[Any]:
 
 
 def needs_no_handler(system: System, component: str) -> bool:
-    """Whether the engine does all that a component does: it serves nothing and the clock drives it."""
-    drives = any(component in clocked(lifecycle) for lifecycle in system.lifecycles.values())
+    """Whether a component has only due transitions and serves nothing, so that the engine is all it needs."""
+    drives = any(component in find_clock_drivers(lifecycle) for lifecycle in system.lifecycles.values())
     serves = any(service.component == component for service in system.services.values())
     try:
         found = importlib.util.find_spec(f"handlers.{system.name}.{component}")
@@ -135,8 +135,8 @@ def needs_no_handler(system: System, component: str) -> bool:
     return drives and not serves and found is None
 
 
-def clocked(lifecycle: Lifecycle) -> set[str]:
-    """The components that change an entity by the clock, or write its history."""
+def find_clock_drivers(lifecycle: Lifecycle) -> set[str]:
+    """Find the components that drive the due transitions of an entity, or write its history."""
     edges, shifts = lifecycle.edges.values(), lifecycle.shifts.values()
     dues = [*(edge.due for edge in edges), *(edge.also_due for edge in edges), *(each.due for each in shifts)]
     found = {due.by for due in (*dues, lifecycle.deletion_due) if due is not None}
@@ -147,8 +147,10 @@ def clocked(lifecycle: Lifecycle) -> set[str]:
     return found
 
 
-def memory_stores(system: System, world: World, metrics: Metrics, values: Mapping[str, Any]) -> StoreFactory:
-    """Makes stores in memory, bounded as the spec says."""
+def make_memory_stores(
+    system: System, world: World, metrics: Metrics, values: Mapping[str, Any]
+) -> StoreFactory:
+    """Make a factory of stores in memory, bounded as the spec says."""
     from runtime.stores.memory import MemoryStore
 
     def make(lifecycle: Lifecycle, record: type[Any]) -> Any:

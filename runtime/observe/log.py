@@ -1,4 +1,4 @@
-"""JSON Lines on standard output: one object a line, with the fields that every line must have."""
+"""Log as JSON Lines on standard output: one object a line, with the fields that every line must have."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from runtime.world import World
 
 LEVELS = {"DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40}
 _SAME = {"trace": "DEBUG", "debug": "DEBUG", "info": "INFO", "warn": "WARNING", "error": "ERROR"}
-"""What levels are called elsewhere; nothing is below the lowest of ours."""
+"""Aliases of levels; there is no level below DEBUG."""
 _URGENT = frozenset(("WARNING", "ERROR"))
 _GATHERED_S = 0.005
-"""How long an ordinary line may wait for others to be flushed with. A busy node writes several in that time,
-and each flush is a system call."""
+"""Delay after which ordinary lines are flushed in one batch. A busy node writes several in that time, and
+each flush is a system call."""
 _LONGEST_VALUE = 1024
-"""Characters of a value of a line; a longer one is shortened in its middle, with a mark."""
+"""Max characters of a value; a longer one is shortened in its middle, with a mark."""
 _LONGEST_DETAIL = 1 << 14
 """The same for `detail`, which holds the traceback of a fault."""
 _MOST_GATHERED = 1 << 16
-"""Bytes that wait to be flushed at most."""
+"""Max bytes in the buffer before a flush."""
 
 NOT_ANNOUNCED = Event("not_announced", "WARNING", always=True)
 SERVICE_READY = Event("service_ready", "INFO", always=True)
@@ -59,8 +59,8 @@ START_FAILED = Event("start_failed", "ERROR", always=True)
 BACKGROUND_FAULT = Event("background_fault", "ERROR", always=True)
 
 
-class Stream(Protocol):
-    """Where lines go."""
+class LogStream(Protocol):
+    """The output of a log."""
 
     def write(self, text: str, /) -> object: ...
 
@@ -71,15 +71,15 @@ _escaping = json.JSONEncoder(default=str, separators=(",", ":")).encode
 
 
 def _encode(line: Mapping[str, Any]) -> str:
-    """The line in ASCII, so that no reader takes a part of it for the end of a line, and of bounded size."""
+    """Encode a line in ASCII, so that no reader finds a line break within it, and with a bounded size."""
     text = _encode_whole(line)
     if len(text) <= _LONGEST_VALUE:
         return text  # None of its values can be longer.
-    return _encode_whole({name: _bounded(name, value) for name, value in line.items()})
+    return _encode_whole({name: _shorten(name, value) for name, value in line.items()})
 
 
-def _bounded(name: str, value: object) -> object:
-    """A value, or what is left of it where it is too long."""
+def _shorten(name: str, value: object) -> object:
+    """Shorten a value that is too long."""
     most = _LONGEST_DETAIL if name == "detail" else _LONGEST_VALUE
     if isinstance(value, int | float | None):
         return value
@@ -99,10 +99,10 @@ def _encode_whole(line: Mapping[str, Any]) -> str:
 
 
 def _encode_all(shared: Mapping[str, Any], each: Iterable[Mapping[str, Any]]) -> str:
-    """Lines that begin alike, of which that beginning is encoded once."""
+    """Encode lines with shared fields, which are encoded once."""
     rest = [*each]
     if rest and all(rest) and shared.keys().isdisjoint(chain.from_iterable(rest)):
-        with suppress(TypeError):  # It is met again below, by the line that it is in.
+        with suppress(TypeError):  # It is handled below, in the line that it belongs to.
             head = orjson.dumps(shared, str)[:-1] + b","
             texts = [orjson.dumps(fields, str, orjson.OPT_APPEND_NEWLINE)[1:] for fields in rest]
             text = (head + head.join(texts)).decode()
@@ -111,20 +111,20 @@ def _encode_all(shared: Mapping[str, Any], each: Iterable[Mapping[str, Any]]) ->
     return "".join(_encode({**shared, **fields}) for fields in rest)
 
 
-def gathering_stdout() -> io.TextIOWrapper:
-    """Standard output for a log alone, which says itself when its lines are to leave the process.
+def open_buffered_stdout() -> io.TextIOWrapper:
+    """Open a buffered standard output for a log, which flushes it itself.
 
-    `PYTHONUNBUFFERED` would make a system call of each line, and whoever waits for the interpreter gets hold
-    of it at each of them: in a busy node that costs more than the line. What others print leaves at once.
+    `PYTHONUNBUFFERED` would make a system call of each line, and each of them gives the interpreter lock to a
+    waiting thread: in a busy node that costs more than the line. What others print is not buffered.
     """
     raw = io.FileIO(sys.stdout.fileno(), "w", closefd=False)
     return io.TextIOWrapper(io.BufferedWriter(raw, _MOST_GATHERED), "ascii")
 
 
 class _Output:
-    """A stream that is flushed once for the ordinary lines of some milliseconds, at once for the others."""
+    """Output that flushes ordinary lines in batches of some milliseconds, and urgent lines at once."""
 
-    def __init__(self, stream: Stream | None) -> None:
+    def __init__(self, stream: LogStream | None) -> None:
         self._given = stream
         self._due = False
 
@@ -146,9 +146,9 @@ class _Output:
 
 
 class Log:
-    """The log of one node. Each component writes through a view of its own, which knows its name."""
+    """The log of one node. Each component writes through a view with its own name."""
 
-    def __init__(self, service: str, level: str, world: World, stream: Stream | None = None) -> None:
+    def __init__(self, service: str, level: str, world: World, stream: LogStream | None = None) -> None:
         self.service = service
         least = LEVELS[_SAME.get(level, level)]
         self._wanted = frozenset(name for name, weight in LEVELS.items() if weight >= least)
@@ -156,16 +156,16 @@ class Log:
         self._output = _Output(stream)
         self._seen: set[str] = set()
         self.counts: dict[str, int] = {}
-        """Events that are counted, whether or not the level lets them be written."""
+        """Counters of events, which count whether or not the level lets the event be written."""
 
     def of(self, service: str) -> Log:
-        """A view for another component of the same node."""
+        """Return a view for another component of the same node."""
         view = Log.__new__(Log)
         view.__dict__.update(self.__dict__, service=service)
         return view
 
     def wants(self, event: Event) -> bool:
-        """Whether a line about this event would be written."""
+        """Whether an event of this kind would be written."""
         if event.level in self._wanted or event.always:
             return True
         return event.first_always and event.name not in self._seen
@@ -173,12 +173,12 @@ class Log:
     def write(
         self, event: Event, message: str, method: str = "", fields: Mapping[str, Any] | None = None
     ) -> None:
-        """Writes a line, unless the level is too low for it. Fields that are None are left out."""
+        """Write a line, unless its level is too low. Fields that are None are left out."""
         if self.wants(event):
-            line = self.begun(event, message, method)
+            line = self.begin_line(event, message, method)
             if fields:
                 line.update((name, value) for name, value in fields.items() if value is not None)
-            self.end(event, line)
+            self.end_line(event, line)
 
     def write_all(
         self,
@@ -188,15 +188,15 @@ class Log:
         shared: Mapping[str, Any],
         each: Iterable[Mapping[str, Any]],
     ) -> None:
-        """Writes a line for each of some, which share all but a few of their fields, whatever the level."""
-        line = self.begun(event, message, method)
+        """Write a batch of lines that share most of their fields, whatever the level."""
+        line = self.begin_line(event, message, method)
         line.update((name, value) for name, value in shared.items() if value is not None)
         if event.first_always:
             self._seen.add(event.name)
         self._output.write(_encode_all(line, each), urgent=event.always or event.level in _URGENT)
 
-    def begun(self, event: Event, message: str, method: str) -> dict[str, Any]:
-        """The fields that every line must have, of one that is known to be wanted."""
+    def begin_line(self, event: Event, message: str, method: str) -> dict[str, Any]:
+        """Begin a line that is known to be wanted, with the fields that every line must have."""
         return {
             "ts_ms": self._now_ms(),
             "level": event.level,
@@ -206,8 +206,8 @@ class Log:
             "message": message,
         }
 
-    def end(self, event: Event, line: Mapping[str, Any]) -> None:
-        """Writes a line with all that has been added to it."""
+    def end_line(self, event: Event, line: Mapping[str, Any]) -> None:
+        """Write a line with all fields that have been added to it."""
         if event.first_always:
             self._seen.add(event.name)
         self._output.write(_encode(line), urgent=event.always or event.level in _URGENT)

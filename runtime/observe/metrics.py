@@ -1,4 +1,4 @@
-"""What a node counts: calls, transitions, and what its stores hold. Prometheus' form is for whoever looks."""
+"""Metrics of a node: calls, transitions, events, and the states of its stores. Rendered at a scrape."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
 Count = Callable[[str, str, float], None]
-"""Takes the code, the caller and the seconds of a finished call."""
+"""Counts a finished call: its code, its caller and its seconds."""
 
 Refresh = Callable[[], Awaitable[None]]
-"""Reads anew what a collector tells, without ever failing."""
+"""Refreshes the values of a collector; never fails."""
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-"""The bounds of the buckets that calls are counted in, by how long they took."""
+"""Upper bounds of the latency buckets of calls."""
 _SHORTEST = SECONDS[0]
 _PATIENCE_S = 2.0
-"""How long a scrape waits for what has to be read from elsewhere; then it tells what is known."""
+"""How long a scrape waits for a refresh; then it renders the last known values."""
 
 
 class Census(Protocol):
-    """Something that can say how many entities it holds in each state."""
+    """A store that counts its entities by state."""
 
     def census(self) -> Iterable[tuple[str, str, int, float]]:
         """Rows of (entity, state, how many, age of the oldest in seconds)."""
         ...
 
 
-class Tally:
-    """The calls of one method: answers by code and caller, and how long they took, by bucket."""
+class CallStats:
+    """The calls of one method: counts by code and caller, and latencies by bucket."""
 
     def __init__(self) -> None:
         self.answers: Counts[tuple[str, str]] = Counts()
@@ -46,32 +46,32 @@ class Tally:
         self.seconds = 0.0
 
 
-class Swept:
-    """What is known of the looks for one change that the clock drives."""
+class SweepStats:
+    """The sweeps of one due transition."""
 
     def __init__(self) -> None:
         self.since = time()
         self.at = 0.0
-        """When the last one ended, since the epoch."""
+        """When the last sweep ended, in seconds since the epoch."""
         self.took = 0.0
         self.changed = 0
         self.failed = 0
 
 
-class Sum:
-    """A number that only grows."""
+class Counter:
+    """A counter."""
 
     def __init__(self) -> None:
         self.since = time()
         self.value = 0.0
 
     def add(self, count: float = 1.0) -> None:
-        """Lets it grow."""
+        """Increment the counter."""
         self.value += count
 
 
-class Spread:
-    """How many there were of each size, by bucket."""
+class Histogram:
+    """A histogram."""
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self.bounds = bounds
@@ -79,104 +79,104 @@ class Spread:
         self.total = 0.0
 
     def add_all(self, sizes: Iterable[float]) -> None:
-        """Counts each of some."""
+        """Observe each value."""
         for each in sizes:
             self.buckets[bisect_left(self.bounds, each)] += 1
             self.total += each
 
 
-class Counted:
-    """All that is counted in the process itself, as it is at the moment."""
+class ProcessMetrics:
+    """The current values of all metrics that the process counts itself."""
 
     def __init__(self) -> None:
-        self.calls: dict[str, Tally] = {}
+        self.calls: dict[str, CallStats] = {}
         """By method."""
-        self.moves: Counts[tuple[str, str, str]] = Counts()
+        self.transitions: Counts[tuple[str, str, str]] = Counts()
         """Transitions, by entity, name and actor."""
         self.events: list[dict[str, int]] = []
         self.stores: list[Census] = []
-        self.sweeps: dict[tuple[str, str], Swept] = {}
+        self.sweeps: dict[tuple[str, str], SweepStats] = {}
         """By entity and change."""
-        self.sums: dict[tuple[str, str], dict[str, Sum]] = {}
+        self.counters: dict[tuple[str, str], dict[str, Counter]] = {}
         """By the name and the meaning of a metric, and by entity."""
-        self.spreads: dict[tuple[str, str], dict[str, Spread]] = {}
+        self.histograms: dict[tuple[str, str], dict[str, Histogram]] = {}
 
 
 class Metrics:
     """The metrics of one node."""
 
     def __init__(self) -> None:
-        self._counted = Counted()
+        self._values = ProcessMetrics()
         self._refreshes: list[Refresh] = []
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @cached_property
     def registry(self) -> CollectorRegistry:
-        """All of it for Prometheus, whose library is loaded by the first who looks: a command never does."""
-        from runtime.observe.collectors import registry_of
+        """The registry for Prometheus, whose library is loaded at the first scrape, never by a command."""
+        from runtime.observe.collectors import make_registry
 
-        return registry_of(self._counted, beforehand=self._refresh_from_thread)
+        return make_registry(self._values, before_scrape=self._refresh_from_thread)
 
     @property
     def served(self) -> int:
-        """How many calls were answered, whatever the answer."""
-        return sum(each.answers.total() for each in self._counted.calls.values())
+        """The number of answered calls, failures included."""
+        return sum(each.answers.total() for each in self._values.calls.values())
 
-    def calls(self, method: str) -> Count:
-        """Counts the calls of a method. What is counted is put in Prometheus' form when somebody looks."""
-        tally = self._counted.calls.setdefault(method, Tally())
-        answers, buckets = tally.answers, tally.buckets
+    def call_counter(self, method: str) -> Count:
+        """Return the function that counts the calls of a method; it is rendered at a scrape."""
+        stats = self._values.calls.setdefault(method, CallStats())
+        answers, buckets = stats.answers, stats.buckets
 
         def count(code: str, caller: str, seconds: float) -> None:
             answers[code, caller] += 1
             buckets[0 if seconds <= _SHORTEST else bisect_left(SECONDS, seconds)] += 1
-            tally.seconds += seconds
+            stats.seconds += seconds
 
         return count
 
-    def transition(self, entity: str, name: str, actor: str, count: int = 1) -> None:
-        """Counts a state change, or several of a kind."""
-        self._counted.moves[entity, name, actor] += count
+    def count_transition(self, entity: str, name: str, actor: str, count: int = 1) -> None:
+        """Count a transition, or several of a kind."""
+        self._values.transitions[entity, name, actor] += count
 
-    def swept(
+    def record_sweep(
         self, entity: str, change: str, at_ms: int, took_s: float, changed: int, *, failed: bool
     ) -> None:
-        """Notes a look for what is due, for whoever watches that they happen at all."""
-        known = self._counted.sweeps.setdefault((entity, change), Swept())
+        """Record a sweep, so that alerts can see that sweeps happen at all."""
+        known = self._values.sweeps.setdefault((entity, change), SweepStats())
         known.at, known.took = at_ms / 1000, took_s
         known.changed += changed
         known.failed += failed
 
-    def sum(self, name: str, meaning: str, entity: str) -> Sum:
-        """What is counted of a kind of entity. It is there from the start, so that a rate can be taken."""
-        return self._counted.sums.setdefault((name, meaning), {}).setdefault(entity, Sum())
+    def counter(self, name: str, meaning: str, entity: str) -> Counter:
+        """Return a counter of an entity. It is exported from the start, at 0, so that a rate can be taken."""
+        return self._values.counters.setdefault((name, meaning), {}).setdefault(entity, Counter())
 
-    def spread(self, name: str, meaning: str, entity: str, bounds: Sequence[float]) -> Spread:
-        """The same for what has a size."""
-        return self._counted.spreads.setdefault((name, meaning), {}).setdefault(entity, Spread(bounds))
+    def histogram(self, name: str, meaning: str, entity: str, bounds: Sequence[float]) -> Histogram:
+        """Return a histogram of an entity."""
+        return self._values.histograms.setdefault((name, meaning), {}).setdefault(entity, Histogram(bounds))
 
-    def events(self, names: Iterable[str]) -> dict[str, int]:
-        """Where some events are to be counted. They are there from the start, so that a rate can be taken."""
+    def event_counters(self, names: Iterable[str]) -> dict[str, int]:
+        """Return the counters of events. They are exported at 0 from the start, for rates."""
         counts = dict.fromkeys(names, 0)
-        self._counted.events.append(counts)
+        self._values.events.append(counts)
         return counts
 
-    def watch(self, source: Census, refresh: Refresh | None = None) -> None:
-        """Adds the states that a store holds, counted at each scrape; by `refresh` where it has to wait."""
-        self._counted.stores.append(source)
+    def add_census(self, source: Census, refresh: Refresh | None = None) -> None:
+        """Add the state counts of a store, read at each scrape; by `refresh` where that has to wait."""
+        self._values.stores.append(source)
         if refresh is not None:
             self._refreshes.append(refresh)
 
-    def add(self, collector: Collector, refresh: Refresh) -> None:
-        """Adds what is read from elsewhere whenever somebody looks."""
+    def add_collector(self, collector: Collector, refresh: Refresh) -> None:
+        """Add a collector whose values are refreshed at each scrape."""
         self._refreshes.append(refresh)
         self.registry.register(collector)
 
-    async def text(self) -> bytes:
-        """All of it in Prometheus' form."""
+    async def render(self) -> bytes:
+        """Render all metrics in the text format of Prometheus."""
         await self._refresh()
         if "registry" not in vars(self):
-            # Beside the loop, for it takes a while.
+            # In a thread, as the import takes a while.
             await asyncio.to_thread(importlib.import_module, "runtime.observe.collectors")
         from prometheus_client import generate_latest
 
@@ -189,14 +189,14 @@ class Metrics:
             )
 
     def _refresh_from_thread(self) -> None:
-        """The port of its own is served by threads, but whatever is read is read by the loop."""
+        """Refresh from the thread that serves the metrics port, as all reads belong to the event loop."""
         if self._loop is None or not self._refreshes or self._loop is _running_loop():
             return
         with suppress(TimeoutError, RuntimeError):
             asyncio.run_coroutine_threadsafe(self._refresh(), self._loop).result(2 * _PATIENCE_S)
 
     def serve(self, port: int) -> Callable[[], None]:
-        """Offers the metrics on a port; returns what stops it."""
+        """Serve the metrics on a port of their own; return the function that stops it."""
         from prometheus_client import start_http_server
 
         self._loop = _running_loop()

@@ -1,6 +1,6 @@
-"""Traces by OpenTelemetry, where the `tracing` extra is installed and an exporter is configured.
+"""Tracing with OpenTelemetry, where the `tracing` extra is installed and an exporter is configured.
 
-Without them the trace context of a caller is passed on as it came, and nothing else is done.
+Without them the trace context of a caller is propagated unchanged, and no spans are made.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 TRACE_HEADER = "traceparent"
 TRACE_ID_HEADER = "x-trace-id"
-"""Where a caller that speaks no W3C names its trace."""
+"""The header with a plain trace id, of a caller without W3C trace context."""
 _CONTEXT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 _PLAIN = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _SWITCHES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
 def trace_id(trace: str | None) -> str | None:
-    """The id of a trace as its caller gave it: that of a W3C context, or a plain one, or none at all."""
+    """Parse the trace id that a caller sent: of a W3C trace context, or a plain one; else None."""
     if trace is None:
         return None
     if (found := _CONTEXT.fullmatch(trace)) is not None:
@@ -31,24 +31,24 @@ def trace_id(trace: str | None) -> str | None:
 
 
 def is_plain(trace: str | None) -> bool:
-    """Whether a caller named its trace in a way that no span can hang below."""
+    """Whether a caller sent a plain trace id, below which there can be no span."""
     return trace is not None and _CONTEXT.fullmatch(trace) is None and _PLAIN.fullmatch(trace) is not None
 
 
 class Span:
-    """One call in a trace."""
+    """The span of one call."""
 
     def __init__(self, span: OpenSpan) -> None:
         self._span = span
 
     @property
     def traceparent(self) -> str:
-        """The context that calls made within this one carry along."""
+        """The W3C trace context for calls made within this one."""
         context = self._span.get_span_context()
         return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
 
     def end(self, code: str) -> None:
-        """Ends it with the code that was answered."""
+        """End the span with the gRPC code of the call."""
         from opentelemetry.trace import Status, StatusCode
 
         self._span.set_attribute("rpc.grpc.status_code", code)
@@ -65,7 +65,7 @@ class Tracer:
         self._tracer = provider.get_tracer("charter")
 
     def begin(self, method: str, caller: str, parent: str | None, fields: Mapping[str, Any]) -> Span:
-        """A span for a call, below that of its caller if there is one."""
+        """Begin the span of a call, below that of its caller if there is one."""
         from opentelemetry.trace import SpanKind
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -84,12 +84,12 @@ class Tracer:
         )
 
     def close(self) -> None:
-        """Sends what is still waiting to be sent."""
+        """Export the spans that are left, and shut down."""
         self._provider.shutdown()
 
 
-def tracer(service: str, environ: Mapping[str, str]) -> Tracer | None:
-    """The tracer of a node, or None where nobody asked for traces."""
+def make_tracer(service: str, environ: Mapping[str, str]) -> Tracer | None:
+    """Make the tracer of a node; None where no exporter is configured."""
     if not any(environ.get(name) for name in _SWITCHES):
         return None
     from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter

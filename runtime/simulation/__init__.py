@@ -1,7 +1,7 @@
-"""A whole deployment in one process, under a virtual clock and a seeded scheduler.
+"""Deterministic simulation: a whole deployment in one process, with virtual time and a seeded scheduler.
 
-The handlers, the guard and the call policies are those of every day. Time, chance and the network are
-simulated, so any run, with whatever went wrong in it, can be had again from its seed.
+The handlers, the guard and the call policies are the real ones. Time, random numbers and the network are
+simulated, so any run, with all its faults, can be replayed from its seed.
 """
 
 from runtime.simulation.deployment import SimulatedDeployment, SimulatedNode

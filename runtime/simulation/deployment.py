@@ -1,4 +1,4 @@
-"""The nodes of a deployment, put together from its tables as separate processes would be."""
+"""Simulated nodes of a deployment, assembled from its tables as separate processes would be."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from runtime.observe.log import Log
 from runtime.simulation.loop import OWNER
 from runtime.simulation.network import Host, Network, NetworkChannel
 from runtime.simulation.world import SimulatedWorld
-from runtime.transport.in_process import received
+from runtime.transport.in_process import to_remote_failure
 
 
 class SimulatedNode:
-    """One node from its start to its stop or crash. What it held in memory goes with it."""
+    """One node from its start to its stop or crash. Its memory is lost with it."""
 
     def __init__(self, deployment: SimulatedDeployment, name: str, table: NodeTable, place: int) -> None:
         self.name = name
@@ -38,7 +38,7 @@ class SimulatedNode:
             deployment.world,
             lambda _parts, component, _service: deployment.channel(component, alive=self),
             name=name,
-            stream=_Lines(self),
+            stream=_NodeStream(self),
         )
         self.handlers = self._parts.handlers
         self.log = self._parts.log
@@ -47,7 +47,7 @@ class SimulatedNode:
     def serve(
         self, path: str, principal: str, data: bytes, patience: float, call: Call
     ) -> tuple[asyncio.Future[bytes], asyncio.Task[None]]:
-        """Begins to answer a call."""
+        """Start to serve a call."""
         if not self.alive:
             raise OSError(f"{self.name} is down")
         reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
@@ -56,13 +56,13 @@ class SimulatedNode:
         return reply, self.spawn(self._answer(reply, path, principal, data, patience, call))
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Runs something that ends with the node, together with all that it starts."""
+        """Run a task that is cancelled with the node, together with all tasks that it starts."""
         context = copy_context()
         context.run(OWNER.set, self._tasks)
         return context.run(asyncio.get_running_loop().create_task, work)
 
     def crash(self) -> None:
-        """Ends everything at once. Whoever waits for an answer is told that there will be none."""
+        """Crash: cancel all tasks. Calls in flight fail with UNAVAILABLE."""
         self.alive = False
         for reply in list(self._replies):
             if not reply.done():
@@ -71,15 +71,15 @@ class SimulatedNode:
             task.cancel()
 
     async def stop(self) -> None:
-        """Finishes what is under way, as an orderly stop does."""
+        """Drain and stop in order."""
         self._stopping.set()
         await asyncio.gather(*self._background)
-        await asyncio.gather(*(each.drained() for each in self._parts.endpoints.values()))
+        await asyncio.gather(*(each.drain() for each in self._parts.endpoints.values()))
         self.crash()
-        await self.gone()
+        await self.wait_until_gone()
 
-    async def gone(self) -> None:
-        """Returns when nothing of a node that went down is left."""
+    async def wait_until_gone(self) -> None:
+        """Wait until all tasks of a stopped node have ended."""
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
@@ -99,13 +99,13 @@ class SimulatedNode:
             answer = await endpoint.answer(principal, request, deadline, call.request_id, call.trace)
         except Failure as failure:
             if not reply.done():
-                reply.set_exception(received(failure, endpoint.method.service.rpartition(".")[2]))
+                reply.set_exception(to_remote_failure(failure, endpoint.method.service.rpartition(".")[2]))
         else:
             if not reply.done():
                 reply.set_result(answer.SerializeToString())
 
     def _environ(self, table: NodeTable, place: int) -> dict[str, str]:
-        """What a launcher would set: addresses of other nodes, and its place among its replicas."""
+        """Return the variables that a launcher would set: addresses of other nodes, and its index."""
         addresses = {variable: f"{target}:1" for variable, target in table.upstreams.items()}
         if (routing := self._deployment.table.routing) is not None:
             nodes = [f"node-{index}:1" for index in range(table.replicas)]
@@ -114,7 +114,7 @@ class SimulatedNode:
 
 
 class SimulatedDeployment:
-    """All nodes of one deployment. A node can be left out, stopped, crashed and started anew."""
+    """All nodes of one deployment. A node can be left out, stopped, crashed and restarted."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class SimulatedDeployment:
         self.network = Network(world)
         self.lines: list[str] = []
         self.nodes: dict[str, SimulatedNode] = {}
-        self._fallen: list[SimulatedNode] = []
+        self._crashed: list[SimulatedNode] = []
         self._places = {
             f"{table.name}-{place}" if table.replicas > 1 else table.name: (table, place)
             for table in self.table.nodes.values()
@@ -150,43 +150,43 @@ class SimulatedDeployment:
         return node
 
     def crash(self, name: str) -> None:
-        """Kills a node."""
+        """Crash a node."""
         node = self.nodes.pop(name)
         node.crash()
-        self._fallen.append(node)
+        self._crashed.append(node)
 
     async def stop(self) -> None:
-        """Stops all nodes, those first that others do not call."""
+        """Stop all nodes, callers before their upstreams."""
         called = {target for table in self.table.nodes.values() for target in table.upstreams.values()}
         for name in sorted(self.nodes, key=lambda name: (self._places[name][0].name in called, name)):
             await self.nodes.pop(name).stop()
-        for node in self._fallen:
-            await node.gone()
+        for node in self._crashed:
+            await node.wait_until_gone()
 
     def channel(
         self, principal: str, *, node: str | None = None, alive: SimulatedNode | None = None
     ) -> NetworkChannel:
-        """The way to the node that serves a method, or to one in particular, for any principal."""
+        """Make a channel to the node that serves a method, or to a given one, for any principal."""
 
         def host_of(method: Method) -> Host | None:
-            return self.nodes.get(node) if node is not None else self._serving(method)
+            return self.nodes.get(node) if node is not None else self._find_node(method)
 
         return NetworkChannel(
             self.system, self.network, principal, host_of, lambda: alive is None or alive.alive
         )
 
     def call(self, principal: str, seconds: float | None = None) -> Call:
-        """The circumstances of a call from outside, with an overall limit if one is given."""
+        """Make the context of an external call, with an overall deadline if one is given."""
         deadline = None if seconds is None else self.world.monotonic() + seconds
-        log = Log(principal, "INFO", self.world, _Nowhere())
+        log = Log(principal, "INFO", self.world, _NullStream())
         return Call(world=self.world, log=log, caller=principal, deadline=deadline)
 
     def log(self, event: str | None = None) -> list[dict[str, Any]]:
-        """The log lines of all nodes in the order they were written, or those of one event."""
+        """Return the log lines of all nodes in order, or those of one event."""
         lines = [json.loads(line) for line in self.lines]
         return [line for line in lines if event is None or line["event"] == event]
 
-    def _serving(self, method: Method) -> SimulatedNode | None:
+    def _find_node(self, method: Method) -> SimulatedNode | None:
         component = next(
             each.component for each in self.system.services.values() if each.name == method.service
         )
@@ -194,8 +194,8 @@ class SimulatedDeployment:
         return next(hosting, None)
 
 
-class _Lines:
-    """Where a node logs to as long as it is alive."""
+class _NodeStream:
+    """The log stream of a node while it is alive."""
 
     def __init__(self, node: SimulatedNode) -> None:
         self._node = node
@@ -205,12 +205,12 @@ class _Lines:
             self._node._deployment.lines.append(text)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Nothing is buffered."""
 
 
-class _Nowhere:
+class _NullStream:
     def write(self, text: str) -> None:
-        """What callers outside log is nobody's business here."""
+        """Drop the log of external callers."""
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Nothing is buffered."""

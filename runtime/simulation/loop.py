@@ -1,4 +1,4 @@
-"""An event loop whose time jumps to the next timer when nothing is ready; its order comes from a seed."""
+"""Event loop with virtual time, which jumps to the next timer, and a seeded order of callbacks."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from typing import Any, TypeVar
 
 from runtime.simulation.world import SimulatedWorld
 
-Outcome = TypeVar("Outcome")
+Result = TypeVar("Result")
 
 OWNER: ContextVar[dict[asyncio.Task[Any], None] | None] = ContextVar("OWNER", default=None)
-"""The tasks of whoever is running: whatever it starts is added to them."""
+"""The tasks of the running node: every task that it starts is added to them."""
 
 
 class Stuck(Exception):
-    """Nothing is ready and no timer is set, so the run would wait for ever."""
+    """Deadlock: nothing is ready and no timer is set."""
 
 
 class Leaked(Exception):
-    """Tasks that were still under way at the end of a run."""
+    """Tasks were left at the end of a run."""
 
 
 class SwallowedFault(Exception):
-    """An exception of a task that nobody awaited."""
+    """An exception of a task that was never awaited."""
 
 
-def simulate(scenario: Callable[[SimulatedWorld], Coroutine[Any, Any, Outcome]], seed: int = 0) -> Outcome:
-    """Runs a scenario to its end in virtual time. Nothing may be left running, and no exception unseen."""
+def simulate(scenario: Callable[[SimulatedWorld], Coroutine[Any, Any, Result]], seed: int = 0) -> Result:
+    """Run a scenario to its end in virtual time. No task may be left, and no exception unseen."""
     world = SimulatedWorld(seed)
     loop = VirtualLoop(world)
     unseen: list[dict[str, Any]] = []
     loop.set_exception_handler(lambda _, context: unseen.append(context))
     try:
-        outcome = loop.run_until_complete(scenario(world))
+        result = loop.run_until_complete(scenario(world))
         loop.run_until_complete(asyncio.sleep(0))
         if leaked := sorted(repr(task) for task in asyncio.all_tasks(loop)):
             raise Leaked(f"seed {seed}: {len(leaked)} tasks are left: {'; '.join(leaked)}")
@@ -45,11 +45,11 @@ def simulate(scenario: Callable[[SimulatedWorld], Coroutine[Any, Any, Outcome]],
         loop.close()
     if unseen:
         raise SwallowedFault(f"seed {seed}: {unseen[0]['message']}") from unseen[0].get("exception")
-    return outcome
+    return result
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Serves no sockets, signals or threads."""
+    """The event loop; it has no sockets, signals or threads."""
 
     _ready: deque[asyncio.Handle]  # of CPython's BaseEventLoop
 
@@ -63,13 +63,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._virtual.now
 
     def _process_events(self, _event_list: list[Any], /) -> None:
-        """Comes before each round of callbacks, which makes it the place to shuffle them."""
+        """Shuffle the callbacks; asyncio calls this before each round of them."""
         if len(self._ready) > 1:
             self._shuffle(self._ready)
 
 
 class _VirtualSelector(selectors.SelectSelector):
-    """Is asked to wait until the next timer, and lets that time pass at once."""
+    """A selector that lets the time until the next timer pass at once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ def _owned_task(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> a
     task = asyncio.Task(work, loop=loop, **options)
     owner = OWNER.get()
     if owner is not None:
-        owner[task] = None  # In order: a set would be gone through as memory happens to be.
+        owner[task] = None  # Ordered: the iteration order of a set is not deterministic.
         task.add_done_callback(owner.pop)
     return task
 

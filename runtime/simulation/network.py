@@ -1,4 +1,4 @@
-"""What lies between simulated nodes: delays, and every way in which a call can go wrong."""
+"""Simulated network: delays and injected faults of calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from google.protobuf.message import Message
 
-from runtime.call.call_policy import governed
+from runtime.call.call_policy import apply_call_policy
 from runtime.call.conditions import CallFailed, Failure
 from runtime.call.context import Call, Invoke, Request, Response
 from runtime.model.system import Method, System
@@ -19,7 +19,7 @@ from runtime.simulation.world import SimulatedWorld
 
 
 class Fault(Enum):
-    """How a call is to go wrong; the caller of each but the last is told that it failed."""
+    """Faults of calls; the caller of each but the last gets a failure."""
 
     BEFORE = "the callee never sees it"
     AFTER = "the callee carries it out and the answer is lost"
@@ -30,7 +30,7 @@ class Fault(Enum):
 
 @dataclass(slots=True)
 class Exchange:
-    """One attempt of one call, and what became of it."""
+    """One attempt of a call, and its outcome."""
 
     number: int
     at: float
@@ -39,9 +39,9 @@ class Exchange:
     request: Message
     fault: Fault | None = None
     answers: list[Message] = field(default_factory=list)
-    """What the callee answered, whether that arrived or not."""
+    """The responses of the callee, whether they arrived or not."""
     failure: Failure | None = None
-    """What the caller was told instead of an answer."""
+    """The failure that the caller got."""
 
     @property
     def name(self) -> str:
@@ -49,39 +49,39 @@ class Exchange:
 
 
 Plan = Callable[[Exchange], Fault | Message | None]
-"""Says how an attempt is to go: well, wrong, or with an answer that the callee is not asked for."""
+"""Chooses the fault of an attempt, none, or a response without a call of the callee."""
 
 
 class Host(Protocol):
-    """Whoever answers: a node, as the network sees it."""
+    """A node, as the network sees it."""
 
     def serve(
         self, path: str, principal: str, data: bytes, patience: float, call: Call
     ) -> tuple[asyncio.Future[bytes], asyncio.Task[None]]:
-        """Begins to answer a call; the future fails when the node goes down. Raises OSError if it is down."""
+        """Start to serve a call; the future fails when the node crashes. Raises OSError if it is down."""
         ...
 
     def spawn(self, work: Any) -> asyncio.Task[Any]:
-        """Runs something that ends with the node."""
+        """Run a task that is cancelled with the node."""
         ...
 
 
-def all_well(_: Exchange) -> None:
-    """The plan of a network in which nothing goes wrong."""
+def no_faults(_: Exchange) -> None:
+    """The plan of a network without faults."""
 
 
 class Network:
-    """Carries calls between nodes. The plan may be changed at any time."""
+    """The network between nodes. Its plan may be changed at any time."""
 
     def __init__(self, world: SimulatedWorld, *, slowest: float = 0.002) -> None:
-        self.plan: Plan = all_well
+        self.plan: Plan = no_faults
         self.exchanges: list[Exchange] = []
         self._world = world
         self._chance = world.chance("network")
         self._slowest = slowest
 
-    def sent(self, principal: str, method: Method, request: Message) -> Exchange:
-        """Writes down an attempt and decides its fate."""
+    def record_attempt(self, principal: str, method: Method, request: Message) -> Exchange:
+        """Record an attempt and choose its fault."""
         copy = method.request.FromString(request.SerializeToString())
         number = len(self.exchanges)
         exchange = Exchange(number, self._world.monotonic(), principal, method, copy)
@@ -94,45 +94,45 @@ class Network:
         return exchange
 
     async def carry(self, exchange: Exchange, host: Host | None, patience: float, call: Call) -> bytes:
-        """Takes a request to its host and the answer back, as far as its fate allows."""
+        """Deliver a request to its host and the response back, as its fault allows."""
         if exchange.answers:
             return exchange.answers[0].SerializeToString()
         fault = exchange.fault
         await self.delay()
         if host is None or fault is Fault.BEFORE:
-            raise _unavailable(exchange, "cannot be reached")
+            raise _make_unavailable(exchange, "cannot be reached")
         if fault is Fault.LATE:
-            host.spawn(self._later(exchange, host, patience + self._chance.uniform(0.05, 1.0), call))
+            host.spawn(self._deliver_later(exchange, host, patience + self._chance.uniform(0.05, 1.0), call))
             await asyncio.sleep(patience)
         if fault is Fault.TWICE:
-            host.spawn(self._later(exchange, host, 0.0, call))
-        data = await self._delivered(exchange, host, patience, call)
+            host.spawn(self._deliver_later(exchange, host, 0.0, call))
+        data = await self._deliver(exchange, host, patience, call)
         await self.delay()
         if fault is Fault.AFTER:
-            raise _unavailable(exchange, "broke off before it answered")
+            raise _make_unavailable(exchange, "broke off before it answered")
         if fault is Fault.TIMEOUT:
             await asyncio.sleep(patience)
         return data
 
     async def delay(self) -> None:
-        """One way through the network."""
+        """Wait for the latency of one direction."""
         await asyncio.sleep(self._chance.uniform(0.0, self._slowest))
 
-    async def _later(self, exchange: Exchange, host: Host, seconds: float, call: Call) -> None:
-        """Delivers a call that nobody waits for."""
+    async def _deliver_later(self, exchange: Exchange, host: Host, seconds: float, call: Call) -> None:
+        """Deliver a call whose response is dropped."""
         await asyncio.sleep(seconds)
         await self.delay()
         with suppress(Failure):
-            await self._delivered(exchange, host, exchange.method.policy.deadline_ms / 1000, call)
+            await self._deliver(exchange, host, exchange.method.policy.deadline_ms / 1000, call)
 
-    async def _delivered(self, exchange: Exchange, host: Host, patience: float, call: Call) -> bytes:
+    async def _deliver(self, exchange: Exchange, host: Host, patience: float, call: Call) -> bytes:
         method = exchange.method
         try:
             reply, work = host.serve(
                 method.path, exchange.principal, exchange.request.SerializeToString(), patience, call
             )
         except OSError:
-            raise _unavailable(exchange, "is down") from None
+            raise _make_unavailable(exchange, "is down") from None
         try:
             data = await reply
         except asyncio.CancelledError:
@@ -143,7 +143,7 @@ class Network:
 
 
 class NetworkChannel:
-    """Calls other nodes as one principal. Nothing is shared with them: all that passes is serialised."""
+    """A channel to other nodes, as one principal. All messages are serialised."""
 
     def __init__(
         self,
@@ -162,14 +162,14 @@ class NetworkChannel:
     def bind(
         self, method: Method, _request: type[Request], _response: type[Response], /
     ) -> Invoke[Request, Response]:
-        """The method as a function."""
+        """Bind a method to a function."""
         permission = self._system.matrix.get(method.path, {}).get(self._principal)
         service = method.service.rpartition(".")[2]
 
         async def attempt(message: Any, call: Call, patience: float) -> Any:
             if not self._alive():
                 raise asyncio.CancelledError("its node is down")
-            exchange = self._network.sent(self._principal, method, message)
+            exchange = self._network.record_attempt(self._principal, method, message)
             try:
                 async with asyncio.timeout(patience):
                     data = await self._network.carry(exchange, self._host_of(method), patience, call)
@@ -181,9 +181,9 @@ class NetworkChannel:
                 raise
             return method.response.FromString(data)
 
-        return governed(method, attempt, self._principal, permission.mode if permission else None)
+        return apply_call_policy(method, attempt, self._principal, permission.mode if permission else None)
 
 
-def _unavailable(exchange: Exchange, problem: str) -> CallFailed:
+def _make_unavailable(exchange: Exchange, problem: str) -> CallFailed:
     service = exchange.method.service.rpartition(".")[2]
     return CallFailed("UNAVAILABLE", f"{service} {problem}", service)

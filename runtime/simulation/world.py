@@ -1,4 +1,4 @@
-"""Time, chance and ids of a simulated run."""
+"""Clocks, random numbers and ids of a simulated run."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import uuid
 from runtime.world import ordered_uuids
 
 EPOCH_MS = 1_700_000_000_000
-"""Where the wall clock of every run begins."""
+"""The start of the wall clock of every run."""
 
 
 class SimulatedWorld:
-    """The world as a seed makes it: its clocks follow the running loop, its chance can be replayed."""
+    """A world with the clocks of the running loop, and random numbers from a seed."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -21,11 +21,11 @@ class SimulatedWorld:
         self._stepped_ms = 0
 
     def chance(self, purpose: str) -> random.Random:
-        """Random numbers for one purpose. What one purpose draws does not change what another gets."""
+        """Return a random generator for one purpose, independent of the others."""
         return random.Random(f"{self.seed}/{purpose}")
 
     def step_wall_clock(self, by_ms: int) -> None:
-        """Sets the wall clock, back or forth; the monotonic one does not notice."""
+        """Step the wall clock, back or forth; the monotonic clock is not affected."""
         self._stepped_ms += by_ms
 
     def now_ms(self) -> int:

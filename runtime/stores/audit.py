@@ -1,4 +1,4 @@
-"""Counts and logs the changes of one kind of entity, whatever store has made them."""
+"""Audit of transitions: count and log the changes of an entity, the same for every store."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from runtime.observe import log as events
 from runtime.observe.metrics import Metrics
 
 
-class Telling:
-    """What the world outside learns of changes. What an entity carries or failed with is not for the log."""
+class TransitionAudit:
+    """Count and log the transitions of an entity. Payloads and errors of entities are never logged."""
 
     def __init__(self, lifecycle: Lifecycle, metrics: Metrics) -> None:
         self._lifecycle = lifecycle
         self._metrics = metrics
 
-    def applied(
+    def record_applied(
         self,
         call: Call,
         name: str,
@@ -29,11 +29,11 @@ class Telling:
         actor: str = "",
         known: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
-        """A change that was made; the actor is the caller unless another is named."""
+        """Record a transition that was applied; the actor is the caller unless another is given."""
         lifecycle = self._lifecycle
-        self._metrics.transition(lifecycle.entity, name, actor or call.caller)
+        self._metrics.count_transition(lifecycle.entity, name, actor or call.caller)
         if call.log.wants(events.TRANSITION):
-            told: dict[str, object] = {
+            fields: dict[str, object] = {
                 "entity": lifecycle.entity,
                 "transition": name,
                 lifecycle.key: key,
@@ -42,11 +42,11 @@ class Telling:
                 **known,
             }
             if actor:
-                told["actor"] = actor
-            call.tell(events.TRANSITION, f"{lifecycle.entity} {name}", **told)
+                fields["actor"] = actor
+            call.tell(events.TRANSITION, f"{lifecycle.entity} {name}", **fields)
 
-    def ignored(self, call: Call, key: str, source: int, target: int, current: int) -> None:
-        """A change that came too late: the entity has ended in another way."""
+    def record_ignored(self, call: Call, key: str, source: int, target: int, current: int) -> None:
+        """Record a transition that came too late: the entity is in another terminal state already."""
         lifecycle = self._lifecycle
         if current in lifecycle.terminal and target in lifecycle.terminal - {current}:
             call.tell(

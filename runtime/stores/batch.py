@@ -1,4 +1,4 @@
-"""Calls that wait at the same moment share one statement."""
+"""Coalesce concurrent calls into one statement."""
 
 from __future__ import annotations
 
@@ -8,86 +8,86 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
-Outcome = TypeVar("Outcome")
+Result = TypeVar("Result")
 
-Run = Callable[[Sequence[Item]], Awaitable[Sequence[Outcome | Exception]]]
-"""Does something for all items at once; an outcome or an error for each, in their order."""
+Run = Callable[[Sequence[Item]], Awaitable[Sequence[Result | Exception]]]
+"""Runs one statement for a batch of items; returns a result or an error for each, in their order."""
 
 
-class Batch(Generic[Item, Outcome]):
-    """Gathers items while statements are under way, and sends all that wait in the next one.
+class Batch(Generic[Item, Result]):
+    """Queue items while statements are in flight, and send all that wait in the next one.
 
-    The first item of a quiet moment goes at once, so that nobody waits for company. `lanes` is how many
-    statements are under way at a time. Where a round trip takes hardly longer than a turn of the event loop,
-    `eager` saves the first item those turns: whoever else asks in the same moment comes in the next
-    statement, and a first asker who goes away takes its statement along.
+    The first item of an idle moment is sent at once: nothing is delayed to fill a batch. `concurrency` is the
+    number of statements in flight. Where a round trip takes hardly longer than a turn of the event loop,
+    `eager` saves the first item those turns: other calls of the same moment come in the next statement, and
+    a first caller that is cancelled cancels its statement.
     """
 
     def __init__(
-        self, run: Run[Item, Outcome], *, most: int = 200, lanes: int = 1, eager: bool = False
+        self, run: Run[Item, Result], *, max_items: int = 200, concurrency: int = 1, eager: bool = False
     ) -> None:
         self._run = run
-        self._most = most
-        self._lanes = lanes
-        self._waiting: deque[tuple[Item, asyncio.Future[Outcome]]] = deque()
-        self._under_way: set[asyncio.Task[None]] = set()
-        self._due = False
+        self._max_items = max_items
+        self._concurrency = concurrency
+        self._waiting: deque[tuple[Item, asyncio.Future[Result]]] = deque()
+        self._in_flight: set[asyncio.Task[None]] = set()
+        self._is_scheduled = False
         self._eager = eager
-        self._alone = False
+        self._is_direct = False
 
-    async def __call__(self, item: Item) -> Outcome:
-        if self._eager and not (self._alone or self._under_way or self._due or self._waiting):
-            # In the turn in which it was asked for, and in no coroutine of its own.
-            self._alone = True
+    async def __call__(self, item: Item) -> Result:
+        if self._eager and not (self._is_direct or self._in_flight or self._is_scheduled or self._waiting):
+            # In this very turn of the loop, and in no task of its own.
+            self._is_direct = True
             try:
-                (outcome,) = await self._run([item])
+                (result,) = await self._run([item])
             finally:
-                self._alone = False
-                if self._waiting and not self._due:
-                    self._begin()
-            if isinstance(outcome, Exception):
-                raise outcome
-            return outcome
+                self._is_direct = False
+                if self._waiting and not self._is_scheduled:
+                    self._send_next()
+            if isinstance(result, Exception):
+                raise result
+            return result
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Outcome] = loop.create_future()
+        future: asyncio.Future[Result] = loop.create_future()
         self._waiting.append((item, future))
-        if not self._due and len(self._under_way) + self._alone < self._lanes:
-            # Not at once: whoever else asks in this very moment comes along.
-            self._due = True
-            loop.call_soon(self._begin)
+        if not self._is_scheduled and len(self._in_flight) + self._is_direct < self._concurrency:
+            # Not at once: other calls of this turn of the loop join the batch.
+            self._is_scheduled = True
+            loop.call_soon(self._send_next)
         return await future
 
-    def _begin(self) -> None:
-        self._due = False
-        taken: list[tuple[Item, asyncio.Future[Outcome]]] = []
-        while self._waiting and len(taken) < self._most:
+    def _send_next(self) -> None:
+        self._is_scheduled = False
+        batch: list[tuple[Item, asyncio.Future[Result]]] = []
+        while self._waiting and len(batch) < self._max_items:
             item, future = self._waiting.popleft()
             if not future.done():
-                taken.append((item, future))
-        if taken:
-            task = asyncio.ensure_future(self._send(taken))
-            self._under_way.add(task)
-            task.add_done_callback(self._ended)
+                batch.append((item, future))
+        if batch:
+            task = asyncio.ensure_future(self._send(batch))
+            self._in_flight.add(task)
+            task.add_done_callback(self._on_sent)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._under_way.discard(task)
-        if self._waiting and not self._due:
-            self._begin()
+    def _on_sent(self, task: asyncio.Task[None]) -> None:
+        self._in_flight.discard(task)
+        if self._waiting and not self._is_scheduled:
+            self._send_next()
 
-    async def _send(self, taken: list[tuple[Item, asyncio.Future[Outcome]]]) -> None:
-        outcomes: Sequence[Outcome | Exception]
+    async def _send(self, batch: list[tuple[Item, asyncio.Future[Result]]]) -> None:
+        results: Sequence[Result | Exception]
         try:
-            outcomes = await self._run([item for item, _ in taken])
+            results = await self._run([item for item, _ in batch])
         except asyncio.CancelledError:
-            for _, future in taken:
+            for _, future in batch:
                 future.cancel()
             raise
         except Exception as error:
-            outcomes = [error] * len(taken)
-        for (_, future), outcome in zip(taken, outcomes, strict=True):
+            results = [error] * len(batch)
+        for (_, future), result in zip(batch, results, strict=True):
             if future.done():
-                continue  # Whoever asked has gone.
-            if isinstance(outcome, Exception):
-                future.set_exception(outcome)
+                continue  # Its caller was cancelled.
+            if isinstance(result, Exception):
+                future.set_exception(result)
             else:
-                future.set_result(outcome)
+                future.set_result(result)

@@ -49,7 +49,7 @@ class MemoryStore(Generic[Record]):
         stamps = sorted(self._guarded - {lifecycle.key, lifecycle.status})
         self._stamps = [attrgetter(stamp) for stamp in stamps]
         self._told = _told(lifecycle)
-        metrics.watch(self)
+        metrics.add_census(self)
 
     async def create(self, record: Record, call: Call) -> Record:
         lifecycle = self._lifecycle
@@ -167,17 +167,17 @@ class MemoryStore(Generic[Record]):
     def _changed(self, name: str, key: str, call: Call, given: Mapping[str, str] | None = None) -> None:
         """Counts and tells of a state change."""
         lifecycle = self._lifecycle
-        self._metrics.transition(lifecycle.entity, name, call.caller)
+        self._metrics.count_transition(lifecycle.entity, name, call.caller)
         if call.log.wants(events.TRANSITION):
             message, always = self._told[name]
-            line = call.line(events.TRANSITION, message)
+            line = call.begin_line(events.TRANSITION, message)
             line.update(always)
             line[lifecycle.key] = key
             if given:
                 for field, text in given.items():
                     if text:
                         line[field] = text
-            call.log.end(events.TRANSITION, line)
+            call.log.end_line(events.TRANSITION, line)
 
 
 def _unordered(_record: object) -> int:

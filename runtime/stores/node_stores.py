@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from runtime.call.context import Call
 from runtime.model.lifecycles import Due, Lifecycle, Shift, Transition
 from runtime.model.system import System
-from runtime.node.wiring import memory_stores
+from runtime.node.wiring import make_memory_stores
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.stores.sweeper import Sweep, sweep_regularly
@@ -50,7 +50,7 @@ class Stores:
         self._name = f"{system.name} {node}"
         self._world = world
         self._blocking = blocking
-        self._in_memory = memory_stores(system, world, metrics, values)
+        self._in_memory = make_memory_stores(system, world, metrics, values)
         self._databases: dict[str, Database] = {}
         self._servers: dict[str, Server] = {}
         self._files: dict[str, File] = {}
@@ -262,7 +262,7 @@ class Stores:
         from runtime.stores.redis.metrics.exporter import exporters
 
         for each in exporters(self._system, components, self._client_of, self._values):
-            self._metrics.add(each, each.refresh)
+            self._metrics.add_collector(each, each.refresh)
 
     def _client_of(self, lifecycle: Lifecycle) -> Any:
         assert lifecycle.in_redis is not None

@@ -71,7 +71,7 @@ async def _sweep_once(sweep: Sweep, call: Call, stopping: asyncio.Event, metrics
         call.tell(events.SWEEP_FAILED, f"{sweep.name}: {failure.message}", grpc_code=failure.grpc)
     took = call.world.monotonic() - began
     if metrics is not None:
-        metrics.swept(sweep.entity, sweep.name, call.world.now_ms(), took, changed, failed=failed)
+        metrics.record_sweep(sweep.entity, sweep.name, call.world.now_ms(), took, changed, failed=failed)
     if not failed and call.log.wants(events.SWEPT):
         call.tell(
             events.SWEPT,

@@ -1,1 +1,1 @@
-"""How calls reach a node and leave it."""
+"""Transports: how calls enter and leave a node."""

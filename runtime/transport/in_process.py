@@ -1,4 +1,4 @@
-"""The channel within a process: the same guard, deadlines and failures, and nothing serialised.
+"""In-process channel: the same guard, deadlines and failures, without serialisation.
 
 A call is awaited in the task of its caller, so the handler that is called shares the context variables of the
 one that calls it, as a function would. Calls that came over the network share none with each other.
@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.call.call_policy import governed
+from runtime.call.call_policy import apply_call_policy
 from runtime.call.conditions import CallFailed, Condition, Failure
 from runtime.call.context import Call, Invoke, Request, Response
 from runtime.call.endpoint import Endpoint
@@ -18,7 +18,7 @@ from runtime.model.system import Method, System
 
 
 class LocalChannel:
-    """Calls the endpoints of the same process as one principal."""
+    """A channel to endpoints of the same process, as one principal."""
 
     def __init__(self, system: System, endpoints: Mapping[str, Endpoint], principal: str) -> None:
         self._system = system
@@ -28,7 +28,7 @@ class LocalChannel:
     def bind(
         self, method: Method, _request: type[Request], _response: type[Response], /
     ) -> Invoke[Request, Response]:
-        """The method as a function."""
+        """Bind a method to a function."""
         permission = self._system.matrix.get(method.path, {}).get(self._principal)
         service = method.service.rpartition(".")[2]
         principal, path, endpoints = self._principal, method.path, self._endpoints
@@ -44,13 +44,13 @@ class LocalChannel:
                     raise
                 raise CallFailed("DEADLINE_EXCEEDED", f"{method} took too long", service) from None
             except Failure as failure:
-                raise received(failure, service) from failure
+                raise to_remote_failure(failure, service) from failure
 
-        return governed(method, attempt, principal, permission.mode if permission else None)
+        return apply_call_policy(method, attempt, principal, permission.mode if permission else None)
 
 
-def received(failure: Failure, service: str) -> Failure:
-    """The failure as it would look after a journey over the network."""
+def to_remote_failure(failure: Failure, service: str) -> Failure:
+    """Convert a failure to what a caller over the network would get."""
     if isinstance(failure, Condition):
-        return type(failure).received(failure.message, service)
+        return type(failure).from_remote(failure.message, service)
     return CallFailed(failure.grpc, failure.message, service)

@@ -1,12 +1,12 @@
-"""The socket that a server of any kind listens on."""
+"""Bind the listening socket of a server."""
 
 from __future__ import annotations
 
 import socket
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """A socket at an address; raises OSError, in words for whoever runs the node, when it cannot be had."""
+def bind_socket(host: str, port: int) -> socket.socket:
+    """Bind a socket to an address; raises OSError with a message for the operator."""
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -13,8 +13,8 @@ from msgspec import Struct
 from runtime.model.system import Node, System
 
 
-def http_context(certificate_file: str, key_file: str, authority_file: str) -> ssl.SSLContext:
-    """The serving side over HTTP. A client may show a certificate; one that it shows must be good."""
+def make_http_context(certificate_file: str, key_file: str, authority_file: str) -> ssl.SSLContext:
+    """Make the TLS context of an HTTP listener. A client certificate is optional, but must be valid."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(certificate_file, key_file)
@@ -25,13 +25,13 @@ def http_context(certificate_file: str, key_file: str, authority_file: str) -> s
 
 
 class HttpTls(Struct, frozen=True):
-    """What a node shows and trusts where it calls another over HTTP itself; nothing where there is no TLS."""
+    """The TLS context for HTTP calls that a handler makes itself; None where TLS is off."""
 
     context: ssl.SSLContext | None = None
 
     @classmethod
     def of(cls, system: System, values: Mapping[str, Any]) -> Self:
-        """From the variables that name the node's own certificate."""
+        """Make it from the variables with the files of the node's certificate."""
         roles = {system.variables[name].role: value for name, value in values.items()}
         if roles.get("tls_certificate") is None:
             return cls()
@@ -40,20 +40,20 @@ class HttpTls(Struct, frozen=True):
 
 
 def server_name(system: str, component: str) -> str:
-    """The name that a node's certificate has for each component it hosts, wherever it runs."""
+    """Return the DNS name that a node's certificate has for a component, on whatever host it runs."""
     return f"{component}.{system}"
 
 
-def identity(node: Node) -> str:
-    """Whose certificate a node holds.
+def certificate_name(node: Node) -> str:
+    """Return the name of the certificate of a node.
 
-    A node of several components has one of its own: they talk in process, so it never proves itself as one.
+    A node of several components has one of its own: they call in process, so it never authenticates as one.
     """
     return node.hosts[0] if len(node.hosts) == 1 else node.name
 
 
 class Credentials(Struct, frozen=True):
-    """A node's certificate and key and the authority it trusts; a client may have the authority only."""
+    """The certificate and key of a node, and the CA it trusts; a client may have the CA only."""
 
     authority: bytes
     certificate: bytes | None = None
@@ -61,7 +61,7 @@ class Credentials(Struct, frozen=True):
 
     @classmethod
     def read(cls, certificate_file: str, key_file: str, authority_file: str) -> Credentials:
-        """Reads the three files."""
+        """Read the three files."""
         return CredentialsOfFiles(
             Path(authority_file).read_bytes(),
             Path(certificate_file).read_bytes(),
@@ -70,21 +70,21 @@ class Credentials(Struct, frozen=True):
         )
 
     def for_client(self) -> ssl.SSLContext:
-        """What the calling side shows and trusts; it insists on the name of a component, as hosts move."""
+        """Make the context of gRPC clients; they verify the name of a component, as hosts change."""
         context = self.for_http()
         context.set_alpn_protocols(["h2"])
         return context
 
     def for_http(self) -> ssl.SSLContext:
-        """The same for calls over HTTP, where hosts have names of their own."""
+        """Make the context of HTTP clients; they verify the name of the host."""
         context = ssl.create_default_context(cadata=self.authority.decode())
-        self._show(context)
+        self._load_certificate(context)
         return context
 
     def for_server(self) -> ssl.SSLContext:
-        """What the serving side shows. A client may show a certificate, which must be good.
+        """Make the context of gRPC servers. A client certificate is optional, but must be valid.
 
-        One that shows none is let in, so that the guard can answer what it may not call.
+        A client without one is accepted, so that the guard can respond to what it may not call.
         """
         if self.key is None or self.certificate is None:
             raise ValueError("a server needs a certificate and its key")
@@ -96,13 +96,13 @@ class Credentials(Struct, frozen=True):
         return context
 
     def renew(self, context: ssl.SSLContext) -> None:
-        """Show and trust these in the handshakes to come. What was trusted before still is."""
-        self._show(context)
+        """Load these into a context for later handshakes. CAs that were trusted before stay trusted."""
+        self._load_certificate(context)
         context.load_verify_locations(cadata=self.authority.decode())
 
-    def _show(self, context: ssl.SSLContext) -> None:
+    def _load_certificate(self, context: ssl.SSLContext) -> None:
         if self.certificate is not None and self.key is not None:
-            # A certificate is only taken from a file.
+            # ssl loads a certificate only from a file.
             with tempfile.NamedTemporaryFile() as both:
                 both.write(self.certificate + self.key)
                 both.flush()
@@ -110,29 +110,29 @@ class Credentials(Struct, frozen=True):
 
 
 class CredentialsOfFiles(Credentials, frozen=True, kw_only=True):
-    """Credentials that were read from files: of the certificate, the key and the authority."""
+    """Credentials with the files that they were read from: certificate, key and CA."""
 
     files: tuple[str, str, str]
 
 
 class CertificateFiles:
-    """The files of a server's credentials, which are read again when they have changed."""
+    """The files of a server's credentials, reloaded when they change."""
 
     def __init__(self, files: tuple[str, str, str]) -> None:
         self._files = files
-        self._seen = self._look()
+        self._seen = self._stat_files()
 
     @classmethod
     def of(cls, credentials: Credentials) -> CertificateFiles | None:
-        """The files of some credentials; None where they came from elsewhere."""
+        """Return the files of credentials; None where they were not read from files."""
         return cls(credentials.files) if isinstance(credentials, CredentialsOfFiles) else None
 
     def read_if_changed(self) -> Credentials | None:
-        """The credentials, if the files have changed since and can be used; None while that is not so.
+        """Read the credentials if the files have changed and are valid; else None.
 
-        Files that are being written may not belong together yet. They are looked at again the next time.
+        Files that are being written may not match yet. They are checked again the next time.
         """
-        seen = self._look()
+        seen = self._stat_files()
         if seen is None or seen == self._seen:
             return None
         try:
@@ -143,7 +143,7 @@ class CertificateFiles:
         self._seen = seen
         return renewed
 
-    def _look(self) -> tuple[tuple[int, int, int], ...] | None:
+    def _stat_files(self) -> tuple[tuple[int, int, int], ...] | None:
         try:
             found = [Path(each).stat() for each in self._files]
         except OSError:

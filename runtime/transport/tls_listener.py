@@ -13,9 +13,9 @@ from runtime.transport.tls import CertificateFiles
 
 _HANDSHAKE_SECONDS = 10.0
 _GOODBYE_SECONDS = 2.0
-"""How long a client may take to end its side of TLS."""
+"""Timeout for a client to close its side of TLS."""
 _PAUSE_SECONDS = 1.0
-"""Until the next connection is accepted when the process has no room for one."""
+"""Pause before the next accept after one failed, as without free file descriptors."""
 
 
 class TlsListener:

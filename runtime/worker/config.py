@@ -1,4 +1,4 @@
-"""What a worker is told: how fast it may be, how a run may end, and who wants to hear of it."""
+"""Configuration of a worker: its slots and timings, the outcome of a run, its log events and observer."""
 
 from __future__ import annotations
 
@@ -10,78 +10,76 @@ from msgspec import Struct, field
 from runtime.model.lifecycles import Transition
 from runtime.model.system import Event
 
-_MANY = 20
-"""With so many slots a half of them is run while the other half is exchanged; with fewer, exchanges would
-become so small that they cost more than the waiting does."""
+_SPLIT_SLOTS = 20
+"""From so many slots on, one half runs while the other half is exchanged. With fewer, the exchanges would be
+so small that they cost more than the waiting does."""
 
 
 class Outcome(Struct, frozen=True):
-    """How a run ended: the edge to take, what it takes along, and whether it is the end for good."""
+    """The outcome of a run: its transition, the fields to write with it, and whether no retry may follow."""
 
     transition: Transition
-    given: Mapping[str, str | None] = field(default_factory=dict)
+    fields: Mapping[str, str | None] = field(default_factory=dict)
     final: bool = False
 
 
-class Pace(Struct, frozen=True):
-    """How many run at a time, and all the times of a worker, in seconds."""
+class WorkerConfig(Struct, frozen=True):
+    """Number of slots and all timings of a worker, in seconds."""
 
     slots: int
     poll_s: float
     lease_s: float | None
-    """None where each record says how long its lease is."""
+    """None where each record has a lease length of its own."""
     renew_s: float | None
-    """None where leases are not renewed: a run is stopped when its lease ends. A record that has a lease of
-    its own length is renewed when a third of that is over, if that is sooner."""
+    """None where leases are not renewed: a run is cancelled when its lease expires. A lease with a length of
+    its own is renewed after a third of that length, if that is sooner."""
     grace_s: float
     exchanges: int = 1
-    """How many exchanges with the store may be under way: more than one for a store that does several at the
-    same time, so that it writes the one while another waits for the disk or for the worker."""
-    apart: bool = False
-    """Whether an outcome is sent as soon as there is one, and waits for no other: right for a store that
-    writes entities one by one. Otherwise all that have ended go together, and an exchange is begun beside
-    another only if there are `enough`."""
+    """Max exchanges in flight. More than one is for a store with concurrent exchanges: it writes one while
+    another waits for the disk or for the worker."""
+    settles_individually: bool = False
+    """Whether each outcome is sent at once and alone: right for a store that writes entities one by one.
+    Otherwise outcomes are sent in batches, and a concurrent exchange needs `min_outcomes`."""
 
     @property
-    def group(self) -> int:
-        """How many runs are begun one after the other, and then exchanged."""
-        return self.slots if self.slots < _MANY else -(-self.slots // 2)
+    def batch_size(self) -> int:
+        """Runs that are started one after the other, and then exchanged together."""
+        return self.slots if self.slots < _SPLIT_SLOTS else -(-self.slots // 2)
 
     @property
-    def most(self) -> int | None:
-        """How many outcomes go into one exchange; None for all that there are."""
-        if self.apart:
+    def max_outcomes(self) -> int | None:
+        """Max outcomes in one exchange; None for no limit."""
+        if self.settles_individually:
             return 1
-        return self.group if self.exchanges > 1 else None
+        return self.batch_size if self.exchanges > 1 else None
 
-    def enough(self, has_more: bool) -> int:
-        """How many outcomes make it worth while to begin an exchange beside another.
+    def min_outcomes(self, has_more: bool) -> int:
+        """Min outcomes that make a second, concurrent exchange worth its cost.
 
-        Where more are about to be run it waits for a whole group. Otherwise those that came back would be
-        run while others wait to be sent, in three parts instead of two halves, and each part costs as much as
-        a half before its first row.
+        While more runs are ready, it is a whole batch. With less, claimed entities would run while outcomes
+        wait to be sent: three parts instead of two halves, and the fixed cost of a part is that of a half.
         """
-        if self.apart:
+        if self.settles_individually:
             return 0
-        return self.group if has_more else max(_MANY // 2, self.group // 2)
+        return self.batch_size if has_more else max(_SPLIT_SLOTS // 2, self.batch_size // 2)
 
 
-class Told(Struct, frozen=True):
-    """The events that a worker tells of."""
+class WorkerEvents(Struct, frozen=True):
+    """The log events of a worker."""
 
     started: Event
     lease_lost: Event
 
 
-class Watcher(Protocol):
-    """Hears what becomes of the entities in the hands of a worker."""
+class WorkerObserver(Protocol):
+    """Callbacks for the entities that a worker has in flight."""
 
-    def taken(self, key: str) -> None: ...
+    def on_claimed(self, key: str) -> None: ...
 
-    def settled(self, key: str, outcome: Outcome) -> None:
-        """The store has written how the run ended."""
+    def on_settled(self, key: str, outcome: Outcome) -> None:
+        """Called when the store has written the outcome of the run."""
         ...
 
-    def lost(self, key: str, fence: int, /) -> None:
-        """It is given up; nothing that came of the run will be written."""
+    def on_lost(self, key: str, fence: int, /) -> None:
+        """Called when the run is abandoned; nothing of its outcome will be written."""
         ...

@@ -1,4 +1,4 @@
-"""What a worker holds, and the leases by which it does: they are renewed in time, or given up."""
+"""Runs in flight of a worker: renew their leases in time, or abandon the runs."""
 
 from __future__ import annotations
 
@@ -14,139 +14,143 @@ from runtime.stores.store import Claimed, Held, LeaseStore, Settling
 
 
 @dataclass(slots=True, eq=False)
-class Holding(Generic[Claimed]):
-    """One entity in the hands of a worker, from its taking until its outcome is written or dropped."""
+class InFlightRun(Generic[Claimed]):
+    """One claimed entity and its run, from the claim until its outcome is settled or dropped."""
 
     key: str
-    held: Held
+    lease: Held
     record: Claimed
     lease_s: float
-    ends: float
-    """When the lease is over at the latest, on the monotonic clock."""
-    due: float
-    """When the lease is to be renewed, or the run to be stopped."""
+    expires_at: float
+    """When the lease expires at the latest, on the monotonic clock."""
+    renew_at: float
+    """When to renew the lease, or to cancel the run."""
     task: asyncio.Task[Any] | None = None
-    """Its run, once that has begun."""
+    """The task of the run, once it has started."""
     outcome: Any = None
-    """How the run ended, once it has; an `Outcome`."""
-    is_sent: bool = False
-    """Whether the store is just being told of the outcome."""
-    is_put_off: bool = False
-    """Whether somebody else had the entity when the store was told of the outcome. Mostly that is another
-    exchange, which has ended by the next; who has it even then is waited for."""
-    is_over: bool = False
-    """Whether nobody tries to keep the lease any more: the clock says that it is over, or the store."""
+    """The `Outcome` of the run, once it has ended."""
+    is_settling: bool = False
+    """Whether the outcome is on its way to the store."""
+    is_deferred: bool = False
+    """Whether the entity was locked when its outcome was to be settled. Mostly the lock is that of another
+    exchange, which has ended by the next one; a lock that is there even then is waited for."""
+    is_abandoned: bool = False
+    """Whether the lease is no longer renewed: it has expired by the clock, or the store says so."""
     is_lost: bool = False
-    """Whether it was the store."""
+    """Whether the store says so: the lease has another owner."""
 
-    def sent(self) -> Settling:
-        """What the store is told of the outcome, from now on."""
+    def begin_settling(self) -> Settling:
+        """Mark the outcome as on its way; return the request that settles it."""
         edge = self.outcome.transition
-        self.is_sent = True
-        return Settling(self.key, self.held, edge.target, self.outcome.given, self.outcome.final, edge.name)
+        self.is_settling = True
+        return Settling(self.key, self.lease, edge.target, self.outcome.fields, self.outcome.final, edge.name)
 
 
-class Holdings(Generic[Claimed]):
-    """All that one worker holds."""
+class InFlightRuns(Generic[Claimed]):
+    """All runs in flight of one worker, by key and fence."""
 
     def __init__(self, store: LeaseStore[Claimed], lease_s: float | None, renew_s: float | None) -> None:
         self._store = store
-        self._has_one_length = lease_s is not None
+        self._has_fixed_length = lease_s is not None
         self._renew_s = renew_s
-        self._tick = self._wakes = 0.0
-        self._sooner = asyncio.Event()
-        # A run that does not let itself be stopped may still be there when the same key is taken again.
-        self._all: dict[tuple[str, int], Holding[Claimed]] = {}
+        self._next_round = self._wakes_at = 0.0
+        self._wakeup = asyncio.Event()
+        # A run that ignores its cancellation may still be there when the same key is claimed again.
+        self._runs: dict[tuple[str, int], InFlightRun[Claimed]] = {}
 
     def __len__(self) -> int:
-        return len(self._all)
+        return len(self._runs)
 
-    def add(self, key: str, held: Held, record: Claimed, asked: float, lease_s: float) -> Holding[Claimed]:
-        """Holds an entity; its lease is counted from before it was asked for."""
-        made = Holding(key, held, record, lease_s, asked + lease_s, self._due(asked, lease_s))
-        self._all[key, held.fence] = made
-        if made.due < self._wakes:
-            self._sooner.set()
-        return made
+    def add(
+        self, key: str, lease: Held, record: Claimed, asked: float, lease_s: float
+    ) -> InFlightRun[Claimed]:
+        """Add a claimed entity; its lease counts from the moment before the claim was sent."""
+        run = InFlightRun(key, lease, record, lease_s, asked + lease_s, self._renewal_time(asked, lease_s))
+        self._runs[key, lease.fence] = run
+        if run.renew_at < self._wakes_at:
+            self._wakeup.set()
+        return run
 
-    def drop(self, holding: Holding[Claimed]) -> None:
-        """Holds it no longer."""
-        place = holding.key, holding.held.fence
-        # A store that lost its last writes may hand out the same run a second time.
-        if self._all.get(place) is holding:
-            del self._all[place]
+    def remove(self, run: InFlightRun[Claimed]) -> None:
+        """Remove a run; one that is not there is no error."""
+        key = run.key, run.lease.fence
+        # A store that lost its last writes at a failover may hand out the same fence a second time.
+        if self._runs.get(key) is run:
+            del self._runs[key]
 
     def cancel_all(self) -> None:
-        """Stops all runs."""
-        for holding in self._all.values():
-            if holding.task is not None:
-                holding.task.cancel()
+        """Cancel all runs."""
+        for run in self._runs.values():
+            if run.task is not None:
+                run.task.cancel()
 
-    def give_up(self, key: str, fence: int) -> None:
-        """Stops a run whose lease is known to be another's."""
-        if (holding := self._all.get((key, fence))) is not None:
-            holding.is_lost = True
-            _stop(holding)
+    def abandon(self, key: str, fence: int) -> None:
+        """Cancel a run whose lease is known to have another owner."""
+        if (run := self._runs.get((key, fence))) is not None:
+            run.is_lost = True
+            _stop(run)
 
-    async def keep(self, call: Call) -> None:
-        """Renews all leases in time, and stops the runs whose leases are gone."""
+    async def renew_leases(self, call: Call) -> None:
+        """Renew all leases in time, and cancel the runs whose leases have expired; runs until cancelled."""
         while True:
-            await self._wait(call)
+            await self._wait_until_due(call)
             now = call.world.monotonic()
-            # What is just being written needs no renewal; the two would only stand in each other's way.
-            if held := [each for each in self._all.values() if not each.is_sent and not each.is_over]:
-                due = [each for each in held if each.due <= now]
+            # What is just being settled needs no renewal: the two would only wait for each other's locks.
+            kept = [each for each in self._runs.values() if not each.is_settling and not each.is_abandoned]
+            if kept:
+                due = [each for each in kept if each.renew_at <= now]
                 if due and self._renew_s is not None:
                     await self._renew(due, call)
-                _stop_ended(due, call)
+                _stop_expired(due, call)
 
-    def _due(self, asked: float, lease_s: float) -> float:
+    def _renewal_time(self, asked: float, lease_s: float) -> float:
         if self._renew_s is None:
             return asked + lease_s
-        if not self._has_one_length:
+        if not self._has_fixed_length:
             return asked + min(self._renew_s, lease_s / 3)
-        # Leases of one length are renewed together, whenever each of them was taken.
-        if self._tick <= asked:
-            self._tick = asked + self._renew_s
-        return min(self._tick, asked + lease_s)
+        # Leases of one length are renewed in one batch, whenever each of them was claimed.
+        if self._next_round <= asked:
+            self._next_round = asked + self._renew_s
+        return min(self._next_round, asked + lease_s)
 
-    async def _wait(self, call: Call) -> None:
-        """Waits until something is due, whatever is taken meanwhile."""
-        self._sooner.clear()
-        self._wakes = min((each.due for each in self._all.values() if not each.is_over), default=float("inf"))
-        seconds = max(0.01, self._wakes - call.world.monotonic())
+    async def _wait_until_due(self, call: Call) -> None:
+        """Wait until a renewal is due; a run that is added meanwhile may bring it forward."""
+        self._wakeup.clear()
+        times = (each.renew_at for each in self._runs.values() if not each.is_abandoned)
+        self._wakes_at = min(times, default=float("inf"))
+        seconds = max(0.01, self._wakes_at - call.world.monotonic())
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds if seconds < float("inf") else None):
-                await self._sooner.wait()
+                await self._wakeup.wait()
 
-    async def _renew(self, held: Sequence[Holding[Claimed]], call: Call) -> None:
+    async def _renew(self, runs: Sequence[InFlightRun[Claimed]], call: Call) -> None:
         asked = call.world.monotonic()
-        alive = [each for each in held if asked < each.ends]
+        alive = [each for each in runs if asked < each.expires_at]
         renewed: Sequence[bool | Exception] = ()
         try:
             if alive:
-                async with asyncio.timeout(min(each.ends for each in alive) - asked):
-                    renewed = await self._store.renew_all([(each.key, each.held) for each in alive])
+                async with asyncio.timeout(min(each.expires_at for each in alive) - asked):
+                    renewed = await self._store.renew_all([(each.key, each.lease) for each in alive])
         except (Failure, TimeoutError):
             pass  # The next round tries again, as long as the leases hold.
         for each, is_renewed in zip(alive, renewed, strict=False):
             if is_renewed is True:
-                each.ends = asked + each.lease_s
+                each.expires_at = asked + each.lease_s
             elif is_renewed is False:
                 each.is_lost = True
         now = call.world.monotonic()
         for each in alive:
-            each.due = min(self._due(now, each.lease_s), each.ends)
+            each.renew_at = min(self._renewal_time(now, each.lease_s), each.expires_at)
 
 
-def _stop_ended(held: Sequence[Holding[Any]], call: Call) -> None:
+def _stop_expired(runs: Sequence[InFlightRun[Any]], call: Call) -> None:
     now = call.world.monotonic()
-    for each in held:
-        if each.is_lost or each.ends <= now:
+    for each in runs:
+        if each.is_lost or each.expires_at <= now:
             _stop(each)
 
 
-def _stop(holding: Holding[Any]) -> None:
-    holding.is_over = True
-    if holding.task is not None:
-        holding.task.cancel()
+def _stop(run: InFlightRun[Any]) -> None:
+    run.is_abandoned = True
+    if run.task is not None:
+        run.task.cancel()

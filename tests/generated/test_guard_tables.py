@@ -43,7 +43,7 @@ def may_call(principal: str) -> dict[str, Permission]:
 def outcome(method: Method, caller: str, request: Message) -> str:
     """What the guard says to a call: nothing, or the code of its refusal."""
     try:
-        Guard(SYSTEM).admit(method)(caller, request)
+        Guard(SYSTEM).compile(method)(caller, request)
     except Condition as refusal:
         return refusal.grpc
     return "OK"
@@ -227,7 +227,7 @@ def test_an_illegal_edge_is_told_as_one() -> None:
         job_id="a", actor="coordinator", expected_from_status=m.DONE, to_status=m.RUNNING
     )
     with pytest.raises(Condition, match="from DONE to RUNNING") as refusal:
-        Guard(SYSTEM).admit(TRANSITION)("coordinator", request)
+        Guard(SYSTEM).compile(TRANSITION)("coordinator", request)
     assert refusal.value.code == "illegal_transition"
 
 

@@ -12,7 +12,7 @@ import pytest
 from generated.taskqueue.callers import MATRIX
 from generated.taskqueue.policy import CALLS, COMPENSATION, KEEPALIVE, RESCUE, STANDARD
 from generated.taskqueue.system import SYSTEM
-from runtime.call.call_policy import backoff, governed
+from runtime.call.call_policy import apply_call_policy, backoff_seconds
 from runtime.call.conditions import CallFailed
 from runtime.model.system import CallMode, Method
 from runtime.transport.grpc.direct_carrier import limits_of
@@ -42,7 +42,7 @@ async def tries(
         raise CallFailed(code, "told to fail", "test")
 
     with pytest.raises(CallFailed):
-        await governed(method, attempt, "gateway", mode)(
+        await apply_call_policy(method, attempt, "gateway", mode)(
             method.request(**fields), call(world, deadline=deadline)
         )
     return patience, world
@@ -152,7 +152,7 @@ async def test_the_waiting_grows_and_is_drawn_from_the_whole_range() -> None:
 def test_no_wait_is_longer_than_a_second() -> None:
     """With more attempts than the profile has, the bound stops at its cap."""
     assert STANDARD.max_ms == 1000
-    assert [backoff(STANDARD, tried, StillWorld()) for tried in (4, 5, 6, 50)] == [0.8, 1.0, 1.0, 1.0]
+    assert [backoff_seconds(STANDARD, tried, StillWorld()) for tried in (4, 5, 6, 50)] == [0.8, 1.0, 1.0, 1.0]
 
 
 @pytest.mark.req("TQ-159", "CH-75")

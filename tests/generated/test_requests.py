@@ -83,7 +83,7 @@ def admitted(method: Method, request: Any) -> None:
     caller = min(row, key=lambda principal: len(row[principal].only))
     if method.names_caller:
         setattr(request, method.names_caller, caller)
-    Guard(SYSTEM).admit(method)(caller, request)
+    Guard(SYSTEM).compile(method)(caller, request)
 
 
 @pytest.mark.req("CH-22")

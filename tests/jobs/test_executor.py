@@ -6,7 +6,7 @@ import asyncio
 import importlib
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +16,19 @@ from handlers.jobs import Job, find
 from handlers.jobs import job_loop as module
 from handlers.jobs.executor import Executor
 from handlers.jobs.loader import load
-from handlers.jobs.registry import JobRaised, Registered
-from handlers.jobs.runner import Ran, Reasons, run
+from handlers.jobs.registry import JobRaised, RegisteredFunction
+from handlers.jobs.runner import FailureReasons, RunResult, run
 from runtime.call import Call
 from runtime.observe.log import Log
 from runtime.world import RealWorld
 from tests.objectqueue.worker.test_functions import is_running
 from tests.runtime.hand_world import HandWorld, Lines
+from tests.support.eventually import eventually
 
 MODULE = "tests.support.jobs.functions"
 FUNCTIONS = load(MODULE)
 FREE: threading.Event = importlib.import_module(MODULE).FREE
-REASONS = Reasons("TIMED_OUT", "RESULT_NOT_JSON")
+REASONS = FailureReasons("TIMED_OUT", "RESULT_NOT_JSON")
 WORLD = RealWorld()
 
 
@@ -54,13 +55,6 @@ def given(job_type: str, payload: Any = None, **more: Any) -> Job:
     return Job("an id", job_type, WORLD, payload=payload, **more)
 
 
-async def until(look: Callable[[], Any]) -> Any:
-    async with asyncio.timeout(60):
-        while not (found := look()):
-            await asyncio.sleep(0.01)
-    return found
-
-
 @pytest.fixture
 async def scene() -> AsyncIterator[Scene]:
     lines = Lines()
@@ -81,7 +75,7 @@ async def test_a_plain_function_has_ended_when_its_run_has(scene: Scene, tmp_pat
     """However it is stopped: nothing of it goes on that the next run could meet."""
     mark = tmp_path / "pid"
     running = scene.start("tried stuck", str(mark))
-    pid = int(await until(lambda: mark.exists() and mark.read_text()))
+    pid = int(await eventually(lambda: mark.exists() and mark.read_text()))
     assert is_running(pid)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -97,7 +91,7 @@ async def test_a_plain_function_is_ended_at_its_limit(scene: Scene, tmp_path: Pa
         ran = await run(
             FUNCTIONS["tried stuck"], given("tried stuck", str(mark)), seconds, REASONS, scene.execute
         )
-        assert ran == Ran(error=f"TIMED_OUT: it took longer than {seconds:g} s")
+        assert ran == RunResult(error=f"TIMED_OUT: it took longer than {seconds:g} s")
     if text := mark.read_text():
         assert not is_running(int(text))
 
@@ -142,28 +136,28 @@ async def test_a_function_that_blocks_is_named_and_holds_up_no_worker(scene: Sce
     """The loop of the worker goes on, the log says who blocks the other one and when it is free again."""
     blocked, neighbour = scene.start("tried block"), scene.start("tried ident")
     name = "tried block (tests.support.jobs.functions.block, job an id)"
-    await until(
+    await eventually(
         lambda: [told for told in scene.told("job_loop_blocked") if told.startswith(f"{name} blocks")]
     )
     assert not blocked.done() and not neighbour.done()
     FREE.set()
     assert await blocked == "freed" and await neighbour
-    await until(lambda: [told for told in scene.told("job_loop_free") if told.endswith(f"by {name}")])
+    await eventually(lambda: [told for told in scene.told("job_loop_free") if told.endswith(f"by {name}")])
 
 
 async def test_a_process_that_was_suspended_blames_no_function(scene: Scene, tmp_path: Path) -> None:
     """Its threads have all stood still; the one that wakes first does not take the other for blocked."""
     mark, asked = tmp_path / "mark", list[int]()
     running = scene.start("tried stubborn", str(mark))
-    await until(mark.exists)
+    await eventually(mark.exists)
     (loop,) = scene.execute._loops._all
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "_answer", asked.append)
-        await until(lambda: asked)
-        time.sleep(2 * module._BLOCKED_S)
-        await until(lambda: loop.blocked_s)
-        assert scene.told("job_loop_blocked") == [] and loop.blocked_s < module._BLOCKED_S
-    loop._answered = loop._asked
+        patch.setattr(loop, "_answer_probe", asked.append)
+        await eventually(lambda: asked)
+        time.sleep(2 * module._BLOCKED_AFTER_S)
+        await eventually(lambda: loop.blocked_s)
+        assert scene.told("job_loop_blocked") == [] and loop.blocked_s < module._BLOCKED_AFTER_S
+    loop._probes_answered = loop._probes_sent
     FREE.set()
     assert await running == "done all the same"
 
@@ -171,7 +165,7 @@ async def test_a_process_that_was_suspended_blames_no_function(scene: Scene, tmp
 async def test_a_run_that_is_cancelled_before_it_begins_never_does(scene: Scene, tmp_path: Path) -> None:
     """Its loop was blocked until then; to whoever waits for it, it is cancelled like any other."""
     blocked, mark = scene.start("tried block"), tmp_path / "mark"
-    await until(lambda: scene.told("job_loop_blocked"))
+    await eventually(lambda: scene.told("job_loop_blocked"))
     late = scene.start("tried stubborn", str(mark))
     await asyncio.sleep(0)
     late.cancel()
@@ -184,9 +178,9 @@ async def test_a_run_that_is_cancelled_before_it_begins_never_does(scene: Scene,
 
 async def test_a_loop_that_stays_blocked_is_left(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that should have ended and still blocks is not waited for without end; others have a new loop."""
-    monkeypatch.setattr(module, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(module, "_CANCEL_WAIT_S", 0.1)
     blocked = scene.start("tried block")
-    await until(lambda: scene.told("job_loop_blocked"))
+    await eventually(lambda: scene.told("job_loop_blocked"))
     blocked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await blocked
@@ -198,7 +192,7 @@ async def test_a_run_is_over_when_its_function_is(scene: Scene, tmp_path: Path) 
     """One that does not let itself be cancelled comes to its end, and what it returns counts."""
     mark = tmp_path / "mark"
     running = scene.start("tried stubborn", str(mark))
-    await until(mark.exists)
+    await eventually(mark.exists)
     for _ in range(3):
         running.cancel()
         await asyncio.sleep(0)
@@ -219,9 +213,9 @@ async def test_a_run_that_ends_at_the_moment_of_its_cancel_is_over(scene: Scene)
         loop.call_soon(loop.call_soon, reported.set)
         return "done"
 
-    finishing = Registered("finish", finish, is_async=True)
+    finishing = RegisteredFunction("finish", finish, is_async=True)
     running = asyncio.create_task(scene.execute(finishing, given("finish")))
-    await until(begun.is_set)
+    await eventually(begun.is_set)
     FREE.set()
     assert reported.wait(60), "this blocks the worker's loop, so that the report waits there"
     running.cancel()
@@ -240,6 +234,8 @@ async def test_whatever_an_async_function_raises_is_of_its_own_run(
     async def fail(_given: Job) -> None:
         raise error
 
-    ran = await run(Registered("fail", fail, is_async=True), given("fail"), 60, REASONS, scene.execute)
+    ran = await run(
+        RegisteredFunction("fail", fail, is_async=True), given("fail"), 60, REASONS, scene.execute
+    )
     assert ran.error is not None and ran.error.startswith(type(error).__name__)
     assert await scene.start("tried ident")

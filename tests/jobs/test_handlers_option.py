@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import pytest
 from handlers.jobs import built_in, find
 from handlers.jobs.registry import ANY, all_registered, find_or_any
 from tests.runtime.launch.up import Up, run, up
+from tests.support.eventually import wait_until
 from tests.support.plain_http import NO_TLS
 
 ROOT = Path(__file__).parents[2]
@@ -37,11 +37,7 @@ def folder() -> Iterator[Path]:
 
 def ended(look: Callable[[], dict[str, Any]], *, waits: tuple[str, ...]) -> dict[str, Any]:
     """An answer once its status is none of those in which something is still to come."""
-    deadline = time.monotonic() + 120
-    while (found := look())["status"] in waits:
-        assert time.monotonic() < deadline, found
-        time.sleep(0.05)
-    return found
+    return wait_until(look, wanted=lambda found: found["status"] not in waits, patience=120)
 
 
 def orchestrator(running: Up, job_type: str) -> Any:

@@ -12,14 +12,14 @@ FORKED = """
 import asyncio, os, sys, uvloop
 from handlers.jobs import Job
 from handlers.jobs.loader import load
-from handlers.jobs.processes import Processes
+from handlers.jobs.processes import ProcessPool
 from runtime.world import RealWorld
 
 os.register_at_fork(after_in_child=lambda: os.write(2, b"Python ran in the child"))
 
 async def main():
     functions = load("tests.support.jobs.user_functions")
-    async with Processes("tests.support.jobs.user_functions") as processes:
+    async with ProcessPool("tests.support.jobs.user_functions") as processes:
         given = Job(job_id="a", job_type="greet", world=RealWorld(), payload={"name": "you"})
         print((await processes(functions["greet"], given)).value["hello"])
 

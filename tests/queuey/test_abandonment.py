@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from generated.queuey.settings import VARIABLES, QueueSettings
+from tests.support.eventually import eventually
 from tests.support.queuey.in_process_queue import House
 
 AGE_MS = 300_000
@@ -136,11 +137,7 @@ async def test_taking_begins_the_age_anew(house: House) -> None:
 async def test_nobody_has_to_ask(tmp_path: Path) -> None:
     async with House(tmp_path / "q.db", ABANDONED_AGE="0.05", SWEEP_INTERVAL="0.05") as house:
         await house.active()
-        for _ in range(1200):
-            if house.sql("SELECT status, run_attempts FROM jobs") == [("pending", 2)]:
-                return
-            await asyncio.sleep(0.05)
-        raise AssertionError(house.rows())
+        await eventually(lambda: house.sql("SELECT status, run_attempts FROM jobs") == [("pending", 2)])
 
 
 @pytest.mark.req("QQ-041", "QQ-094", "QQ-105")
@@ -175,10 +172,7 @@ async def test_all_that_are_overdue_go_each_by_its_own_count(house: House) -> No
     await house.close()
     house.world.step(AGE_MS + 1)
     await house.open(SWEEP_INTERVAL="0.05")
-    for _ in range(1200):
-        if not house.sql("SELECT 1 FROM jobs WHERE status = 'active'"):
-            break
-        await asyncio.sleep(0.05)
+    await eventually(lambda: not house.sql("SELECT 1 FROM jobs WHERE status = 'active'"))
     found = dict(house.sql("SELECT run_attempts, min(status) FROM jobs GROUP BY run_attempts"))
     assert found == {2: "pending", 3: "pending", 4: "failed", 5: "failed"}
 
@@ -215,10 +209,7 @@ async def test_a_lost_answer_costs_an_age(house: House) -> None:
     await writer.drain()
     writer.close()
     del reader
-    for _ in range(1200):
-        if house.sql("SELECT status FROM jobs") == [("active",)]:
-            break
-        await asyncio.sleep(0.05)
+    await eventually(lambda: house.sql("SELECT status FROM jobs") == [("active",)])
     house.world.step(AGE_MS + 1)
     again = await house.claim("next")
     assert again is not None

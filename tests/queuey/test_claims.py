@@ -73,7 +73,7 @@ async def test_a_runner_may_have_several(house: House) -> None:
 @pytest.mark.req("QQ-X12")
 async def test_a_runner_may_wait_for_a_job(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
-    look_until = Queue._awaited
+    look_until = Queue._poll_until
 
     async def note_waits(self: Queue, look: Any, news: Any, wait_ms: int) -> Any:
         def wait(seconds: float) -> Any:
@@ -82,7 +82,7 @@ async def test_a_runner_may_wait_for_a_job(house: House, monkeypatch: pytest.Mon
 
         return await look_until(self, look, wait, wait_ms)
 
-    monkeypatch.setattr(Queue, "_awaited", note_waits)
+    monkeypatch.setattr(Queue, "_poll_until", note_waits)
     waiting = [
         asyncio.create_task(house.ask("POST", "/jobs/claim", {"runner_id": f"r{n}", "wait_ms": 20000}))
         for n in range(3)

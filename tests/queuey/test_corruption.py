@@ -18,7 +18,7 @@ import pytest_asyncio
 from generated.queuey.system import SYSTEM
 from handlers.queuey import blobs
 from handlers.queuey.blob_client import BlobClient, BlobCorrupt
-from handlers.queuey.blobs import Blobs, Corrupt, Proof
+from handlers.queuey.blobs import BlobFolder, CorruptBlob, FileFingerprint
 from handlers.queuey.samples import binary
 from runtime.node.node import Node
 from runtime.world import RealWorld
@@ -137,15 +137,15 @@ async def test_content_that_changes_while_it_is_sent_ends_early(shelf: Shelf) ->
 @pytest.mark.req("QQ-X03")
 async def test_a_fault_that_the_status_of_a_file_does_not_show_is_found_by_its_hash(tmp_path: Path) -> None:
     """The last piece of the whole content is held back until its hash is right."""
-    shelf = Blobs(str(tmp_path), len(LARGE))
+    shelf = BlobFolder(str(tmp_path), len(LARGE))
     address = address_of(LARGE)
     place = tmp_path / address[:2] / address
     place.parent.mkdir()
     place.write_bytes(LARGE[:-1] + b"\x00")
     with place.open("rb") as source:
-        proof = Proof.of(source)
+        proof = FileFingerprint.of(source)
     received = 0
-    with pytest.raises(Corrupt):
+    with pytest.raises(CorruptBlob):
         async for piece in shelf.read(address, proof, 0, len(LARGE)):
             received += len(piece)
     assert 0 < received < len(LARGE)

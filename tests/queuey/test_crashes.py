@@ -18,7 +18,7 @@ import pytest
 from tests.support.deep import DEEP
 from tests.support.eventually import wait_until
 from tests.support.plain_http import NO_TLS
-from tests.support.queuey.processes import Process, until
+from tests.support.queuey.processes import Process
 
 KILLS = 200 if DEEP else 3
 CLAIMERS, JOBS = (50, 5000) if DEEP else (20, 300)
@@ -117,7 +117,7 @@ def test_what_was_acknowledged_outlives_kill_9(alone: Alone) -> None:
         if round_:
             alone.start()
         burst = Burst(alone)
-        until(lambda burst=burst: burst.told)  # type: ignore[misc]
+        wait_until(lambda burst=burst: burst.told)  # type: ignore[misc]
         time.sleep(random.Random(round_).uniform(0.05, 0.6))
         alone.process.kill()
         told |= burst.over()
@@ -226,7 +226,7 @@ def test_jobs_of_a_queue_that_was_killed_come_back_in_time(tmp_path: Path) -> No
         ((claimed_ms,),) = queue.sql("SELECT updated_at FROM jobs")
         wait_until(lambda: time.time() * 1000 > claimed_ms + 500, "it is overdue")
         queue.start()
-        until(queue.statuses, lambda seen: seen[job] == "pending")
+        wait_until(queue.statuses, wanted=lambda seen: seen[job] == "pending")
     finally:
         queue.http.close()
         queue.process.kill()

@@ -20,6 +20,7 @@ from runtime.node.discovery import Announcer, find, find_one, records, sockets
 from runtime.node.node import Node
 from runtime.node.settings import SettingsError
 from runtime.world import RealWorld
+from tests.support.eventually import eventually
 from tests.support.plain_http import NO_TLS
 
 SERVICE = "_serval:queue._tcp.local."
@@ -76,7 +77,9 @@ async def test_a_plain_question_for_the_exact_name_is_answered(node: Node) -> No
     for _ in range(10):
         packets = await asyncio.to_thread(ask)
         assert all(packet[:2] == b"\x12\x34" for packet in packets)
-        found = {offer.port: offer for packet in packets for offer, _ in records.offers(SERVICE, packet)}
+        found = {
+            offer.port: offer for packet in packets for offer, _ in records.parse_offers(SERVICE, packet)
+        }
         if node.http_port in found:
             break
     asking.close()
@@ -118,10 +121,10 @@ async def test_it_is_withdrawn_when_it_stops(tmp_path: Path) -> None:
     listeners = []
     loop = asyncio.get_running_loop()
     made = await queue(tmp_path, "withdrawn")
-    for _, opened in sockets.joined():
+    for _, opened in sockets.open_sockets():
 
         def read(opened: socket.socket = opened) -> None:
-            for offer, is_goodbye in records.offers(SERVICE, opened.recv(9000)):
+            for offer, is_goodbye in records.parse_offers(SERVICE, opened.recv(9000)):
                 if offer.port == made.http_port:
                     heard.append(is_goodbye)
 
@@ -130,11 +133,7 @@ async def test_it_is_withdrawn_when_it_stops(tmp_path: Path) -> None:
     try:
         assert made.http_port in {each.port for each in await until_offered(made.http_port)}
         await made.stop()
-        for _ in range(3000):
-            if True in heard:
-                break
-            await asyncio.sleep(0.02)
-        assert True in heard
+        await eventually(lambda: True in heard)
         assert await ours(made) == []
     finally:
         for opened in listeners:
@@ -157,7 +156,7 @@ async def test_trouble_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             raise OSError(101, "Network is unreachable")
         return []
 
-    monkeypatch.setattr("runtime.node.discovery.announcer.joined", broken)
+    monkeypatch.setattr("runtime.node.discovery.announcer.open_sockets", broken)
     log = io.StringIO()
     made = await queue(tmp_path, "troubled", log)
     async with httpx.AsyncClient(timeout=60, verify=NO_TLS) as client:
@@ -204,4 +203,4 @@ async def test_nobody_offers_what_does_not_exist() -> None:
 
 @pytest.mark.parametrize("packet", [b"", b"\0" * 11, b"\xff" * 600, b"\0" * 12 + b"\xc0\x0c\0\x0c\0\1"])
 async def test_garbage_is_left_out(packet: bytes) -> None:
-    assert list(records.offers(SERVICE, packet)) == []
+    assert list(records.parse_offers(SERVICE, packet)) == []

@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from handlers.queuey.samples import binary
-from tests.support.queuey.processes import Works, until
+from tests.support.eventually import wait_until
+from tests.support.queuey.processes import Works
 
 BRISK = {"ABANDONED_AGE": "3", "SWEEP_INTERVAL": "0.1", "MAX_ATTEMPTS": "20", "RUN_SECONDS": "5"}
 """Jobs of a runner that is gone come back soon, and so do those of one that stands still for a while."""
@@ -99,7 +100,7 @@ def test_a_long_run_is_not_abandoned_and_others_run_beside_it(lonely: Works) -> 
     assert [each["status"] for each in beside] == ["completed"] * 3
     for _ in range(4):
         before = lonely.job(long)
-        until(lambda before=before: lonely.job(long)["updated_at"] > before["updated_at"])  # type: ignore[misc]
+        wait_until(lambda before=before: lonely.job(long)["updated_at"] > before["updated_at"])  # type: ignore[misc]
     found = lonely.job(long)
     assert (found["status"], found["runner_id"], found["run_attempts"]) == ("active", "lasting", 1)
     lonely.cancel(long)
@@ -111,7 +112,7 @@ def test_a_job_that_nobody_wants_any_more_is_ended(works: Works) -> None:
     job = works.submit("loop")
     works.in_status(job, "active")
     assert works.cancel(job)["status"] == "failed"
-    lost = until(lambda: works.runners[0].events("job_lost"))
+    lost = wait_until(lambda: works.runners[0].events("job_lost"))
     assert lost[-1]["job_id"] == job
     assert works.ended(works.submit("noop"))["status"] == "completed"
 
@@ -123,7 +124,7 @@ def test_a_runner_that_is_killed_does_not_lose_its_job(brisk: Works) -> None:
     job = brisk.submit("loop")
     brisk.in_status(job, "active")
     assert first.process is not None
-    ran = until(psutil.Process(first.process.pid).children)
+    ran = wait_until(psutil.Process(first.process.pid).children)
     first.kill()
     _, left = psutil.wait_procs(ran, timeout=60)
     assert not left
@@ -176,7 +177,7 @@ def test_queue_and_store_may_be_away_for_a_while(lonely: Works) -> None:
     lonely.store.kill()
     job = lonely.wish(program, given)
     runner = lonely.runner("patient").wait()
-    until(lambda: runner.events("store_away"))
+    wait_until(lambda: runner.events("store_away"))
     assert lonely.job(job)["status"] == "active"
     lonely.queue.kill()
     lonely.queue.begin().wait()
@@ -199,7 +200,7 @@ def test_of_two_runners_on_one_job_the_first_loses(brisk: Works) -> None:
     # The sleeper must not be awake to take it where the other one stands still for too long.
     assert brisk.reason(job).startswith("OUT_OF_TIME")
     sleeper.signal(signal.SIGCONT)
-    lost = until(lambda: sleeper.events("job_lost"))
+    lost = wait_until(lambda: sleeper.events("job_lost"))
     assert lost[0]["job_id"] == job
     assert brisk.job(job)["runner_id"] == "other"
 

@@ -9,22 +9,22 @@ import pytest
 import pytest_asyncio
 
 from handlers.queuey.samples import binary, names
-from handlers.queuey.sandbox import Limits, Run, Sandboxes
+from handlers.queuey.sandbox import Limits, SandboxPool, SandboxResult
 
 LIMITS = Limits(seconds=60.0, fuel=0, memory_bytes=16 << 20, output_bytes=1 << 20)
 HASTY = Limits(seconds=2.0, fuel=0, memory_bytes=16 << 20, output_bytes=1 << 20)
 
 
 class Box:
-    """Sandboxes and a way to run a sample in them."""
+    """A pool of sandboxes and a way to run a sample in it."""
 
-    def __init__(self, sandboxes: Sandboxes, folder: Path) -> None:
+    def __init__(self, sandboxes: SandboxPool, folder: Path) -> None:
         self.sandboxes = sandboxes
         self._folder = folder
 
     async def run(
         self, name: str, given: bytes = b"", content: bytes | None = None
-    ) -> tuple[Run, bytes, bytes]:
+    ) -> tuple[SandboxResult, bytes, bytes]:
         """How it ended, what it wrote and what it complained of."""
         path = self._folder / f"{name}.wasm"
         path.write_bytes(binary(name) if content is None else content)
@@ -37,14 +37,14 @@ class Box:
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def box(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Box]:
-    async with Sandboxes(LIMITS) as sandboxes:
+    async with SandboxPool(LIMITS) as sandboxes:
         yield Box(sandboxes, tmp_path_factory.mktemp("binaries"))
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def hasty(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Box]:
     """One in which time runs out soon."""
-    async with Sandboxes(HASTY) as sandboxes:
+    async with SandboxPool(HASTY) as sandboxes:
         yield Box(sandboxes, tmp_path_factory.mktemp("hasty"))
 
 
@@ -149,7 +149,7 @@ async def test_what_is_no_wasi_binary(box: Box, name: str, content: bytes | None
 
 @pytest.mark.req("QQ-X02")
 async def test_instructions_are_counted(tmp_path: Path) -> None:
-    async with Sandboxes(
+    async with SandboxPool(
         Limits(seconds=30, fuel=100_000, memory_bytes=1 << 20, output_bytes=1024)
     ) as sandboxes:
         box = Box(sandboxes, tmp_path)

@@ -15,11 +15,12 @@ import pytest
 import pytest_asyncio
 
 from generated.queuey.system import SYSTEM
-from handlers.queuey.blob_client import BlobClient, BlobMissing, StoreAway
+from handlers.queuey.blob_client import BlobClient, BlobMissing, StoreUnavailable
 from runtime.node.node import Node
 from runtime.world import RealWorld
+from tests.support.eventually import eventually, wait_until
 from tests.support.plain_http import NO_TLS
-from tests.support.queuey.processes import Process, until
+from tests.support.queuey.processes import Process
 
 MOST = 1 << 20
 
@@ -175,11 +176,7 @@ async def test_many_writers_of_one_content_and_some_who_give_up(shop: Shop) -> N
     }
     back = await shop.http.get(f"/blobs/{address_of(content)}")
     assert back.content == content
-    for _ in range(100):
-        if len(shop.files()) == 1:
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError(shop.files())
+    await eventually(shop.files, wanted=lambda files: len(files) == 1)
 
 
 @pytest.mark.req("QQ-X03")
@@ -201,7 +198,7 @@ async def test_the_client_checks_what_comes(shop: Shop, tmp_path: Path) -> None:
         with pytest.raises(BlobMissing):
             await client.get("0" * 64, target)
     async with BlobClient("http://127.0.0.1:9") as nobody:
-        with pytest.raises(StoreAway):
+        with pytest.raises(StoreUnavailable):
             await nobody.put(source)
 
 
@@ -240,7 +237,7 @@ def test_killed_in_the_middle_and_a_disk_that_is_full(tmp_path: Path) -> None:
         with socket.create_connection(("127.0.0.1", store.ports["http_port"])) as halfway:
             head = f"POST /blobs HTTP/1.1\r\nhost: x\r\ncontent-length: {len(content)}\r\n\r\n"
             halfway.sendall(head.encode() + content[: len(content) // 2])
-            until(lambda: list((tmp_path / "blobs").rglob("unfinished/*")))
+            wait_until(lambda: list((tmp_path / "blobs").rglob("unfinished/*")))
             store.kill()
         store.begin().wait()
         with httpx.Client(base_url=store.url, timeout=60, verify=NO_TLS) as http:

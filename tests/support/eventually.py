@@ -12,7 +12,7 @@ Seen = TypeVar("Seen")
 
 PATIENCE_S = 90.0
 """Far more than anything takes, because the machine may be busy."""
-SOMETHING = "what was awaited came about"
+SOMETHING = "what was awaited comes about"
 
 
 @overload
@@ -48,10 +48,11 @@ async def eventually(
     for pause in _pauses():
         seen = look()
         if inspect.isawaitable(seen):
-            seen = await seen
+            async with asyncio.timeout(PATIENCE_S):
+                seen = await seen
         if wanted(seen):
             break
-        assert clock() < until, f"waited in vain until {what}; last seen: {seen!r}"
+        assert clock() < until, f"waited in vain: {what}; last seen: {seen!r}"
         await asyncio.sleep(pause)
     return seen
 
@@ -68,14 +69,14 @@ def wait_until(
         seen = look()
         if wanted(seen):
             break
-        assert time.monotonic() < until, f"waited in vain until {what}; last seen: {seen!r}"
+        assert time.monotonic() < until, f"waited in vain: {what}; last seen: {seen!r}"
         time.sleep(pause)
     return seen
 
 
 def _pauses() -> Iterator[float]:
-    """Short at first, for what comes in a moment; then long enough to leave others the machine."""
+    """About a quarter of the time so far: short for what comes in a moment, longer for what takes long."""
     pause = 0.001
     while True:
         yield pause
-        pause = min(2 * pause, 0.02)
+        pause = min(1.25 * pause, 0.05)

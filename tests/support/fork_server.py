@@ -100,7 +100,7 @@ def _become(parent: int, asked: dict[str, Any]) -> None:
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
-    die_with_parent.tie(parent)
+    die_with_parent.die_with_parent(parent)
     for number, name in ((1, "out"), (2, "errors")):
         file = os.open(asked[name], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         os.dup2(file, number)

@@ -50,7 +50,7 @@ def source(spec: Spec, metric: Metric) -> str:
         keys = index_keys(spec, entity, index)
         if metric.age_in:
             return f"Ages({keys!r}, {metric.label!r}, {metric.percentiles!r})"
-        return f"Sizes({keys!r}, {metric.label!r}, {index.score is not None!r})"
+        return f"IndexSizes({keys!r}, {metric.label!r}, {index.score is not None!r})"
     if metric.states_of:
         keys = state_keys(spec, entity)
         states = words(spec, entity, entity.status)

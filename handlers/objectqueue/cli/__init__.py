@@ -1,4 +1,4 @@
-"""`qo`: the object queue from a shell. Nothing heavy is imported before a command runs."""
+"""`qo`: the command line of the object queue. Heavy modules are imported only when a command runs."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ COMMANDS: dict[str, click.Command] = {
 }
 
 
-class _InOrder(click.Group):
-    """Commands in the order in which they are met, and not in that of the alphabet."""
+class _OrderedGroup(click.Group):
+    """A group that lists its commands in the order of their definition, not alphabetically."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(self.commands)
 
 
 @click.command(
-    "qo", cls=_InOrder, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
+    "qo", cls=_OrderedGroup, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
 )
 @click.version_option(package_name="charter", message="%(prog)s %(version)s")
 def qo() -> None:
@@ -48,7 +48,7 @@ def qo() -> None:
 
 
 def main() -> None:
-    """The entry point."""
+    """Run `qo`; the entry point."""
     try:
         qo.main(prog_name="qo")
     except SystemExit as ended:

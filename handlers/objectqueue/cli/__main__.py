@@ -1,4 +1,4 @@
-"""`python -m handlers.objectqueue.cli`: `qo` where nothing is installed, as in a container."""
+"""`python -m handlers.objectqueue.cli`: run `qo` where the package is not installed, as in a container."""
 
 from handlers.objectqueue.cli import main
 

@@ -1,4 +1,4 @@
-"""The bucket before there is a queue in it: setting it up, trying it out, and putting the page there."""
+"""The bucket as such: set it up, check it, and deploy the page into it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from generated.objectqueue.system import SYSTEM
-from handlers.objectqueue.cli.location import NOT_SET_UP, USAGE, Trouble, Where
+from handlers.objectqueue.cli.location import NOT_SET_UP, USAGE, CommandError, Location
 from runtime.node.settings import SettingsError, read
 from runtime.stores.s3.client.errors import ObjectError
 from runtime.stores.s3.client.objects import Objects
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 
-class Deployed(NamedTuple):
-    """The page in the bucket: its files, where it is, and a sentence on who may read it."""
+class DeployedPage(NamedTuple):
+    """A deployed page: its object keys, its URL, and a sentence on who may read it."""
 
     keys: list[str]
     url: str
@@ -30,7 +30,7 @@ class Deployed(NamedTuple):
 
 
 class Bucket:
-    """The bucket that some variables name."""
+    """The bucket that the environment variables name."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         node = SYSTEM.deployments["local"].nodes["desk"]
@@ -40,7 +40,7 @@ class Bucket:
         self._objects = Objects(self.place)
 
     async def set_up(self, *, with_page: bool) -> list[str]:
-        """Makes the bucket ready; what was done, a sentence each."""
+        """Set the bucket up; return what was done, a sentence each."""
         from runtime.stores.s3.bucket.bucket_settings import set_up
 
         done = await set_up(self._objects, SYSTEM.lifecycles.values(), self._values)
@@ -49,14 +49,14 @@ class Bucket:
             done += [deployed.access, f"The page is at {deployed.url}"]
         return done
 
-    async def examined(self) -> list[Result]:
-        """What was found out about the store and the bucket."""
+    async def examine_bucket(self) -> list[Result]:
+        """Check the store and the bucket; return a result for each check."""
         from runtime.stores.s3.bucket.probe import examine
 
         return await examine(self._objects, most_skew_s=self._values["QO_MAX_CLOCK_SKEW_MS"] / 1000)
 
-    async def deploy_page(self) -> Deployed:
-        """Puts the page into the bucket, where everybody may read it."""
+    async def deploy_page(self) -> DeployedPage:
+        """Deploy the page into the bucket, readable for everyone."""
         from runtime.stores.s3.bucket.bucket_settings import let_everyone_read
         from runtime.stores.s3.bucket.page_files import FOLDER, deploy_page, page_url
 
@@ -66,24 +66,24 @@ class Bucket:
             access = await let_everyone_read(root, f"{FOLDER}/")
         finally:
             await root.close()
-        return Deployed(keys, page_url(self.place), access)
+        return DeployedPage(keys, page_url(self.place), access)
 
-    async def lend_page(self, seconds: int) -> str:
-        """Puts the page into the bucket, where it opens for a while for whoever has this address."""
+    async def presign_page(self, seconds: int) -> str:
+        """Deploy the page into the bucket; return a presigned URL that opens it for a limited time."""
         from runtime.stores.s3.bucket.page_links import lend_page
 
         return await lend_page(SYSTEM.name, self.place, seconds)
 
     async def close(self) -> None:
-        """Gives all connections back."""
+        """Close all connections."""
         await self._objects.close()
 
 
-def run(work: Callable[[Bucket], Awaitable[Answer]], where: Where) -> Answer:
-    """Does something with the bucket; whatever goes wrong is one line."""
+def run(work: Callable[[Bucket], Awaitable[Answer]], location: Location) -> Answer:
+    """Run work on the bucket; raise each failure as a CommandError."""
 
     async def main() -> Answer:
-        bucket = Bucket(where.environ)
+        bucket = Bucket(location.environ)
         try:
             return await work(bucket)
         finally:
@@ -92,8 +92,8 @@ def run(work: Callable[[Bucket], Awaitable[Answer]], where: Where) -> Answer:
     try:
         return asyncio.run(main())
     except SettingsError as error:
-        raise Trouble("\n".join(error.problems), USAGE) from None
+        raise CommandError("\n".join(error.problems), USAGE) from None
     except NoBucket as error:
-        raise Trouble(f"{error} {NOT_SET_UP}") from None
+        raise CommandError(f"{error} {NOT_SET_UP}") from None
     except (ObjectError, OSError) as error:
-        raise Trouble(str(error)) from None
+        raise CommandError(str(error)) from None

@@ -1,4 +1,4 @@
-"""Many submissions at a time, with a result for each in the order in which they came."""
+"""Bulk submission: many tasks concurrently, with a result for each in the order of the lines."""
 
 from __future__ import annotations
 
@@ -10,91 +10,92 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from generated.objectqueue.messages import PENDING
-from handlers.objectqueue.cli.line_reader import arriving
-from handlers.objectqueue.cli.results import Results, results
-from handlers.objectqueue.cli.submissions import NoWish, Wishes
+from handlers.objectqueue.cli.line_reader import read_lines
+from handlers.objectqueue.cli.results import Results, open_results
+from handlers.objectqueue.cli.submissions import InvalidSubmission, SubmissionParser
 from runtime.call.conditions import Failure
 
 if TYPE_CHECKING:
-    from handlers.objectqueue.cli.local_node import Desk
+    from handlers.objectqueue.cli.local_node import LocalNode
 
 
-Begun = tuple[int, "asyncio.Task[Any]"]
-"""The number of a line, and its submission."""
+StartedLine = tuple[int, "asyncio.Task[Any]"]
+"""The number of a line, and its submission in flight."""
 
 
-class Many:
-    """Lines of JSON, each a task."""
+class BulkSubmission:
+    """A submission of JSON lines, each a task."""
 
-    def __init__(self, desk: Desk, otherwise: dict[str, Any], parallel: int, *, as_json: bool) -> None:
-        self._desk = desk
-        self._wishes = Wishes(desk.codec, otherwise)
-        self._room = asyncio.Semaphore(parallel)
+    def __init__(self, node: LocalNode, defaults: dict[str, Any], parallel: int, *, as_json: bool) -> None:
+        self._node = node
+        self._parser = SubmissionParser(node.codec, defaults)
+        self._slots = asyncio.Semaphore(parallel)
         self._as_json = as_json
         self._submitted = 0
         self._refused = 0
         self.waiting_types: set[str] = set()
-        """Types of tasks that were submitted and wait."""
+        """Types of the submitted tasks that wait."""
 
     async def submit(self, path: Path) -> tuple[int, int]:
-        """Submits them all; how many were submitted, and how many were not."""
-        begun: asyncio.Queue[Begun | None] = asyncio.Queue()
-        with _opened(path) as stream, results(_count(path)) as told:
-            # Whatever comes slowly is told as soon as it is done, and not when the next one has come.
-            both = [
-                asyncio.create_task(each) for each in (self._begin(stream, begun), self._tell(begun, told))
+        """Submit all lines; return how many were submitted, and how many were refused."""
+        started: asyncio.Queue[StartedLine | None] = asyncio.Queue()
+        with _open_lines(path) as stream, open_results(_count_lines(path)) as output:
+            # Print each result as soon as it is there, and not only when the next line arrives.
+            steps = [
+                asyncio.create_task(each)
+                for each in (self._start_all(stream, started), self._print_all(started, output))
             ]
             try:
-                await asyncio.gather(*both)
+                await asyncio.gather(*steps)
             finally:
-                for each in both:
+                for each in steps:
                     each.cancel()
         return self._submitted, self._refused
 
-    async def _begin(self, stream: BinaryIO, begun: asyncio.Queue[Begun | None]) -> None:
+    async def _start_all(self, stream: BinaryIO, started: asyncio.Queue[StartedLine | None]) -> None:
         number = 0
-        async for line in arriving(stream):
+        async for line in read_lines(stream):
             number += 1
             if line.strip():
-                await self._room.acquire()
-                begun.put_nowait((number, asyncio.create_task(self._one(line))))
-        begun.put_nowait(None)
+                await self._slots.acquire()
+                started.put_nowait((number, asyncio.create_task(self._submit_line(line))))
+        started.put_nowait(None)
 
-    async def _one(self, line: bytes) -> Any:
+    async def _submit_line(self, line: bytes) -> Any:
         try:
-            return await self._desk.queue.submit_task(self._wishes.read(line), self._desk.call())
-        except (Failure, NoWish) as problem:
+            return await self._node.queue.submit_task(self._parser.parse(line), self._node.call())
+        except (Failure, InvalidSubmission) as problem:
             return problem
 
-    async def _tell(self, begun: asyncio.Queue[Begun | None], told: Results) -> None:
-        """Prints what came of each, in their order."""
-        while (each := await begun.get()) is not None:
+    async def _print_all(self, started: asyncio.Queue[StartedLine | None], output: Results) -> None:
+        """Print the result of each line, in order."""
+        while (each := await started.get()) is not None:
             number, task = each
-            self._print(number, await task, told)
-            self._room.release()
+            self._print_result(number, await task, output)
+            self._slots.release()
 
-    def _print(self, number: int, result: Any, told: Results) -> None:
-        if isinstance(result, Failure | NoWish):
+    def _print_result(self, number: int, result: Any, output: Results) -> None:
+        if isinstance(result, Failure | InvalidSubmission):
             self._refused += 1
             problem = result.message if isinstance(result, Failure) else str(result)
             if self._as_json:
-                told.json({"line": number, "task_id": None, "problem": problem})
+                output.print_json({"line": number, "task_id": None, "problem": problem})
             else:
-                told.line("-")
-                told.say(f"line {number}: {problem}")
+                output.print_line("-")
+                output.print_message(f"line {number}: {problem}")
         else:
             self._submitted += 1
             if result.task.status == PENDING:
                 self.waiting_types.add(result.task.task_type)
             if self._as_json:
-                told.json({"line": number, "task_id": result.task.id, "created": result.created})
+                output.print_json({"line": number, "task_id": result.task.id, "created": result.created})
             else:
-                told.line(result.task.id)
-        told.advance()
+                output.print_line(result.task.id)
+        output.advance()
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _open_lines(path: Path) -> Iterator[BinaryIO]:
     if str(path) == "-":
         yield sys.stdin.buffer
     else:
@@ -102,8 +103,8 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
             yield lines
 
 
-def _count(path: Path) -> int | None:
-    """How many lines a file has; of what comes in, or through a pipe with a name, nobody knows before."""
+def _count_lines(path: Path) -> int | None:
+    """Count the lines of a file; None for standard input and named pipes."""
     if str(path) == "-" or not path.is_file():
         return None
     with path.open("rb") as lines:

@@ -1,4 +1,4 @@
-"""Lines of a stream that may take its time, such as what somebody types."""
+"""Read lines from a stream without blocking the event loop, such as from a terminal or a pipe."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ import os
 from collections.abc import AsyncIterator
 from typing import BinaryIO
 
-_AT_ONCE = 65536
+_CHUNK_BYTES = 65536
 
 
-async def arriving(stream: BinaryIO) -> AsyncIterator[bytes]:
-    """Each line as soon as it is there. No thread waits for the next one, so that Ctrl-C ends it at once."""
-    begun: list[bytes] = []
+async def read_lines(stream: BinaryIO) -> AsyncIterator[bytes]:
+    """Yield each line as soon as it arrives. No thread blocks in a read, so that Ctrl-C ends it at once."""
+    partial: list[bytes] = []
     while True:
         try:
-            await _readable(stream.fileno())
+            await _wait_readable(stream.fileno())
         except (OSError, ValueError):
-            # A file, or what is in memory: nobody has to wait for it.
+            # A regular file or memory, which is always readable.
             for line in stream:
                 yield line
             return
-        got = os.read(stream.fileno(), _AT_ONCE)
-        *ends, rest = got.split(b"\n")
-        for end in ends:
-            yield b"".join((*begun, end))
-            begun.clear()
-        begun.append(rest)
-        if not got:
+        chunk = os.read(stream.fileno(), _CHUNK_BYTES)
+        *complete, rest = chunk.split(b"\n")
+        for line_end in complete:
+            yield b"".join((*partial, line_end))
+            partial.clear()
+        partial.append(rest)
+        if not chunk:
             break
-    if last := b"".join(begun):
+    if last := b"".join(partial):
         yield last
 
 
-async def _readable(descriptor: int) -> None:
+async def _wait_readable(descriptor: int) -> None:
     loop, ready = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(descriptor, ready.set)
     try:
         await ready.wait()
     finally:
-        # It would be told again and again for as long as nobody reads.
+        # Otherwise the callback would run in every turn of the loop until the data is read.
         loop.remove_reader(descriptor)

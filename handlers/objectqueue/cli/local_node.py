@@ -1,4 +1,4 @@
-"""The queue in this process: a node that answers for it, called as any client calls it."""
+"""A local node: the queue in this process, called as any client calls it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from google.protobuf.message import Message
 
 from generated.objectqueue.clients import QueueServiceClient
 from generated.objectqueue.system import SYSTEM
-from handlers.objectqueue.cli.location import CODES, FAILED, NOT_SET_UP, USAGE, Trouble, Where
-from handlers.objectqueue.cli.output import say
+from handlers.objectqueue.cli.location import CODES, FAILED, NOT_SET_UP, USAGE, CommandError, Location
+from handlers.objectqueue.cli.output import print_message
 from runtime.call import Call, Channel
 from runtime.call.conditions import Condition, Failure
 from runtime.node.assembly import Assembly
@@ -30,88 +30,90 @@ NODE = "desk"
 _QUIET = frozenset(("INFO", "DEBUG"))
 
 
-class Desk:
-    """The queue, open for calls."""
+class LocalNode:
+    """A node in this process that serves the queue."""
 
-    def __init__(self, parts: Assembly) -> None:
-        self._parts = parts
-        self.queue = QueueServiceClient(LocalChannel(SYSTEM, parts.endpoints, PRINCIPAL))
+    def __init__(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+        self.queue = QueueServiceClient(LocalChannel(SYSTEM, assembly.endpoints, PRINCIPAL))
         self.codec = Codec(SYSTEM)
 
     def call(self) -> Call:
-        """The circumstances of a new call."""
-        return Call(world=self._parts.world, log=self._parts.log, caller=PRINCIPAL)
+        """Build the context of a new call."""
+        return Call(world=self._assembly.world, log=self._assembly.log, caller=PRINCIPAL)
 
-    def json(self, message: Message) -> orjson.Fragment:
-        """A message as JSON, with every number as it was written."""
+    def encode_json(self, message: Message) -> orjson.Fragment:
+        """Encode a message as JSON, with every number as it was written."""
         return orjson.Fragment(self.codec.writer(type(message))(message))
 
-    def plain(self, message: Message) -> Any:
-        """A message as it is looked into."""
+    def to_dict(self, message: Message) -> Any:
+        """Convert a message to plain Python values."""
         return orjson.loads(self.codec.writer(type(message))(message))
 
 
-class Warnings:
-    """The log of the node as someone at a terminal wants it: warnings, in a line each."""
+class WarningPrinter:
+    """A log stream that prints warnings on standard error, one line each."""
 
-    def __init__(self, *, whole: bool) -> None:
-        self._whole = whole
+    def __init__(self, *, is_verbose: bool) -> None:
+        self._is_verbose = is_verbose
 
     def write(self, text: str) -> None:
         for line in text.splitlines():
-            if self._whole:
-                say(line)
-            elif (told := orjson.loads(line))["level"] not in _QUIET and told["event"] not in _ANSWERED:
-                say(f"{told['level'].lower()}: {told['message']}")
+            if self._is_verbose:
+                print_message(line)
+            elif (entry := orjson.loads(line))["level"] not in _QUIET and entry["event"] not in _ANSWERED:
+                print_message(f"{entry['level'].lower()}: {entry['message']}")
 
     def flush(self) -> None:
-        """Nothing is kept back."""
+        """Do nothing: every line is printed at once."""
 
 
 _ANSWERED = frozenset(("rpc_error", "invalid_transition", "call_denied"))
-"""Events that tell what the answer of a call tells anyway."""
+"""Events that repeat what the response of a call says."""
 
 
-def run(work: Callable[[Desk], Awaitable[Answer]], where: Where) -> Answer:
-    """Opens the queue, has something done with it, and closes it; whatever goes wrong is one line."""
+def run(work: Callable[[LocalNode], Awaitable[Answer]], location: Location) -> Answer:
+    """Run work on a local node; raise each failure as a CommandError."""
     try:
-        return asyncio.run(_with_desk(work, where.environ))
+        return asyncio.run(_run_on_node(work, location.environ))
     except Failure as failure:
-        raise trouble_of(failure) from None
+        raise to_command_error(failure) from None
     except SettingsError as error:
-        raise Trouble("\n".join(error.problems), USAGE) from None
+        raise CommandError("\n".join(error.problems), USAGE) from None
     except StoreNotSetUp as error:
-        raise Trouble(f"{error} {NOT_SET_UP}") from None
+        raise CommandError(f"{error} {NOT_SET_UP}") from None
     except BrokenPipeError:
-        raise  # Nobody reads the results any more, which is no trouble of the queue.
+        raise  # The reader of the results has gone, which is no failure of the queue.
     except (StoreUnusable, OSError) as error:
-        raise Trouble(str(error)) from None
+        raise CommandError(str(error)) from None
 
 
-def trouble_of(failure: Failure) -> Trouble:
-    """How a call that failed is told."""
+def to_command_error(failure: Failure) -> CommandError:
+    """Convert a failed call to an error message with an exit code."""
     if isinstance(failure, Condition):
-        return Trouble(f"{failure.message.rstrip('.')}.", CODES.get(failure.grpc, FAILED))
-    return Trouble(f"{failure.grpc}: {failure.message}", CODES.get(failure.grpc, FAILED))
+        return CommandError(f"{failure.message.rstrip('.')}.", CODES.get(failure.grpc, FAILED))
+    return CommandError(f"{failure.grpc}: {failure.message}", CODES.get(failure.grpc, FAILED))
 
 
-async def _with_desk(work: Callable[[Desk], Awaitable[Answer]], environ: Mapping[str, str]) -> Answer:
-    async with opened(environ) as desk:
-        return await work(desk)
+async def _run_on_node(work: Callable[[LocalNode], Awaitable[Answer]], environ: Mapping[str, str]) -> Answer:
+    async with open_local_node(environ) as node:
+        return await work(node)
 
 
 @asynccontextmanager
-async def opened(environ: Mapping[str, str]) -> AsyncIterator[Desk]:
-    """The queue that some variables name, until it is left."""
-    design = SYSTEM.deployments[DEPLOYMENT]
-    stream = Warnings(whole=bool(environ.get("QO_LOG")))
-    parts = Assembly(SYSTEM, design, design.nodes[NODE], environ, RealWorld(), _nowhere, stream=stream)
+async def open_local_node(environ: Mapping[str, str]) -> AsyncIterator[LocalNode]:
+    """Open a local node for the queue that the environment names; close it at the end."""
+    deployment = SYSTEM.deployments[DEPLOYMENT]
+    stream = WarningPrinter(is_verbose=bool(environ.get("QO_LOG")))
+    assembly = Assembly(
+        SYSTEM, deployment, deployment.nodes[NODE], environ, RealWorld(), _refuse_channel, stream=stream
+    )
     try:
-        await parts.open()
-        yield Desk(parts)
+        await assembly.open()
+        yield LocalNode(assembly)
     finally:
-        await parts.close()
+        await assembly.close()
 
 
-def _nowhere(_parts: Assembly, component: str, service: str) -> Channel:
+def _refuse_channel(_assembly: Assembly, component: str, service: str) -> Channel:
     raise LookupError(f"{component} calls {service}, which is nowhere")

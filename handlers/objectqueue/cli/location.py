@@ -1,4 +1,4 @@
-"""Where the queue is, by flags or by variables, and the codes with which `qo` ends."""
+"""The location of the queue, by flags or environment variables, and the exit codes of `qo`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ FAILED = 1
 USAGE = 2
 NOT_FOUND = 3
 CONFLICT = 4
-GOES_ON = 5
-"""The time to wait for a task was over first."""
+NOT_ENDED = 5
+"""The exit code where the time was over before the task ended."""
 CODES = {
     "INVALID_ARGUMENT": USAGE,
     "NOT_FOUND": NOT_FOUND,
@@ -23,7 +23,7 @@ CODES = {
     "FAILED_PRECONDITION": CONFLICT,
     "ABORTED": CONFLICT,
 }
-"""Exit codes by the codes that the spec gives its conditions; all others are trouble."""
+"""Exit codes by the gRPC codes that the spec gives its conditions; all others are FAILED."""
 
 _FLAGS = {
     "endpoint": ("S3_ENDPOINT", "URL of the store; unset is where the provider has it."),
@@ -36,39 +36,39 @@ _FLAGS = {
 NOT_SET_UP = "`qo init` makes a bucket ready."
 
 
-class Trouble(click.ClickException):
-    """Something did not work, in one line."""
+class CommandError(click.ClickException):
+    """A failure that is printed as one line, with an exit code."""
 
     def __init__(self, message: str, code: int = FAILED) -> None:
         super().__init__(message)
-        self.exit_code = code  # type: ignore[misc]  # a code of its own for each is what is meant
+        self.exit_code = code  # type: ignore[misc]  # each error has its own exit code
 
 
 @dataclass(frozen=True)
-class Where:
-    """The environment with what the flags say, and how results are to be printed."""
+class Location:
+    """The environment with the values of the flags, and the output format."""
 
     environ: Mapping[str, str]
     as_json: bool
 
-    def also(self, **variables: str | None) -> Where:
-        """The same with more variables; what is None stays as it was."""
-        given = {name: value for name, value in variables.items() if value is not None}
-        return Where({**self.environ, **given}, self.as_json)
+    def with_variables(self, **variables: str | None) -> Location:
+        """Return a copy with more variables; None leaves a variable as it is."""
+        updates = {name: value for name, value in variables.items() if value is not None}
+        return Location({**self.environ, **updates}, self.as_json)
 
 
-def places(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command the flags that say where the queue is; it is handed a `Where`."""
+def location_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the flags that locate the queue to a command, which gets a `Location`."""
 
     @functools.wraps(command)
-    def with_places(*arguments: Any, as_json: bool, **given: Any) -> Any:
-        flags = {variable: given.pop(name) for name, (variable, _) in _FLAGS.items()}
-        where = Where(dict(os.environ), as_json).also(**flags)
-        return command(*arguments, where=where, **given)
+    def with_location(*arguments: Any, as_json: bool, **options: Any) -> Any:
+        flags = {variable: options.pop(name) for name, (variable, _) in _FLAGS.items()}
+        location = Location(dict(os.environ), as_json).with_variables(**flags)
+        return command(*arguments, location=location, **options)
 
-    found: Callable[..., Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON.")(
-        with_places
+    decorated: Callable[..., Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON.")(
+        with_location
     )
     for name, (variable, meaning) in reversed(_FLAGS.items()):
-        found = click.option(f"--{name}", metavar="TEXT", help=f"{meaning} [{variable}]")(found)
-    return found
+        decorated = click.option(f"--{name}", metavar="TEXT", help=f"{meaning} [{variable}]")(decorated)
+    return decorated

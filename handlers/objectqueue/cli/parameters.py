@@ -1,4 +1,4 @@
-"""What options and arguments of `qo` may be, checked before the store is asked."""
+"""The parameter types of `qo`: check options and arguments before any request."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class TaskId(click.ParamType[str]):
     name = "task_id"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        found = str(value).strip().lower()
-        if _UUID4.fullmatch(found) is None:
+        text = str(value).strip().lower()
+        if _UUID4.fullmatch(text) is None:
             self.fail(f"{value!r} is no id of a task, which is a UUID of version 4.", param, ctx)
-        return found
+        return text
 
 
 class Name(click.ParamType[str]):
-    """A name that is not empty; what else it may be is checked with the settings."""
+    """A name that is not empty; the settings check the rest."""
 
     name = "text"
 
@@ -55,8 +55,8 @@ class Shards(click.ParamType[str]):
         param: click.Parameter,  # noqa: ARG002
         incomplete: str,
     ) -> list[CompletionItem]:
-        begun = incomplete.rpartition(",")[0] + "," if self._several and "," in incomplete else ""
-        return [CompletionItem(begun + each) for each in _SHARDS if (begun + each).startswith(incomplete)]
+        prefix = incomplete.rpartition(",")[0] + "," if self._several and "," in incomplete else ""
+        return [CompletionItem(prefix + each) for each in _SHARDS if (prefix + each).startswith(incomplete)]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         parts = [part.strip().lower() for part in str(value).split(",")]
@@ -75,10 +75,10 @@ class Span(click.ParamType[float]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if isinstance(value, float):
             return value
-        found = _SPAN.fullmatch(str(value).strip().lower())
-        if found is None:
+        match = _SPAN.fullmatch(str(value).strip().lower())
+        if match is None:
             self.fail(f"{value!r} is no duration such as 30, 500ms, 2m, 1h or 3d.", param, ctx)
-        seconds = float(found[1]) * _SECONDS[found[2]]
+        seconds = float(match[1]) * _SECONDS[match[2]]
         if seconds > _LONGEST_S:
             self.fail(f"{value!r} is more than ten years.", param, ctx)
         return seconds
@@ -99,7 +99,7 @@ class Moment(click.ParamType[datetime]):
 
 
 class Json(click.ParamType[str]):
-    """JSON itself, @ and the name of a file with it, or - for what comes in."""
+    """JSON itself, @ and the name of a file with it, or - for standard input."""
 
     name = "json"
 
@@ -107,14 +107,14 @@ class Json(click.ParamType[str]):
         from runtime.model import json_text
 
         try:
-            return json_text.write(json_text.read(_content(str(value))))
+            return json_text.encode_json(json_text.decode_json(_read_content(str(value))))
         except (json_text.NotJson, json_text.CannotWrite) as problem:
             self.fail(f"it is no JSON: {problem}", param, ctx)
         except OSError as error:
             self.fail(f"{error.filename}: {error.strerror}", param, ctx)
 
 
-def _content(value: str) -> bytes:
+def _read_content(value: str) -> bytes:
     if value == "-":
         return sys.stdin.buffer.read()
     return Path(value[1:]).read_bytes() if value.startswith("@") else value.encode(errors="surrogateescape")

@@ -1,4 +1,4 @@
-"""Many results, a line each, with a bar beside them where somebody watches."""
+"""Print many results, a line each, with a progress bar on a terminal."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ if TYPE_CHECKING:
 
 
 class Results:
-    """Where results go. On a terminal that shows the bar too, they go above it."""
+    """The output of results. On a terminal that also shows the bar, they go above it."""
 
     def __init__(self, progress: Progress | None) -> None:
         self._progress = progress
-        self._is_above = progress is not None and sys.stdout.isatty()
+        self._prints_above_bar = progress is not None and sys.stdout.isatty()
 
-    def line(self, text: str) -> None:
-        """A result."""
-        if self._progress is not None and self._is_above:
+    def print_line(self, text: str) -> None:
+        """Print a result."""
+        if self._progress is not None and self._prints_above_bar:
             self._progress.console.out(text, highlight=False)
         else:
             click.echo(text)
 
-    def json(self, value: Any) -> None:
-        """A result as JSON."""
+    def print_json(self, value: Any) -> None:
+        """Print a result as JSON."""
         import orjson
 
-        self.line(orjson.dumps(value).decode())
+        self.print_line(orjson.dumps(value).decode())
 
-    def say(self, text: str) -> None:
-        """Something that is no result."""
+    def print_message(self, text: str) -> None:
+        """Print a message that is no result."""
         if self._progress is not None:
             self._progress.console.out(text, highlight=False)
         else:
             click.echo(text, err=True)
 
     def advance(self) -> None:
-        """One more is done."""
+        """Advance the bar by one."""
         if self._progress is not None:
             self._progress.advance(self._progress.task_ids[0])
 
 
 @contextmanager
-def looking() -> Iterator[None]:
-    """Shows that something is going on that may take long, where somebody watches."""
+def show_busy() -> Iterator[None]:
+    """Show a spinner during a long operation, on a terminal."""
     if not sys.stderr.isatty():
         yield
         return
@@ -59,8 +59,8 @@ def looking() -> Iterator[None]:
 
 
 @contextmanager
-def results(total: int | None) -> Iterator[Results]:
-    """Results of which there will be so many; the bar is on standard error, if that is a terminal."""
+def open_results(total: int | None) -> Iterator[Results]:
+    """Open an output for `total` results; the bar is on standard error, if that is a terminal."""
     if not sys.stderr.isatty():
         yield Results(None)
         return

@@ -1,4 +1,4 @@
-"""Waiting for the end of a task, and how the end is told."""
+"""Wait for the end of a task, and print its outcome."""
 
 from __future__ import annotations
 
@@ -8,53 +8,53 @@ from typing import Any, NamedTuple
 import click
 
 from generated.objectqueue.messages import COMPLETED, FAILED, PENDING, RUNNING, GetTaskRequest, Task
-from handlers.objectqueue.cli.local_node import Desk
-from handlers.objectqueue.cli.location import FAILED as TROUBLE
-from handlers.objectqueue.cli.location import GOES_ON, Where
-from handlers.objectqueue.cli.output import print_json, printable, say, short
+from handlers.objectqueue.cli.local_node import LocalNode
+from handlers.objectqueue.cli.location import FAILED as COMMAND_FAILED
+from handlers.objectqueue.cli.location import NOT_ENDED, Location
+from handlers.objectqueue.cli.output import format_printable, format_value, print_json, print_message
 
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
 
 
-class Waited(NamedTuple):
-    """A task when it had ended or the time was over: as it is, as JSON, and to be looked into."""
+class WaitResult(NamedTuple):
+    """A task after the wait: as a message, as JSON, and as plain values."""
 
     task: Task
     as_json: Any
-    plain: Any
+    fields: Any
 
 
-async def until_ended(desk: Desk, task_id: str, seconds: float | None) -> Waited:
-    """Waits for the end of a task, for so long."""
+async def wait_for_end(node: LocalNode, task_id: str, seconds: float | None) -> WaitResult:
+    """Wait for the end of a task, with a timeout."""
     loop = asyncio.get_running_loop()
-    until = None if seconds is None else loop.time() + seconds
+    deadline = None if seconds is None else loop.time() + seconds
     pause = _FIRST_PAUSE_S
     while True:
-        task = await desk.queue.get_task(GetTaskRequest(task_id=task_id), desk.call())
-        left = _LONGEST_PAUSE_S if until is None else until - loop.time()
-        if not _goes_on(task) or left <= 0:
-            return Waited(task, desk.json(task), desk.plain(task))
+        task = await node.queue.get_task(GetTaskRequest(task_id=task_id), node.call())
+        left = _LONGEST_PAUSE_S if deadline is None else deadline - loop.time()
+        if not _is_unfinished(task) or left <= 0:
+            return WaitResult(task, node.encode_json(task), node.to_dict(task))
         await asyncio.sleep(min(pause, left))
         pause = min(pause * 1.5, _LONGEST_PAUSE_S)
 
 
-def told_end(found: Waited, where: Where) -> int:
-    """Prints what came of a task; the code to end with."""
-    task = found.plain
+def print_end(found: WaitResult, location: Location) -> int:
+    """Print the outcome of a task; return the exit code."""
+    task = found.fields
     end = found.task.archived_from or found.task.status
-    if where.as_json:
+    if location.as_json:
         print_json(found.as_json)
     else:
         status = task["archived_from"] or task["status"]
-        click.echo(short(task["output"]) if end == COMPLETED else status.lower())
+        click.echo(format_value(task["output"]) if end == COMPLETED else status.lower())
         if end == FAILED:
-            say(f"error: {printable(task['last_error'])}")
-    if _goes_on(found.task):
-        say("The time is over and the task has not ended; it goes on.")
-        return GOES_ON
-    return 0 if end == COMPLETED else TROUBLE
+            print_message(f"error: {format_printable(task['last_error'])}")
+    if _is_unfinished(found.task):
+        print_message("The time is over and the task has not ended; it goes on.")
+        return NOT_ENDED
+    return 0 if end == COMPLETED else COMMAND_FAILED
 
 
-def _goes_on(task: Task) -> bool:
+def _is_unfinished(task: Task) -> bool:
     return task.status in (PENDING, RUNNING)

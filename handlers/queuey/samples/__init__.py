@@ -1,4 +1,4 @@
-"""Small WASI programs in text form, for demos and tests; wasmtime makes binaries of them."""
+"""Small WASI programs in text form, for demos and tests; wasmtime compiles them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from importlib.resources import files
 
 
 def names() -> list[str]:
-    """All of them."""
+    """List the names of all samples."""
     return sorted(
         each.name.removesuffix(".wat") for each in files(__name__).iterdir() if each.name.endswith(".wat")
     )
 
 
 def binary(name: str) -> bytes:
-    """A program as a binary."""
+    """Compile a sample to a binary."""
     import wasmtime
 
     text = files(__name__).joinpath(f"{name}.wat").read_text(encoding="utf-8")

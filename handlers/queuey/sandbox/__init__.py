@@ -1,7 +1,7 @@
-"""Where WASI binaries run: in processes of their own, with nothing but what they read and write."""
+"""The sandbox of WASI binaries: child processes in which a binary has only its input and output."""
 
 from __future__ import annotations
 
-from handlers.queuey.sandbox.pool import Limits, Run, Sandboxes
+from handlers.queuey.sandbox.pool import Limits, SandboxPool, SandboxResult
 
-__all__ = ["Limits", "Run", "Sandboxes"]
+__all__ = ["Limits", "SandboxPool", "SandboxResult"]

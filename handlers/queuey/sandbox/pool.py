@@ -1,4 +1,4 @@
-"""Processes that run binaries: started when they are needed, used again, and killed if they do not answer."""
+"""The pool of sandbox processes: started on demand, reused, and killed if they do not answer."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-_SLACK_S = 2.0
-"""How much later than a binary should have ended its process is given up."""
+_KILL_DELAY_S = 2.0
+"""How long after the time limit of a binary its process is killed."""
 _MODULE = "handlers.queuey.sandbox.child"
-_KEPT = 1024
-"""How many binaries stay on disk, more than can be in use at a time."""
+_MAX_BINARIES = 1024
+"""The number of binaries cached on disk, more than can be in use at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a binary may use. No fuel means that instructions are not counted."""
+    """The resource limits of a binary. No fuel means that instructions are not counted."""
 
     seconds: float
     fuel: int
@@ -34,8 +34,8 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """How a run ended: without a reason it did what it should. What it wrote is in two files."""
+class SandboxResult:
+    """The result of a run: without a reason it succeeded. Its output is in two files."""
 
     exit_code: int | None
     reason: str | None
@@ -44,16 +44,16 @@ class Run:
     stderr: Path
 
 
-class Sandboxes:
-    """As many processes as there are runs at a time."""
+class SandboxPool:
+    """A pool of processes, as many as there are runs at a time."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._idle: list[asyncio.subprocess.Process] = []
         self._folder = Path(tempfile.mkdtemp(prefix="charter-runs-"))
-        self._kept: OrderedDict[str, None] = OrderedDict()
+        self._binaries: OrderedDict[str, None] = OrderedDict()
 
-    async def __aenter__(self) -> Sandboxes:
+    async def __aenter__(self) -> SandboxPool:
         return self
 
     async def __aexit__(
@@ -66,7 +66,7 @@ class Sandboxes:
 
     @asynccontextmanager
     async def scratch(self) -> AsyncIterator[Path]:
-        """A folder for one run, gone afterwards."""
+        """Create a folder for one run; remove it afterwards."""
         folder = Path(tempfile.mkdtemp(dir=self._folder))
         try:
             yield folder
@@ -74,40 +74,40 @@ class Sandboxes:
             shutil.rmtree(folder, ignore_errors=True)
 
     def binary(self, address: str) -> Path:
-        """Where a binary is kept from one run to the next; those that nobody wanted for long are removed."""
-        self._kept[address] = None
-        self._kept.move_to_end(address)
-        while len(self._kept) > _KEPT:
-            old, _ = self._kept.popitem(last=False)
-            for path in (self._folder / f"{old}.wasm", self._compiled(old)):
+        """Return the cache path of a binary; evict the least recently used ones."""
+        self._binaries[address] = None
+        self._binaries.move_to_end(address)
+        while len(self._binaries) > _MAX_BINARIES:
+            oldest, _ = self._binaries.popitem(last=False)
+            for path in (self._folder / f"{oldest}.wasm", self._find_compiled_path(oldest)):
                 path.unlink(missing_ok=True)
         return self._folder / f"{address}.wasm"
 
-    def _compiled(self, address: str) -> Path:
+    def _find_compiled_path(self, address: str) -> Path:
         return self._folder / f"{address}.compiled"
 
-    async def run(self, address: str, binary: Path, stdin: Path, scratch: Path) -> Run:
-        """Runs a binary. Whoever cancels this ends the run."""
-        process = self._idle.pop() if self._idle else await self._start()
+    async def run(self, address: str, binary: Path, stdin: Path, scratch: Path) -> SandboxResult:
+        """Run a binary. A cancel kills the run."""
+        process = self._idle.pop() if self._idle else await self._start_process()
         stdout, stderr = scratch / "stdout", scratch / "stderr"
-        wanted = {
+        request = {
             "address": address,
             "binary": str(binary),
-            "compiled": str(self._compiled(address)),
+            "compiled": str(self._find_compiled_path(address)),
             "stdin": str(stdin),
             "stdout": str(stdout),
             "stderr": str(stderr),
             **asdict(self._limits),
         }
         try:
-            async with asyncio.timeout(self._limits.seconds + _SLACK_S):
-                ended = await _exchange(process, wanted)
+            async with asyncio.timeout(self._limits.seconds + _KILL_DELAY_S):
+                result = await _exchange(process, request)
         except TimeoutError:
             await _kill(process)
-            ended = {"exit_code": None, "reason": "OUT_OF_TIME", "detail": "it took longer than it may"}
+            result = {"exit_code": None, "reason": "OUT_OF_TIME", "detail": "it took longer than it may"}
         except (ConnectionError, EOFError):
             code = await process.wait()
-            ended = {"exit_code": None, "reason": "TRAPPED", "detail": f"its process ended with {code}"}
+            result = {"exit_code": None, "reason": "TRAPPED", "detail": f"its process ended with {code}"}
         except BaseException:
             await _kill(process)
             raise
@@ -116,10 +116,10 @@ class Sandboxes:
         for path in (stdout, stderr):
             path.touch()
         if stdout.stat().st_size >= self._limits.output_bytes > 0:
-            ended = {**ended, "reason": "OUTPUT_TOO_LARGE", "detail": "it wrote more than it may"}
-        return Run(**ended, stdout=stdout, stderr=stderr)
+            result = {**result, "reason": "OUTPUT_TOO_LARGE", "detail": "it wrote more than it may"}
+        return SandboxResult(**result, stdout=stdout, stderr=stderr)
 
-    async def _start(self) -> asyncio.subprocess.Process:
+    async def _start_process(self) -> asyncio.subprocess.Process:
         settings = {"counts_fuel": self._limits.fuel > 0, "runner": os.getpid()}
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -128,25 +128,25 @@ class Sandboxes:
             json.dumps(settings),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            # It has none of the secrets that the runner was started with.
+            # Pass none of the secrets of the runner's environment on.
             env={name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ},
         )
-        # The time of a run begins when somebody is there to run it.
+        # The time limit of a run begins when its process is ready.
         if process.stdout is None or not await process.stdout.readline():
             raise ChildProcessError(f"a sandbox ended at its start with {await process.wait()}")
         return process
 
 
-async def _exchange(process: asyncio.subprocess.Process, wanted: dict[str, Any]) -> dict[str, Any]:
+async def _exchange(process: asyncio.subprocess.Process, request: dict[str, Any]) -> dict[str, Any]:
     if process.stdin is None or process.stdout is None:
         raise EOFError
-    process.stdin.write(f"{json.dumps(wanted)}\n".encode())
+    process.stdin.write(f"{json.dumps(request)}\n".encode())
     await process.stdin.drain()
     line = await process.stdout.readline()
     if not line:
         raise EOFError
-    ended: dict[str, Any] = json.loads(line)
-    return ended
+    result: dict[str, Any] = json.loads(line)
+    return result
 
 
 async def _kill(process: asyncio.subprocess.Process) -> None:

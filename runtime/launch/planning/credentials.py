@@ -1,4 +1,4 @@
-"""How the nodes of a local deployment prove themselves: certificates of a private authority, or tokens."""
+"""Credentials of a local deployment: certificates of a private CA, or tokens."""
 
 from __future__ import annotations
 
@@ -11,48 +11,50 @@ from typing import Protocol
 
 from runtime.model.system import Deployment, Node, System
 from runtime.node.systems import outside_principals
-from runtime.transport.tls import Credentials, identity
+from runtime.transport.tls import Credentials, certificate_name
 
 _DAYS = 1
 
 
-class Proof(Protocol):
-    """What nodes and clients are given so that they can prove who they are."""
+class RunCredentials(Protocol):
+    """The credentials of the nodes and clients of one run."""
 
     authority_file: Path | None
 
-    def of_node(self, node: Node) -> dict[str, str]:
-        """Values by the engine's role of a variable."""
+    def for_node(self, node: Node) -> dict[str, str]:
+        """Return values of variables, by their role."""
         ...
 
-    def of_caller(self, principal: str | None) -> tuple[Credentials | None, str | None]:
-        """TLS credentials and a token for a client that calls as a principal; None calls as nobody."""
+    def for_caller(self, principal: str | None) -> tuple[Credentials | None, str | None]:
+        """Return TLS credentials and a token for a client of a principal; None is anonymous."""
         ...
 
-    def of_outsiders(self) -> dict[str, str]:
-        """The tokens of principals outside, by name."""
+    def external_tokens(self) -> dict[str, str]:
+        """Return the tokens of external principals, by name."""
         ...
 
     def discard(self) -> None:
-        """Removes what was written."""
+        """Remove the files."""
         ...
 
 
-def make_proof(system: System, deployment: Deployment, *, tls: bool) -> Proof:
-    """Fresh proofs for one run of a deployment.
+def make_credentials(system: System, deployment: Deployment, *, tls: bool) -> RunCredentials:
+    """Make new credentials for one run of a deployment.
 
-    One that listens on this machine only speaks in the clear: then nobody needs an authority of this run to
-    call it, and callers prove themselves by token, if they have to prove anything at all. Where somebody may
-    call as long as there are no tokens, there are none unless they are asked for in place of TLS.
+    One that listens on loopback only has no TLS: then no client needs the CA of this run, and callers
+    authenticate by token, if at all. Where a principal is anonymous as long as there are no tokens, there are
+    none unless they are chosen in place of TLS.
     """
-    if tls and not _is_local(deployment):
+    if tls and not _is_loopback_only(deployment):
         return Certificates(system, deployment)
     return (
-        Open() if tls and any(each.without_tokens for each in system.principals.values()) else Tokens(system)
+        NoCredentials()
+        if tls and any(each.without_tokens for each in system.principals.values())
+        else Tokens(system)
     )
 
 
-def _is_local(deployment: Deployment) -> bool:
+def _is_loopback_only(deployment: Deployment) -> bool:
     listeners = (
         host
         for node in deployment.nodes.values()
@@ -63,18 +65,18 @@ def _is_local(deployment: Deployment) -> bool:
     return all(host == "localhost" or ip_address(host).is_loopback for host in plain)
 
 
-class Open:
-    """Nobody proves anything."""
+class NoCredentials:
+    """No credentials: every caller is anonymous."""
 
     authority_file: Path | None = None
 
-    def of_node(self, _node: Node) -> dict[str, str]:
+    def for_node(self, _node: Node) -> dict[str, str]:
         return {}
 
-    def of_caller(self, _principal: str | None) -> tuple[Credentials | None, str | None]:
+    def for_caller(self, _principal: str | None) -> tuple[Credentials | None, str | None]:
         return None, None
 
-    def of_outsiders(self) -> dict[str, str]:
+    def external_tokens(self) -> dict[str, str]:
         return {}
 
     def discard(self) -> None:
@@ -82,7 +84,7 @@ class Open:
 
 
 class Tokens:
-    """A random token for each principal that may prove itself by one. Nodes get the digests of them all."""
+    """A random token for each principal that may have one. Nodes get the digests of all of them."""
 
     authority_file: Path | None = None
 
@@ -96,17 +98,21 @@ class Tokens:
         }
         self._outside = {name: token for name, token in self._tokens.items() if name in outside}
 
-    def of_node(self, node: Node) -> dict[str, str]:
+    def for_node(self, node: Node) -> dict[str, str]:
         digests = ",".join(
             f"{name}={hashlib.sha256(token.encode()).hexdigest()}" for name, token in self._tokens.items()
         )
-        own = {"caller_token": self._tokens[identity(node)]} if identity(node) in self._tokens else {}
+        own = (
+            {"caller_token": self._tokens[certificate_name(node)]}
+            if certificate_name(node) in self._tokens
+            else {}
+        )
         return {**own, **({"accepted_tokens": digests} if digests else {})}
 
-    def of_caller(self, principal: str | None) -> tuple[Credentials | None, str | None]:
+    def for_caller(self, principal: str | None) -> tuple[Credentials | None, str | None]:
         return None, self._tokens.get(principal or "")
 
-    def of_outsiders(self) -> dict[str, str]:
+    def external_tokens(self) -> dict[str, str]:
         return self._outside
 
     def discard(self) -> None:
@@ -114,10 +120,10 @@ class Tokens:
 
 
 class Certificates:
-    """A certificate for each node, in a folder of this user alone; tokens for those who have nothing else."""
+    """A certificate for each node, in a private folder; tokens for principals without a certificate."""
 
     def __init__(self, system: System, deployment: Deployment) -> None:
-        # What makes certificates takes long to load, and most local deployments need none.
+        # The library takes long to import, and most local deployments need no certificates.
         from runtime.certs import AUTHORITY_FILE, make_certificates
 
         self._system = system
@@ -127,23 +133,23 @@ class Certificates:
         self._tokens = Tokens(system, only_without_certificate=True)
         self.authority_file: Path | None = self._path / AUTHORITY_FILE
 
-    def of_node(self, node: Node) -> dict[str, str]:
+    def for_node(self, node: Node) -> dict[str, str]:
         return {
-            **self._tokens.of_node(node),
-            "tls_certificate": str(self._path / f"{identity(node)}.crt"),
-            "tls_key": str(self._path / f"{identity(node)}.key"),
+            **self._tokens.for_node(node),
+            "tls_certificate": str(self._path / f"{certificate_name(node)}.crt"),
+            "tls_key": str(self._path / f"{certificate_name(node)}.key"),
             "tls_authority": str(self.authority_file),
         }
 
-    def of_caller(self, principal: str | None) -> tuple[Credentials | None, str | None]:
+    def for_caller(self, principal: str | None) -> tuple[Credentials | None, str | None]:
         authority = self._authority.certificate
         if principal is None or "certificate" not in self._system.principals[principal].proofs:
-            return Credentials(authority), self._tokens.of_caller(principal)[1]
+            return Credentials(authority), self._tokens.for_caller(principal)[1]
         issued = self._authority.issue(principal)
         return Credentials(authority, issued.certificate, issued.key), None
 
-    def of_outsiders(self) -> dict[str, str]:
-        return self._tokens.of_outsiders()
+    def external_tokens(self) -> dict[str, str]:
+        return self._tokens.external_tokens()
 
     def discard(self) -> None:
         self._folder.cleanup()

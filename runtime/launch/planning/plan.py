@@ -1,4 +1,4 @@
-"""What each process of a local deployment is started with: the variables that its compose file would set."""
+"""Process plans of a local deployment: commands and variables, as its compose file would set them."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from pathlib import Path
 from msgspec import Struct
 
 from runtime.launch.errors import NoHandlers, WrongSettings
-from runtime.launch.planning.credentials import Proof
-from runtime.launch.planning.ports import METRICS_ROLE, Place, Ports, places
+from runtime.launch.planning.credentials import RunCredentials
+from runtime.launch.planning.ports import METRICS_ROLE, ProcessSlot, ReservedPorts, list_slots
 from runtime.model.system import Deployment, Healthcheck, Node, System
 from runtime.node.handler_check import HandlersMissing, require_handlers
 from runtime.node.settings import SettingsError, read
-from runtime.node.systems import meant
+from runtime.node.systems import suggest_name
 
 LOOPBACK = "127.0.0.1"
-_KEPT = "data_path"
-"""The type of a variable that says where files are that stay."""
-_GIVEN_ROLES = frozenset(
+_DATA_PATH = "data_path"
+"""The type of a variable with the path of persistent files."""
+_LAUNCHER_ROLES = frozenset(
     ("tls_certificate", "tls_key", "tls_authority", "caller_token", "accepted_tokens", METRICS_ROLE)
 )
 
 
-class Planned(Struct, frozen=True):
-    """One process, before it is started."""
+class ProcessPlan(Struct, frozen=True):
+    """The plan of one process: its command, variables and addresses."""
 
     name: str
     node: str
@@ -40,33 +40,33 @@ class Planned(Struct, frozen=True):
     healthcheck: Healthcheck | None
     """Its target has no variables left."""
     address: str | None
-    """Where it takes gRPC calls."""
+    """Its address for gRPC."""
     url: str | None
-    """Where it takes HTTP requests."""
+    """Its URL for HTTP."""
     metrics_port: int | None
 
 
-def settable(system: System, deployment: Deployment) -> list[str]:
-    """The variables of a deployment that a user may set; the launcher gives the others."""
+def list_settable(system: System, deployment: Deployment) -> list[str]:
+    """List the variables of a deployment that a user may set; the launcher sets the others."""
     found: dict[str, None] = {}
     for node in deployment.nodes.values():
         for name in node.variables:
             variable = system.variables[name]
             if not (
-                _is_wired(deployment, name) or variable.role in _GIVEN_ROLES or variable.type == "constant"
+                _is_wired(deployment, name) or variable.role in _LAUNCHER_ROLES or variable.type == "constant"
             ):
                 found[name] = None
     return list(found)
 
 
 def check_settings(system: System, deployment: Deployment, settings: Mapping[str, str]) -> None:
-    """Refuses variables that nobody reads or that the launcher gives itself, and values that are none."""
-    allowed = settable(system, deployment)
+    """Refuse variables that no node reads or that the launcher sets itself, and invalid values."""
+    allowed = list_settable(system, deployment)
     read_here = {name for node in deployment.nodes.values() for name in node.variables}
     wrong = [
         f"{name} is given by the launcher and cannot be set."
         if name in read_here
-        else f"No node of {system.name}.{deployment.name} reads {name}.{meant(name, allowed)}"
+        else f"No node of {system.name}.{deployment.name} reads {name}.{suggest_name(name, allowed)}"
         for name in settings
         if name not in allowed
     ]
@@ -79,7 +79,7 @@ def check_settings(system: System, deployment: Deployment, settings: Mapping[str
 
 
 def check_handlers(system: System, deployment: Deployment) -> None:
-    """Refuses a deployment in which a component has no handler, or one that lacks a method."""
+    """Refuse a deployment in which a component has no handler, or one without a method."""
     hosted = dict.fromkeys(component for node in deployment.nodes.values() for component in node.hosts)
     try:
         require_handlers(system, hosted)
@@ -87,10 +87,12 @@ def check_handlers(system: System, deployment: Deployment) -> None:
         raise NoHandlers(str(error)) from None
 
 
-def keeps_data(system: System, deployment: Deployment) -> bool:
-    """Whether a node keeps files of its own from one run to the next."""
+def has_data_files(system: System, deployment: Deployment) -> bool:
+    """Whether a node has persistent files of its own."""
     return any(
-        system.variables[name].type == _KEPT for node in deployment.nodes.values() for name in node.variables
+        system.variables[name].type == _DATA_PATH
+        for node in deployment.nodes.values()
+        for name in node.variables
     )
 
 
@@ -98,17 +100,18 @@ def plan(
     system: System,
     deployment: Deployment,
     settings: Mapping[str, str],
-    ports: Ports,
-    proof: Proof,
+    ports: ReservedPorts,
+    credentials: RunCredentials,
     data: Path | None = None,
-) -> list[Planned]:
-    """Every process of a deployment. Raises with everything that is wrong with the settings.
+) -> list[ProcessPlan]:
+    """Plan every process of a deployment. Raises WrongSettings with all problems of the settings.
 
-    `data` is where files go that stay, unless the settings say where.
+    `data` is the folder of persistent files, unless the settings have another.
     """
-    settings = {**_announced_names(system, deployment, data), **settings}
+    settings = {**_make_announced_names(system, deployment, data), **settings}
     found = [
-        _planned(system, deployment, place, settings, ports, proof, data) for place in places(deployment)
+        _plan_process(system, deployment, slot, settings, ports, credentials, data)
+        for slot in list_slots(deployment)
     ]
     problems: dict[str, None] = {}
     for each in found:
@@ -123,50 +126,52 @@ def plan(
     return found
 
 
-def _announced_names(system: System, deployment: Deployment, data: Path | None) -> dict[str, str]:
-    """A name for a deployment that is announced: its own on the network, and the same for the same data."""
-    place = str(data.absolute()) if data is not None else secrets.token_hex()
-    name = f"{socket.gethostname().partition('.')[0]}-{hashlib.sha256(place.encode()).hexdigest()[:8]}"
-    return {each: name for each in name_variables(deployment) if system.variables[each].default is None}
+def _make_announced_names(system: System, deployment: Deployment, data: Path | None) -> dict[str, str]:
+    """Make the name of an announced deployment: unique on the network, and stable for the same data."""
+    slot = str(data.absolute()) if data is not None else secrets.token_hex()
+    name = f"{socket.gethostname().partition('.')[0]}-{hashlib.sha256(slot.encode()).hexdigest()[:8]}"
+    return {each: name for each in find_name_variables(deployment) if system.variables[each].default is None}
 
 
-def name_variables(deployment: Deployment) -> list[str]:
-    """The variables with the name under which nodes of a deployment are announced."""
+def find_name_variables(deployment: Deployment) -> list[str]:
+    """Find the variables with the announced name of a deployment."""
     announced = [node.announced for node in deployment.nodes.values() if node.announced is not None]
     return list(dict.fromkeys(each.name_variable for each in announced if each.name_variable is not None))
 
 
 def base_environment(system: System) -> dict[str, str]:
-    """Our own environment without the system's variables: a node is told all of those, and by us."""
+    """Return our environment without the system's variables, all of which the launcher sets."""
     return {name: value for name, value in os.environ.items() if name not in system.variables}
 
 
-def addresses(deployment: Deployment, ports: Ports, node: str) -> list[str]:
-    """Where the processes of a node take gRPC calls."""
+def find_addresses(deployment: Deployment, ports: ReservedPorts, node: str) -> list[str]:
+    """Find the gRPC addresses of the processes of a node."""
     return [
         f"{LOOPBACK}:{ports.api[each.name]}"
-        for each in places(deployment)
+        for each in list_slots(deployment)
         if each.node.name == node and each.name in ports.api
     ]
 
 
-def urls(system: System, deployment: Deployment, ports: Ports, proof: Proof, node: str) -> list[str]:
-    """Where the processes of a node take HTTP requests.
+def find_urls(
+    system: System, deployment: Deployment, ports: ReservedPorts, credentials: RunCredentials, node: str
+) -> list[str]:
+    """Find the HTTP URLs of the processes of a node.
 
-    What they have beside methods is no secret, so a node that has nothing else speaks no TLS there.
+    Health and metrics are no secret, so a node without routes has no TLS there.
     """
     served = [system.services[name] for name in deployment.nodes[node].serves]
     has_routes = any(method.route is not None for service in served for method in service.methods)
-    scheme = "https" if proof.authority_file is not None and has_routes else "http"
+    scheme = "https" if credentials.authority_file is not None and has_routes else "http"
     return [
         f"{scheme}://{LOOPBACK}:{ports.http[each.name]}"
-        for each in places(deployment)
+        for each in list_slots(deployment)
         if each.node.name == node and each.name in ports.http
     ]
 
 
-def endpoints(processes: Iterable[Planned]) -> dict[str, str]:
-    """Where processes listen, by name: a URL for HTTP, an address for gRPC."""
+def format_endpoints(processes: Iterable[ProcessPlan]) -> dict[str, str]:
+    """Return the endpoints of processes by name: a URL for HTTP, an address for gRPC."""
     found: dict[str, str] = {}
     for each in processes:
         if each.url is not None:
@@ -176,76 +181,82 @@ def endpoints(processes: Iterable[Planned]) -> dict[str, str]:
     return found
 
 
-def _planned(
+def _plan_process(
     system: System,
     deployment: Deployment,
-    place: Place,
+    slot: ProcessSlot,
     settings: Mapping[str, str],
-    ports: Ports,
-    proof: Proof,
+    ports: ReservedPorts,
+    credentials: RunCredentials,
     data: Path | None,
-) -> Planned:
-    node = place.node
-    given = _given(system, deployment, place, ports, proof)
+) -> ProcessPlan:
+    node = slot.node
+    given = _make_launcher_variables(system, deployment, slot, ports, credentials)
     chosen = {name: settings[name] for name in node.variables if name in settings}
-    variables = {**_defaults(system, place, data), **chosen, **given}
-    return Planned(
-        name=place.name,
+    variables = {**_make_defaults(system, slot, data), **chosen, **given}
+    return ProcessPlan(
+        name=slot.name,
         node=node.name,
-        command=_command(node.command),
+        command=_parse_command(node.command),
         variables=variables,
-        healthcheck=_healthcheck(node, variables),
-        address=f"{LOOPBACK}:{ports.api[place.name]}" if place.name in ports.api else None,
-        url=found[place.index] if (found := urls(system, deployment, ports, proof, node.name)) else None,
-        metrics_port=ports.metrics.get(place.name),
+        healthcheck=_make_healthcheck(node, variables),
+        address=f"{LOOPBACK}:{ports.api[slot.name]}" if slot.name in ports.api else None,
+        url=found[slot.index]
+        if (found := find_urls(system, deployment, ports, credentials, node.name))
+        else None,
+        metrics_port=ports.metrics.get(slot.name),
     )
 
 
-def _healthcheck(node: Node, variables: Mapping[str, str]) -> Healthcheck | None:
+def _make_healthcheck(node: Node, variables: Mapping[str, str]) -> Healthcheck | None:
     if (check := node.healthcheck) is None:
         return None
     target = re.sub(r"\$\{(\w+)\}", lambda found: variables.get(found[1], ""), check.target)
     return Healthcheck(check.mode, target, check.timeout_ms)
 
 
-def _defaults(system: System, place: Place, data: Path | None) -> dict[str, str]:
-    """Values that hold unless they are set. What comes from the host's name comes from the process's name."""
+def _make_defaults(system: System, slot: ProcessSlot, data: Path | None) -> dict[str, str]:
+    """Make the default values. A default from the host name is the name of the process."""
     found: dict[str, str] = {}
-    for name in place.node.variables:
+    for name in slot.node.variables:
         variable = system.variables[name]
-        default = place.node.defaults.get(name) or variable.default
+        default = slot.node.defaults.get(name) or variable.default
         if default is None and variable.default_from == "hostname":
-            # In containers every process has a host of its own; here they would all be called the same.
-            default = place.name
-        if default is not None and variable.type == _KEPT and data is not None:
+            # In containers every process has a host of its own; here all would have the same name.
+            default = slot.name
+        if default is not None and variable.type == _DATA_PATH and data is not None:
             default = str(data / default)
         if default is not None:
             found[name] = default
     return found
 
 
-def _given(
-    system: System, deployment: Deployment, place: Place, ports: Ports, proof: Proof
+def _make_launcher_variables(
+    system: System,
+    deployment: Deployment,
+    slot: ProcessSlot,
+    ports: ReservedPorts,
+    credentials: RunCredentials,
 ) -> dict[str, str]:
-    """What only the launcher can know: ports, addresses, places and proofs."""
-    node, routing = place.node, deployment.routing
+    """Make the variables that the launcher sets: ports, addresses, indexes and credentials."""
+    node, routing = slot.node, deployment.routing
     found: dict[str, str] = {}
     if node.port_variable is not None:
-        found[node.port_variable] = str(ports.api[place.name])
+        found[node.port_variable] = str(ports.api[slot.name])
     if node.http is not None:
-        found[node.http.port_variable] = str(ports.http[place.name])
+        found[node.http.port_variable] = str(ports.http[slot.name])
     for variable, target in node.upstreams.items():
         several = system.variables[variable].type == "addresses"
-        reached = addresses(deployment, ports, target)
+        reached = find_addresses(deployment, ports, target)
         found[variable] = ",".join(reached if several else reached[:1])
     for variable, target in node.finds.items():
-        # Said, and not looked for: another deployment on the same network has what is called the same.
-        found[variable] = next(iter(urls(system, deployment, ports, proof, target)))
+        # Set, and not discovered: another deployment on the network may have a node of the same name.
+        found[variable] = next(iter(find_urls(system, deployment, ports, credentials, target)))
     if routing is not None and routing.order_variable in node.variables:
-        found[routing.order_variable] = ",".join(addresses(deployment, ports, node.name))
+        found[routing.order_variable] = ",".join(find_addresses(deployment, ports, node.name))
     if routing is not None and routing.index_variable in node.variables:
-        found[routing.index_variable] = str(place.index)
-    roles = {**proof.of_node(node), METRICS_ROLE: str(ports.metrics.get(place.name, ""))}
+        found[routing.index_variable] = str(slot.index)
+    roles = {**credentials.for_node(node), METRICS_ROLE: str(ports.metrics.get(slot.name, ""))}
     for name in node.variables:
         role = system.variables[name].role
         if role in roles:
@@ -260,7 +271,7 @@ def _is_wired(deployment: Deployment, name: str) -> bool:
     return any(name in (*node.upstreams, *node.finds) for node in deployment.nodes.values())
 
 
-def _command(text: str) -> tuple[str, ...]:
-    """A start command, with the interpreter that runs us in place of `python`."""
+def _parse_command(text: str) -> tuple[str, ...]:
+    """Parse a start command, with our own interpreter in place of `python`."""
     first, *rest = shlex.split(text)
     return (sys.executable if first in ("python", "python3") else first, *rest)

@@ -1,4 +1,4 @@
-"""How many processes each node of a deployment has, where that is not what the spec says."""
+"""Replicas: the number of processes of each node, where it differs from the spec."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from msgspec.structs import replace
 
 from runtime.launch.errors import LaunchError
 from runtime.model.system import Deployment
-from runtime.node.systems import UnknownName, find_deployment, meant
+from runtime.node.systems import UnknownName, find_deployment, suggest_name
 
 
 class WrongReplicas(LaunchError):
-    """Counts that a deployment cannot have."""
+    """Invalid numbers of replicas."""
 
     exit_code = 2
 
 
 def with_replicas(deployment: Deployment, counts: Mapping[str, int]) -> Deployment:
-    """The deployment with so many processes of these nodes; a node with none is left out.
+    """Return the deployment with other numbers of replicas; a node with 0 is left out.
 
-    A node that is there on demand is started where it is counted.
+    A node that is started on demand is started with the others where it has a number.
     """
     for name in counts:
         if name not in deployment.nodes:
-            raise WrongReplicas(f"There is no node '{name}'.{meant(name, deployment.nodes)}")
+            raise WrongReplicas(f"There is no node '{name}'.{suggest_name(name, deployment.nodes)}")
     nodes = {
         name: replace(
             node, replicas=counts.get(name, node.replicas), on_demand=node.on_demand and name not in counts
@@ -42,9 +42,9 @@ def with_replicas(deployment: Deployment, counts: Mapping[str, int]) -> Deployme
     return replace(deployment, nodes=nodes)
 
 
-def counted_nodes(arguments: Sequence[str]) -> list[str]:
-    """A command line with `--replicas <node>=2` in place of `--<node>s 2`, for what is a node."""
-    plurals = {f"--{name.replace('_', '-')}s": name for name in _nodes(arguments)}
+def expand_replica_options(arguments: Sequence[str]) -> list[str]:
+    """Replace `--<node>s 2` in a command line by `--replicas <node>=2`, for every node."""
+    plurals = {f"--{name.replace('_', '-')}s": name for name in _find_nodes(arguments)}
     found: list[str] = []
     left = iter(arguments)
     for each in left:
@@ -56,7 +56,7 @@ def counted_nodes(arguments: Sequence[str]) -> list[str]:
     return found
 
 
-def _nodes(arguments: Sequence[str]) -> list[str]:
+def _find_nodes(arguments: Sequence[str]) -> list[str]:
     for each in arguments:
         try:
             _, deployment = find_deployment(each)

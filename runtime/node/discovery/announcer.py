@@ -1,6 +1,6 @@
-"""Says on the network what a node serves, answers whoever asks, and says goodbye in the end.
+"""Announcer: announce the services of a node, respond to queries, and say goodbye at the end.
 
-Nothing that goes wrong here stops a node: it can be reached without having been found.
+No failure here stops a node: it can be reached without discovery.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any
 
 from zeroconf import DNSIncoming
 
-from runtime.node.discovery.records import DEPLOYMENT, Offer, response
-from runtime.node.discovery.sockets import GROUP, PORT, is_loopback, joined, local_addresses
+from runtime.node.discovery.records import DEPLOYMENT, Offer, encode_response
+from runtime.node.discovery.sockets import GROUP, PORT, is_loopback, local_addresses, open_sockets
 
 Warn = Callable[[str], None]
 _AGAIN_S = 1.0
-"""A second announcement reaches those whom the first did not."""
+"""Delay of the second announcement, for hosts that missed the first."""
 
 
 class Announcer:
-    """Announces offers on every interface of the machine."""
+    """Announce offers on every interface of the machine."""
 
     def __init__(self, offers: Sequence[Offer], warn: Warn) -> None:
         self._offers = offers
@@ -32,11 +32,11 @@ class Announcer:
         self._again: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begins to announce and to answer. To be called when what is announced can be reached."""
+        """Start to announce and to respond. To be called when the services can be reached."""
         loop = asyncio.get_running_loop()
         local = frozenset(local_addresses())
         try:
-            for _, made in joined():
+            for _, made in open_sockets():
                 transport, _ = await loop.create_datagram_endpoint(
                     lambda: _Responder(self._offers, local), sock=made
                 )
@@ -51,12 +51,12 @@ class Announcer:
         self._again = asyncio.create_task(self._repeat())
 
     async def stop(self) -> None:
-        """Says goodbye, so that nobody goes on looking here."""
+        """Say goodbye, so that caches drop the offers."""
         if self._again is not None:
             self._again.cancel()
             self._again = None
         self._announce(ttl=0)
-        # What was handed to a socket is sent before it is closed.
+        # Let the sockets send what is buffered before they are closed.
         await asyncio.sleep(0)
         for transport in self._transports:
             transport.close()
@@ -68,7 +68,7 @@ class Announcer:
 
     def _announce(self, **ttl: int) -> None:
         for offer in self._offers:
-            packet = response(offer.records(**ttl))
+            packet = encode_response(offer.records(**ttl))
             for transport in self._transports:
                 with suppress(OSError):
                     transport.sendto(packet, (GROUP, PORT))
@@ -89,30 +89,30 @@ class _Responder(asyncio.DatagramProtocol):
             return
         for offer in self._offers:
             if is_loopback(offer.address) and addr[0] not in self._local:
-                continue  # Nobody else could reach it.
+                continue  # Other hosts could not reach it.
             wanted = [question for question in asked.questions if offer.answers(question)]
             if not wanted:
                 continue
             directly = addr[1] != PORT or any(question.unicast for question in wanted)
-            packet = response(offer.records(), asked if addr[1] != PORT else None)
+            packet = encode_response(offer.records(), asked if addr[1] != PORT else None)
             with suppress(OSError):
                 self._transport.sendto(packet, addr if directly else (GROUP, PORT))
 
 
-def offers_of(
+def make_offers(
     service: str, alias: str | None, host: str, ports: Mapping[str, int | None], deployment: str
 ) -> list[Offer]:
-    """What a node offers at a host, under one name or two; the instance is named by host and process."""
+    """Make the offers of a node, under one name or two; the instance is named by host and process."""
     instance = f"{(socket.gethostname().partition('.')[0] or 'host')[:40]}-{os.getpid()}"
     known = {name: str(port) for name, port in ports.items() if port is not None}
-    address = _reachable(host)
+    address = _find_reachable(host)
     port = int(known.get("http_port") or known.get("grpc_port") or 0)
     known[DEPLOYMENT] = deployment
     return [Offer(each, instance, address, port, known) for each in (service, alias) if each]
 
 
-def _reachable(host: str) -> str:
-    """The address that others use: one of the network where the node listens everywhere."""
+def _find_reachable(host: str) -> str:
+    """Find the address for other hosts: one of the network where the node listens on all interfaces."""
     if host == "localhost":
         return "127.0.0.1"
     if host != "0.0.0.0":

@@ -1,4 +1,4 @@
-"""Looks for a service on the network."""
+"""Browser: find a service on the network."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from runtime.node.discovery.records import Offer, offers, query
+from runtime.node.discovery.records import Offer, encode_query, parse_offers
 from runtime.node.discovery.sockets import GROUP, PORT, local_addresses
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 
 
 async def find(service: str, patience_s: float) -> list[Offer]:
-    """All that answer within a time, each once."""
+    """Find all offers that respond within a time, each once."""
     found: dict[str, Offer] = {}
     with suppress(TimeoutError):
         async with asyncio.timeout(patience_s):
-            await ask(service, lambda offer: bool(found.update({offer.name: offer})))
+            await browse(service, lambda offer: bool(found.update({offer.name: offer})))
     return list(found.values())
 
 
 async def find_one(service: str, patience_s: float | None = None) -> Offer | None:
-    """The first that answers; None if nobody does in time. Without a limit it goes on asking."""
+    """Find the first offer that responds; None if none does in time. Without a limit it retries for ever."""
     found: list[Offer] = []
 
     def take(offer: Offer) -> bool:
@@ -33,16 +33,16 @@ async def find_one(service: str, patience_s: float | None = None) -> Offer | Non
 
     with suppress(TimeoutError):
         async with asyncio.timeout(patience_s):
-            await ask(service, take)
+            await browse(service, take)
     return found[0] if found else None
 
 
-async def ask(service: str, take: Callable[[Offer], bool]) -> None:
-    """Asks again and again, more and more seldom, until `take` has had enough."""
+async def browse(service: str, take: Callable[[Offer], bool]) -> None:
+    """Send queries with backoff, until `take` returns True."""
     loop, enough = asyncio.get_running_loop(), asyncio.Event()
 
-    def heard(packet: bytes) -> None:
-        for offer, is_goodbye in offers(service, packet):
+    def on_packet(packet: bytes) -> None:
+        for offer, is_goodbye in parse_offers(service, packet):
             if not is_goodbye and take(offer):
                 enough.set()
 
@@ -51,10 +51,10 @@ async def ask(service: str, take: Callable[[Offer], bool]) -> None:
         for address in local_addresses():
             with suppress(OSError):
                 transport, _ = await loop.create_datagram_endpoint(
-                    lambda: _Listener(heard), sock=_asking(address)
+                    lambda: _Listener(on_packet), sock=_open_socket(address)
                 )
                 transports.append(transport)
-        pause, packet = _FIRST_PAUSE_S, query(service)
+        pause, packet = _FIRST_PAUSE_S, encode_query(service)
         while not enough.is_set():
             for transport in transports:
                 with suppress(OSError):
@@ -68,8 +68,8 @@ async def ask(service: str, take: Callable[[Offer], bool]) -> None:
             transport.close()
 
 
-def _asking(address: str) -> socket.socket:
-    """A socket of any port: whoever is asked from there answers directly."""
+def _open_socket(address: str) -> socket.socket:
+    """Open a socket with an ephemeral port, so that responses are unicast."""
     made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     made.setblocking(False)
     made.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(address))
@@ -80,8 +80,8 @@ def _asking(address: str) -> socket.socket:
 
 
 class _Listener(asyncio.DatagramProtocol):
-    def __init__(self, heard: Callable[[bytes], None]) -> None:
-        self._heard = heard
+    def __init__(self, on_packet: Callable[[bytes], None]) -> None:
+        self._heard = on_packet
 
     def datagram_received(self, data: bytes, addr: tuple[str | Any, int]) -> None:
         del addr

@@ -1,4 +1,4 @@
-"""The choice of one deployment among all whose nodes are announced on the network."""
+"""Choice of one deployment among those that are announced on the network."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
-from runtime.node.discovery.browser import ask
+from runtime.node.discovery.browser import browse
 from runtime.node.discovery.records import Offer
 from runtime.node.discovery.sockets import is_loopback, local_addresses
 
 
-class Sought(NamedTuple):
-    """A node that is looked for."""
+class SearchTarget(NamedTuple):
+    """A node to find."""
 
     service: str
     ports: Collection[str]
-    """The properties that have the wanted ports."""
+    """The properties with the wanted ports."""
     replicas: int = 1
     """How many of these nodes a deployment has."""
     known: Mapping[str, str] = MappingProxyType({})
@@ -28,32 +28,34 @@ class Sought(NamedTuple):
 
 
 class NotLocated(Exception):
-    """No deployment on the network has all that is looked for."""
+    """No deployment on the network has all targets."""
 
 
 class SeveralDeployments(Exception):
-    """There is more than one deployment on the network, and nothing says which is meant."""
+    """There is more than one deployment on the network, and none is chosen."""
 
 
 async def locate(
-    sought: Mapping[str, Sought], name: str | None, patience_s: float, settle_s: float
+    targets: Mapping[str, SearchTarget], name: str | None, patience_s: float, settle_s: float
 ) -> dict[str, Offer]:
-    """Find all nodes of one deployment, by the names of what is sought.
+    """Find all nodes of one deployment, by the names of the targets.
 
     Without a name there must be exactly one deployment. Once one is complete, further answers are waited for
     during `settle_s`. Raises NotLocated and SeveralDeployments.
     """
-    heard: dict[str, dict[str, Offer]] = {node: {} for node in sought}
+    found_offers: dict[str, dict[str, Offer]] = {node: {} for node in targets}
     is_complete = asyncio.Event()
 
     def note(node: str, offer: Offer) -> bool:
-        if offer.properties.keys() >= set(sought[node].ports):
-            heard[node][offer.name] = offer
-        if _complete(heard) & ({name} if name else _names(heard)):
+        if offer.properties.keys() >= set(targets[node].ports):
+            found_offers[node][offer.name] = offer
+        if _find_complete(found_offers) & ({name} if name else _find_names(found_offers)):
             is_complete.set()
         return False
 
-    asking = [asyncio.create_task(ask(each.service, partial(note, node))) for node, each in sought.items()]
+    browsing = [
+        asyncio.create_task(browse(each.service, partial(note, node))) for node, each in targets.items()
+    ]
     try:
         with suppress(TimeoutError):
             async with asyncio.timeout(patience_s):
@@ -61,41 +63,45 @@ async def locate(
         if is_complete.is_set():
             await asyncio.sleep(settle_s)
     finally:
-        for task in asking:
+        for task in browsing:
             task.cancel()
-        await asyncio.gather(*asking, return_exceptions=True)
-    return choose(sought, {node: list(offers.values()) for node, offers in heard.items()}, name)
+        await asyncio.gather(*browsing, return_exceptions=True)
+    return choose(targets, {node: list(offers.values()) for node, offers in found_offers.items()}, name)
 
 
 def choose(
-    sought: Mapping[str, Sought], heard: Mapping[str, Iterable[Offer]], name: str | None
+    targets: Mapping[str, SearchTarget], found_offers: Mapping[str, Iterable[Offer]], name: str | None
 ) -> dict[str, Offer]:
-    """Decide which offers are meant: those of one deployment, or none."""
-    offers = {node: {offer.name: offer for offer in heard.get(node, ())} for node in sought}
-    names = _at_known_addresses(sought, offers)
+    """Choose the offers of one deployment; raises NotLocated or SeveralDeployments."""
+    offers = {node: {offer.name: offer for offer in found_offers.get(node, ())} for node in targets}
+    names = _at_known_addresses(targets, offers)
     if name:
         names &= {name}
     if len(names) > 1:
-        raise SeveralDeployments(f"Several deployments are on the network: {_listed(names)}.")
+        raise SeveralDeployments(f"Several deployments are on the network: {_format_names(names)}.")
     found: dict[str, Offer] = {}
-    for node, each in sought.items():
-        fitting = sorted((offer for offer in offers[node].values() if offer.deployment in names), key=_order)
-        if not fitting:
-            raise NotLocated(_missing(node, name, _names(offers)))
-        if len(fitting) > each.replicas:
-            places = ", ".join(f"{offer.address}:{offer.port}" for offer in fitting)
+    for node, each in targets.items():
+        matching = sorted(
+            (offer for offer in offers[node].values() if offer.deployment in names), key=_sort_key
+        )
+        if not matching:
+            raise NotLocated(_format_missing(node, name, _find_names(offers)))
+        if len(matching) > each.replicas:
+            places = ", ".join(f"{offer.address}:{offer.port}" for offer in matching)
             raise SeveralDeployments(
-                f"{_shown(fitting[0].deployment)} is the name of several deployments on the network: "
+                f"{_format_name(matching[0].deployment)} is the name of several deployments on the network: "
                 f"each {node} at {places} has it."
             )
-        found[node] = fitting[0]
+        found[node] = matching[0]
     return found
 
 
-def _at_known_addresses(sought: Mapping[str, Sought], offers: Mapping[str, Mapping[str, Offer]]) -> set[str]:
-    """The deployments that have their nodes where some are known to be; all, where none is known."""
-    names = _names(offers)
-    for node, each in sought.items():
+def _at_known_addresses(
+    targets: Mapping[str, SearchTarget], offers: Mapping[str, Mapping[str, Offer]]
+) -> set[str]:
+    """Find the deployments with nodes at the known addresses; all, where none is known."""
+    names = _find_names(offers)
+    for node, each in targets.items():
         for port, address in each.known.items():
             there = [offer for offer in offers[node].values() if _is_at(offer, port, address)]
             if not there:
@@ -117,30 +123,30 @@ def _is_at(offer: Offer, property_name: str, place: str) -> bool:
     return address == offer.address or (here and offer.address in local)
 
 
-def _complete(offers: Mapping[str, Mapping[str, Offer]]) -> set[str]:
-    """The deployments that offer all nodes."""
+def _find_complete(offers: Mapping[str, Mapping[str, Offer]]) -> set[str]:
+    """Find the deployments that offer all nodes."""
     of_each = [{offer.deployment for offer in found.values()} for found in offers.values()]
     return set.intersection(*of_each) if of_each else set()
 
 
-def _names(offers: Mapping[str, Mapping[str, Offer]]) -> set[str]:
+def _find_names(offers: Mapping[str, Mapping[str, Offer]]) -> set[str]:
     return {offer.deployment for found in offers.values() for offer in found.values()}
 
 
-def _missing(node: str, name: str | None, others: set[str]) -> str:
+def _format_missing(node: str, name: str | None, others: set[str]) -> str:
     if name:
-        there = f" There are: {_listed(others)}." if others else ""
+        there = f" There are: {_format_names(others)}." if others else ""
         return f"No {node} of {name} is found on the network.{there}"
     return f"No {node} is found on the network."
 
 
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(sorted(map(_shown, names)))
+def _format_names(names: Iterable[str]) -> str:
+    return ", ".join(sorted(map(_format_name, names)))
 
 
-def _shown(name: str) -> str:
+def _format_name(name: str) -> str:
     return name or "one without a name"
 
 
-def _order(offer: Offer) -> tuple[str, int]:
+def _sort_key(offer: Offer) -> tuple[str, int]:
     return offer.instance, offer.port

@@ -31,7 +31,7 @@ DEPLOYMENT = "deployment"
 
 
 class Offer(Struct, frozen=True):
-    """A service on the network: its kind, its own name, where it is, and what it says of itself."""
+    """An announced service instance: service type, instance name, address, port and properties."""
 
     service: str
     instance: str
@@ -45,7 +45,7 @@ class Offer(Struct, frozen=True):
 
     @property
     def deployment(self) -> str:
-        """The name of the deployment that it belongs to; empty where it does not say."""
+        """The name of its deployment; empty where it is not announced."""
         return self.properties.get(DEPLOYMENT, "")
 
     @property
@@ -53,11 +53,11 @@ class Offer(Struct, frozen=True):
         return f"{self.instance}.local."
 
     def records(self, ttl: int = TTL) -> list[DNSRecord]:
-        """Everything that is to be known of it, the pointer to it first."""
+        """Return its DNS records, the PTR record first."""
         return [
             DNSPointer(self.service, PTR, _IN, ttl, self.name),
             DNSService(self.name, SRV, _UNIQUE, ttl, 0, 0, self.port, self.host),
-            DNSText(self.name, TXT, _UNIQUE, ttl, _text(self.properties)),
+            DNSText(self.name, TXT, _UNIQUE, ttl, _encode_text(self.properties)),
             DNSAddress(self.host, A, _UNIQUE, ttl, socket.inet_aton(self.address)),
         ]
 
@@ -67,15 +67,15 @@ class Offer(Struct, frozen=True):
         return any(name == record.name.lower() and kind in (record.type, ANY) for record in self.records())
 
 
-def query(service: str) -> bytes:
-    """A packet that asks who offers a service."""
+def encode_query(service: str) -> bytes:
+    """Encode a query for a service."""
     asking = DNSOutgoing(_QUERY)
     asking.add_question(DNSQuestion(service, PTR, _IN))
     return asking.packets()[0]
 
 
-def response(records: Iterable[DNSRecord], asked: DNSIncoming | None = None) -> bytes:
-    """A packet with records. Whoever asked directly is answered with its own question and number."""
+def encode_response(records: Iterable[DNSRecord], asked: DNSIncoming | None = None) -> bytes:
+    """Encode a response. A unicast response repeats the question and the id of the query."""
     answering = DNSOutgoing(_RESPONSE, multicast=asked is None, id_=asked.id if asked is not None else 0)
     if asked is not None:
         for question in asked.questions:
@@ -85,8 +85,8 @@ def response(records: Iterable[DNSRecord], asked: DNSIncoming | None = None) -> 
     return answering.packets()[0]
 
 
-def offers(service: str, packet: bytes) -> Iterator[tuple[Offer, bool]]:
-    """The offers of a service in a packet, each with whether it is a goodbye."""
+def parse_offers(service: str, packet: bytes) -> Iterator[tuple[Offer, bool]]:
+    """Parse the offers of a service in a packet, each with whether it is a goodbye."""
     incoming = DNSIncoming(packet)
     if not incoming.valid or incoming.is_query():
         return
@@ -107,16 +107,16 @@ def offers(service: str, packet: bytes) -> Iterator[tuple[Offer, bool]]:
         if place is None or address is None:
             continue
         instance = pointer.alias[: -len(service) - 1]
-        said = _said(text.text if text is not None else b"")
+        said = _decode_text(text.text if text is not None else b"")
         yield Offer(service, instance, address, place.port, said), pointer.ttl == 0
 
 
-def _text(properties: Mapping[str, str]) -> bytes:
+def _encode_text(properties: Mapping[str, str]) -> bytes:
     parts = [f"{name}={value}".encode() for name, value in properties.items()]
     return b"".join(bytes((len(part),)) + part for part in parts) or b"\0"
 
 
-def _said(text: bytes) -> dict[str, str]:
+def _decode_text(text: bytes) -> dict[str, str]:
     found: dict[str, str] = {}
     at = 0
     while at < len(text):

@@ -1,4 +1,4 @@
-"""Sockets for multicast DNS: one for each interface, beside whatever else on the machine does the same."""
+"""Sockets for multicast DNS: one for each interface, shared with other responders of the machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _IP_MULTICAST_ALL = 49
 
 
 def local_addresses() -> list[str]:
-    """The IPv4 addresses of this machine, the loopback one first."""
+    """Return the IPv4 addresses of this machine, the loopback one first."""
     found = [
         str(each.ip) for adapter in ifaddr.get_adapters() for each in adapter.ips if isinstance(each.ip, str)
     ]
@@ -28,8 +28,8 @@ def is_loopback(address: str) -> bool:
     return address == "localhost" or ipaddress.ip_address(address).is_loopback
 
 
-def joined() -> Iterator[tuple[str, socket.socket]]:
-    """An open socket for each interface that takes part; those that cannot are left out."""
+def open_sockets() -> Iterator[tuple[str, socket.socket]]:
+    """Open a socket for each interface with multicast; others are left out."""
     for address in local_addresses():
         made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:

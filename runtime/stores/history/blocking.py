@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
-from runtime.call.blocking import on_a_loop
+from runtime.call.blocking import run_on_new_loop
 from runtime.model.lifecycles import Lifecycle
 from runtime.stores.history.reader import HistoryReader
 from runtime.stores.postgres.database import Database
@@ -41,4 +41,4 @@ class BlockingHistory(Generic[Record]):
             finally:
                 await database.close()
 
-        return on_a_loop(look)
+        return run_on_new_loop(look)

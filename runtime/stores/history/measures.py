@@ -9,9 +9,9 @@ class HistoryMeasures:
     """The counters of one kind of entity; kinds of one node share the series."""
 
     def __init__(self, metrics: Metrics, entity: str) -> None:
-        self._changes = metrics.sum("charter_history_changes", "Changes written.", entity)
-        self._records = metrics.sum("charter_history_records", "Ended records written.", entity)
-        self._refused = metrics.sum("charter_history_refused", "Entries set aside.", entity)
+        self._changes = metrics.counter("charter_history_changes", "Changes written.", entity)
+        self._records = metrics.counter("charter_history_records", "Ended records written.", entity)
+        self._refused = metrics.counter("charter_history_refused", "Entries set aside.", entity)
 
     def wrote(self, changes: int, records: int) -> None:
         """Counts what was committed; an entry that had to be written again counts again."""

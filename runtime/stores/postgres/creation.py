@@ -50,7 +50,9 @@ class Creation(Generic[Record]):
         except Locked:
             waiting = self._waiting.get(actor)
             if waiting is None:
-                waiting = self._waiting[actor] = Batch(partial(self._create, actor), most=1, lanes=_PATIENT)
+                waiting = self._waiting[actor] = Batch(
+                    partial(self._create, actor), max_items=1, concurrency=_PATIENT
+                )
             return await waiting(record)
 
     async def all(
@@ -84,7 +86,7 @@ class Creation(Generic[Record]):
                 # It is about one of them; the others only happened to come with it.
                 return [(await create([each]))[0] for each in records]
 
-        return Batch(create, lanes=2)
+        return Batch(create, concurrency=2)
 
     async def _create(
         self, actor: str, records: Sequence[Record], run: Run | None = None, statement: str = "create"
@@ -143,5 +145,5 @@ class Creation(Generic[Record]):
         record, is_new = made
         if is_new:
             lifecycle = self._table.lifecycle
-            self._table.metrics.transition(lifecycle.entity, "create", call.caller)
+            self._table.metrics.count_transition(lifecycle.entity, "create", call.caller)
             self._table.tell(call, "create", getattr(record, lifecycle.key), None, lifecycle.initial)

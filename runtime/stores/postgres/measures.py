@@ -13,15 +13,19 @@ class Measures:
     """The counters of one kind of entity; kinds of one node share the series."""
 
     def __init__(self, metrics: Metrics, entity: str) -> None:
-        self.waited_all = metrics.spread(
+        self.waited_all = metrics.histogram(
             "charter_acquisition_wait_seconds",
             "Time from when an entity could be acquired until it was.",
             entity,
             _SECONDS,
         ).add_all
-        self.lease_lost = metrics.sum("charter_leases_lost", "Writes refused for a lost lease.", entity).add
-        self.lease_expired = metrics.sum("charter_leases_expired", "Leases that ended unrenewed.", entity).add
-        self.given_up = metrics.sum("charter_given_up", "Entities given up for good.", entity).add
+        self.lease_lost = metrics.counter(
+            "charter_leases_lost", "Writes refused for a lost lease.", entity
+        ).add
+        self.lease_expired = metrics.counter(
+            "charter_leases_expired", "Leases that ended unrenewed.", entity
+        ).add
+        self.given_up = metrics.counter("charter_given_up", "Entities given up for good.", entity).add
         self.states: list[tuple[str, str, int, float]] = []
         """What the last count of the table found."""
 

@@ -52,7 +52,7 @@ class Moving(Generic[Record]):
         together = self._together.get((edge.name, actor))
         if together is None:
             run = self._mover(f"move_{edge.name}_shared", edge, actor)
-            together = self._together[edge.name, actor] = Batch(run, lanes=2)
+            together = self._together[edge.name, actor] = Batch(run, concurrency=2)
         moved = await together(asked)
         if moved is None or moved.applied or moved.state != edge.source:
             return moved
@@ -60,7 +60,7 @@ class Moving(Generic[Record]):
         alone = self._alone.get((edge.name, actor))
         if alone is None:
             run = self._mover(self._patient(edge), edge, actor)
-            alone = self._alone[edge.name, actor] = Batch(run, most=1, lanes=PATIENT)
+            alone = self._alone[edge.name, actor] = Batch(run, max_items=1, concurrency=PATIENT)
         return await alone(asked)
 
     def _patient(self, edge: Transition) -> str:

@@ -58,7 +58,7 @@ class PostgresStore(Generic[Record]):
         self._upkeep = Upkeep(self._table, system.name)
         if self._leases is not None:
             self._leases.looking.looked = self._upkeep.looked
-        metrics.watch(self._upkeep, self._upkeep.recount)
+        metrics.add_census(self._upkeep, self._upkeep.recount)
 
     async def open(self, log: events.Log) -> None:
         """Prepares the database and begins to listen. One that is away is waited for in the background."""
@@ -163,7 +163,7 @@ class PostgresStore(Generic[Record]):
                 "delete", actor=call.caller, key=as_key(key), expected=lifecycle.states[expected]
             )
             if await self._table.answer(work):
-                self._table.metrics.transition(lifecycle.entity, "delete", call.caller)
+                self._table.metrics.count_transition(lifecycle.entity, "delete", call.caller)
                 self._table.tell(call, "delete", key, expected, None)
                 return Moved(True, expected)
         current = await self._table.answer(self._moving.states([as_key(key)]))
@@ -180,7 +180,7 @@ class PostgresStore(Generic[Record]):
             )
             rows = await self._table.answer(work)
             for row in rows:
-                self._table.metrics.transition(self._lifecycle.entity, "delete", call.caller)
+                self._table.metrics.count_transition(self._lifecycle.entity, "delete", call.caller)
                 self._table.tell(call, "delete", str(row[0]), None, None)
             purged += len(rows)
             if len(rows) < PURGED_AT_ONCE:

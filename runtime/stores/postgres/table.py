@@ -112,13 +112,13 @@ class Table(Generic[Record]):
 
     def applied(self, call: Call, edge: Transition, key: str, /, **known: object) -> None:
         """Counts and tells a transition that the database has made."""
-        self.metrics.transition(self.lifecycle.entity, edge.name, call.caller)
+        self.metrics.count_transition(self.lifecycle.entity, edge.name, call.caller)
         self.tell(call, edge.name, key, edge.source, edge.target, **known)
 
     def applied_all(self, call: Call, edge: Transition, known: Sequence[Mapping[str, object]]) -> None:
         """The same for many at once; with what is known of each, its key among it."""
         lifecycle = self.lifecycle
-        self.metrics.transition(lifecycle.entity, edge.name, call.caller, len(known))
+        self.metrics.count_transition(lifecycle.entity, edge.name, call.caller, len(known))
         shared = {
             "entity": lifecycle.entity,
             "transition": edge.name,

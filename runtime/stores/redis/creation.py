@@ -43,7 +43,7 @@ class Creation(Generic[Record]):
         held_back = kept.indexes[index].only_unless if index else None
         self._held_back = names.index(held_back) if held_back else None
         self._waiting: dict[str, Batch[Record, Created[Record]]] = {}
-        self._count = entities.metrics.transition
+        self._count = entities.metrics.count_transition
         self.past: Past | None = None
         self._idle = ""
         """Somebody who waited for an entity when last heard of, and may wait again."""
@@ -79,7 +79,7 @@ class Creation(Generic[Record]):
                 return self._create(records, actor)
 
             run = partial(self._entities.apart, create)
-            batch = self._waiting[actor] = Batch(run, most=200, lanes=2, eager=True)
+            batch = self._waiting[actor] = Batch(run, max_items=200, concurrency=2, eager=True)
         return batch
 
     async def _create(self, records: Sequence[Record], actor: str) -> list[Created[Record]]:

@@ -52,7 +52,7 @@ class Editing(Generic[Record]):
             raise entities.condition("still_held", entity=lifecycle.entity, key=key, held=answer[2])
         if answer[0] != "done":
             return Moved(False, entities.state_numbers[answer[1]])
-        entities.metrics.transition(lifecycle.entity, "delete", call.caller)
+        entities.metrics.count_transition(lifecycle.entity, "delete", call.caller)
         known = {entities.kept.trace: answer[2]} if entities.kept.trace and answer[2] else {}
         entities.tell(call, "delete", expected, None, [key], lambda _: known)
         return Moved(True, expected)

@@ -144,12 +144,12 @@ class Entities(Generic[Record]):
 
     def applied(self, call: Call, edge: Transition, keys: Sequence[str], known: Known) -> None:
         """Counts and tells a transition that a script has made to some entities."""
-        self.metrics.transition(self.lifecycle.entity, edge.name, call.caller, len(keys))
+        self.metrics.count_transition(self.lifecycle.entity, edge.name, call.caller, len(keys))
         self.tell(call, edge.name, edge.source, edge.target, keys, known)
 
     def shifted(self, call: Call, shift: Shift, key: str, /, **known: object) -> None:
         """Counts and tells a change that left the state as it was."""
-        self.metrics.transition(self.lifecycle.entity, shift.name, call.caller)
+        self.metrics.count_transition(self.lifecycle.entity, shift.name, call.caller)
         if shift.due is not None and call.log.wants(events.TRANSITION):
             told: dict[str, object] = {"entity": self.lifecycle.entity, "transition": shift.name}
             for name, value in shift.where.items():

@@ -51,7 +51,7 @@ class Moving(Generic[Record]):
                 return await self.all(script, all_asked, way, actor)
 
             run = partial(self._entities.apart, send)
-            batch = self._batches[script, way, actor] = Batch(run, lanes=2, eager=True)
+            batch = self._batches[script, way, actor] = Batch(run, concurrency=2, eager=True)
         return await batch(asked)
 
     async def all(self, script: str, asked: Sequence[Asked], way: str, actor: str) -> list[list[Any]]:

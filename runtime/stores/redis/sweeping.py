@@ -147,7 +147,7 @@ class Sweeping(Generic[Record]):
                 age_s, known = int(answers[at][-1]) / 1e6, self._moving.known(answers[at][2:])
                 entities.shifted(call, change, keys[at], age_seconds=round(age_s, 3), **known)
             return len(done)
-        entities.metrics.transition(entities.lifecycle.entity, "delete", call.caller, len(done))
+        entities.metrics.count_transition(entities.lifecycle.entity, "delete", call.caller, len(done))
         trace = entities.kept.trace
 
         def traced(place: int) -> dict[str, object]:

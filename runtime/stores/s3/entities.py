@@ -14,7 +14,7 @@ from runtime.call.guard import require_edge
 from runtime.model.lifecycles import Lifecycle, Transition
 from runtime.model.system import Event, System
 from runtime.observe.metrics import Metrics
-from runtime.stores.audit import Telling
+from runtime.stores.audit import TransitionAudit
 from runtime.stores.object_store import NotReadable
 from runtime.stores.s3.changes import Changes
 from runtime.stores.s3.client.errors import ObjectError, Refused
@@ -60,7 +60,7 @@ class Entities(Generic[Record]):
         self.changes: Changes[Record] = Changes(lifecycle, self.kept, self.keys, values, world)
         self.indexes = Indexes(lifecycle, self.kept, self.keys, objects)
         self.guarded: Guarded[Record] = Guarded(lifecycle, self.kept, self.keys, objects, self.indexes, world)
-        self.telling = Telling(lifecycle, metrics)
+        self.telling = TransitionAudit(lifecycle, metrics)
         self._told: dict[str, float] = {}
 
     # Failures.

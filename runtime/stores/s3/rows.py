@@ -45,7 +45,7 @@ class Rows(Generic[Record]):
     def read(self, key: str, body: bytes) -> tuple[Record, dict[str, Any]]:
         """The record of the object of a key, and the fields of the object that no record has."""
         try:
-            found = json_text.read(body)
+            found = json_text.decode_json(body)
         except json_text.NotJson as error:
             raise Unreadable(f"it is no JSON: {error}") from None
         if type(found) is not dict:
@@ -104,7 +104,9 @@ class _Codec:
             # What is unset has the default of its field; JSON is itself able to be null.
             if (part := found.get(name)) is _APART:
                 continue
-            if part is not None or (read is json_text.write and name in found and name not in self._optional):
+            if part is not None or (
+                read is json_text.encode_json and name in found and name not in self._optional
+            ):
                 try:
                     values[name] = read(part)
                 except (TypeError, ValueError, KeyError, OverflowError):
@@ -133,7 +135,9 @@ def same(kind: str, one: Any, other: Any) -> bool:
     """Whether two values of a type are the same, however their JSON is written."""
     if kind != "json" or one is None or other is None:
         return bool(one == other)
-    return bool(json_text.read((one or "null").encode()) == json_text.read((other or "null").encode()))
+    return bool(
+        json_text.decode_json((one or "null").encode()) == json_text.decode_json((other or "null").encode())
+    )
 
 
 def _moment(text: Any) -> datetime:
@@ -199,7 +203,7 @@ def _converters(kind: str, words: Mapping[int, str], kept: KeptInS3) -> tuple[Co
     if kind == "timestamp":
         return _written_time, _moment
     if kind == "json":
-        return _json, json_text.write
+        return _json, json_text.encode_json
     if kind == "bool":
         return None, _flag
     if kind in ("double", "float"):

@@ -56,7 +56,7 @@ class S3Store(Generic[Record]):
         self._sweeps: dict[str, Sweeping[Record]] = {}
         self._repairing: Repairing[Record] | None = None
         if self._entities.kept.repairs is not None:
-            metrics.watch(self)
+            metrics.add_census(self)
 
     # Creating.
 
@@ -85,7 +85,7 @@ class S3Store(Generic[Record]):
                 await self._guarded.create(key, wanted)
             except Exists as exists:
                 return await self._found(wanted, exists.found), False
-        self._entities.telling.applied(call, "create", key, None, lifecycle.initial)
+        self._entities.telling.record_applied(call, "create", key, None, lifecycle.initial)
         return wanted, True
 
     async def create_or_find_all(
@@ -196,13 +196,13 @@ class S3Store(Generic[Record]):
             result = await self._guarded.change(key, build)
         if isinstance(result, Changed):
             edge = taken[0]
-            self._entities.telling.applied(call, edge.name, key, edge.source, edge.target)
+            self._entities.telling.record_applied(call, edge.name, key, edge.source, edge.target)
             return Moved(True, edge.target)
         if result.found is None:
             raise NoSuchEntity(key)
         state = self._changes.state(result.found.record)
         for edge in edges.values():
-            self._entities.telling.ignored(call, key, edge.source, edge.target, state)
+            self._entities.telling.record_ignored(call, key, edge.source, edge.target, state)
         return Moved(False, state)
 
     async def shift(
@@ -257,7 +257,7 @@ class S3Store(Generic[Record]):
             is_gone = await self._guarded.delete(key, found)
         if is_gone:
             self._holding.forget(key)
-            self._entities.telling.applied(call, "delete", key, state, None)
+            self._entities.telling.record_applied(call, "delete", key, state, None)
         return Moved(is_gone, state)
 
     # Leases.

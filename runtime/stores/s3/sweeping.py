@@ -147,7 +147,7 @@ class Sweeping(Generic[Record]):
         before, last = result.before.record, taken[0]
         lease = entities.lifecycle.lease
         known = {name: getattr(before, name) for name in (lease.owner, lease.fence)} if lease else {}
-        entities.telling.applied(call, last.name, key, last.source, last.target, known=known)
+        entities.telling.record_applied(call, last.name, key, last.source, last.target, known=known)
         if lease is not None and edge.source == lease.state:
             call.tell(
                 LEASE_EXPIRED,

@@ -17,7 +17,7 @@ from runtime.model.lifecycles import Lifecycle, Transition
 from runtime.model.system import Event, System
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
-from runtime.stores.audit import Telling
+from runtime.stores.audit import TransitionAudit
 from runtime.stores.sqlite.changes import Changes, Swept
 from runtime.stores.sqlite.file import File, Unavailable, Work, is_of_the_file
 from runtime.stores.sqlite.news import News
@@ -49,10 +49,10 @@ class Entities(Generic[Record]):
         self._world = world
         self._changes = Changes(system.name, lifecycle, record, values, world)
         self._rows = self._changes.rows
-        self._telling = Telling(lifecycle, metrics)
+        self._telling = TransitionAudit(lifecycle, metrics)
         self._news = News()
         self._log: Log | None = None
-        metrics.watch(self)
+        metrics.add_census(self)
 
     async def open(self, log: Log) -> None:
         """Says that the file is there."""
@@ -193,7 +193,7 @@ class Entities(Generic[Record]):
     def _told(
         self, call: Call, name: str, key: str, source: int | None, target: int | None, /, **known: object
     ) -> None:
-        self._telling.applied(call, name, key, source, target, known=known)
+        self._telling.record_applied(call, name, key, source, target, known=known)
         self._news.tell(acquirable=target is not None and self._changes.is_acquirable(target))
 
     def _tell_swept(self, swept: Swept, call: Call | None) -> None:
@@ -201,7 +201,7 @@ class Entities(Generic[Record]):
             driver = self._changes.driver(edge)
             if (log := call.log if call is not None else self._log) is not None:
                 acting = call or Call(world=self._world, log=log, caller=driver)
-                self._telling.applied(acting, edge.name, key, edge.source, edge.target, actor=driver)
+                self._telling.record_applied(acting, edge.name, key, edge.source, edge.target, actor=driver)
             self._news.tell(acquirable=self._changes.is_acquirable(edge.target))
 
     def _edge(self, source: int, target: int, call: Call, name: str = "") -> Transition:

@@ -75,7 +75,7 @@ class SqliteStore(Entities[Record]):
         if moved.applied:
             self._told(call, edge.name, key, edge.source, edge.target)
         else:
-            self._telling.ignored(call, key, edge.source, edge.target, moved.state)
+            self._telling.record_ignored(call, key, edge.source, edge.target, moved.state)
         return moved
 
     async def move_all(self, keys: Sequence[str], source: int, target: int, call: Call) -> int:

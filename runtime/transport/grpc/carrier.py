@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
 from runtime.call.endpoint import Endpoint
-from runtime.call.identity import Identity
+from runtime.call.identity import Authenticator
 from runtime.model.system import System
 from runtime.observe.log import Log
 from runtime.transport.grpc.served_methods import ServedMethods
@@ -30,7 +30,7 @@ _MODULES = {
 }
 CARRIERS = tuple(_MODULES)
 VARIABLE = "CHARTER_GRPC_CARRIER"
-"""Takes the place of what deployments say, for whoever compares carriers."""
+"""Overrides the carrier of deployments, to compare carriers."""
 
 
 class CallRefused(Exception):
@@ -73,9 +73,9 @@ class ClientCarrier(Protocol):
 
 
 def choose_carrier(chosen: str = DEFAULT, environ: Mapping[str, str] = os.environ) -> str:
-    """What carries gRPC: `chosen` by a deployment, unless the environment names another.
+    """Choose the gRPC carrier: `chosen` by a deployment, unless the environment names another.
 
-    Raises ValueError, in words for whoever set the variable, where it names none.
+    Raises ValueError with a message for the user where the variable names none.
     """
     named = environ.get(VARIABLE)
     if not named:
@@ -89,7 +89,7 @@ def make_server(
     carrier: str,
     system: System,
     endpoints: Mapping[str, Endpoint],
-    identity: Identity,
+    authenticator: Authenticator,
     world: World,
     log: Log,
     *,
@@ -101,7 +101,7 @@ def make_server(
     `open_to_anyone` is whether some method may be called without a certificate. Where none may and there are
     certificates, health and reflection are answered only to clients that show one, too.
     """
-    methods = ServedMethods(system, endpoints, identity, world, log)
+    methods = ServedMethods(system, endpoints, authenticator, world, log)
     made: ServerCarrier = _load(carrier).Server(methods, tls=tls, open_to_anyone=open_to_anyone)
     return made
 

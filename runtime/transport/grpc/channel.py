@@ -6,7 +6,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from runtime.call.call_policy import governed
+from runtime.call.call_policy import apply_call_policy
 from runtime.call.conditions import CONDITION_HEADER, CallFailed, Failure
 from runtime.call.context import REQUEST_ID_HEADER, Call, Invoke, Request, Response
 from runtime.call.identity import token_metadata
@@ -64,25 +64,25 @@ class GrpcChannel:
             try:
                 answered = await send(encoded, metadata, patience)
             except CallRefused as refused:
-                raise self._received(refused, service) from None
+                raise self._to_failure(refused, service) from None
             try:
                 return read(answered)
             except DecodeError:
                 why = f"the answer is no {method.response.__name__}"
                 raise CallFailed("INTERNAL", why, service) from None
 
-        return governed(method, attempt, self._principal, permission.mode if permission else None)
+        return apply_call_policy(method, attempt, self._principal, permission.mode if permission else None)
 
     async def close(self) -> None:
         """Ends the connection."""
         self._is_closed = True
         await self._carrier.close()
 
-    def _received(self, refused: CallRefused, service: str) -> Failure:
+    def _to_failure(self, refused: CallRefused, service: str) -> Failure:
         name = refused.metadata.get(CONDITION_HEADER)
         condition = self._system.conditions.get(name) if isinstance(name, str) else None
         if condition is not None:
-            return condition.received(refused.message, service)
+            return condition.from_remote(refused.message, service)
         if refused.status == "CANCELLED" and not self._is_closed:
             # Nobody here has cancelled it: grpcio's server ends so what reaches it when it has begun to stop.
             return CallFailed("UNAVAILABLE", "the server has cancelled the call", service)

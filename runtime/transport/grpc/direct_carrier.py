@@ -28,12 +28,12 @@ from runtime.transport.grpc.direct.server_calls import MAX_STREAMED_MESSAGE_BYTE
 from runtime.transport.grpc.direct.services import Health, Reflection
 from runtime.transport.grpc.metadata import read_metadata
 from runtime.transport.grpc.served_methods import Answer, ServedMethods
-from runtime.transport.listening import bound
+from runtime.transport.listening import bind_socket
 from runtime.transport.tls import CertificateFiles, Credentials
 from runtime.transport.tls_listener import TlsListener
 
 _LAST_SECONDS = 1.0
-"""How long what was cut off may take to clean up, and its clients to take their leave."""
+"""Timeout for cancelled calls to clean up, and for clients to disconnect."""
 _MOST_WAITING = 2048
 """Connections that may wait to be accepted."""
 _BINARY = "-bin"
@@ -80,7 +80,7 @@ class Server:
 
     async def start(self, host: str, port: int) -> int:
         """Bind and listen; return the port. Raises OSError when the port cannot be had."""
-        listener = bound(host, port)
+        listener = bind_socket(host, port)
         number: int = listener.getsockname()[1]
         if self._secured is not None:
             self._secured.start(listener, self._waiting)
@@ -102,7 +102,7 @@ class Server:
             return
         self._server.close()
         calls = self._calls
-        # Whoever watches has one turn to hear of it.
+        # Health watches have one turn of the loop to send the change.
         await asyncio.sleep(0)
         calls.is_stopping = True
         left = [connection.shut_down_gracefully() for connection in calls.connections]
@@ -133,7 +133,7 @@ class Server:
         self._methods.report(path, headers.metadata, names, status, message)
 
     def _limit_message(self, headers: RequestHeaders, names: tuple[bytes, ...]) -> int:
-        """How many bytes the message of a call may have. Health is asked by anyone, in a few bytes."""
+        """Return the max bytes of a call's message. Health checks are open to all, with a few bytes."""
         if headers.path not in self._own:
             return MAX_STREAMED_MESSAGE_BYTES
         return self._methods.allow(headers.path.decode(), headers.metadata, names)

@@ -123,7 +123,7 @@ class _Dispatch(grpc.GenericRpcHandler):
         self._handlers |= {f"/{service}/ServerReflectionInfo": reflect for service in REFLECTION}
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler:
-        """The handler of a method; one that refuses for a method that nobody has."""
+        """Return the handler of a method; for an unknown method, one that refuses."""
         path: str = handler_call_details.method
         known = self._handlers.get(path)
         return known or grpc.stream_stream_rpc_method_handler(partial(self._refuse_unknown, path))
@@ -196,7 +196,7 @@ class Client:
             except asyncio.CancelledError:
                 task = asyncio.current_task()
                 if self._closed and task is not None and not task.cancelling():
-                    # The library cancels what is under way when a channel closes; nobody has cancelled us.
+                    # The library cancels what is under way when a channel closes; we were not cancelled.
                     raise CallRefused("CANCELLED", _CLOSED) from None
                 raise
             return answer

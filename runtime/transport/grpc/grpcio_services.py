@@ -73,7 +73,7 @@ class Health:
         if (service := _read_service(message, context)) is None:
             return
         while True:
-            # Both from before the answer: what changes while it is sent has to be told as well.
+            # Both from before the answer: a change while it is sent has to be sent as well.
             changed, is_last = self._changed, self._is_stopping
             yield self._answer(service)
             if is_last:
@@ -93,7 +93,7 @@ class Health:
 
 
 def _read_service(message: bytes, context: Context) -> str | None:
-    """The service that is asked for; None where the call has ended because nobody can tell."""
+    """Find the requested service; None where it is unknown and the call has been ended."""
     try:
         return _Question.FromString(message).service
     except DecodeError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from runtime.call.context import LONGEST_REQUEST_ID, REQUEST_ID_HEADER
-from runtime.call.identity import TOKEN_HEADER, TWO_TOKENS, Unproven
+from runtime.call.identity import TOKEN_HEADER, TWO_TOKENS, AuthenticationError
 from runtime.observe.tracing import TRACE_HEADER, TRACE_ID_HEADER
 
 _NAMES: dict[str | bytes, str] = {
@@ -21,7 +21,7 @@ class CallMetadata:
     __slots__ = ("authorization", "request_id", "trace")
 
     def __init__(self) -> None:
-        self.authorization: str | Unproven | None = None
+        self.authorization: str | AuthenticationError | None = None
         self.request_id: str | None = None
         self.trace: str | None = None
 

@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError, Message
 
 from runtime.call.conditions import CONDITION_HEADER, Condition, Failure, TransportRefusal
 from runtime.call.endpoint import Endpoint
-from runtime.call.identity import Identity
+from runtime.call.identity import Authenticator
 from runtime.model.system import System
 from runtime.observe import log as events
 from runtime.observe.log import Log
@@ -30,22 +30,22 @@ class ServedMethods:
         self,
         system: System,
         endpoints: Mapping[str, Endpoint],
-        identity: Identity,
+        authenticator: Authenticator,
         world: World,
         log: Log,
     ) -> None:
         self.system = system
         self.services = sorted({endpoint.method.service for endpoint in endpoints.values()})
         self.answers: Mapping[str, Answer] = {
-            path: _answer(system, endpoint, identity, world) for path, endpoint in endpoints.items()
+            path: _answer(system, endpoint, authenticator, world) for path, endpoint in endpoints.items()
         }
         self.log = log
         self._endpoints = endpoints
-        self._identity = identity
+        self._authenticator = authenticator
 
     def allow(self, path: str, metadata: CallMetadata, names: tuple[bytes, ...]) -> int:
-        """How many bytes the message of a caller may have; 0 where the guard refuses the caller anyway."""
-        caller = self._identity.proven(path, names, metadata.authorization)
+        """Return the max bytes of a caller's message; 0 where the guard refuses the caller anyway."""
+        caller = self._authenticator.authenticate(path, names, metadata.authorization)
         is_allowed = isinstance(caller, str) and caller in self.system.matrix.get(path, {})
         return self.system.message_bytes if is_allowed else 0
 
@@ -53,7 +53,7 @@ class ServedMethods:
         self, path: str, metadata: CallMetadata, names: tuple[bytes, ...], status: str, message: str
     ) -> None:
         """Log a call that no method has answered, and count it where it is of a method."""
-        caller = self._identity.proven(path, names, metadata.authorization)
+        caller = self._authenticator.authenticate(path, names, metadata.authorization)
         if (endpoint := self._endpoints.get(path)) is not None:
             failure = TransportRefusal(status, message)
             endpoint.refuse(caller, failure, metadata.request_id, metadata.trace)
@@ -70,10 +70,10 @@ class ServedMethods:
         return (CONDITION_HEADER, failure.code), (DETAILS_HEADER, details)
 
 
-def _answer(system: System, endpoint: Endpoint, identity: Identity, world: World) -> Answer:
+def _answer(system: System, endpoint: Endpoint, authenticator: Authenticator, world: World) -> Answer:
     path, monotonic = endpoint.method.path, world.monotonic
     read, serialize = endpoint.method.request.FromString, endpoint.method.response.SerializeToString
-    nobody, allowed = identity.proven(path, (), None), system.matrix.get(path, {})
+    anonymous, allowed = authenticator.authenticate(path, (), None), system.matrix.get(path, {})
     kind = endpoint.method.request
     invalid: Callable[..., Condition] = system.roles["invalid_request"]
     most = system.message_bytes
@@ -89,9 +89,9 @@ def _answer(system: System, endpoint: Endpoint, identity: Identity, world: World
     async def answer(
         metadata: CallMetadata, timeout: float | None, message: bytes, names: tuple[bytes, ...]
     ) -> bytes:
-        caller = nobody
+        caller = anonymous
         if names or metadata.authorization is not None:
-            caller = identity.proven(path, names, metadata.authorization)
+            caller = authenticator.authenticate(path, names, metadata.authorization)
         try:
             request = read(message)
         except DecodeError:

@@ -34,11 +34,11 @@ def encode_details(condition: Condition, code: int, domain: str) -> bytes:
     info = detail_messages.ErrorInfo(reason=condition.code.upper(), domain=domain)
     left = _MOST_FIELD_BYTES
     for name, value in list(condition.fields.items())[:_MOST_FIELDS]:
-        told = shorten(str(value), _LONGEST_FIELD)
-        left -= len(name) + len(told.encode())
+        shortened = shorten(str(value), _LONGEST_FIELD)
+        left -= len(name) + len(shortened.encode())
         if left < 0:
             break
-        info.metadata[name] = told
+        info.metadata[name] = shortened
     status.details.add().Pack(info)
     if condition.retry_after_s is not None:
         retry: error_details_pb2.RetryInfo = detail_messages.RetryInfo()

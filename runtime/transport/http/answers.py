@@ -1,4 +1,4 @@
-"""What goes back over HTTP: answers, and the one body that every refusal has."""
+"""HTTP responses: answers, and the error body that every refusal has."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ NO_STORE = (b"cache-control", b"no-store")
 CLOSE = (b"connection", b"close")
 _CHALLENGE = (b"www-authenticate", b"Bearer")
 
-_USUAL: Mapping[str, tuple[int, str]] = {
+_DEFAULTS: Mapping[str, tuple[int, str]] = {
     "malformed_body": (400, "the body is no JSON: {problem}"),
     "route_not_found": (404, "nothing is at {path}"),
     "method_not_allowed": (405, "{path} has no {method}; it has {allowed}"),
     "body_too_large": (413, "the body has more than {limit} bytes"),
     "unsupported_media_type": (415, "the body must be application/json, not {media_type}"),
 }
-"""How a node speaks whose system has no routes, and so no conditions for what can be wrong with them."""
+"""Status and message where a system has no routes, and so no conditions for requests without one."""
 _BY_GRPC: Mapping[str, int] = {
     "INVALID_ARGUMENT": 400,
     "FAILED_PRECONDITION": 409,
@@ -41,53 +41,57 @@ _BY_GRPC: Mapping[str, int] = {
     "UNAVAILABLE": 503,
     "DEADLINE_EXCEEDED": 504,
 }
-"""For what another component answered in words that are not of this system."""
+"""HTTP status of a failure that is no condition of this system."""
 
 
-class Answer(NamedTuple):
-    """A whole response."""
+class HttpAnswer(NamedTuple):
+    """An HTTP response."""
 
     status: int
     headers: Headers
     body: bytes = b""
     chunks: AsyncIterator[bytes] | None = None
-    """What is sent piece by piece instead."""
+    """A streamed body instead."""
 
 
 Rename = Callable[[str], str]
 
 
-def answer(status: int, body: bytes, content_type: bytes = JSON_TYPE, *more: tuple[bytes, bytes]) -> Answer:
-    """An answer that nobody may keep."""
+def answer(
+    status: int, body: bytes, content_type: bytes = JSON_TYPE, *more: tuple[bytes, bytes]
+) -> HttpAnswer:
+    """Make a response that must not be cached."""
     length = str(len(body)).encode()
-    return Answer(
+    return HttpAnswer(
         status, [(b"content-type", content_type), NO_STORE, (b"content-length", length), *more], body
     )
 
 
-def refusal(
+def make_refusal(
     status: int,
     code: str,
     message: str,
     known: Mapping[str, str] | None = None,
     *more: tuple[bytes, bytes],
     details: bool = False,
-) -> Answer:
-    """The documented body of everything that is no success; `known` is told whole, or its `field` alone."""
-    told: dict[str, object] = {"code": code, "message": message}
+) -> HttpAnswer:
+    """Make the documented error body; it has all of `known`, or its `field` alone."""
+    error: dict[str, object] = {"code": code, "message": message}
     if details:
-        told["details"] = known or {}
+        error["details"] = known or {}
     elif known and "field" in known:
-        told["field"] = known["field"]
+        error["field"] = known["field"]
     if status == 401:
         more = (*more, _CHALLENGE)
-    return answer(status, orjson.dumps({"error": told}), JSON_TYPE, *more)
+    return answer(status, orjson.dumps({"error": error}), JSON_TYPE, *more)
 
 
-def of_failure(failure: Failure, rename: Rename | None = None, *, details: bool = False) -> Answer:
-    """A failure as its caller is told over HTTP."""
+def failure_to_answer(failure: Failure, rename: Rename | None = None, *, details: bool = False) -> HttpAnswer:
+    """Convert a failure to a response."""
     if not isinstance(failure, Condition):
-        return refusal(_BY_GRPC.get(failure.grpc, 500), failure.grpc, failure.message, None, details=details)
+        return make_refusal(
+            _BY_GRPC.get(failure.grpc, 500), failure.grpc, failure.message, None, details=details
+        )
     message = failure.message
     known = {name: str(value) for name, value in failure.fields.items()}
     if "field" in known and rename is not None:
@@ -95,13 +99,13 @@ def of_failure(failure: Failure, rename: Rename | None = None, *, details: bool 
     more: Headers = []
     if failure.retry_after_s is not None:
         more.append((b"retry-after", str(failure.retry_after_s).encode()))
-    return refusal(failure.http, failure.code.upper(), message, known, *more, details=details)
+    return make_refusal(failure.http, failure.code.upper(), message, known, *more, details=details)
 
 
-def renaming(names: Mapping[str, str]) -> Rename | None:
-    """Puts the names that JSON has for fields and values in the place of those of the spec.
+def make_renamer(names: Mapping[str, str]) -> Rename | None:
+    """Make a function that replaces the names of the spec for fields and values by their JSON names.
 
-    What stands between quotes is somebody's data, not a name.
+    Text in quotes is data, not a name.
     """
     if not names:
         return None
@@ -115,40 +119,40 @@ def renaming(names: Mapping[str, str]) -> Rename | None:
 
 
 class Refusals:
-    """The conditions that a transport raises itself, by their roles."""
+    """The conditions that the transport raises itself, by their roles."""
 
     def __init__(self, system: System) -> None:
         self._roles = system.roles
         self._details = system.json_style.details
 
     def condition(self, role: str, **fields: str) -> Condition:
-        """The condition of a role. It is one of the spec wherever the spec has routes."""
+        """Make the condition of a role. It is one of the spec wherever the spec has routes."""
         if (found := self._roles.get(role)) is not None:
             make: Callable[..., Condition] = found
-            return make(**{name: value for name, value in fields.items() if name in _taken(found)})
-        status, message = _USUAL[role]
-        return _usual(role, status, message.format(**fields))
+            return make(**{name: value for name, value in fields.items() if name in _accepted_fields(found)})
+        status, message = _DEFAULTS[role]
+        return _make_default_condition(role, status, message.format(**fields))
 
-    def answer(self, role: str, *more: tuple[bytes, bytes], **fields: str) -> Answer:
-        """The same as an answer, with further headers."""
+    def answer(self, role: str, *more: tuple[bytes, bytes], **fields: str) -> HttpAnswer:
+        """Make the response for the condition of a role, with further headers."""
         found = self.of(self.condition(role, **fields))
-        return Answer(found.status, [*found.headers, *more], found.body)
+        return HttpAnswer(found.status, [*found.headers, *more], found.body)
 
-    def of(self, failure: Failure, rename: Rename | None = None) -> Answer:
-        """A failure as its caller is told over HTTP."""
-        return of_failure(failure, rename, details=self._details)
+    def of(self, failure: Failure, rename: Rename | None = None) -> HttpAnswer:
+        """Convert a failure to a response."""
+        return failure_to_answer(failure, rename, details=self._details)
 
-    def plain(self, status: int, code: str, message: str, *more: tuple[bytes, bytes]) -> Answer:
-        """What is told of something for which no spec has a condition."""
-        return refusal(status, code, message, None, *more, details=self._details)
+    def plain(self, status: int, code: str, message: str, *more: tuple[bytes, bytes]) -> HttpAnswer:
+        """Make an error response for which no spec has a condition."""
+        return make_refusal(status, code, message, None, *more, details=self._details)
 
 
-def _taken(condition: type[Condition]) -> frozenset[str]:
-    """What the message of a condition has a place for; a spec need not use all that it is offered."""
+def _accepted_fields(condition: type[Condition]) -> frozenset[str]:
+    """Return the fields that a condition takes; a spec need not use all of them."""
     return frozenset(inspect.signature(condition).parameters)
 
 
-def _usual(role: str, status: int, message: str) -> Condition:
+def _make_default_condition(role: str, status: int, message: str) -> Condition:
     made: type[Condition] = type(
         role, (Condition,), {"code": role, "grpc": "UNIMPLEMENTED", "http": status, "retry": "never"}
     )

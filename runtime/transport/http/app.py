@@ -1,4 +1,4 @@
-"""The ASGI application of a node: finds the method of a request, and turns its outcome into an answer.
+"""The ASGI application of a node: route a request to its method, and convert the outcome to a response.
 
 It is written without a framework: the routes are tables already, and each layer would cost every call.
 """
@@ -11,20 +11,20 @@ from typing import Any
 
 from runtime.observe import log as events
 from runtime.observe.log import Log
-from runtime.transport.http.answers import NO_STORE, Answer, Refusals
-from runtime.transport.http.operation import Scope, request_id_of
+from runtime.transport.http.answers import NO_STORE, HttpAnswer, Refusals
+from runtime.transport.http.operation import Scope, read_request_id
 from runtime.transport.http.requests import Receive
 from runtime.transport.http.routes import Routes
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Respond = Callable[[Scope, Receive, Mapping[str, str]], Awaitable[Answer | None]]
-"""Takes the request and what its path says; None is for a client that has gone."""
+Respond = Callable[[Scope, Receive, Mapping[str, str]], Awaitable[HttpAnswer | None]]
+"""Takes the request and its path parameters; None for a client that has disconnected."""
 
 _LONGEST_PATH = 200
 
 
 class App:
-    """What uvicorn calls for each request."""
+    """The ASGI application that uvicorn calls."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class App:
         try:
             found = await self._respond(scope, receive)
         except Exception as error:
-            found = self._fault(error, scope)
+            found = self._report_fault(error, scope)
         if found is None:
             return
         await send({"type": "http.response.start", "status": found.status, "headers": found.headers})
@@ -50,7 +50,7 @@ class App:
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": found.body})
 
-    async def _respond(self, scope: Scope, receive: Receive) -> Answer | None:
+    async def _respond(self, scope: Scope, receive: Receive) -> HttpAnswer | None:
         resource = self._routes.find(scope["raw_path"], scope["method"])
         if resource is None:
             return self._refuse(scope, "route_not_found")
@@ -58,29 +58,29 @@ class App:
         if respond is None:
             allow = (b"allow", resource.allow.encode())
             if scope["method"] == "OPTIONS":
-                return Answer(204, [NO_STORE, allow])
+                return HttpAnswer(204, [NO_STORE, allow])
             return self._refuse(
                 scope, "method_not_allowed", allow, method=scope["method"], allowed=resource.allow
             )
         return await respond(scope, receive, resource.parameters)
 
-    def _refuse(self, scope: Scope, role: str, *more: tuple[bytes, bytes], **fields: str) -> Answer:
+    def _refuse(self, scope: Scope, role: str, *more: tuple[bytes, bytes], **fields: str) -> HttpAnswer:
         """Answer and log a request for which there is no method."""
-        path = _shown_path(scope)
+        path = _printable_path(scope)
         condition = self._refusals.condition(role, path=path, **fields)
         known = {
-            "request_id": request_id_of(dict(scope["headers"])),
+            "request_id": read_request_id(dict(scope["headers"])),
             "grpc_code": condition.grpc,
             "http_status": condition.http,
             "condition": condition.code,
         }
         self._log.write(events.RPC_ERROR, condition.message, f"{scope['method']} {path}", known)
         found = self._refusals.of(condition)
-        return Answer(found.status, [*found.headers, *more], found.body)
+        return HttpAnswer(found.status, [*found.headers, *more], found.body)
 
-    def _fault(self, error: Exception, scope: Scope) -> Answer:
-        """A fault of the transport itself. Nobody outside learns more than where to look for it."""
-        correlation = request_id_of(dict(scope["headers"])) or f"{id(error):x}"
+    def _report_fault(self, error: Exception, scope: Scope) -> HttpAnswer:
+        """Log a fault of the transport itself; the client gets only its correlation id."""
+        correlation = read_request_id(dict(scope["headers"])) or f"{id(error):x}"
         detail = "".join(traceback.format_exception(error))
         self._log.write(
             events.RPC_FAULT,
@@ -90,6 +90,6 @@ class App:
         return self._refusals.answer("unexpected", correlation_id=correlation)
 
 
-def _shown_path(scope: Scope) -> str:
+def _printable_path(scope: Scope) -> str:
     path: bytes = scope["raw_path"]
     return path[:_LONGEST_PATH].decode("ascii", "replace")

@@ -1,4 +1,4 @@
-"""Messages between JSON and protobuf, compiled from their descriptors once for each node."""
+"""Codec between JSON and protobuf messages, compiled from descriptors once for each node."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from google.protobuf.message_factory import GetMessageClass
 from runtime.model.system import System
 from runtime.transport.http.values import (
     SCALARS,
-    Misread,
+    InvalidValue,
     Read,
     Write,
-    choice,
     enum_names,
-    inline_json,
-    instant,
-    kind_of,
-    shown_choice,
-    shown_instant,
-    shown_millisecond,
-    shown_octets,
-    text,
+    format_base64,
+    format_timestamp,
+    format_timestamp_ms,
+    make_enum_reader,
+    make_enum_writer,
+    name_json_type,
+    read_inline_json,
+    read_text,
+    read_timestamp,
 )
 
 ReadMessage = Callable[[Any], Message]
@@ -33,7 +33,7 @@ _TIMESTAMP = "google.protobuf.Timestamp"
 
 
 class Field(NamedTuple):
-    """One field as a reader of messages needs it."""
+    """The decoder of one field."""
 
     attribute: str
     read: Read
@@ -41,7 +41,7 @@ class Field(NamedTuple):
 
 
 class Codec:
-    """The codec of a system. What it makes for a message is kept, so that messages may hold each other."""
+    """The codec of a system. Readers and writers are cached by message, so that messages may be recursive."""
 
     def __init__(self, system: System) -> None:
         self._json_fields = system.json_fields
@@ -51,11 +51,11 @@ class Codec:
         self._writers: dict[str, Write] = {}
 
     def reader(self, kind: type[Message], without: Collection[str] = ()) -> ReadMessage:
-        """Makes a message of what JSON says; fields that it does not know are left out, as are some named."""
+        """Make the decoder of a message; unknown fields are ignored, as are those of `without`."""
         return self._reader(descriptor_of(kind), without)
 
     def writer(self, kind: type[Message]) -> Callable[[Message], bytes]:
-        """Makes the JSON of a message. A field that is not optional is always there."""
+        """Make the encoder of a message. A field that is not optional is always present."""
         plain = self._writer(descriptor_of(kind))
 
         def write(message: Message) -> bytes:
@@ -64,19 +64,19 @@ class Codec:
         return write
 
     def field(self, field: FieldDescriptor) -> Field:
-        """How a field is read."""
+        """Make the decoder of a field."""
         return Field(field.name, self._field_reader(field), field.containing_oneof is not None)
 
     def name(self, field: FieldDescriptor) -> str:
-        """What a field is called in JSON."""
+        """Return the JSON name of a field."""
         return field.name if self._style.snake else field.camelcase_name
 
-    def holds_json(self, field: FieldDescriptor) -> bool:
-        """Whether a field is JSON itself."""
+    def has_json(self, field: FieldDescriptor) -> bool:
+        """Whether a field has JSON text."""
         return field.full_name in self._json_fields
 
     def renames(self, kind: type[Message]) -> dict[str, str]:
-        """Names of a message, and of those in it, that are others in JSON: fields and values of enums."""
+        """Return the JSON names of fields and enum values of a message, nested too, where they differ."""
         found: dict[str, str] = {}
         waiting, seen = [descriptor_of(kind)], set[str]()
         while waiting:
@@ -102,24 +102,24 @@ class Codec:
 
         def read(value: Any) -> Message:
             if type(value) is not dict:
-                raise Misread(f"must be an object, not {kind_of(value)}")
+                raise InvalidValue(f"must be an object, not {name_json_type(value)}")
             found: dict[str, Any] = {}
             for name, given in value.items():
                 if (field := known(name)) is None or (given is None and field.optional):
                     continue
                 try:
                     found[field.attribute] = field.read(given)
-                except Misread as misread:
-                    raise misread.within(name) from None
+                except InvalidValue as error:
+                    raise error.within(name) from None
             return make(**found)
 
         return read
 
     def _nested_reader(self, descriptor: Descriptor) -> ReadMessage:
-        """The reader of a message inside another; looked up when it is used, as it may be inside itself."""
+        """Make the decoder of a nested message; looked up at use, as a message may be recursive."""
         name, readers = descriptor.full_name, self._readers
         if name not in readers:
-            readers[name] = _unmade
+            readers[name] = _not_compiled
             readers[name] = self._reader(descriptor, ())
 
         def read(value: Any) -> Message:
@@ -129,26 +129,26 @@ class Codec:
 
     def _field_reader(self, field: FieldDescriptor) -> Read:
         if _is_map(field):
-            entry = _inside(field).fields_by_name
+            entry = _message_of(field).fields_by_name
             return _map_reader(self._value_reader(entry["key"]), self._value_reader(entry["value"]), entry)
         one = self._value_reader(field)
         return _list_reader(one) if field.is_repeated else one
 
     def _value_reader(self, field: FieldDescriptor) -> Read:
-        if self.holds_json(field):
-            return inline_json
+        if self.has_json(field):
+            return read_inline_json
         if field.enum_type is not None:
-            return choice(self._names(field.enum_type))
+            return make_enum_reader(self._names(field.enum_type))
         if field.message_type is not None:
             if field.message_type.full_name == _TIMESTAMP:
-                return instant
+                return read_timestamp
             return self._nested_reader(field.message_type)
         return SCALARS[field.type]
 
     def _writer(self, descriptor: Descriptor) -> Write:
         name, writers = descriptor.full_name, self._writers
         if name not in writers:
-            writers[name] = _unmade
+            writers[name] = _not_compiled
             writers[name] = _message_writer(
                 [
                     (
@@ -174,7 +174,7 @@ class Codec:
 
     def _field_writer(self, field: FieldDescriptor) -> Write | None:
         if _is_map(field):
-            one = self._value_writer(_inside(field).fields_by_name["value"]) or _same
+            one = self._value_writer(_message_of(field).fields_by_name["value"]) or _unchanged
             return lambda values: {str(key): one(values[key]) for key in values}
         each = self._value_writer(field)
         if not field.is_repeated:
@@ -182,22 +182,22 @@ class Codec:
         return list if each is None else lambda values: [each(value) for value in values]
 
     def _value_writer(self, field: FieldDescriptor) -> Write | None:
-        if self.holds_json(field):
+        if self.has_json(field):
             return lambda value: orjson.Fragment(value or "null")
         if field.enum_type is not None:
-            return shown_choice(self._names(field.enum_type))
+            return make_enum_writer(self._names(field.enum_type))
         if field.message_type is not None:
             if field.message_type.full_name == _TIMESTAMP:
-                return shown_millisecond if self._style.milliseconds else shown_instant
+                return format_timestamp_ms if self._style.milliseconds else format_timestamp
             return self._nested_writer(field.message_type)
-        return shown_octets if field.type == FieldDescriptor.TYPE_BYTES else None
+        return format_base64 if field.type == FieldDescriptor.TYPE_BYTES else None
 
     def _names(self, enum: EnumDescriptor) -> dict[str, int]:
         return enum_names(enum, self._word)
 
 
 def descriptor_of(kind: type[Message]) -> Descriptor:
-    """The fields of a message; the stubs know two classes for what is one."""
+    """Return the descriptor of a message; the stubs have two classes for it."""
     return cast("Descriptor", kind.DESCRIPTOR)
 
 
@@ -219,13 +219,13 @@ def _message_writer(plan: list[tuple[str, str, Write | None, bool]], *, shows_un
 def _list_reader(one: Read) -> Read:
     def read(values: Any) -> list[Any]:
         if type(values) is not list:
-            raise Misread(f"must be a list, not {kind_of(values)}")
+            raise InvalidValue(f"must be a list, not {name_json_type(values)}")
         found: list[Any] = []
         for value in values:
             try:
                 found.append(one(value))
-            except Misread as misread:
-                raise misread.within(f"[{len(found)}]") from None
+            except InvalidValue as error:
+                raise error.within(f"[{len(found)}]") from None
         return found
 
     return read
@@ -236,27 +236,27 @@ def _map_reader(key: Read, one: Read, entry: Mapping[str, FieldDescriptor]) -> R
 
     def read(values: Any) -> dict[Any, Any]:
         if type(values) is not dict:
-            raise Misread(f"must be an object, not {kind_of(values)}")
+            raise InvalidValue(f"must be an object, not {name_json_type(values)}")
         found: dict[Any, Any] = {}
         for name, value in values.items():
             try:
-                found[text(name) if keyed_by_text else key(_plain(name))] = one(value)
-            except Misread as misread:
-                raise misread.within(f"[{name!r}]") from None
+                found[read_text(name) if keyed_by_text else key(_parse_map_key(name))] = one(value)
+            except InvalidValue as error:
+                raise error.within(f"[{name!r}]") from None
         return found
 
     return read
 
 
-def _plain(name: str) -> Any:
-    """The key of an object as the number or truth value that it stands for."""
+def _parse_map_key(name: str) -> Any:
+    """Parse the key of a map as the number or boolean that it stands for."""
     if name in ("true", "false"):
         return name == "true"
     return int(name) if name.removeprefix("-").isdecimal() and len(name) <= 20 else name
 
 
-def _inside(field: FieldDescriptor) -> Descriptor:
-    """The message that a field holds."""
+def _message_of(field: FieldDescriptor) -> Descriptor:
+    """Return the message type of a field."""
     assert field.message_type is not None
     return field.message_type
 
@@ -265,9 +265,9 @@ def _is_map(field: FieldDescriptor) -> bool:
     return field.message_type is not None and field.message_type.GetOptions().map_entry
 
 
-def _same(value: Any) -> Any:
+def _unchanged(value: Any) -> Any:
     return value
 
 
-def _unmade(_value: Any) -> Any:
+def _not_compiled(_value: Any) -> Any:
     raise AssertionError("a message is read or written before its codec is complete")

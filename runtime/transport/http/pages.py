@@ -1,4 +1,4 @@
-"""What every HTTP listener offers beside the methods: health, readiness, metrics, and the documents."""
+"""Routes of every HTTP listener beside the methods: health, readiness, metrics, and documents."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 import orjson
 
 from runtime.observe.metrics import Metrics
-from runtime.transport.http.answers import Answer, answer
+from runtime.transport.http.answers import HttpAnswer, answer
 
 Problem = Callable[[], Awaitable[str | None]]
-"""Says why a node cannot do its work now; None if it can."""
-Respond = Callable[[Any, Any, Mapping[str, str]], Awaitable[Answer | None]]
+"""Returns why a node is not ready; None if it is."""
+Respond = Callable[[Any, Any, Mapping[str, str]], Awaitable[HttpAnswer | None]]
 
 HEALTH, READY, METRICS, OPENAPI, DOCS = "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"
 _FIELD = re.compile(r"\{[^}]*\}")
@@ -27,16 +27,16 @@ _HTML = b"text/html; charset=utf-8"
 
 
 class Readiness:
-    """Whether requests are welcome. A node is not ready until it is told so, nor once it begins to stop."""
+    """Readiness of a node. It is not ready before its start is complete, nor after its stop has begun."""
 
     def __init__(self, problem: Problem | None = None) -> None:
         self._problem = problem
-        self.held_up: str | None = "the node is starting"
+        self.not_ready_reason: str | None = "the node is starting"
 
     async def problem(self) -> str | None:
-        """What keeps the node from its work; None if nothing does."""
-        if self.held_up is not None:
-            return self.held_up
+        """Return why the node is not ready; None if it is."""
+        if self.not_ready_reason is not None:
+            return self.not_ready_reason
         if self._problem is None:
             return None
         try:
@@ -46,50 +46,50 @@ class Readiness:
             return f"nothing is known after {_PATIENCE:g} s"
 
 
-def watch_pages(readiness: Readiness, metrics: Metrics) -> Iterator[tuple[str, str, Respond]]:
-    """For those who look after the node: routes for every one."""
+def monitoring_routes(readiness: Readiness, metrics: Metrics) -> Iterator[tuple[str, str, Respond]]:
+    """Make the routes for operators: health, readiness and metrics."""
 
-    async def health(_scope: Any, _receive: Any, _path: Mapping[str, str]) -> Answer:
+    async def health(_scope: Any, _receive: Any, _path: Mapping[str, str]) -> HttpAnswer:
         return answer(200, b'{"alive":true}')
 
-    async def ready(_scope: Any, _receive: Any, _path: Mapping[str, str]) -> Answer:
+    async def ready(_scope: Any, _receive: Any, _path: Mapping[str, str]) -> HttpAnswer:
         problem = await readiness.problem()
         if problem is None:
             return answer(200, b'{"ready":true}')
         return answer(503, orjson.dumps({"ready": False, "problem": problem}))
 
-    async def measured(_scope: Any, _receive: Any, _path: Mapping[str, str]) -> Answer:
-        text = await metrics.text()
+    async def metrics_text(_scope: Any, _receive: Any, _path: Mapping[str, str]) -> HttpAnswer:
+        text = await metrics.render()
         from prometheus_client import CONTENT_TYPE_LATEST
 
         return answer(200, text, CONTENT_TYPE_LATEST.encode())
 
     yield "GET", HEALTH, health
     yield "GET", READY, ready
-    yield "GET", METRICS, measured
+    yield "GET", METRICS, metrics_text
 
 
-def document_pages(system: str, served: Collection[tuple[str, str]]) -> Iterator[tuple[str, str, Respond]]:
-    """For those who write clients: the description of the routes that there are here, and a page for it."""
+def document_routes(system: str, served: Collection[tuple[str, str]]) -> Iterator[tuple[str, str, Respond]]:
+    """Make the routes for developers of clients: the OpenAPI document of this node, and a page for it."""
     package = files(f"generated.{system}")
-    described = answer(200, _described(package.joinpath("openapi.json").read_bytes(), served))
+    described = answer(200, _filter_openapi(package.joinpath("openapi.json").read_bytes(), served))
     html = package.joinpath("docs.html").read_bytes()
     page = answer(200, html, _HTML, *_page_headers(html))
 
-    async def openapi(_scope: Any, _receive: Any, _path: Mapping[str, str]) -> Answer:
+    async def openapi(_scope: Any, _receive: Any, _path: Mapping[str, str]) -> HttpAnswer:
         return described
 
-    async def docs(_scope: Any, _receive: Any, _path: Mapping[str, str]) -> Answer:
+    async def docs(_scope: Any, _receive: Any, _path: Mapping[str, str]) -> HttpAnswer:
         return page
 
     yield "GET", OPENAPI, openapi
     yield "GET", DOCS, docs
 
 
-def _described(document: bytes, served: Collection[tuple[str, str]]) -> bytes:
-    """The description of a system without what other nodes have."""
+def _filter_openapi(document: bytes, served: Collection[tuple[str, str]]) -> bytes:
+    """Remove the routes of other nodes from the OpenAPI document of a system."""
     whole = orjson.loads(document)
-    # Fields are named in JSON there, and as they are in the spec here.
+    # The document has the JSON names of fields, the routes have those of the spec.
     known = {(method, _FIELD.sub("{}", path)) for method, path in served}
     here: dict[str, dict[str, Any]] = {}
     for path, methods in whole["paths"].items():
@@ -111,7 +111,7 @@ def _described(document: bytes, served: Collection[tuple[str, str]]) -> bytes:
 
 
 def _page_headers(html: bytes) -> list[tuple[bytes, bytes]]:
-    """The page may run its own script, fetch from its own origin, and nothing else."""
+    """Make the Content-Security-Policy: the page may run its own script and fetch from its origin."""
     hashes: dict[bytes, bytes] = {}
     for kind, text in _INLINE.findall(html):
         digest = base64.b64encode(hashlib.sha256(text).digest())

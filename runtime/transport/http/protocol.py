@@ -1,4 +1,4 @@
-"""One HTTP connection: uvicorn's, with bounds on what it may ask for before there is a request to answer."""
+"""HTTP connection: that of uvicorn, with limits for the head of a request and for slow clients."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _GRPC_CODES = {
     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: "RESOURCE_EXHAUSTED",
     HTTPStatus.SERVICE_UNAVAILABLE: "UNAVAILABLE",
 }
-"""What the log calls the statuses that are answered outside of any request."""
+"""The gRPC codes in the log for statuses that are sent outside of any request."""
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _JOINED_BYTES = 1 << 14
-"""How much of an answer is worth a system call of its own."""
+"""Buffered bytes from which a write is worth a system call of its own."""
 
 
-class Limits(Struct, frozen=True):
-    """What a listener takes of one client, and how long it waits."""
+class HttpLimits(Struct, frozen=True):
+    """Limits and timeouts of a listener."""
 
     connections: int
     head_bytes: int = 32 * 1024
@@ -42,13 +42,13 @@ class Limits(Struct, frozen=True):
 
 
 class _HeadTooLarge(Exception):
-    """More headers than anyone needs."""
+    """The headers exceed the limit."""
 
 
-class _Joining:
-    """A transport that sends the head of an answer together with its body: one system call and not two.
+class _WriteBuffer:
+    """A transport that coalesces the head and the body of a response into one system call.
 
-    A long body is passed on as it comes, so that the flow control of the transport counts it.
+    A long body is written at once, so that the flow control of the transport counts it.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -76,21 +76,21 @@ class _Joining:
 
 
 class Connection(HttpToolsProtocol):
-    """A connection of a client. What is no HTTP, too large or too slow is told so, and closed.
+    """A connection of a client. Malformed, too large and too slow requests get an error, and are closed.
 
     Uvicorn's class is not public, so its release is pinned, and each name of it that is used here is held by
     tests/runtime/transport/http/test_uvicorn_names.py.
     """
 
     def __init__(
-        self, config: Config, state: ServerState, limits: Limits, refusals: Refusals, log: Log
+        self, config: Config, state: ServerState, limits: HttpLimits, refusals: Refusals, log: Log
     ) -> None:
         super().__init__(config, state, {})
         self._log = log
         self._limits = limits
         self._refusals = refusals
         self._context = contextvars.copy_context()
-        """The context variables that every request begins with; what one sets, no other request sees."""
+        """The initial context variables of every request; what one sets, no other request sees."""
         self._in_head = False
         self._head_seen = 0
         self._head_size = 0
@@ -100,19 +100,19 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._joining = _Joining(transport)
-        self.transport = cast("asyncio.Transport", self._joining)
+        self._buffer = _WriteBuffer(transport)
+        self.transport = cast("asyncio.Transport", self._buffer)
         if len(self.connections) > self._limits.connections:
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections; try again later")
             return
         certificate: Any = transport.get_extra_info("peercert")
         if certificate:
-            self.app_state = {"uris": _uris(certificate)}
-        self._await_head()
+            self.app_state = {"uris": _find_uris(certificate)}
+        self._start_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._head_is_there()
-        self._rest_is_there()
+        self._cancel_head_timer()
+        self._cancel_rest_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -121,47 +121,47 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self._in_head:
-            # Of a header that does not end the parser tells nothing, but it keeps all of it.
+            # The parser does not report an incomplete header, but it buffers all of it.
             self._head_seen += len(data)
             if self._head_seen > self._limits.head_bytes:
                 self._refuse_head()
                 return
         if self._head_timer is None and (self._in_head or self._is_idle):
-            self._await_head()
+            self._start_head_timer()
 
     def on_message_begin(self) -> None:
         self._in_head, self._head_seen, self._head_size = True, 0, 0
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
-        self._count(len(url))
+        self._count_head(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._count(len(name) + len(value))
+        self._count_head(len(name) + len(value))
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._in_head, self._in_body = False, True
-        self._head_is_there()
+        self._cancel_head_timer()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         self._in_body = False
-        self._rest_is_there()
+        self._cancel_rest_timer()
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        self._joining.flush()
+        self._buffer.flush()
         if self._in_body and self._rest_timer is None:
-            # The answer came before all of the body. Whoever closed now would take it from a client that
-            # still sends, so the rest is thrown away as it comes, for a while.
-            self._rest_timer = self.loop.call_later(self._limits.body_seconds, self._joining.close)
+            # The response was sent before all of the body had come. A close would now discard it for a
+            # client that still sends, so the rest of the body is read and dropped, for a while.
+            self._rest_timer = self.loop.call_later(self._limits.body_seconds, self._buffer.close)
         # The task of this request begins the next one, if that has already come.
         self._context.copy().run(super().on_response_complete)
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002
-        """What uvicorn says to bytes that the parser refuses, or that one of the callbacks above refused."""
+        """Called by uvicorn for bytes that the parser, or one of the callbacks above, refused."""
         if self._head_size > self._limits.head_bytes:
             self._refuse_head()
         else:
@@ -169,30 +169,30 @@ class Connection(HttpToolsProtocol):
 
     @property
     def _is_idle(self) -> bool:
-        """Whether nothing is asked for and nothing will end the connection."""
+        """Whether no request is in flight and no timer will close the connection."""
         # Before the first request there is no cycle, whatever its type says.
         cycle: RequestResponseCycle | None = self.cycle
         return self.timeout_keep_alive_task is None and (cycle is None or cycle.response_complete)
 
-    def _count(self, size: int) -> None:
+    def _count_head(self, size: int) -> None:
         self._head_size += size
         if self._head_size > self._limits.head_bytes:
             raise _HeadTooLarge
 
-    def _await_head(self) -> None:
-        self._head_timer = self.loop.call_later(self._limits.head_seconds, self._head_is_late)
+    def _start_head_timer(self) -> None:
+        self._head_timer = self.loop.call_later(self._limits.head_seconds, self._on_head_timeout)
 
-    def _head_is_there(self) -> None:
+    def _cancel_head_timer(self) -> None:
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
 
-    def _rest_is_there(self) -> None:
+    def _cancel_rest_timer(self) -> None:
         if self._rest_timer is not None:
             self._rest_timer.cancel()
             self._rest_timer = None
 
-    def _head_is_late(self) -> None:
+    def _on_head_timeout(self) -> None:
         self._head_timer = None
         self._refuse(HTTPStatus.REQUEST_TIMEOUT, "the headers did not come in time")
 
@@ -203,10 +203,10 @@ class Connection(HttpToolsProtocol):
         )
 
     def _refuse(self, status: HTTPStatus, message: str) -> None:
-        """Answers outside of any request, and closes."""
+        """Respond outside of any request, and close the connection."""
         if self.transport.is_closing():
             return
-        self._head_is_there()
+        self._cancel_head_timer()
         known = {"grpc_code": _GRPC_CODES[status], "http_status": status.value}
         self._log.write(events.RPC_ERROR, message, fields=known)
         found = self._refusals.plain(status, status.name, message, CLOSE)
@@ -216,7 +216,7 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
 
-def _uris(certificate: Mapping[str, Any]) -> tuple[bytes, ...]:
-    """The URI names of a client's certificate, as the other transport gives them."""
+def _find_uris(certificate: Mapping[str, Any]) -> tuple[bytes, ...]:
+    """Find the URI names of a client's certificate, in the form of the gRPC transport."""
     names = (value.encode() for kind, value in certificate.get("subjectAltName", ()) if kind == "URI")
     return tuple(name for name in names if name.startswith(URI_SCHEME))

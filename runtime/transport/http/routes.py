@@ -1,4 +1,4 @@
-"""Finds what a path stands for: the resources of a node, with the methods of each."""
+"""Router: find the resource of a path, with its methods."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ Handler = TypeVar("Handler")
 _PLACEHOLDER = re.compile(r"\{([a-z0-9_]+)\}")
 
 
-class Found(NamedTuple, Generic[Handler]):
-    """A resource, and what the placeholders of its path stand for."""
+class RouteMatch(NamedTuple, Generic[Handler]):
+    """A matched resource, and its path parameters."""
 
     methods: Mapping[str, Handler]
     allow: str
@@ -22,8 +22,8 @@ class Found(NamedTuple, Generic[Handler]):
 class Routes(Generic[Handler]):
     """All routes of a node.
 
-    A path that stands for itself is never taken for the value of a placeholder, but by the routes named in
-    `any_value`, each a method and a path, for a method that it does not have itself.
+    A fixed path has precedence over a placeholder. The routes in `any_value`, each a method and a path, are a
+    fallback for methods that the fixed path does not have.
     """
 
     def __init__(
@@ -32,41 +32,43 @@ class Routes(Generic[Handler]):
         resources: dict[str, dict[str, Handler]] = {}
         for method, path, handler in routes:
             resources.setdefault(path, {})[method] = handler
-        self._fixed: dict[bytes, Found[Handler]] = {}
+        self._fixed: dict[bytes, RouteMatch[Handler]] = {}
         self._patterns: list[tuple[re.Pattern[str], list[str], Mapping[str, Handler], str]] = []
-        # The more of a path is fixed, the sooner it is tried.
+        # The longer the fixed part of a path, the earlier it is tried.
         for path, methods in sorted(resources.items(), key=lambda each: -len(_PLACEHOLDER.sub("", each[0]))):
             if "GET" in methods:
                 methods.setdefault("HEAD", methods["GET"])
             allow = ", ".join(sorted({*methods, "OPTIONS"}))
             if names := _PLACEHOLDER.findall(path):
-                self._patterns.append((_pattern(path), names, methods, allow))
+                self._patterns.append((_compile_path(path), names, methods, allow))
             else:
-                self._fixed[path.encode()] = Found(methods, allow, {})
-        self._also: dict[tuple[bytes, str], Found[Handler]] = {}
+                self._fixed[path.encode()] = RouteMatch(methods, allow, {})
+        self._fallbacks: dict[tuple[bytes, str], RouteMatch[Handler]] = {}
         for method, path in any_value:
             for raw_path in self._fixed:
-                if _pattern(path).fullmatch(raw_path.decode()) and (found := self._matched(raw_path)):
-                    self._also[raw_path, method] = found
+                if _compile_path(path).fullmatch(raw_path.decode()) and (
+                    found := self._match_pattern(raw_path)
+                ):
+                    self._fallbacks[raw_path, method] = found
 
-    def find(self, raw_path: bytes, method: str) -> Found[Handler] | None:
-        """The resource at a path as it was sent, percent signs and all."""
+    def find(self, raw_path: bytes, method: str) -> RouteMatch[Handler] | None:
+        """Find the resource of a path in its percent-encoded form."""
         fixed = self._fixed.get(raw_path)
         if fixed is None:
-            return self._matched(raw_path)
-        return fixed if method in fixed.methods else self._also.get((raw_path, method), fixed)
+            return self._match_pattern(raw_path)
+        return fixed if method in fixed.methods else self._fallbacks.get((raw_path, method), fixed)
 
-    def _matched(self, raw_path: bytes) -> Found[Handler] | None:
+    def _match_pattern(self, raw_path: bytes) -> RouteMatch[Handler] | None:
         path = raw_path.decode("ascii", "replace")
         for pattern, names, methods, allow in self._patterns:
             if (match := pattern.fullmatch(path)) is not None:
-                # Bytes that are no text become U+FFFD, under which nothing is ever found.
+                # Invalid UTF-8 becomes U+FFFD, which no key has.
                 values = map(unquote, match.groups())
-                return Found(methods, allow, dict(zip(names, values, strict=True)))
+                return RouteMatch(methods, allow, dict(zip(names, values, strict=True)))
         return None
 
 
-def _pattern(path: str) -> re.Pattern[str]:
+def _compile_path(path: str) -> re.Pattern[str]:
     # Every second part is the name of a placeholder.
     parts = enumerate(_PLACEHOLDER.split(path))
     return re.compile("".join("([^/]+)" if index % 2 else re.escape(part) for index, part in parts))

@@ -1,4 +1,4 @@
-"""The HTTP listener of a node: its methods that have routes, and the pages that every listener has."""
+"""The HTTP listener of a node: the methods with routes, and the routes of every listener."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from runtime.call.endpoint import Endpoint
-from runtime.call.identity import Identity
+from runtime.call.identity import Authenticator
 from runtime.model.system import System
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
@@ -19,10 +19,10 @@ from runtime.transport.http.answers import Refusals
 from runtime.transport.http.app import App, Respond
 from runtime.transport.http.codec import Codec
 from runtime.transport.http.operation import Operation
-from runtime.transport.http.pages import Problem, Readiness, document_pages, watch_pages
-from runtime.transport.http.protocol import Connection, Limits
+from runtime.transport.http.pages import Problem, Readiness, document_routes, monitoring_routes
+from runtime.transport.http.protocol import Connection, HttpLimits
 from runtime.transport.http.streaming import StreamingOperation
-from runtime.transport.listening import bound
+from runtime.transport.listening import bind_socket
 from runtime.transport.tls_listener import TlsListener
 from runtime.world import World
 
@@ -30,24 +30,24 @@ _PAUSE = 0.02
 
 
 class HttpServer:
-    """Listens on one port. It answers from the start, but does not call itself ready until it is told to."""
+    """HTTP server on one port. It responds from the start, but is not ready before `ready` is called."""
 
     def __init__(
         self,
         system: System,
         endpoints: Iterable[Endpoint],
-        identity: Identity,
+        authenticator: Authenticator,
         world: World,
         log: Log,
         metrics: Metrics,
         *,
         problem: Problem | None = None,
         tls: ssl.SSLContext | None = None,
-        limits: Limits | None = None,
+        limits: HttpLimits | None = None,
     ) -> None:
         self._secured = None if tls is None else TlsListener(tls, self._connection, log, self._has_room)
         self._log = log
-        self._limits = limits or Limits(system.connections)
+        self._limits = limits or HttpLimits(system.connections)
         self._readiness = Readiness(problem)
         refusals, codec = Refusals(system), Codec(system)
         self._refusals = refusals
@@ -60,7 +60,7 @@ class HttpServer:
                     system,
                     endpoint,
                     route,
-                    identity,
+                    authenticator,
                     world,
                     codec,
                     refusals,
@@ -70,15 +70,15 @@ class HttpServer:
                 if route.any_value:
                     any_value.append((route.method, route.path))
         if routes:
-            routes += document_pages(system.name, {(method, path) for method, path, _ in routes})
-        routes += watch_pages(self._readiness, metrics)
+            routes += document_routes(system.name, {(method, path) for method, path, _ in routes})
+        routes += monitoring_routes(self._readiness, metrics)
         self._config = _config(App(routes, refusals, log, any_value), self._limits)
         self._state = ServerState()
         self._server: asyncio.AbstractServer | TlsListener | None = None
 
     async def start(self, host: str, port: int) -> int:
-        """Binds and listens; returns the port. Raises OSError when the port cannot be had."""
-        listener = bound(host, port)
+        """Bind and listen; return the port. Raises OSError when the port is not available."""
+        listener = bind_socket(host, port)
         number: int = listener.getsockname()[1]
         waiting = min(self._limits.connections, 2048)
         if self._secured is not None:
@@ -94,16 +94,16 @@ class HttpServer:
         return Connection(self._config, self._state, self._limits, self._refusals, self._log)
 
     def _has_room(self, handshakes: int) -> bool:
-        # One at a time may be told that there are too many.
+        # One at a time may get the response that there are too many.
         return not handshakes or len(self._state.connections) + handshakes < self._limits.connections
 
     def ready(self) -> None:
-        """Says that requests are welcome."""
-        self._readiness.held_up = None
+        """Report ready."""
+        self._readiness.not_ready_reason = None
 
     async def stop(self, grace: float) -> None:
-        """Takes no new connections, lets each finish what it is at, and cuts off the rest after the grace."""
-        self._readiness.held_up = "the node is stopping"
+        """Drain: accept no new connections, let requests in flight end, close the rest after the grace."""
+        self._readiness.not_ready_reason = "the node is stopping"
         if self._server is None:
             return
         self._server.close()
@@ -120,8 +120,8 @@ class HttpServer:
             connection.transport.close()
 
 
-def _config(app: App, limits: Limits) -> Config:
-    """Uvicorn without what would differ between equal answers, and without a log of its own."""
+def _config(app: App, limits: HttpLimits) -> Config:
+    """Make the configuration of uvicorn: deterministic headers, and no log of its own."""
     config = Config(
         app,
         http=Connection,

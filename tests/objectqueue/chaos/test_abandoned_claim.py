@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.objectqueue.crew import Crew, Skewed, until
+from tests.support.eventually import eventually
+from tests.support.objectqueue.crew import Crew, Skewed
 from tests.support.s3.proxy import S3Proxy
 
 NEVER_S = "86400"
@@ -28,7 +29,7 @@ async def test_a_worker_killed_right_after_its_claim_hides_nothing(
         crew.worker("other", later, **settings, QO_SHUTDOWN_GRACE="0"),
         crew.monitor(later, **settings) as monitor,
     ):
-        task = await until(lambda: crew.task(key), lambda each: int(each["attempt"]) > 1)
+        task = await eventually(lambda: crew.task(key), wanted=lambda each: int(each["attempt"]) > 1)
         assert (task["worker_id"], task["retry_count"]) == ("other", 1)
         assert task["last_error"] == "lease expired (worker killed, attempt 1)"
         assert monitor.events("lease_expired")

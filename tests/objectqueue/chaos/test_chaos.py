@@ -12,7 +12,8 @@ import pytest
 
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
 from tests.support.deep import DEEP
-from tests.support.objectqueue.crew import Crew, Process, Skewed, until
+from tests.support.eventually import eventually
+from tests.support.objectqueue.crew import Crew, Process, Skewed
 from tests.support.objectqueue.verdict import verdict
 from tests.support.s3.fixtures import Bucket, raw_client
 from tests.support.s3.proxy import S3Proxy
@@ -62,12 +63,12 @@ async def test_whatever_is_killed_every_task_ends(own_s3: EmbeddedSeaweedfs, tmp
     try:
         for number in range(kills):
             await asyncio.sleep(chance.uniform(0.3, 1.2))
-            workers[chance.choice(await until(at_work))].kill()
+            workers[chance.choice(await eventually(at_work))].kill()
             if number == kills // 2:
                 own_s3.kill()
                 await asyncio.sleep(0.5)
                 await asyncio.to_thread(own_s3.restart)
-        await until(still_open, lambda seen: seen is None, s=600 if DEEP else 300)
+        await eventually(still_open, wanted=lambda seen: seen is None, patience=600 if DEEP else 300)
         for each in workers:
             each.kill()
         count = verdict(crew, keys, ledger, unacknowledged=crews * int(settings["QO_CONCURRENCY"]))
@@ -118,7 +119,7 @@ async def test_clocks_that_differ_within_the_limit_do_no_harm(crew: Crew, tmp_pa
             await crew.task_until(key, "Running")
         for each in (ahead, behind):
             before = len(each.events("sweep"))
-            await until(lambda each=each, before=before: len(each.events("sweep")) > before + 6)  # type: ignore[misc]
+            await eventually(lambda each=each, before=before: len(each.events("sweep")) > before + 6)  # type: ignore[misc]
         gate.touch()
         for key in keys:
             await crew.ended(key)

@@ -16,6 +16,7 @@ from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
 from runtime.stores.s3.client.objects import Entry, Place
 from runtime.stores.store import Exchanged, Held, LeaseStore, Settling
 from tests.runtime.stores.s3.kit import Process
+from tests.support.eventually import eventually
 from tests.support.s3.fixtures import Bucket
 from tests.support.s3.proxy import S3Proxy
 
@@ -163,8 +164,7 @@ async def _harmed(
             harmed += rule.matched >= nth
             ids.append(record.id)
         assert harmed >= 2
-        while proxy.passing:
-            await asyncio.sleep(0.02)
+        await eventually(lambda: not proxy.passing)
         late = await _recovered(direct, ids, runs)
         await _sweep(direct)
         entries = [each.key for index in ("ready/", "leases/") for each in await _all(direct, index)]

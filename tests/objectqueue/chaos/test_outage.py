@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from tests.support.objectqueue.crew import Crew, until
+from tests.support.eventually import eventually
+from tests.support.objectqueue.crew import Crew
 from tests.support.s3.proxy import S3Proxy
 
 OUTAGE_S = 2.5
@@ -53,14 +54,14 @@ async def test_a_node_that_is_started_during_an_outage_waits_for_its_end(
     else:
         s3_proxy.down()
     process = proxied_crew.process("early", node)
-    (told, *_) = await until(lambda: process.events("store_away"))
+    (told, *_) = await eventually(lambda: process.events("store_away"))
     assert told["level"] == "WARNING" and "It is asked again in" in told["message"]
-    await until(lambda: len(process.events("store_away")) > 1)
+    await eventually(lambda: len(process.events("store_away")) > 1)
     assert not process.events("service_ready")
     s3_proxy.forget()
     if how == "is not there":
         s3_proxy.up()
-    await until(lambda: process.events("service_ready"))
+    await eventually(lambda: process.events("service_ready"))
     if node == "worker":
         assert (await proxied_crew.ended(key))["status"] == "Completed"
 
@@ -72,13 +73,13 @@ async def test_a_worker_that_waits_for_the_store_can_be_stopped(
     """It ends as it does at any other time, and at once also while it asks."""
     s3_proxy.rule(delay_s=3600, times=None)
     asking = proxied_crew.process("asking")
-    await until(lambda: s3_proxy.seen)
+    await eventually(lambda: s3_proxy.seen)
     asking.signal(signal.SIGTERM)
     assert await asking.ended() == 0
     s3_proxy.forget()
     s3_proxy.down()
     waiting = proxied_crew.process("waiting")
-    await until(lambda: waiting.events("store_away"))
+    await eventually(lambda: waiting.events("store_away"))
     waiting.signal(signal.SIGTERM)
     assert await waiting.ended() == 0
     for each in (asking, waiting):

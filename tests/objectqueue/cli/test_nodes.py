@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +14,8 @@ from typing import Any
 import psutil
 import pytest
 
-from runtime.embedded.ports import free_ports
+from runtime.embedded.ports import allocate_ports
+from tests.support.eventually import wait_until
 from tests.support.objectqueue.shell import DONE, QO, TROUBLE, USAGE, Shell
 
 WORKER_FLAGS = {
@@ -126,7 +126,7 @@ def test_a_worker_of_ones_own_does_what_was_submitted_before(shell: Shell) -> No
 @pytest.mark.req("OQ-268", "OQ-229")
 def test_metrics_are_served_where_a_port_is_named(shell: Shell) -> None:
     """By a monitor of its own here."""
-    (port,) = free_ports(1)
+    (port,) = allocate_ports(1)
     with running(shell, "monitor", "--metrics-port", str(port)) as monitor:
         with _opened(f"http://127.0.0.1:{port}/metrics") as page:
             assert b"# HELP" in page.read()
@@ -170,9 +170,10 @@ def _connections(process: subprocess.Popen[bytes]) -> list[Any]:
 
 
 def _opened(url: str) -> Any:
-    for _ in range(1200):
+    def look() -> Any:
         try:
             return urllib.request.urlopen(url)
         except OSError:
-            time.sleep(0.05)
-    raise AssertionError(f"{url} does not answer")
+            return None
+
+    return wait_until(look, f"{url} answers")

@@ -257,10 +257,10 @@ def test_the_words_of_the_command_are_those_of_the_spec() -> None:
     from handlers.objectqueue.cli import COMMANDS
     from handlers.objectqueue.cli.output import STYLES
     from handlers.objectqueue.cli.parameters import STATUSES
-    from handlers.objectqueue.views import SHARDS, word
+    from handlers.objectqueue.views import SHARDS, format_state
 
     assert tuple(name.lower() for name in TASK.states.values()) == STATUSES
-    assert {word(state) for state in TASK.states} <= set(STYLES)
+    assert {format_state(state) for state in TASK.states} <= set(STYLES)
     assert tuple(DIGITS) == SHARDS
     options = [option for command in COMMANDS.values() for option in command.params]
     [modes] = [each.type.choices for each in options if each.name == "index_mode"]  # type: ignore[attr-defined]

@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import sys
-import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,20 +15,21 @@ import pytest
 
 from handlers.jobs import Job, JobFailed, JobFatal, Output, find
 from handlers.jobs.loader import HandlersUnusable, load
-from handlers.jobs.processes import Processes
-from handlers.jobs.registry import Registered
-from handlers.jobs.runner import Ran, Reasons, run
+from handlers.jobs.processes import ProcessPool
+from handlers.jobs.registry import RegisteredFunction
+from handlers.jobs.runner import FailureReasons, RunResult, run
 from runtime.world import RealWorld
+from tests.support.eventually import eventually
 
 MODULE = "tests.support.objectqueue.functions"
 FUNCTIONS = load(MODULE)
-REASONS = Reasons("TIMED_OUT", "RESULT_NOT_JSON")
+REASONS = FailureReasons("TIMED_OUT", "RESULT_NOT_JSON")
 WORLD = RealWorld()
 
 
 @pytest.fixture
-async def processes() -> AsyncIterator[Processes]:
-    async with Processes(MODULE) as made:
+async def processes() -> AsyncIterator[ProcessPool]:
+    async with ProcessPool(MODULE) as made:
         yield made
 
 
@@ -38,9 +38,9 @@ def given(job_type: str, payload: Any = None, **more: Any) -> Job:
 
 
 async def ran(
-    processes: Processes, job_type: str, payload: Any = None, seconds: float = 120, **more: Any
-) -> Ran:
-    async def execute(function: Registered, job: Job) -> Output:
+    processes: ProcessPool, job_type: str, payload: Any = None, seconds: float = 120, **more: Any
+) -> RunResult:
+    async def execute(function: RegisteredFunction, job: Job) -> Output:
         return await (function(job) if function.is_async else processes(function, job))
 
     return await run(FUNCTIONS[job_type], given(job_type, payload, **more), seconds, REASONS, execute)
@@ -55,9 +55,7 @@ def is_running(pid: int) -> bool:
 
 
 async def until_gone(*pids: int) -> None:
-    async with asyncio.timeout(60):
-        while any(map(is_running, pids)):
-            await asyncio.sleep(0.01)
+    await eventually(lambda: not any(map(is_running, pids)))
 
 
 @pytest.mark.req("OQ-237")
@@ -95,7 +93,7 @@ def test_functions_that_cannot_be_loaded_are_explained(
 
 
 @pytest.mark.req("OQ-130", "OQ-115")
-async def test_a_plain_function_knows_its_job_in_a_process_of_its_own(processes: Processes) -> None:
+async def test_a_plain_function_knows_its_job_in_a_process_of_its_own(processes: ProcessPool) -> None:
     """It is told id, attempt and token; the next run is in the same process."""
     first = (await processes(FUNCTIONS["told"], given("told", attempt=3))).value
     assert {**first, "pid": 0} == {
@@ -113,7 +111,7 @@ async def test_a_plain_function_knows_its_job_in_a_process_of_its_own(processes:
 
 
 @pytest.mark.req("OQ-115", "OQ-123", "OQ-241")
-async def test_a_plain_function_is_stopped_at_its_limit(processes: Processes, tmp_path: Path) -> None:
+async def test_a_plain_function_is_stopped_at_its_limit(processes: ProcessPool, tmp_path: Path) -> None:
     """It is killed with what it started, the run failed with a time-out, and the next run is not harmed."""
     await ran(processes, "told")
     mark = tmp_path / "pids"
@@ -128,12 +126,11 @@ async def test_a_plain_function_is_stopped_at_its_limit(processes: Processes, tm
 
 
 @pytest.mark.req("OQ-115")
-async def test_a_run_that_is_cancelled_leaves_no_process(processes: Processes, tmp_path: Path) -> None:
+async def test_a_run_that_is_cancelled_leaves_no_process(processes: ProcessPool, tmp_path: Path) -> None:
     """Whoever gives a run up has nothing of it going on behind their back."""
     mark = tmp_path / "pids"
     task = asyncio.create_task(ran(processes, "stuck", str(mark)))
-    while not mark.exists() or not mark.read_text():
-        await asyncio.sleep(0.01)
+    await eventually(lambda: mark.exists() and mark.read_text())
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
@@ -141,13 +138,13 @@ async def test_a_run_that_is_cancelled_leaves_no_process(processes: Processes, t
 
 
 @pytest.mark.req("OQ-130")
-async def test_a_plain_function_learns_that_its_worker_stops(processes: Processes) -> None:
+async def test_a_plain_function_learns_that_its_worker_stops(processes: ProcessPool) -> None:
     """Before its run begins or while it goes on; what it reports arrives."""
     heard: list[Mapping[str, Any]] = []
 
     async def report(progress: Mapping[str, Any]) -> None:
         heard.append(progress)
-        processes.tell_stopping()
+        processes.notify_stopping()
 
     assert (await ran(processes, "until stopping", report=report)).result == '"told to stop"'
     assert heard == [{"phase": "waiting"}]
@@ -159,19 +156,19 @@ async def test_a_plain_function_learns_that_its_worker_stops(processes: Processe
 @pytest.mark.parametrize(
     ("payload", "ended"),
     [
-        ("failed", Ran(error="the other side is busy")),
-        ("fatal", Ran(error="this will never work", is_final=True)),
-        ("other", Ran(error="KeyError: 'lost'")),
-        ("exit", Ran(error="SystemExit: 3")),
+        ("failed", RunResult(error="the other side is busy")),
+        ("fatal", RunResult(error="this will never work", is_final=True)),
+        ("other", RunResult(error="KeyError: 'lost'")),
+        ("exit", RunResult(error="SystemExit: 3")),
     ],
 )
-async def test_the_kinds_of_errors(processes: Processes, payload: str, ended: Ran) -> None:
+async def test_the_kinds_of_errors(processes: ProcessPool, payload: str, ended: RunResult) -> None:
     """Only the permanent one is final; one that nobody knows may be tried again."""
     assert await ran(processes, "raise", payload) == ended
 
 
 @pytest.mark.req("OQ-248")
-async def test_a_result_that_json_cannot_hold_is_an_error(processes: Processes) -> None:
+async def test_a_result_that_json_cannot_hold_is_an_error(processes: ProcessPool) -> None:
     """It says whose result it was."""
     assert "must return an Output of bytes or a value that JSON" in str(
         (await ran(processes, "raise", "not json")).error
@@ -180,7 +177,7 @@ async def test_a_result_that_json_cannot_hold_is_an_error(processes: Processes) 
 
 @pytest.mark.req("OQ-243")
 @pytest.mark.parametrize("payload", [None, [], {"left": 1}, {"left": 1, "right": "2"}, {"other": 1}])
-async def test_an_input_that_cannot_be_decoded_is_the_end(processes: Processes, payload: Any) -> None:
+async def test_an_input_that_cannot_be_decoded_is_the_end(processes: ProcessPool, payload: Any) -> None:
     """Another run would get the same input; the text says what is wrong with it."""
     ended = await ran(processes, "add", payload)
     assert ended.is_final
@@ -192,14 +189,14 @@ async def test_an_input_that_cannot_be_decoded_is_the_end(processes: Processes, 
     ("how", "why"),
     [("signal", "was ended by SIGSEGV"), (7, "ended by itself, with exit code 7")],
 )
-async def test_a_crash_of_the_process_is_a_failed_run(processes: Processes, how: Any, why: str) -> None:
+async def test_a_crash_of_the_process_is_a_failed_run(processes: ProcessPool, how: Any, why: str) -> None:
     """Only that run fails, it may be tried again, and the text says how the process ended."""
     ended = await ran(processes, "crash", how)
     assert (ended.error, ended.is_final) == (f"CRASHED: the process of the function {why}", False)
     assert (await ran(processes, "add", {"left": 2, "right": 2})).result == "4"
 
 
-async def test_a_child_that_died_while_it_was_idle_is_replaced(processes: Processes) -> None:
+async def test_a_child_that_died_while_it_was_idle_is_replaced(processes: ProcessPool) -> None:
     """Nobody's run fails for that."""
     pid = (await processes(FUNCTIONS["told"], given("told"))).value["pid"]
     os.kill(pid, signal.SIGKILL)
@@ -209,11 +206,11 @@ async def test_a_child_that_died_while_it_was_idle_is_replaced(processes: Proces
 
 async def test_a_process_that_has_not_the_function_says_so() -> None:
     """As when a module is another one in the child."""
-    async with Processes(f"{MODULE}:MORE") as processes:
+    async with ProcessPool(f"{MODULE}:MORE") as processes:
         with pytest.raises(JobFailed, match="HANDLERS_UNUSABLE") as unknown:
             await processes(FUNCTIONS["told"], given("told"))
         assert not isinstance(unknown.value, JobFatal)
-    async with Processes("no.such_module") as processes:
+    async with ProcessPool("no.such_module") as processes:
         with pytest.raises(JobFailed, match="HANDLERS_UNUSABLE"):
             await processes(FUNCTIONS["told"], given("told"))
 
@@ -225,16 +222,13 @@ async def test_children_end_with_their_worker(tmp_path: Path) -> None:
     program = (
         "import asyncio\n"
         "from tests.objectqueue.worker.test_functions import FUNCTIONS, MODULE, given\n"
-        "from handlers.jobs.processes import Processes\n"
-        f"asyncio.run(Processes(MODULE)(FUNCTIONS['stuck'], given('stuck', {str(mark)!r})))"
+        "from handlers.jobs.processes import ProcessPool\n"
+        f"asyncio.run(ProcessPool(MODULE)(FUNCTIONS['stuck'], given('stuck', {str(mark)!r})))"
     )
     worker = await asyncio.create_subprocess_exec(
         sys.executable, "-c", program, env={**os.environ, "PYTHONPATH": str(Path.cwd())}
     )
-    deadline = time.monotonic() + 60
-    while not mark.exists() or not mark.read_text():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.02)
+    await eventually(lambda: mark.exists() and mark.read_text())
     worker.kill()
     await worker.wait()
     child, grandchild = map(int, mark.read_text().split())

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.support.objectqueue.crew import Crew, until
+from tests.support.eventually import eventually
+from tests.support.objectqueue.crew import Crew
 from tests.support.s3.proxy import S3Proxy
 
 LEASES = "leases/"
@@ -17,14 +18,14 @@ LEASES = "leases/"
 async def test_shards_that_nobody_serves_are_pointed_out(crew: Crew) -> None:
     """As long as there is none who does; with a worker for the rest it is quiet."""
     async with crew.worker("some", QO_SHARDS="0,1,2"), crew.monitor() as monitor:
-        (told,) = await until(lambda: monitor.events("shards_uncovered"))
+        (told,) = await eventually(lambda: monitor.events("shards_uncovered"))
         assert told["message"] == f"no live worker looks after {', '.join('3456789abcdef')}"
     async with (
         crew.worker("some", QO_SHARDS="0,1,2"),
         crew.worker("rest", QO_SHARDS="3,4,5,6,7,8,9,a,b,c,d,e,f"),
         crew.monitor(QO_LOG="debug") as monitor,
     ):
-        await until(lambda: monitor.events("sweep"))
+        await eventually(lambda: monitor.events("sweep"))
         assert monitor.events("shards_uncovered") == []
 
 
@@ -37,9 +38,9 @@ async def test_a_worker_has_a_monitor_inside_unless_told_otherwise(
     settings = {"QO_NO_MONITOR": without, "QO_MONITOR_CHECK_INTERVAL": "0.1"}
     async with proxied_crew.worker(**settings):
         if without == "false":
-            await until(lambda: any(LEASES in each.query.get("prefix", "") for each in s3_proxy.asked()))
+            await eventually(lambda: any(LEASES in each.query.get("prefix", "") for each in s3_proxy.asked()))
         else:
-            await until(lambda: len(s3_proxy.asked("ListObjectsV2")) > 4)
+            await eventually(lambda: len(s3_proxy.asked("ListObjectsV2")) > 4)
     assert any(LEASES in each.query.get("prefix", "") for each in s3_proxy.asked()) == (without == "false")
 
 
@@ -48,7 +49,7 @@ async def test_a_worker_that_is_heard_of_again_is_not_dead(crew: Crew) -> None:
     """A live one is never called dead, and one that has stopped in order is simply gone."""
     async with crew.monitor(QO_LOG="debug", QO_MONITOR_WORKER_HEALTH_THRESHOLD="600") as monitor:
         async with crew.worker("alive", QO_HEARTBEAT_SECONDS="0.2"):
-            await until(lambda: len(monitor.events("sweep")) > 3)
+            await eventually(lambda: len(monitor.events("sweep")) > 3)
         assert monitor.events("worker_dead") == []
 
 
@@ -58,7 +59,7 @@ async def test_a_sweep_tells_that_it_has_been(proxied_crew: Crew, s3_proxy: S3Pr
     crew = proxied_crew
     waits = await crew.submit("echo", 1, available_at=datetime.now(UTC) + timedelta(hours=1))
     async with crew.monitor(QO_MONITOR_SWEEP_INTERVAL="0.1"):
-        await until(lambda: crew.bucket.keys("sweeps/"))
+        await eventually(lambda: crew.bucket.keys("sweeps/"))
     body = crew.bucket.raw.get_object(Bucket=crew.bucket.name, Key="sweeps/last.json")["Body"].read()
     mark = json.loads(body)
     assert [each.rpartition("/")[2] for each in mark["witnesses"]] == [waits]

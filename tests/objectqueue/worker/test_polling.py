@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from runtime.world import RealWorld
-from tests.support.objectqueue.crew import Crew, Hurried, until
+from tests.support.eventually import eventually
+from tests.support.objectqueue.crew import Crew, Hurried
 from tests.support.s3.proxy import S3Proxy
 from tests.support.s3.requests import Asked
 
@@ -36,7 +37,9 @@ async def test_the_three_modes(proxied_crew: Crew, s3_proxy: S3Proxy, mode: str)
     async with crew.worker(QO_INDEX_MODE=mode, QO_READY_PAGE_SIZE="7", QO_LOG_SCAN_PAGE_SIZE="5"):
         for key in keys:
             assert (await crew.ended(key))["status"] == "Completed"
-        await until(lambda: len(s3_proxy.asked(LIST)) > 6 and all(listed(s3_proxy, each) for each in kinds))
+        await eventually(
+            lambda: len(s3_proxy.asked(LIST)) > 6 and all(listed(s3_proxy, each) for each in kinds)
+        )
     ready, tasks = listed(s3_proxy, "ready/"), listed(s3_proxy, "tasks/")
     assert (bool(ready), bool(tasks)) == ("ready" in kinds, "tasks" in kinds)
     assert {each.query["max-keys"] for each in ready} <= {"7"}
@@ -49,7 +52,7 @@ async def test_the_sizes_of_pages_unless_something_else_is_said(
 ) -> None:
     """A hundred entries of the index, fifty tasks."""
     async with proxied_crew.worker():
-        await until(lambda: listed(s3_proxy, "ready/") and listed(s3_proxy, "tasks/"))
+        await eventually(lambda: listed(s3_proxy, "ready/") and listed(s3_proxy, "tasks/"))
     assert {each.query["max-keys"] for each in listed(s3_proxy, "ready/")} == {"100"}
     assert {each.query["max-keys"] for each in listed(s3_proxy, "tasks/")} == {"50"}
 
@@ -90,7 +93,7 @@ async def test_the_steps_of_a_task(proxied_crew: Crew, s3_proxy: S3Proxy) -> Non
     s3_proxy.forget()
     async with crew.worker(QO_INDEX_MODE="index-only"):
         await crew.ended(key)
-        await until(lambda: crew.hints("leases") == crew.hints("ready") == [])
+        await eventually(lambda: crew.hints("leases") == crew.hints("ready") == [])
     kinds = [each.kind for each in s3_proxy.asked(key=f"tasks/{key[0]}/{key}")]
     # Whoever had listed it before may look at it once more.
     assert kinds[:2] == ["GetObject", "PutObject"]
@@ -110,7 +113,7 @@ async def test_entries_that_are_wrong_go_away(crew: Crew) -> None:
         ghost = f"{done[0]}0000000-0000-4000-8000-000000000000"
         for key in (done, ghost):
             crew.put(f"ready/{key[0]}/{minute(-1)}/{key}", '{"attempt":0,"retry_count":0}')
-        await until(lambda: crew.hints("ready") == [])
+        await eventually(lambda: crew.hints("ready") == [])
         assert works.events("background_fault") == []
     assert [each["status"] for each in crew.versions(done)] == ["Pending", "Running", "Completed"]
 
@@ -124,12 +127,12 @@ async def test_pauses_grow_while_there_is_nothing(crew: Crew) -> None:
         return [each for each in world.slept if each in expected]
 
     async with crew.worker(world=world, QO_INDEX_MODE="index-only", QO_SHARDS="0"):
-        await until(lambda: len(pauses()) > len(expected))
+        await eventually(lambda: len(pauses()) > len(expected))
         assert pauses()[: len(expected)] == expected
         before = len(pauses())
         key = await crew.submit("echo", 1, id="00000000-0000-4000-8000-000000000000")
         await crew.ended(key)
-        await until(lambda: expected[0] in pauses()[before:])
+        await eventually(lambda: expected[0] in pauses()[before:])
 
 
 @pytest.mark.req("OQ-100", "OQ-101", "OQ-021")
@@ -153,7 +156,7 @@ async def test_an_object_that_is_no_task_is_passed_by(crew: Crew) -> None:
     good = await crew.submit("echo", 1, id=f"{shard}fffffff-0000-4000-8000-000000000000")
     async with crew.worker() as works:
         assert (await crew.ended(good))["status"] == "Completed"
-        await until(lambda: _told_of(works, wrong))
+        await eventually(lambda: _told_of(works, wrong))
     body = crew.bucket.raw.get_object(Bucket=crew.bucket.name, Key=f"tasks/{shard}/{wrong}.json")["Body"]
     assert body.read() == b"no { JSON"
 
@@ -205,4 +208,4 @@ async def test_the_wait_ends_with_the_worker(crew: Crew) -> None:
     """A worker stops at once while it pauses, however long the pause is."""
     world = Endless()
     async with asyncio.timeout(90), crew.worker(world=world):
-        await until(lambda: 0.1 in world.slept)
+        await eventually(lambda: 0.1 in world.slept)

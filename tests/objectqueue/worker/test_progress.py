@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.objectqueue.crew import Crew, Hurried, until
+from tests.support.eventually import eventually
+from tests.support.objectqueue.crew import Crew, Hurried
 
 
 @pytest.mark.req("OQ-X04", "OQ-153")
@@ -17,7 +18,7 @@ async def test_the_longer_a_run_takes_the_less_often_its_progress_is_written(
     world, gate = Hurried(), tmp_path / "gate"
     key = await crew.submit("progress until", str(gate), timeout_seconds=600)
     async with crew.worker(world=world, QO_HEARTBEAT_SECONDS="12"):
-        await until(lambda: world.slept.count(12.0) > 0 and len(crew.versions(key)) > 8)
+        await eventually(lambda: world.slept.count(12.0) > 0 and len(crew.versions(key)) > 8)
         written = len(crew.versions(key)) - 2
         paused = [each for each in world.slept if each in (2.0, 4.0, 8.0)]
         assert paused == [2.0, 4.0, 8.0], "each length once, then the longest for good"

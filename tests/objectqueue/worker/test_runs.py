@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import pytest
 
 from generated.objectqueue.messages import FAILED
 from generated.objectqueue.records import RetryPolicy
-from runtime.worker.config import Pace
+from runtime.worker.config import WorkerConfig
 from tests.objectqueue.worker.test_functions import until_gone
 from tests.support.deep import DEEP
-from tests.support.objectqueue.crew import Crew, Skewed, at, until
+from tests.support.eventually import eventually
+from tests.support.objectqueue.crew import Crew, Skewed, at
 from tests.support.s3.proxy import S3Proxy
 
 SLOW = RetryPolicy(initial_interval_ms=600_000, max_interval_ms=900_000, multiplier=2.0, jitter_percent=0.0)
@@ -63,7 +65,7 @@ async def test_a_failed_run_is_put_back(crew: Crew) -> None:
     key = await crew.submit("raise", "other", retry_policy=SLOW)
     await crew.hinted(key)
     async with crew.worker():
-        task = await until(lambda: crew.task(key), lambda each: each["retry_count"] == 1)
+        task = await eventually(lambda: crew.task(key), wanted=lambda each: each["retry_count"] == 1)
         other = await crew.submit("echo", 1)
         assert (await crew.ended(other))["status"] == "Completed"
     assert (task["status"], task["last_error"], task["attempt"]) == ("Pending", "KeyError: 'lost'", 1)
@@ -93,7 +95,7 @@ async def test_retries_come_to_an_end(crew: Crew) -> None:
     assert crew.hints("leases") == []
     # Its entry may have been written anew after it was listed. It is a hint, and goes at the next look at it.
     async with crew.worker():
-        await until(lambda: crew.hints("ready") == [])
+        await eventually(lambda: crew.hints("ready") == [])
 
 
 @pytest.mark.req("OQ-124", "OQ-245", "OQ-243", "OQ-248")
@@ -122,7 +124,7 @@ async def test_a_run_is_stopped_at_its_time_limit(crew: Crew, tmp_path: Path) ->
     async with crew.worker(QO_CONCURRENCY="2"):
         for key in keys:
             # One whose lease is over before its run begins is given back first, which is no retry.
-            task = await until(lambda key=key: crew.task(key), lambda each: each["retry_count"] > 0)  # type: ignore[misc]
+            task = await eventually(partial(crew.task, key), wanted=lambda each: each["retry_count"] > 0)
             assert (task["status"], task["retry_count"]) == ("Pending", 1)
             assert task["last_error"] == "TIMED_OUT: it took longer than 1 s"
             assert {each["last_error"] for each in crew.versions(key)[:-1]} <= {None, "shutdown"}
@@ -138,11 +140,11 @@ async def test_a_lease_may_be_renewed(
 ) -> None:
     """A run of twice its lease is run once, while a monitor looks on."""
 
-    def often(**given: Any) -> Pace:
-        return Pace(**{**given, "renew_s": given["renew_s"] and 0.2})
+    def often(**given: Any) -> WorkerConfig:
+        return WorkerConfig(**{**given, "renew_s": given["renew_s"] and 0.2})
 
     # After a third of the lease would take long; what is tried here is whether it is done at all.
-    monkeypatch.setattr("handlers.objectqueue.worker.Pace", often)
+    monkeypatch.setattr("handlers.objectqueue.worker.WorkerConfig", often)
     world, gate, lease_s = Skewed(0), tmp_path / "gate", 600
     key = await crew.submit("gate", str(gate), timeout_seconds=lease_s)
     async with (
@@ -153,9 +155,9 @@ async def test_a_lease_may_be_renewed(
         for _ in range(3):
             world.ahead_s += 0.7 * lease_s
             soon = at(running["lease_expires_at"]) + timedelta(seconds=0.6 * lease_s)
-            running = await until(
+            running = await eventually(
                 lambda: crew.task(key),
-                lambda each, soon=soon: at(each["lease_expires_at"] or each["updated_at"]) > soon,  # type: ignore[misc]
+                wanted=lambda each: at(each["lease_expires_at"] or each["updated_at"]) > soon,  # noqa: B023
             )
         gate.touch()
         task = await crew.ended(key)
@@ -200,8 +202,10 @@ async def test_a_lost_lease_writes_nothing_and_counts_for_nothing(crew: Crew, tm
         task.update(status="Completed", output="of another", worker_id="other", lease_id=None, attempt=2)
         crew.put(name, json.dumps({**task, "lease_expires_at": None, "rev": 9}))
         gate.touch()
-        (lost,) = await until(lambda: works.events("lease_lost"))
-        seen = await until(lambda: crew.worker_object("slow") or {}, lambda each: each["leases_lost"] == 1)
+        (lost,) = await eventually(lambda: works.events("lease_lost"))
+        seen = await eventually(
+            lambda: crew.worker_object("slow") or {}, wanted=lambda each: each["leases_lost"] == 1
+        )
     assert (lost["id"], lost["attempt"]) == (key, 1)
     assert (seen["tasks_completed"], seen["tasks_failed"]) == (0, 0)
     assert (crew.task(key)["output"], crew.task(key)["rev"]) == ("of another", 9)
@@ -227,10 +231,10 @@ async def test_a_run_that_is_cancelled_is_stopped(crew: Crew, tmp_path: Path) ->
     mark = tmp_path / "pids"
     key = await crew.submit("stuck", str(mark))
     async with crew.worker(QO_HEARTBEAT_SECONDS="0.2") as works:
-        await until(lambda: mark.exists() and mark.read_text())
+        await eventually(lambda: mark.exists() and mark.read_text())
         moved = await crew.tasks.move_to(key, FAILED, crew.call())
         assert moved.applied
-        await until(lambda: works.events("lease_lost"))
+        await eventually(lambda: works.events("lease_lost"))
         await until_gone(*map(int, mark.read_text().split()))
         other = await crew.submit("echo", 1)
         await crew.ended(other)
@@ -247,7 +251,7 @@ async def test_progress_is_seen_while_a_task_runs(crew: Crew) -> None:
     }
     async with crew.worker(QO_CONCURRENCY="2"):
         for key, progress in expected.items():
-            task = await until(lambda key=key: crew.task(key), lambda each: bool(each["progress"]))  # type: ignore[misc]
+            task = await eventually(partial(crew.task, key), wanted=lambda each: bool(each["progress"]))
             assert task["progress"] == progress
     for key in expected:
         assert (await crew.ended(key))["status"] == "Completed"
@@ -293,8 +297,9 @@ async def test_a_small_task_is_few_requests(proxied_crew: Crew, s3_proxy: S3Prox
     await proxied_crew.submit_all("noop", count)
     s3_proxy.forget()
     async with proxied_crew.worker():
-        await until(
-            lambda: proxied_crew.worker_object("w") or {}, lambda each: each["tasks_completed"] == count
+        await eventually(
+            lambda: proxied_crew.worker_object("w") or {},
+            wanted=lambda each: each["tasks_completed"] == count,
         )
     asked = [len(s3_proxy.asked(kind, "^tasks/")) for kind in ("GetObject", "PutObject")]
     # One that the worker holds already may be looked at once more, when a listing still shows it.

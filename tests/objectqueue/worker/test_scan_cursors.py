@@ -8,7 +8,8 @@ import pytest
 
 from runtime.stores.s3.claims.marks import Marks
 from runtime.stores.s3.keys import minute
-from tests.support.objectqueue.crew import Crew, until
+from tests.support.eventually import eventually
+from tests.support.objectqueue.crew import Crew
 from tests.support.s3.proxy import S3Proxy
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -43,7 +44,7 @@ async def test_listings_of_a_part_begin_where_something_is_left(
     """The first one at the beginning, the others at a mark; a task that comes later is found."""
     crew = proxied_crew
     async with crew.worker(QO_INDEX_MODE="index-only", QO_SHARDS="0"):
-        await until(lambda: len(s3_proxy.asked("ListObjectsV2")) >= 3)
+        await eventually(lambda: len(s3_proxy.asked("ListObjectsV2")) >= 3)
         key = await crew.submit("echo", 1, id="00000000-0000-4000-8000-000000000000")
         assert (await crew.ended(key))["status"] == "Completed"
     first, *others = [

@@ -11,20 +11,21 @@ import pytest
 
 from generated.objectqueue.messages import FAILED
 from tests.objectqueue.worker.test_functions import until_gone
-from tests.support.objectqueue.crew import Crew, Process, Skewed, at, until
+from tests.support.eventually import eventually
+from tests.support.objectqueue.crew import Crew, Process, Skewed, at
 from tests.support.s3.proxy import S3Proxy
 
 
 async def begun(crew: Crew, mark: Path) -> list[int]:
     """The processes of a handler that has begun."""
-    text = await until(lambda: mark.read_text() if mark.exists() else "")
+    text = await eventually(lambda: mark.read_text() if mark.exists() else "")
     return [int(each) for each in text.split()]
 
 
 async def told_to_stop(process: Process) -> None:
     """Tells a worker to stop, and waits until it knows: two signals at a time would be one to it."""
     process.signal(signal.SIGTERM)
-    await until(lambda: process.events("service_stopping"))
+    await eventually(lambda: process.events("service_stopping"))
 
 
 @pytest.mark.req("OQ-159", "OQ-160", "OQ-165")
@@ -106,7 +107,7 @@ async def test_a_handler_is_told_that_it_had_better_end(crew: Crew) -> None:
     """It uses the grace to come to an end of its own."""
     key = await crew.submit("until stopping")
     process = await crew.process("polite").ready()
-    await until(lambda: crew.task(key), lambda task: bool(task["progress"]))
+    await eventually(lambda: crew.task(key), wanted=lambda task: bool(task["progress"]))
     process.signal(signal.SIGTERM)
     assert await process.ended() == 0
     assert (crew.task(key)["status"], crew.task(key)["output"]) == ("Completed", "told to stop")
@@ -128,7 +129,7 @@ async def test_a_second_signal_ends_it_at_once(crew: Crew, tmp_path: Path, later
     assert crew.task(key)["status"] == "Running"
     async with crew.monitor(later, QO_MAX_CLOCK_SKEW_MS="0") as monitor:
         task = await crew.task_until(key, "Pending")
-        (told,) = await until(lambda: monitor.events("lease_expired"))
+        (told,) = await eventually(lambda: monitor.events("lease_expired"))
     assert (task["retry_count"], task["last_error"]) == (1, "lease expired (worker hasty, attempt 1)")
     assert task["worker_id"] is None
     assert (told["id"], told["attempt"], told["worker_id"]) == (key, 1, "hasty")
@@ -150,8 +151,10 @@ async def test_a_worker_that_was_frozen_finds_that_it_has_lost(
         done = await crew.ended(key)
     assert (done["status"], done["worker_id"], done["attempt"]) == ("Completed", "heir", 2)
     zombie.signal(signal.SIGCONT)
-    await until(lambda: zombie.events("lease_lost"))
-    seen = await until(lambda: crew.worker_object("zombie") or {}, lambda each: each["leases_lost"] == 1)
+    await eventually(lambda: zombie.events("lease_lost"))
+    seen = await eventually(
+        lambda: crew.worker_object("zombie") or {}, wanted=lambda each: each["leases_lost"] == 1
+    )
     assert (seen["tasks_completed"], seen["tasks_failed"]) == (0, 0)
     assert crew.task(key) == done
 
@@ -173,10 +176,10 @@ async def test_a_killed_worker_is_pointed_out_and_its_task_comes_back(
 
     settings = {"QO_MONITOR_WORKER_HEALTH_THRESHOLD": "0.5", "QO_MAX_CLOCK_SKEW_MS": "0"}
     async with crew.monitor(**settings) as monitor:
-        (dead,) = await until(lambda: monitor.events("worker_dead"))
+        (dead,) = await eventually(lambda: monitor.events("worker_dead"))
         assert (dead["worker_id"], dead["level"]) == ("victim", "WARNING")
         s3_proxy.forget()
-        await until(looks, lambda seen: seen > 3)
+        await eventually(looks, wanted=lambda seen: seen > 3)
         assert len(monitor.events("worker_dead")) == 1, "told once"
     assert crew.task(key) == running
     async with crew.monitor(later, **settings):

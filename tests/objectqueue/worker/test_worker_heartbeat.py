@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.eventually import eventually
-from tests.support.objectqueue.crew import PATIENCE_S, Crew, Process, at, until
+from tests.support.objectqueue.crew import PATIENCE_S, Crew, Process, at
 from tests.support.s3.proxy import S3Proxy
 
 FIELDS = {
@@ -47,7 +47,7 @@ async def test_its_name_and_its_shards(crew: Crew) -> None:
     """A name is made up where there is none; only some shards are shown where only some are looked after."""
     settings = {**crew.settings, "QO_SHARDS": "0, A,0"}
     async with crew.node("worker", settings) as works:
-        (started,) = await until(lambda: works.events("worker_started"))
+        (started,) = await eventually(lambda: works.events("worker_started"))
         seen = crew.worker_object(started["worker_id"])
     assert seen is not None
     assert seen["shards"] == ["0", "a"]
@@ -60,11 +60,15 @@ async def test_the_task_that_runs_is_shown(crew: Crew, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     key = await crew.submit("gate", str(gate))
     async with crew.worker():
-        seen = await until(lambda: crew.worker_object("w") or {}, lambda each: bool(each["current_task"]))
+        seen = await eventually(
+            lambda: crew.worker_object("w") or {}, wanted=lambda each: bool(each["current_task"])
+        )
         assert (seen["current_task"], seen["current_tasks"]) == (key, [key])
         gate.touch()
         await crew.ended(key)
-        seen = await until(lambda: crew.worker_object("w") or {}, lambda each: each["current_task"] is None)
+        seen = await eventually(
+            lambda: crew.worker_object("w") or {}, wanted=lambda each: each["current_task"] is None
+        )
         assert (seen["current_tasks"], seen["tasks_completed"]) == ([], 1)
 
 
@@ -74,8 +78,8 @@ async def test_several_at_a_time_are_all_shown(crew: Crew, tmp_path: Path) -> No
     gate = tmp_path / "gate"
     keys = await crew.submit_all("gate", 3, str(gate))
     async with crew.worker(QO_CONCURRENCY="3"):
-        seen = await until(
-            lambda: crew.worker_object("w") or {}, lambda each: len(each["current_tasks"]) == 3
+        seen = await eventually(
+            lambda: crew.worker_object("w") or {}, wanted=lambda each: len(each["current_tasks"]) == 3
         )
         assert set(seen["current_tasks"]) == set(keys)
         assert seen["current_task"] == seen["current_tasks"][0]
@@ -96,7 +100,7 @@ async def test_what_it_has_done_is_counted(crew: Crew) -> None:
     async with crew.worker():
         for key in (*good, *bad, twice):
             await crew.ended(key)
-        await until(counts, lambda each: each == (4, 4))
+        await eventually(counts, wanted=lambda each: each == (4, 4))
     async with crew.worker():
         assert counts() == (0, 0)
 
@@ -145,10 +149,10 @@ async def test_no_task_depends_on_it(crew: Crew, tmp_path: Path) -> None:
             crew.put("workers/w.json", "no JSON")
             return bool(works.events("heartbeat_failed"))
 
-        await until(lambda: [key for key in keys if crew.task(key)["status"] == "Running"])
+        await eventually(lambda: [key for key in keys if crew.task(key)["status"] == "Running"])
         crew.bucket.raw.delete_object(Bucket=crew.bucket.name, Key="workers/w.json")
-        await until(lambda: crew.worker_object("w"))
-        await until(spoilt)
+        await eventually(lambda: crew.worker_object("w"))
+        await eventually(spoilt)
         gate.touch()
         for key in keys:
             assert (await crew.ended(key))["status"] == "Completed"
@@ -160,7 +164,7 @@ async def test_a_worker_that_cannot_show_itself_goes_on(proxied_crew: Crew, s3_p
     crew = proxied_crew
     async with crew.worker(QO_HEARTBEAT_SECONDS="0.1") as works:
         s3_proxy.rule(kind="PutObject", key="workers/", status=503, times=None)
-        await until(lambda: works.events("heartbeat_failed"))
+        await eventually(lambda: works.events("heartbeat_failed"))
         key = await crew.submit("echo", 1)
         assert (await crew.ended(key))["status"] == "Completed"
         (warned,) = works.events("heartbeat_failed")
@@ -229,7 +233,7 @@ async def test_a_worker_of_another_machine_is_given_the_time_to_be_heard_of(crew
     (await crew.process("far").ready()).kill()
     seen = from_elsewhere(crew, "far")
     second = crew.process("far", QO_MONITOR_WORKER_HEALTH_THRESHOLD=NEVER_S)
-    await until(lambda: second.events("worker_name_in_use"))
+    await eventually(lambda: second.events("worker_name_in_use"))
     crew.put("workers/far.json", json.dumps({**seen, "last_heartbeat": "2999-01-01T00:00:00.000000Z"}))
     assert await second.ended() == 1
     assert "A worker far lives already" in str(second.events("background_fault"))
@@ -244,7 +248,7 @@ async def test_a_worker_that_waits_for_its_name_can_be_stopped(crew: Crew) -> No
     (await crew.process("far").ready()).kill()
     seen = from_elsewhere(crew, "far")
     second = crew.process("far", QO_MONITOR_WORKER_HEALTH_THRESHOLD=NEVER_S)
-    await until(lambda: second.events("worker_name_in_use"))
+    await eventually(lambda: second.events("worker_name_in_use"))
     second.signal(signal.SIGTERM)
     assert await second.ended() == 0
     assert crew.worker_object("far") == seen

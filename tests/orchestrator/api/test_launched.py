@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from runtime.call.conditions import Condition
 from runtime.certs import Authority
 from runtime.launch import Launched, launched
 from runtime.transport.tls import Credentials
+from tests.support.eventually import eventually
 from tests.support.orchestrator.stack import PATIENCE, SHORT, new_key
 from tests.support.plain_http import NO_TLS
 
@@ -22,9 +22,9 @@ HISTORY = "/operator/jobs/00000000-0000-4000-8000-000000000000/history"
 
 
 async def completed(http: httpx.AsyncClient, job_id: str) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while (await http.get(f"/jobs/{job_id}")).json()["status"] != "COMPLETED":
-            await asyncio.sleep(0.02)
+    await eventually(
+        lambda: http.get(f"/jobs/{job_id}"), wanted=lambda answer: answer.json()["status"] == "COMPLETED"
+    )
 
 
 @pytest.mark.req("ORC-053", "ORC-080", "ORC-105", "ORC-163")
@@ -88,16 +88,16 @@ async def test_certificates_prove_the_same_callers_over_both_transports(
 
 def shown(running: Launched, principal: str | None, folder: Path) -> ssl.SSLContext:
     """What a client shows who trusts the deployment, and may be one of its principals."""
-    assert running._proof is not None
-    credentials = running._proof.of_caller(principal)[0]
+    assert running._credentials is not None
+    credentials = running._credentials.for_caller(principal)[0]
     assert credentials is not None
     return context(credentials, folder)
 
 
 def foreign(running: Launched, folder: Path) -> ssl.SSLContext:
     """A certificate of the right name from an authority that nobody here knows."""
-    assert running._proof is not None
-    trusted = running._proof.of_caller(None)[0]
+    assert running._credentials is not None
+    trusted = running._credentials.for_caller(None)[0]
     assert trusted is not None
     issued = Authority("orchestrator").issue("operator")
     return context(Credentials(trusted.authority, issued.certificate, issued.key), folder)

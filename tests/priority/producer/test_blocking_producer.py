@@ -217,10 +217,10 @@ def test_a_fork_has_a_connection_of_its_own(
 ) -> None:
     """Whoever finds itself to be another process leaves the socket of the first one alone."""
     alone.submit(task("parent"))
-    before = alone._tasks._inside._stores._servers[own_server.url]._lines["main"]
+    before = alone._tasks._channel._stores._servers[own_server.url]._lines["main"]
     monkeypatch.setattr("runtime.stores.redis.connection.blocking.os.getpid", lambda: -1)
     alone.submit(task("child"))
-    assert alone._tasks._inside._stores._servers[own_server.url]._lines["main"] is not before
+    assert alone._tasks._channel._stores._servers[own_server.url]._lines["main"] is not before
     assert len(waiting(own_server)) == 2
 
 

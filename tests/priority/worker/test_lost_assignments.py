@@ -27,13 +27,14 @@ from generated.priority.messages import (
 from generated.priority.settings import ManagerSettings, WorkerSettings
 from handlers.jobs import Job, job
 from handlers.priority.manager import Manager
-from handlers.priority.manager_lease_store import Borrowed
+from handlers.priority.manager_lease_store import ManagerLeaseStore
 from handlers.priority.registration import Registration
 from handlers.priority.worker import Worker
 from runtime.stores.redis.connection.server import Unavailable
 from runtime.stores.store import Held, Settling
 from tests.priority.conftest import NewServers
 from tests.runtime.stores.redis.kit import WORLD, Kit
+from tests.support.eventually import eventually
 
 AWAY = {"REDIS_URL": "redis://nowhere", "DATABASE_URL": "postgresql://nowhere/none"}
 RUNS: Counter[tuple[str, int]] = Counter()
@@ -94,13 +95,13 @@ class Scene:
         """A worker that is registered and has been heard of."""
         made = Registration(self.service, RegisterWorkerRequest(capacity=100), self.call)
         await made.register()
-        await made.beat()
+        await made.send_heartbeat()
         return made
 
-    def lane(self, worker: Registration, wait_s: float = 0.0) -> Borrowed:
-        return Borrowed(self.service, worker, self.call, wait_s)
+    def lane(self, worker: Registration, wait_s: float = 0.0) -> ManagerLeaseStore:
+        return ManagerLeaseStore(self.service, worker, self.call, wait_s)
 
-    async def waits(self, lane: Borrowed) -> asyncio.Task[bool]:
+    async def waits(self, lane: ManagerLeaseStore) -> asyncio.Task[bool]:
         """A lane that waits for a task, and is known to."""
         await lane.exchange("", [], 10, self.call)
         waiting = asyncio.create_task(lane.awaited(60))
@@ -109,10 +110,10 @@ class Scene:
             await asyncio.sleep(0.005)
         return waiting
 
-    async def took(self, lane: Borrowed) -> list[AssignedTask]:
+    async def took(self, lane: ManagerLeaseStore) -> list[AssignedTask]:
         return list((await lane.exchange("", [], 10, self.call)).taken)
 
-    async def took_in_vain(self, lane: Borrowed) -> None:
+    async def took_in_vain(self, lane: ManagerLeaseStore) -> None:
         """Tasks are taken, and the worker never hears of them."""
         self.link.after_exchange = self.link.lose
         with pytest.raises(UpstreamUnavailable):
@@ -150,19 +151,19 @@ async def test_a_hand_out_that_never_arrived_is_given_to_another(scene: Scene) -
     known = await scene.kit.add()
     (mine,) = await scene.took(lane)
     assert mine.task_id == known.task_id
-    lost, calm = await scene.kit.add(), worker.quiet_until
+    lost, calm = await scene.kit.add(), worker.next_heartbeat_at
     await scene.took_in_vain(lane)
-    assert worker.quiet_until < calm, "it does not wait as long as usual"
-    await worker.beat()
-    await worker.beat()
-    assert worker.quiet_until >= calm
+    assert worker.next_heartbeat_at < calm, "it does not wait as long as usual"
+    await worker.send_heartbeat()
+    await worker.send_heartbeat()
+    assert worker.next_heartbeat_at >= calm
     assert await scene.state(lost.task_id) == (QUEUED, 1, 1)
     assert await scene.state(known.task_id) == (EXECUTING, 1, 0)
     assert (await scene.kit.outbox(lost.task_id))[-1]["reason"] == "worker_lost"
     (again,) = await scene.took(lane)
     assert (again.task_id, again.attempt) == (lost.task_id, 2)
     for _ in range(3):
-        await worker.beat()
+        await worker.send_heartbeat()
     assert await scene.state(lost.task_id) == (EXECUTING, 2, 1)
     await scene.kit.sound()
 
@@ -173,7 +174,7 @@ async def test_a_hand_out_that_the_manager_never_heard_of_is_given_to_another(sc
     worker, server = await scene.worker(), scene.kit.server
     lane, done = scene.lane(worker), await scene.kit.add()
     (mine,) = await scene.took(lane)
-    lost, calm = await scene.kit.add(), worker.quiet_until
+    lost, calm = await scene.kit.add(), worker.next_heartbeat_at
     given = Settling(mine.task_id, Held(worker.worker_id, mine.attempt), COMPLETED, {"result": "{}"})
     run = server.run
 
@@ -190,10 +191,10 @@ async def test_a_hand_out_that_the_manager_never_heard_of_is_given_to_another(sc
     server.run = run  # type: ignore[method-assign]
     assert not taken and isinstance(away, UpstreamUnavailable)
     assert await scene.state(lost.task_id) == (EXECUTING, 1, 0)
-    assert worker.quiet_until < calm, "it does not wait as long as usual"
+    assert worker.next_heartbeat_at < calm, "it does not wait as long as usual"
     assert await lane.settle_all([given], scene.call) == [COMPLETED]
-    await worker.beat()
-    await worker.beat()
+    await worker.send_heartbeat()
+    await worker.send_heartbeat()
     assert await scene.state(done.task_id) == (COMPLETED, 1, 0)
     assert await scene.state(lost.task_id) == (QUEUED, 1, 1)
     await scene.kit.sound()
@@ -207,17 +208,17 @@ async def test_a_task_that_was_handed_over_unheard_is_given_to_another(scene: Sc
     waiting = await scene.waits(lane)
     await kit.add()
     await waiting
-    (known,) = worker.holds
-    waiting, calm = await scene.waits(lane), worker.quiet_until
+    (known,) = worker.leases
+    waiting, calm = await scene.waits(lane), worker.next_heartbeat_at
     (channel,) = kit.tasks._bell._others
     kit.tasks._bell._others[channel] = lambda _: None
     lost = await kit.add()
     assert await scene.state(lost.task_id) == (EXECUTING, 1, 0)
     await kit.redis.client_kill_filter(_type="pubsub")
     await waiting
-    assert worker.quiet_until < calm, "it does not wait as long as usual"
-    await worker.beat()
-    await worker.beat()
+    assert worker.next_heartbeat_at < calm, "it does not wait as long as usual"
+    await worker.send_heartbeat()
+    await worker.send_heartbeat()
     assert await scene.state(lost.task_id) == (QUEUED, 1, 1)
     assert await scene.state(known[0]) == (EXECUTING, 1, 0)
     await kit.sound()
@@ -231,7 +232,7 @@ async def test_what_comes_for_a_worker_that_leaves_is_given_back(scene: Scene) -
     task = await scene.kit.add()
     await waiting
     assert await scene.state(task.task_id) == (EXECUTING, 1, 0)
-    await lane.give_back(scene.call)
+    await lane.release_undelivered(scene.call)
     assert await scene.state(task.task_id) == (QUEUED, 1, 0)
 
 
@@ -250,13 +251,13 @@ async def test_what_is_on_its_way_is_not_taken_for_lost(scene: Scene) -> None:
     taking = asyncio.create_task(scene.took(lane))
     await is_done.wait()
     for _ in range(4):
-        await worker.beat()
+        await worker.send_heartbeat()
         assert not scene.link.beats[-1].running
         assert await scene.state(task.task_id) == (EXECUTING, 1, 0)
     arrives.set()
     (mine,) = await taking
     for _ in range(3):
-        await worker.beat()
+        await worker.send_heartbeat()
     assert list(scene.link.beats[-1].running) == [mine.task_id]
     given = Settling(mine.task_id, Held(worker.worker_id, mine.attempt), COMPLETED, {"result": "{}"})
     assert await lane.settle_all([given], scene.call) == [COMPLETED]
@@ -280,11 +281,11 @@ async def test_one_lane_loses_while_another_waits(scene: Scene) -> None:
     lost = await scene.kit.add()
     await scene.took_in_vain(other)
     for _ in range(3):
-        await worker.beat()
+        await worker.send_heartbeat()
     assert await scene.state(coming.task_id) == (EXECUTING, 1, 0)
     arrives.set()
     (mine,) = await taking
-    await worker.beat()
+    await worker.send_heartbeat()
     assert await scene.state(lost.task_id) == (QUEUED, 1, 1)
     assert await scene.state(mine.task_id) == (EXECUTING, 1, 0)
 
@@ -297,11 +298,11 @@ async def test_a_heartbeat_that_comes_again_harms_nothing(scene: Scene) -> None:
         made = await scene.kit.add()
         (mine,) = await scene.took(lane)
         assert mine.task_id == made.task_id
-        await worker.beat()
+        await worker.send_heartbeat()
     for late in [*scene.link.beats]:
         await scene.manager.heartbeat(late, scene.call)
-    assert {row.status for row in [await scene.kit.task(key) for key, _ in worker.holds]} == {EXECUTING}
-    assert len(worker.holds) == 4
+    assert {row.status for row in [await scene.kit.task(key) for key, _ in worker.leases]} == {EXECUTING}
+    assert len(worker.leases) == 4
 
 
 async def test_a_result_that_is_not_in_yet_is_still_named(scene: Scene) -> None:
@@ -309,17 +310,17 @@ async def test_a_result_that_is_not_in_yet_is_still_named(scene: Scene) -> None:
     worker = await scene.worker()
     lane, task = scene.lane(worker), await scene.kit.add()
     (mine,) = await scene.took(lane)
-    await worker.beat()
+    await worker.send_heartbeat()
     given = Settling(mine.task_id, Held(worker.worker_id, mine.attempt), COMPLETED, {"result": "{}"})
     scene.link.is_cut = True
     (away,) = await lane.settle_all([given], scene.call)
     assert isinstance(away, UpstreamUnavailable)
     for _ in range(3):
-        await worker.beat()
+        await worker.send_heartbeat()
     assert await scene.state(task.task_id) == (EXECUTING, 1, 0)
     scene.link.is_cut = False
     assert await lane.settle_all([given], scene.call) == [COMPLETED]
-    await worker.beat()
+    await worker.send_heartbeat()
     assert await scene.state(task.task_id) == (COMPLETED, 1, 0)
 
 
@@ -328,15 +329,15 @@ async def test_an_outcome_that_was_dropped_is_run_by_another(scene: Scene) -> No
     worker = await scene.worker()
     lane, task = scene.lane(worker), await scene.kit.add()
     (mine,) = await scene.took(lane)
-    calm = worker.quiet_until
-    worker.lost(mine.task_id, mine.attempt)
-    assert worker.quiet_until < calm
-    await worker.beat()
-    await worker.beat()
+    calm = worker.next_heartbeat_at
+    worker.on_lost(mine.task_id, mine.attempt)
+    assert worker.next_heartbeat_at < calm
+    await worker.send_heartbeat()
+    await worker.send_heartbeat()
     assert await scene.state(task.task_id) == (QUEUED, 1, 1)
-    assert worker.quiet_until >= calm
-    worker.lost(mine.task_id, mine.attempt)
-    assert worker.quiet_until >= calm, "it has been told of that"
+    assert worker.next_heartbeat_at >= calm
+    worker.on_lost(mine.task_id, mine.attempt)
+    assert worker.next_heartbeat_at >= calm, "it has been told of that"
 
 
 @pytest.mark.parametrize("slots", [5, 60])
@@ -362,9 +363,11 @@ async def test_answers_are_lost_all_the_time_and_everything_ends_once(kit: Kit, 
     )
     stopping = asyncio.Event()
     working = asyncio.create_task(Worker(scene.service, settings, WORLD).run(scene.call, stopping))
-    async with asyncio.timeout(240):
-        while await kit.redis.zcard("tasks:status:completed") < len(made):
-            await asyncio.sleep(0.02)
+    await eventually(
+        lambda: kit.redis.zcard("tasks:status:completed"),
+        wanted=lambda number: number >= len(made),
+        patience=240,
+    )
     scene.link.after_exchange = scene.link.nothing
     stopping.set()
     await working

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from runtime.call.blocking import NeedsLoop, finished, on_a_loop
+from runtime.call.blocking import NeedsLoop, run_on_new_loop, run_without_loop
 
 
 async def _gives(value: int) -> int:
@@ -18,9 +18,9 @@ async def _fails() -> int:
 
 
 def test_what_does_not_wait_is_finished_at_once() -> None:
-    assert finished(_gives(3)) == 3
+    assert run_without_loop(_gives(3)) == 3
     with pytest.raises(LookupError, match="no"):
-        finished(_fails())
+        run_without_loop(_fails())
 
 
 def test_what_waits_is_ended_and_said_to_need_a_loop() -> None:
@@ -34,7 +34,7 @@ def test_what_waits_is_ended_and_said_to_need_a_loop() -> None:
             seen.append("ended")
 
     with pytest.raises(NeedsLoop, match="waits"):
-        finished(waits())
+        run_without_loop(waits())
     assert seen == ["ended"]
 
 
@@ -45,6 +45,6 @@ async def test_what_waits_can_be_given_a_loop() -> None:
         await asyncio.sleep(0)
         return await _gives(4)
 
-    assert on_a_loop(waits) == 4
+    assert run_on_new_loop(waits) == 4
     with pytest.raises(LookupError, match="no"):
-        on_a_loop(_fails)
+        run_on_new_loop(_fails)

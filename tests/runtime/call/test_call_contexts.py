@@ -19,8 +19,8 @@ from generated.taskqueue.clients import ResultInternalServiceClient
 from generated.taskqueue.messages import GetResultRequest, GetResultResponse
 from generated.taskqueue.system import SYSTEM as TASKQUEUE
 from runtime.call import Call
-from runtime.call.endpoint import Endpoint, endpoints
-from runtime.call.identity import Identity
+from runtime.call.endpoint import Endpoint, make_endpoints
+from runtime.call.identity import Authenticator
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.transport.http.server import HttpServer
@@ -65,8 +65,8 @@ async def listening(handle: Any) -> AsyncIterator[int]:
     log, metrics = Log("test", "INFO", WORLD, Lines()), Metrics()
     handler = SimpleNamespace(**{CANCEL.attribute: handle})
     endpoint = Endpoint(QUEUEY, CANCEL, handler, WORLD, log, metrics)
-    identity = Identity(QUEUEY, None, "client", has_certificates=False)
-    server = HttpServer(QUEUEY, [endpoint], identity, WORLD, log, metrics)
+    authenticator = Authenticator(QUEUEY, None, "client", has_certificates=False)
+    server = HttpServer(QUEUEY, [endpoint], authenticator, WORLD, log, metrics)
     port = await server.start("127.0.0.1", 0)
     try:
         yield port
@@ -117,7 +117,7 @@ async def test_a_call_within_a_process_is_a_function_call_within_its_callers_cal
     inner = Setting()
     log = Log("test", "INFO", WORLD, Lines())
     hosted = SimpleNamespace(get_result=inner.answer, store_result=inner.answer)
-    within = endpoints(TASKQUEUE, {"ResultInternalService": hosted}, WORLD, log, Metrics())
+    within = make_endpoints(TASKQUEUE, {"ResultInternalService": hosted}, WORLD, log, Metrics())
     results = ResultInternalServiceClient(LocalChannel(TASKQUEUE, within, "gateway"))
     after: list[str] = []
 

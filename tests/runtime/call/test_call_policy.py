@@ -12,7 +12,7 @@ from generated.taskqueue.errors import JobNotFound, RequestKeyReused, SubmitNotA
 from generated.taskqueue.messages import CANCELED, QUEUED, GetJobRecordRequest, SubmitJobRequest
 from generated.taskqueue.policy import CALLS, COMPENSATION, RESCUE, STANDARD
 from generated.taskqueue.system import SYSTEM
-from runtime.call.call_policy import backoff, governed
+from runtime.call.call_policy import apply_call_policy, backoff_seconds
 from runtime.call.conditions import CallFailed, Failure
 from runtime.model.system import CallMode, Method
 from tests.runtime.hand_world import HandWorld, Lines, make_call
@@ -51,7 +51,7 @@ class Callee:
     ) -> str:
         deadline = None if seconds is None else self.world.seconds + seconds
         call = make_call(self.world, deadline=deadline, lines=lines)
-        invoke = governed(method, self.attempt, "gateway", fixed_mode)
+        invoke = apply_call_policy(method, self.attempt, "gateway", fixed_mode)
         answer: str = await invoke(request or method.request(), call.under(mode) if mode else call)
         return answer
 
@@ -103,14 +103,14 @@ def test_the_bound_stops_growing_at_its_cap() -> None:
     """With more attempts than the profile has, the bound would stop at 1000 ms."""
     world = HandWorld()
     for tried in range(1, 9):
-        backoff(STANDARD, tried, world)
+        backoff_seconds(STANDARD, tried, world)
     assert [high for _, high in world.drawn] == [0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 1.0, 1.0]
 
 
 def test_a_profile_without_jitter_waits_for_the_bound() -> None:
     """Jitter is the profile's choice, not the engine's."""
     world = HandWorld()
-    assert backoff(replace(STANDARD, full_jitter=False), 2, world) == 0.2
+    assert backoff_seconds(replace(STANDARD, full_jitter=False), 2, world) == 0.2
     assert world.drawn == []
 
 

@@ -16,8 +16,8 @@ from generated.taskqueue.errors import JobNotFound, ResultMissing
 from generated.taskqueue.system import SYSTEM
 from runtime.call import Call
 from runtime.call.conditions import CallFailed, Condition, Failure
-from runtime.call.endpoint import Endpoint, endpoints
-from runtime.call.identity import Unproven
+from runtime.call.endpoint import Endpoint, make_endpoints
+from runtime.call.identity import AuthenticationError
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.stores.store import GuardBreach
@@ -44,7 +44,7 @@ class Served:
         self.endpoint = Endpoint(SYSTEM, self.method, handler, self.world, log, self.metrics)
 
     async def ask(
-        self, caller: str | Unproven = "gateway", request: Any = None, seconds: float | None = None
+        self, caller: str | AuthenticationError = "gateway", request: Any = None, seconds: float | None = None
     ) -> Any:
         deadline = None if seconds is None else self.world.seconds + seconds
         request = request if request is not None else m.GetResultRequest(job_id="x")
@@ -84,7 +84,9 @@ async def test_a_call_is_answered_and_counted() -> None:
 async def test_an_unproven_caller_gets_no_further() -> None:
     """Identity comes first: a bad proof is told, logged and counted, and nothing else is looked at."""
     served = Served(answering)
-    refused = await served.refused(caller=Unproven("the token is not known"), request=m.GetResultRequest())
+    refused = await served.refused(
+        caller=AuthenticationError("the token is not known"), request=m.GetResultRequest()
+    )
     assert refused.grpc == "UNAUTHENTICATED"
     assert "the token is not known" in refused.message
     assert [line["event"] for line in served.lines.read_back()] == ["call_denied", "rpc_error"]
@@ -181,7 +183,7 @@ async def test_a_deadline_that_has_passed_is_told_as_such(error: Exception) -> N
 @pytest.mark.req("CH-77")
 async def test_a_condition_of_another_component_passes_with_its_words() -> None:
     """A received condition whose code passes through keeps its name and message, even late."""
-    served = Served(raising(JobNotFound.received("no job x", "JobInternalService")))
+    served = Served(raising(JobNotFound.from_remote("no job x", "JobInternalService")))
     refused = await served.refused(seconds=0.0)
     assert isinstance(refused, Condition)
     assert (refused.code, refused.message) == ("job_not_found", "no job x")
@@ -236,7 +238,7 @@ async def test_a_detached_handler_ends_after_its_caller_is_gone(detached: bool) 
     with pytest.raises(asyncio.CancelledError):
         await asking
     slow.go_on.set()
-    await served.endpoint.drained()
+    await served.endpoint.drain()
     assert slow.ended == detached
     assert slow.call is not None and slow.call.gone == detached
 
@@ -253,7 +255,7 @@ async def test_a_fault_after_the_caller_is_gone_is_logged() -> None:
     with pytest.raises(asyncio.CancelledError):
         await asking
     slow.go_on.set()
-    await served.endpoint.drained()
+    await served.endpoint.drain()
     await asyncio.sleep(0)
     assert [line["event"] for line in served.lines.read_back()] == ["rpc_error", "rpc_fault"]
 
@@ -273,7 +275,7 @@ async def test_a_fault_in_the_moment_in_which_the_caller_goes_is_logged_once(tur
     asking.cancel()
     with pytest.raises((asyncio.CancelledError, Failure)):
         await asking
-    await served.endpoint.drained()
+    await served.endpoint.drain()
     for _ in range(3):
         await asyncio.sleep(0)
     assert [line["event"] for line in served.lines.read_back()].count("rpc_fault") == 1
@@ -284,7 +286,7 @@ def test_every_method_of_a_service_has_its_endpoint() -> None:
     service = SYSTEM.services["ResultInternalService"]
     handler = SimpleNamespace(store_result=answering, get_result=answering)
     world = HandWorld()
-    found = endpoints(
+    found = make_endpoints(
         SYSTEM, {"ResultInternalService": handler}, world, Log("node", "INFO", world), Metrics()
     )
     assert sorted(found) == sorted(method.path for method in service.methods)

@@ -23,7 +23,7 @@ PRINCIPALS = tuple(SYSTEM.principals)
 
 def refusal(name: str, caller: str, request: Message) -> Condition:
     with pytest.raises(Condition) as refused:
-        Guard(SYSTEM).admit(METHODS[name])(caller, request)
+        Guard(SYSTEM).compile(METHODS[name])(caller, request)
     return refused.value
 
 
@@ -72,7 +72,7 @@ def test_a_broken_rule_names_its_field() -> None:
 def test_what_passes_is_put_in_order() -> None:
     """A request that passes has its defaults, clamps and cuts when the handler sees it."""
     request = store_result(output_summary="é" * 1000, output_bytes=b"x")
-    Guard(SYSTEM).admit(METHODS["StoreResult"])("gateway", request)
+    Guard(SYSTEM).compile(METHODS["StoreResult"])("gateway", request)
     assert request.output_summary == "é" * 512
     assert request.checksum == "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
 
@@ -104,7 +104,7 @@ def test_an_edge_that_is_not_there_is_refused_before_lookup(source: int, target:
     )
     edge = JOB.edges.get((source, target))
     if edge is not None and "coordinator" in edge.actors:
-        Guard(SYSTEM).admit(METHODS["TransitionJobStatus"])("coordinator", request)
+        Guard(SYSTEM).compile(METHODS["TransitionJobStatus"])("coordinator", request)
     else:
         wanted = "INVALID_ARGUMENT" if edge is None else "PERMISSION_DENIED"
         assert refusal("TransitionJobStatus", "coordinator", request).grpc == wanted
@@ -130,7 +130,7 @@ def test_a_method_in_no_row_is_denied_to_all() -> None:
     system = replace(SYSTEM, matrix={})
     for principal in PRINCIPALS:
         with pytest.raises(Condition) as refused:
-            Guard(system).admit(METHODS["GetResult"])(principal, m.GetResultRequest(job_id="x"))
+            Guard(system).compile(METHODS["GetResult"])(principal, m.GetResultRequest(job_id="x"))
         assert refused.value.grpc in ("PERMISSION_DENIED", "UNAUTHENTICATED")
 
 
@@ -138,7 +138,7 @@ def test_conditions_of_a_permission_all_have_to_hold() -> None:
     """With two conditions, one that holds is not enough."""
     method: Method = METHODS["StoreResult"]
     only = Permission(only={"terminal_status": m.CANCELED, "runtime_ms": 0})
-    admit = Guard(replace(SYSTEM, matrix={method.path: {"gateway": only}})).admit(method)
+    admit = Guard(replace(SYSTEM, matrix={method.path: {"gateway": only}})).compile(method)
     admit("gateway", store_result())
     for wrong in ({"runtime_ms": 1}, {"terminal_status": m.DONE}):
         with pytest.raises(Condition) as refused:
@@ -149,7 +149,7 @@ def test_conditions_of_a_permission_all_have_to_hold() -> None:
 def test_a_request_that_is_too_large_is_refused() -> None:
     """The size of a request has a bound of its own for each method."""
     method = replace(METHODS["StoreResult"], max_request_bytes=100)
-    admit = Guard(SYSTEM).admit(method)
+    admit = Guard(SYSTEM).compile(method)
     admit("gateway", store_result(output_bytes=b"x" * 50))
     with pytest.raises(Condition, match="at most 100 bytes") as refused:
         admit("gateway", store_result(output_bytes=b"x" * 101))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from generated.taskqueue.system import SYSTEM
 from runtime.call import identity
-from runtime.call.identity import Identity, Unproven, token_metadata
+from runtime.call.identity import AuthenticationError, Authenticator, token_metadata
 
 TOKENS = {"gateway": "a secret", "worker": "another"}
 DIGESTS = {name: hashlib.sha256(token.encode()).digest() for name, token in TOKENS.items()}
@@ -19,11 +19,11 @@ DIGESTS = {name: hashlib.sha256(token.encode()).digest() for name, token in TOKE
 def by_token(token: str, digests: dict[str, bytes] = DIGESTS) -> str:
     ((header, value),) = token_metadata(token)
     assert header == identity.TOKEN_HEADER
-    return Identity(SYSTEM, digests).caller((), value)
+    return Authenticator(SYSTEM, digests).identify((), value)
 
 
 def by_certificate(*uris: bytes) -> str:
-    return Identity(SYSTEM, DIGESTS).caller(uris, None)
+    return Authenticator(SYSTEM, DIGESTS).identify(uris, None)
 
 
 @pytest.mark.req("CH-65")
@@ -37,7 +37,7 @@ def test_a_token_names_its_principal(name: str) -> None:
 @pytest.mark.parametrize("token", ["", "gateway", "a secre", "a secret ", "A secret", "é"])
 def test_a_token_that_is_not_known_names_nobody(token: str) -> None:
     """A token that is wrong in any way is refused, not taken for no token."""
-    with pytest.raises(Unproven, match="not known"):
+    with pytest.raises(AuthenticationError, match="not known"):
         by_token(token)
 
 
@@ -45,8 +45,8 @@ def test_a_token_that_is_not_known_names_nobody(token: str) -> None:
 @pytest.mark.parametrize("value", ["gateway", "Basic a secret", "a secret", "bearers a secret", ""])
 def test_a_plain_name_in_metadata_names_nobody(value: str) -> None:
     """Metadata that is no bearer token proves nothing, whatever it claims."""
-    with pytest.raises(Unproven, match="no bearer token"):
-        Identity(SYSTEM, DIGESTS).caller((), value)
+    with pytest.raises(AuthenticationError, match="no bearer token"):
+        Authenticator(SYSTEM, DIGESTS).identify((), value)
 
 
 @pytest.mark.req("CH-65")
@@ -62,7 +62,7 @@ def test_every_token_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(hmac, "compare_digest", compare)
     by_token(TOKENS["gateway"])
     assert [digest for _, digest in compared] == list(DIGESTS.values())
-    with pytest.raises(Unproven):
+    with pytest.raises(AuthenticationError):
         by_token("wrong")
     assert len(compared) == 2 * len(DIGESTS)
 
@@ -72,7 +72,7 @@ def test_a_token_counts_only_for_those_who_may_prove_themselves_by_one() -> None
     """A digest for the anonymous principal, or for a name that is none, opens nothing."""
     digest = hashlib.sha256(b"t").digest()
     for name in ("client", "stranger"):
-        with pytest.raises(Unproven):
+        with pytest.raises(AuthenticationError):
             by_token("t", {name: digest})
 
 
@@ -99,7 +99,7 @@ def test_a_certificate_names_its_principal() -> None:
 )
 def test_a_certificate_of_anyone_else_is_refused(uri: bytes) -> None:
     """A valid certificate that names another system, or no principal that has one, proves nothing here."""
-    with pytest.raises(Unproven, match="no principal here"):
+    with pytest.raises(AuthenticationError, match="no principal here"):
         by_certificate(uri)
 
 
@@ -107,24 +107,24 @@ def test_a_certificate_of_anyone_else_is_refused(uri: bytes) -> None:
 def test_a_certificate_is_never_outranked_by_a_token() -> None:
     """Who shows a certificate is whom it names, or nobody; a token beside it changes nothing."""
     ((_, value),) = token_metadata(TOKENS["worker"])
-    caller = Identity(SYSTEM, DIGESTS).caller
+    caller = Authenticator(SYSTEM, DIGESTS).identify
     assert caller([b"spiffe://taskqueue/gateway"], value) == "gateway"
-    with pytest.raises(Unproven):
+    with pytest.raises(AuthenticationError):
         caller([b"spiffe://orchestrator/gateway"], value)
 
 
 @pytest.mark.req("CH-65")
 def test_no_proof_is_the_anonymous_principal() -> None:
     """Without proof a caller is the anonymous principal, or nobody in a system that has none."""
-    assert Identity(SYSTEM, None).caller((), None) == "client"
+    assert Authenticator(SYSTEM, None).identify((), None) == "client"
     proven_only = {name: each for name, each in SYSTEM.principals.items() if not each.anonymous}
-    with pytest.raises(Unproven, match="no certificate and no token"):
-        Identity(replace(SYSTEM, principals=proven_only), None).caller((), None)
+    with pytest.raises(AuthenticationError, match="no certificate and no token"):
+        Authenticator(replace(SYSTEM, principals=proven_only), None).identify((), None)
 
 
 @pytest.mark.req("CH-65")
 def test_a_certificate_has_one_uri_name() -> None:
     """Two names in one certificate name nobody, even if each of them would do."""
     names = (b"spiffe://taskqueue/gateway", b"spiffe://taskqueue/worker")
-    with pytest.raises(Unproven, match="more than one URI name"):
-        Identity(SYSTEM, DIGESTS).caller(names, None)
+    with pytest.raises(AuthenticationError, match="more than one URI name"):
+        Authenticator(SYSTEM, DIGESTS).identify(names, None)

@@ -20,7 +20,7 @@ from generated.taskqueue.methods import (
     TASK_QUEUE_PUBLIC_SERVICE_LIST_JOBS,
     TASK_QUEUE_PUBLIC_SERVICE_SUBMIT_JOB,
 )
-from runtime.call.routing import OwningWorld, Router, owner
+from runtime.call.routing import OwningWorld, Router, find_owner
 from runtime.client import Client
 from runtime.node.systems import load_system
 from runtime.world import RealWorld, World
@@ -58,7 +58,7 @@ def first_choice(world: World) -> str:
 )
 def test_the_owner_of_a_key_is_the_same_in_every_language(key: str, index: int) -> None:
     """The vectors hold for six nodes: the first 8 bytes of SHA-256, big-endian, modulo 6."""
-    assert owner(key, 6) == index
+    assert find_owner(key, 6) == index
 
 
 @pytest.mark.req("TQ-192")
@@ -83,7 +83,7 @@ def test_the_first_submit_of_a_client_goes_to_any_node() -> None:
 async def test_a_client_begins_where_its_world_says(number: int) -> None:
     """The chance is that of the world which a client was given; without one, it is the real one."""
     client = Client(load_system("taskqueue"), lambda _component: NODES, world=Drawn(number))
-    address = client._address("gateway", TASK_QUEUE_PUBLIC_SERVICE_SUBMIT_JOB, UNKEYED)
+    address = client._choose_address("gateway", TASK_QUEUE_PUBLIC_SERVICE_SUBMIT_JOB, UNKEYED)
     assert address == NODES[number]
 
 
@@ -127,6 +127,6 @@ def test_a_node_draws_ids_that_it_owns() -> None:
     index = random.Random(7).randrange(6)
     world = OwningWorld(RealWorld(), index, 6)
     drawn = [world.new_id() for _ in range(50)]
-    assert {owner(each, 6) for each in drawn} == {index}
+    assert {find_owner(each, 6) for each in drawn} == {index}
     assert len(set(drawn)) == 50
     assert all(uuid.UUID(each).version == 4 and str(uuid.UUID(each)) == each for each in drawn)

@@ -27,9 +27,9 @@ from generated.taskqueue.system import SYSTEM as TASKQUEUE
 from runtime.call import Call
 from runtime.call.conditions import CallFailed
 from runtime.cli import charter
-from runtime.cli.fields import assembled, request_fields, singular
-from runtime.cli.show import Reading, show
-from runtime.cli.watch import NotFinal, until_final, watch_for
+from runtime.cli.fields import build_request, list_request_fields, make_singular
+from runtime.cli.show import AnswerFormat, show
+from runtime.cli.watch import NotFinal, find_watch, wait_until_final
 from tests.runtime.hand_world import HandWorld, make_call
 from tests.runtime.launch.up import up
 
@@ -122,7 +122,7 @@ async def test_a_deadline_in_the_middle_of_a_look_names_what_goes_on(looks: int,
     world = HandWorld()
     call = make_call(world, deadline=world.monotonic() + 60)
     methods = {each.name: each for service in TASKQUEUE.services.values() for each in service.methods}
-    watch = watch_for(TASKQUEUE, methods["GetJobStatus"], [methods["GetJobStatus"]])
+    watch = find_watch(TASKQUEUE, methods["GetJobStatus"], [methods["GetJobStatus"]])
     assert watch is not None
     left, code = looks, "DEADLINE_EXCEEDED"
 
@@ -136,10 +136,10 @@ async def test_a_deadline_in_the_middle_of_a_look_names_what_goes_on(looks: int,
         raise CallFailed(code, "no answer", "TaskQueuePublicService")
 
     with pytest.raises(NotFinal, match=f"job one {said}, and the time is over"):
-        await until_final(watch, "one", read, call)
+        await wait_until_final(watch, "one", read, call)
     world.seconds, left, code = 50.0, looks, "UNAVAILABLE"
     with pytest.raises(CallFailed):
-        await until_final(watch, "one", read, call)
+        await wait_until_final(watch, "one", read, call)
 
 
 def test_a_job_is_submitted_and_watched_to_its_end(env: dict[str, str]) -> None:
@@ -236,16 +236,16 @@ def test_wrong_words_are_told_without_a_call(arguments: list[str], told: str) ->
 
 def test_nested_fields_go_by_their_own_names() -> None:
     """Fields of nested messages are flattened, and what was not given is not in the request."""
-    assert [field.option for field in request_fields(SubmitJobRequest)] == [
+    assert [field.option for field in list_request_fields(SubmitJobRequest)] == [
         "job-type",
         "work-duration-ms",
         "payload-size-bytes",
         "labels",
         "client-request-id",
     ]
-    fields = request_fields(ListJobsRequest)
+    fields = list_request_fields(ListJobsRequest)
     given = {"field_page__page_size": 3, "field_status_filter": ("DONE",), "field_sort": None}
-    assert assembled(fields, given) == {"page": {"page_size": 3}, "status_filter": ["DONE"]}
+    assert build_request(fields, given) == {"page": {"page_size": 3}, "status_filter": ["DONE"]}
 
 
 @pytest.fixture(scope="module")
@@ -284,7 +284,7 @@ def odd() -> type[Message]:
 
 def test_names_that_clash_carry_the_path(odd: type[Message]) -> None:
     """Two fields of a name are told apart by their paths, and none hides an option of every command."""
-    assert [field.option for field in request_fields(odd, ["json"])] == [
+    assert [field.option for field in list_request_fields(odd, ["json"])] == [
         "name",
         "part-name",
         "weight",
@@ -300,7 +300,7 @@ def test_names_that_clash_carry_the_path(odd: type[Message]) -> None:
 def test_every_kind_of_field_can_be_given(odd: type[Message], tmp_path: Path) -> None:
     """Flags, bytes from a file, lists of messages and messages within themselves all reach the request."""
     (tmp_path / "photo").write_bytes(b"\x00\x01")
-    fields = request_fields(odd)
+    fields = list_request_fields(odd)
     seen: dict[str, Any] = {}
     command = click.Command(
         "odd", params=[field.parameter() for field in fields], callback=lambda **given: seen.update(given)
@@ -317,7 +317,7 @@ def test_every_kind_of_field_can_be_given(odd: type[Message], tmp_path: Path) ->
     result = CliRunner().invoke(command, [*arguments, "--tree", '{"leaf": "x"}'])
 
     assert result.exit_code == 0, result.output
-    assert assembled(fields, seen) == {
+    assert build_request(fields, seen) == {
         "urgent": False,
         "photo": "AAE=",
         "spares": [{"weight": 2}, {}],
@@ -331,12 +331,12 @@ def test_every_kind_of_field_can_be_given(odd: type[Message], tmp_path: Path) ->
 )
 def test_one_of_many_has_a_name(name: str, one: str) -> None:
     """An option that is given again and again is called by the singular of its field."""
-    assert singular(name) == one
+    assert make_singular(name) == one
 
 
 def test_an_answer_without_rows_says_so(odd: type[Message], capsys: pytest.CaptureFixture[str]) -> None:
     """An empty list is named, an empty text is a dash, and long bytes are cut."""
-    show(odd(photo=bytes(range(40))), Reading(frozenset(), lambda _enum, value: value))
+    show(odd(photo=bytes(range(40))), AnswerFormat(frozenset(), lambda _enum, value: value))
 
     shown = capsys.readouterr().out
     assert "spares: none" in shown

@@ -19,8 +19,8 @@ from runtime.cli import charter
 from runtime.cli.commands import method_commands
 from runtime.cli.json_form import format_json
 from runtime.cli.places import choose_token
-from runtime.cli.show import Reading, show
-from runtime.cli.watch import Watch, watch_for
+from runtime.cli.show import AnswerFormat, show
+from runtime.cli.watch import Watch, find_watch
 from runtime.model.system import Method, System
 from runtime.node.systems import load_system
 
@@ -83,7 +83,7 @@ def watch(system: str, name: str) -> Watch:
     """How what a method makes is watched."""
     tables = load_system(system)
     methods = [each for service in tables.services.values() for each in service.methods]
-    found = watch_for(tables, method(tables, name), methods)
+    found = find_watch(tables, method(tables, name), methods)
     assert found is not None
     return found
 
@@ -214,7 +214,7 @@ def tasks(count: int) -> ListTasksResponse:
 
 def test_a_listing_fits_and_has_what_tells_rows_apart(capsys: pytest.CaptureFixture[str]) -> None:
     """In 80 columns: the key, the state and the time of the order; what is left out is counted."""
-    show(tasks(2), Reading.of(load_system("priority")))
+    show(tasks(2), AnswerFormat.of(load_system("priority")))
 
     shown = capsys.readouterr()
     lines = shown.out.splitlines()
@@ -228,7 +228,7 @@ def test_a_listing_fits_and_has_what_tells_rows_apart(capsys: pytest.CaptureFixt
 
 def test_a_wide_listing_has_every_column_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is folded, and nothing is left out."""
-    show(tasks(1), Reading.of(load_system("priority")), wide=True)
+    show(tasks(1), AnswerFormat.of(load_system("priority")), wide=True)
 
     shown = capsys.readouterr()
     (heading,) = [line.split() for line in shown.out.splitlines() if line.startswith("task_id")]

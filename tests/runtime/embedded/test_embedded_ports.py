@@ -9,44 +9,44 @@ from collections.abc import Iterator
 
 import pytest
 
-from runtime.embedded.ports import LOOPBACK, Ports
+from runtime.embedded.ports import LOOPBACK, PortPool
 
 MANY = 150
 """More than a process takes at once."""
 FORKS = """
 import os
-from runtime.embedded.ports import free_ports
-free_ports(1)
+from runtime.embedded.ports import allocate_ports
+allocate_ports(1)
 child = os.fork()
 if child:
     os.waitpid(child, 0)
-print(*free_ports(59), flush=True)
+print(*allocate_ports(59), flush=True)
 """
 
 
 @pytest.fixture
-def ours() -> Iterator[Ports]:
-    made = Ports()
+def ours() -> Iterator[PortPool]:
+    made = PortPool()
     yield made
-    made.begin_anew()
+    made.reset_after_fork()
 
 
 @pytest.fixture
-def theirs() -> Iterator[Ports]:
+def theirs() -> Iterator[PortPool]:
     """Those of another process: the two share nothing but the machine."""
-    made = Ports()
+    made = PortPool()
     yield made
-    made.begin_anew()
+    made.reset_after_fork()
 
 
-def test_what_is_asked_for_at_once_is_all_different(ours: Ports) -> None:
+def test_what_is_asked_for_at_once_is_all_different(ours: PortPool) -> None:
     """Even if more are wanted than are taken at once."""
-    assert len(set(ours.take(MANY))) == MANY
+    assert len(set(ours.allocate(MANY))) == MANY
 
 
-def test_two_processes_are_never_given_the_same(ours: Ports, theirs: Ports) -> None:
+def test_two_processes_are_never_given_the_same(ours: PortPool, theirs: PortPool) -> None:
     """Though nobody has begun to listen on any of them."""
-    given = [{port for _ in range(MANY) for port in each.take(2)} for each in (ours, theirs)]
+    given = [{port for _ in range(MANY) for port in each.allocate(2)} for each in (ours, theirs)]
     assert not given[0] & given[1]
 
 
@@ -58,15 +58,15 @@ def test_a_forked_process_has_none_of_its_parents() -> None:
     assert not child & parent
 
 
-def test_the_port_of_a_server_that_was_killed_stays_its_own(ours: Ports) -> None:
+def test_the_port_of_a_server_that_was_killed_stays_its_own(ours: PortPool) -> None:
     """All the others of the process are given away before one is given again."""
-    (killed,) = ours.take(1)
-    assert killed not in {ours.take(1)[0] for _ in range(50)}
+    (killed,) = ours.allocate(1)
+    assert killed not in {ours.allocate(1)[0] for _ in range(50)}
 
 
-def test_a_port_on_which_somebody_listens_is_passed_over(ours: Ports) -> None:
+def test_a_port_on_which_somebody_listens_is_passed_over(ours: PortPool) -> None:
     """Also by one who asked nobody."""
-    first, *_ = ours.take(59)
+    first, *_ = ours.allocate(59)
     with socket.create_server((LOOPBACK, first)):
         # More often than there are ports, whichever of them others have: its turn has come by then.
-        assert first not in {ours.take(1)[0] for _ in range(2 * MANY)}
+        assert first not in {ours.allocate(1)[0] for _ in range(2 * MANY)}

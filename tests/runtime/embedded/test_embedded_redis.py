@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from runtime.embedded import redis as embedded
 from runtime.embedded.ports import LOOPBACK
 from runtime.embedded.programs import EmbeddedError
 from runtime.embedded.redis import EmbeddedRedis
+from tests.support.eventually import wait_until
 
 ROOT = Path(__file__).parents[3]
 
@@ -105,8 +104,7 @@ def test_a_server_stops_when_its_parent_is_killed(tmp_path: Path) -> None:
         pid = int(parent.stdout.readline())
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    while os.path.exists(f"/proc/{pid}"):  # noqa: PTH110
-        time.sleep(0.02)
+    wait_until(lambda: not Path(f"/proc/{pid}").exists())
     again = EmbeddedRedis(tmp_path / "redis")
     try:
         again.start()

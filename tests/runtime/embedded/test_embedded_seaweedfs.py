@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -21,6 +19,7 @@ from runtime.embedded import seaweedfs as embedded
 from runtime.embedded.ports import LOOPBACK
 from runtime.embedded.programs import EmbeddedError
 from runtime.embedded.seaweedfs import EmbeddedSeaweedfs
+from tests.support.eventually import wait_until
 from tests.support.s3.fixtures import raw_client
 
 ROOT = Path(__file__).parents[3]
@@ -107,10 +106,7 @@ def test_a_server_stops_when_its_parent_is_killed(tmp_path: Path) -> None:
         pid = int(parent.stdout.readline())
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    until = time.monotonic() + 60
-    while os.path.exists(f"/proc/{pid}"):  # noqa: PTH110
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    wait_until(lambda: not Path(f"/proc/{pid}").exists())
     left = sockets(tmp_path / "s3")
     again = EmbeddedSeaweedfs(tmp_path / "s3")
     again.prepare()

@@ -31,8 +31,9 @@ from generated.taskqueue.messages import (
 )
 from runtime.call.conditions import Condition, Failure
 from runtime.launch import Launched, NodeDied, launched
-from runtime.launch.status_view import View
+from runtime.launch.status_view import StatusView
 from tests.runtime.launch.up import PATIENCE, answered, run, up
+from tests.support.eventually import eventually
 from tests.support.taskqueue.logs import told
 
 MICROSERVICES = "taskqueue.microservices"
@@ -67,9 +68,10 @@ async def test_a_job_goes_through_it(deployment: Launched) -> None:
         request = SubmitJobRequest(spec=JobSpec(job_type="any"))
         job_id = (await answered(lambda: api.submit_job(request, client.call()))).job_id
         status = GetJobStatusRequest(job_id=job_id)
-        async with asyncio.timeout(PATIENCE):
-            while not (await answered(lambda: api.get_job_status(status, client.call()))).finished_at_ms:
-                await asyncio.sleep(0.02)
+        await eventually(
+            lambda: answered(lambda: api.get_job_status(status, client.call())),
+            wanted=lambda job: job.finished_at_ms,
+        )
 
 
 @together
@@ -122,7 +124,7 @@ async def test_a_node_that_dies_is_named_with_its_last_lines(deployment: Launche
 
     os.kill(pid, signal.SIGKILL)
     async with asyncio.timeout(PATIENCE):
-        died = await deployment.died()
+        died = await deployment.wait_for_death()
     assert (died.name, died.code) == ("queue", -signal.SIGKILL)
     assert "service_ready" in died.last_lines[0]
 
@@ -133,7 +135,7 @@ async def test_a_node_that_dies_is_named_with_its_last_lines(deployment: Launche
 @together
 async def test_an_end_that_was_asked_for_is_no_death(deployment: Launched) -> None:
     """Killing, stopping and restarting by the launcher itself is not reported as a death."""
-    watching = asyncio.create_task(deployment.died())
+    watching = asyncio.create_task(deployment.wait_for_death())
     await deployment.kill("worker")
     await deployment.restart("worker")
     await deployment.stop("result")
@@ -165,12 +167,13 @@ def last_table(screen: str) -> str:
 async def test_a_terminal_shows_a_table(deployment: Launched) -> None:
     """On a terminal every node is in a table with its process id, its health and its calls a second."""
     screen = StringIO()
-    view = View(Console(file=screen, force_terminal=True, width=100))
+    view = StatusView(Console(file=screen, force_terminal=True, width=100))
     watching = asyncio.create_task(view.watch(deployment))
-    async with asyncio.timeout(PATIENCE):
-        # The first rate is known when a counter has been read twice; a busy machine may look ill at first.
-        while " 0.0 " not in (shown := last_table(screen.getvalue())) or "unhealthy" in shown:
-            await asyncio.sleep(0.05)
+    # The first rate is known when a counter has been read twice; a busy machine may look ill at first.
+    shown = await eventually(
+        lambda: last_table(screen.getvalue()),
+        wanted=lambda table: " 0.0 " in table and "unhealthy" not in table,
+    )
     watching.cancel()
 
     for name, process in deployment.processes.items():

@@ -34,7 +34,7 @@ async def test_replicas_take_consecutive_ports() -> None:
     addresses = [f"127.0.0.1:{base + index}" for index in range(6)]
     assert list(replicas.endpoints.values()) == addresses
     for index, process in enumerate(replicas.processes.values()):
-        variables = process.planned.variables
+        variables = process.plan.variables
         assert process.name == f"monolith-{index}"
         assert variables["NODE_INDEX"] == str(index)
         assert variables["NODE_ADDRS"] == ",".join(addresses)
@@ -49,7 +49,7 @@ async def test_without_tls_each_principal_has_a_token_of_its_own() -> None:
     with pytest.raises(NotHealthy):
         async with running:
             pass
-    variables = {name: process.planned.variables for name, process in running.processes.items()}
+    variables = {name: process.plan.variables for name, process in running.processes.items()}
     tokens = {name: found["CALLER_TOKEN"] for name, found in variables.items()}
 
     assert len(set(tokens.values())) == len(NODES)
@@ -74,7 +74,7 @@ async def test_a_deployment_that_is_announced_has_a_name_of_its_own(tmp_path: Pa
         with pytest.raises(NotHealthy):
             async with running:
                 pass
-        found = {each.planned.variables["DEPLOYMENT_NAME"] for each in running.processes.values()}
+        found = {each.plan.variables["DEPLOYMENT_NAME"] for each in running.processes.values()}
         assert found == {running.env["DEPLOYMENT_NAME"]}
         names += found
     assert names[0] == names[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runtime.launch import launched
-from runtime.launch.planning.replicas import WrongReplicas, counted_nodes, with_replicas
+from runtime.launch.planning.replicas import WrongReplicas, expand_replica_options, with_replicas
 from runtime.node.systems import find_deployment
 from tests.runtime.launch.up import run
 
@@ -33,8 +33,8 @@ def test_counts_that_cannot_be_are_told(name: str, counts: dict[str, int], told:
 def test_every_node_has_an_option_of_its_own() -> None:
     given = ["up", "orchestrator.local", "--workers", "0", "--apis=2", "--set", "LOG_LEVEL=DEBUG"]
     found = ["up", "orchestrator.local", "--replicas", "worker=0", "--replicas", "api=2"]
-    assert counted_nodes(given) == [*found, "--set", "LOG_LEVEL=DEBUG"]
-    assert counted_nodes(["taskqueue.microservices", "--apis", "2"])[1] == "--apis"
+    assert expand_replica_options(given) == [*found, "--set", "LOG_LEVEL=DEBUG"]
+    assert expand_replica_options(["taskqueue.microservices", "--apis", "2"])[1] == "--apis"
 
 
 @pytest.mark.parametrize(

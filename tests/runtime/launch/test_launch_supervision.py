@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import tempfile
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -25,6 +24,7 @@ from runtime.embedded.server import EmbeddedServer
 from runtime.launch.supervision import ServerChild, Supervisor
 from tests.runtime.launch.test_launch import gone
 from tests.runtime.launch.up import PATIENCE, Up, answered, up
+from tests.support import eventually
 
 MICROSERVICES = "taskqueue.microservices"
 Seen = TypeVar("Seen")
@@ -41,12 +41,13 @@ def folder() -> Iterator[Path]:
 
 def wait_until(look: Callable[[], Seen], running: Up) -> Seen:
     """What is seen once it is anything at all, as long as the launcher runs."""
-    until = time.monotonic() + PATIENCE
-    while not (seen := look()):
-        assert running.process.poll() is None, running.told
-        assert time.monotonic() < until, running.told
-        time.sleep(0.05)
-    return seen
+
+    def seen() -> tuple[Seen, list[str]]:
+        found = look()
+        assert found or running.process.poll() is None, running.told
+        return found, running.told
+
+    return eventually.wait_until(seen, wanted=lambda each: each[0])[0]
 
 
 def wait_for_line(running: Up, start: str) -> str:
@@ -79,9 +80,10 @@ async def run_job(address: str) -> None:
         request = SubmitJobRequest(spec=JobSpec(job_type="any"))
         answer = await answered(lambda: api.submit_job(request, client.call()))
         status = GetJobStatusRequest(job_id=answer.job_id)
-        async with asyncio.timeout(PATIENCE):
-            while not (await answered(lambda: api.get_job_status(status, client.call()))).finished_at_ms:
-                await asyncio.sleep(0.02)
+        await eventually.eventually(
+            lambda: answered(lambda: api.get_job_status(status, client.call())),
+            wanted=lambda job: job.finished_at_ms,
+        )
 
 
 def answers(server: EmbeddedServer) -> bool:

@@ -15,10 +15,10 @@ from runtime.model.json_text import (
     CannotWrite,
     NotJson,
     Numeral,
+    decode_json,
+    decode_valid_json,
+    encode_json,
     json_problem,
-    read,
-    value_of,
-    write,
 )
 
 plain = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.characters(codec="utf-8"))
@@ -33,7 +33,7 @@ values = st.recursive(
 def test_what_is_read_is_written_again(value: Any) -> None:
     """Whatever JSON there is comes back with the same value, and is no problem."""
     text = json.dumps(value, ensure_ascii=False)
-    assert json.loads(write(read(text.encode()))) == value
+    assert json.loads(encode_json(decode_json(text.encode()))) == value
     assert json_problem(text) == ""
 
 
@@ -41,19 +41,21 @@ def test_what_is_read_is_written_again(value: Any) -> None:
 def test_the_two_readers_agree(value: Any) -> None:
     """The fast one and the exact one read the same, up to numbers that only the exact one keeps."""
     text = json.dumps([value])
-    assert json.loads(write(read(text.encode()))) == json.loads(write(read(f"[{text},1.50]".encode())[0]))
+    assert json.loads(encode_json(decode_json(text.encode()))) == json.loads(
+        encode_json(decode_json(f"[{text},1.50]".encode())[0])
+    )
 
 
 @given(values | st.integers() | st.lists(st.integers()))
 def test_a_value_is_what_the_standard_reader_makes_of_its_text(value: Any) -> None:
     """Also a whole number that is longer than what the fast reader takes."""
-    assert value_of(json.dumps(value)) == value
-    assert type(value_of(json.dumps(value))) is type(value)
+    assert decode_valid_json(json.dumps(value)) == value
+    assert type(decode_valid_json(json.dumps(value))) is type(value)
 
 
 @pytest.mark.parametrize("text", ["18446744073709551616", '{"n":-99999999999999999999}', '["\\ud800"]'])
 def test_a_value_that_the_fast_reader_would_change_or_refuse(text: str) -> None:
-    assert value_of(text) == json.loads(text)
+    assert decode_valid_json(text) == json.loads(text)
 
 
 @pytest.mark.parametrize(
@@ -62,9 +64,9 @@ def test_a_value_that_the_fast_reader_would_change_or_refuse(text: str) -> None:
 )
 def test_numbers_are_kept_as_they_were_written(number: str) -> None:
     """To the last digit."""
-    found = read(f'{{"a":{number}}}'.encode())
+    found = decode_json(f'{{"a":{number}}}'.encode())
     assert isinstance(found["a"], Numeral)
-    assert write(found) == f'{{"a":{number}}}'
+    assert encode_json(found) == f'{{"a":{number}}}'
 
 
 @pytest.mark.parametrize(
@@ -73,7 +75,7 @@ def test_numbers_are_kept_as_they_were_written(number: str) -> None:
 def test_what_is_no_json(text: str) -> None:
     """It cannot be read, and is told so where JSON is needed."""
     with pytest.raises(NotJson):
-        read(text.encode())
+        decode_json(text.encode())
     assert json_problem(text) == "must be JSON"
     assert json_problem(text, must_be_object=True) == "must be a JSON object"
 
@@ -109,7 +111,7 @@ def test_half_of_a_surrogate_pair(text: str) -> None:
     """It can be read, so that its field can be named, but not passed on."""
     assert "surrogate" in json_problem(text)
     with pytest.raises(CannotWrite, match="surrogate"):
-        write(read(text.encode()))
+        encode_json(decode_json(text.encode()))
 
 
 def nested(depth: int, inside: str = "1") -> str:
@@ -125,9 +127,9 @@ def test_depth() -> None:
     assert "deeper" in json_problem(nested(100_000))
     assert json_problem(f"[{','.join(['[]'] * 5000)}]") == ""
     with pytest.raises(NotJson, match="deeply"):
-        read(nested(100_000).encode())
+        decode_json(nested(100_000).encode())
     with pytest.raises(CannotWrite, match="deeper"):
-        write(read(nested(400).encode()))
+        encode_json(decode_json(nested(400).encode()))
     assert sys.getrecursionlimit() >= 1000
 
 

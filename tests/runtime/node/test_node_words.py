@@ -11,8 +11,8 @@ import pytest
 
 from runtime.call import Channel
 from runtime.launch.buckets import Buckets
-from runtime.launch.planning.plan import settable
-from runtime.launch.planning.ports import Ports, places
+from runtime.launch.planning.plan import list_settable
+from runtime.launch.planning.ports import ReservedPorts, list_slots
 from runtime.launch.planning.replicas import with_replicas
 from runtime.node.assembly import Assembly
 from runtime.node.node import Node
@@ -77,16 +77,16 @@ async def test_nothing_listens_unless_a_port_is_named(bucket: Bucket) -> None:
 def test_a_node_on_demand_is_no_process() -> None:
     """Unless somebody asks for some of it."""
     _, deployment = find_deployment(LOCAL)
-    assert [place.name for place in places(deployment)] == ["worker"]
+    assert [place.name for place in list_slots(deployment)] == ["worker"]
     more = with_replicas(deployment, {"monitor": 1, "worker": 2})
-    assert [place.name for place in places(more)] == ["monitor", "worker-0", "worker-1"]
-    assert [place.name for place in places(with_replicas(deployment, {"worker": 0}))] == []
+    assert [place.name for place in list_slots(more)] == ["monitor", "worker-0", "worker-1"]
+    assert [place.name for place in list_slots(with_replicas(deployment, {"worker": 0}))] == []
 
 
 def test_a_port_without_a_default_is_any_that_is_free() -> None:
     """A launcher always has one for it, because it asks there how the node is."""
     system, deployment = find_deployment(LOCAL)
-    ports = Ports()
+    ports = ReservedPorts()
     try:
         ports.reserve(system, deployment, {}, auto=False)
         assert ports.http["worker"] > 0
@@ -116,5 +116,5 @@ def test_others_are_told_nothing_of_stores() -> None:
 def test_the_key_of_a_store_may_be_given() -> None:
     """As any other variable that nodes read."""
     assert {"S3_ENDPOINT", "AWS_ACCESS_KEY_ID", "QO_QUEUE", "QO_LOG"} <= set(
-        settable(*find_deployment(LOCAL))
+        list_settable(*find_deployment(LOCAL))
     )

@@ -22,9 +22,9 @@ from runtime.call.conditions import Condition, Failure
 from runtime.client import Client
 from runtime.launch import Launched, launched
 from runtime.node.systems import system_names
+from tests.support.eventually import eventually
 from tests.support.specs.patient_spec import patient
 from tests.support.taskqueue.logs import lines
-from tests.support.taskqueue.polling import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -239,4 +239,4 @@ async def test_a_vault_that_is_down_is_told_in_the_words_of_the_spec(
             await recipient.ask("FindParcel", parcel_id=NOBODY)
         return caught.value.grpc
 
-    await eventually(found, lambda code: code == "NOT_FOUND", "an answer of the vault")
+    await eventually(found, wanted=lambda code: code == "NOT_FOUND", what="an answer of the vault")

@@ -48,7 +48,7 @@ async def read():
     await store.put_async("a", b"b")
 
 asyncio.run(read())
-assert lingering.is_set()
+assert lingering.wait(30)
 print("done")
 """
 EXITING = "from runtime.node.process_exit import exit_process\nexit_process(3)\n"

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from runtime.model.system import Variable
-from runtime.node.settings import SettingsError, read, strangers
+from runtime.node.settings import SettingsError, find_unknown_variables, read
 
 WAIT = Variable("WAIT", "number", "How long it waits.", default="2", minimum=0.5, maximum=10)
 STRICT = Variable("STRICT", "bool", "Whether it is strict.", default="false")
@@ -99,7 +99,7 @@ def test_a_process_has_a_name_of_its_own() -> None:
     mine = str(value(NAME))
     assert mine == value(NAME)
     assert f"-{os.getpid()}-" in mine
-    program = "from runtime.node.settings import _process; print(_process())"
+    program = "from runtime.node.settings import _make_process_name; print(_make_process_name())"
     other = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert other.strip().rpartition("-")[2] != mine.rpartition("-")[2]
     assert value(NAME, "w1") == "w1"
@@ -133,8 +133,8 @@ def test_names_that_begin_like_ours_and_are_none_are_told() -> None:
     """With what was perhaps meant; other programs' names are nobody's business."""
     known = {"OUR_SKEW": SKEW, "WAIT": WAIT}
     environ = {"OUR_SKEW": "1", "OUR_SKWE": "1", "OUR_THING": "x", "OURS": "x", "SKEW": "1"}
-    assert strangers("OUR_", known, environ) == [
+    assert find_unknown_variables("OUR_", known, environ) == [
         "OUR_SKWE is set, and nothing reads it; OUR_SKEW?",
         "OUR_THING is set, and nothing reads it",
     ]
-    assert strangers(None, known, environ) == []
+    assert find_unknown_variables(None, known, environ) == []

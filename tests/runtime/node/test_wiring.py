@@ -17,7 +17,7 @@ from handlers.taskqueue.gateway import Gateway
 from handlers.taskqueue.job import Job, JobRecord
 from handlers.taskqueue.worker import Worker
 from runtime.call import Channel
-from runtime.node.wiring import Wiring, WiringError, handler_class, memory_stores
+from runtime.node.wiring import Wiring, WiringError, handler_class, make_memory_stores
 from runtime.observe.metrics import Metrics
 from runtime.stores.memory import MemoryStore
 from runtime.stores.store import Store
@@ -43,7 +43,11 @@ class Recorded:
         self.world = HandWorld()
         metrics = Metrics()
         self.wiring = Wiring(
-            SYSTEM, self.world, VALUES, self.channel_for, memory_stores(SYSTEM, self.world, metrics, VALUES)
+            SYSTEM,
+            self.world,
+            VALUES,
+            self.channel_for,
+            make_memory_stores(SYSTEM, self.world, metrics, VALUES),
         )
 
     def channel_for(self, component: str, service: str) -> Channel:

@@ -15,7 +15,7 @@ from generated.taskqueue.messages import EnqueueJobRequest
 from runtime.call import Call
 from runtime.model.system import Event
 from runtime.observe import log as events
-from runtime.observe.log import LEVELS, Log, gathering_stdout
+from runtime.observe.log import LEVELS, Log, open_buffered_stdout
 from runtime.simulation import simulate
 from runtime.world import World
 from tests.runtime.hand_world import HandWorld, Lines, make_call
@@ -191,7 +191,7 @@ def test_standard_output_gathers_lines_whatever_python_was_told(capfd: pytest.Ca
     """Ordinary lines leave the process with the next warning, or when the stream is closed, and in order."""
 
     async def tell() -> None:
-        with gathering_stdout() as stream:
+        with open_buffered_stdout() as stream:
             log = Log("test", "INFO", HandWorld(), stream)
             log.write(PLAIN, "first")
             assert capfd.readouterr().out == ""

@@ -25,7 +25,7 @@ def value(metrics: Metrics, name: str, **labels: str) -> float | None:
 def test_calls_are_counted_by_method_code_and_caller() -> None:
     """Every call that is over is counted once, with the time it took."""
     metrics = Metrics()
-    count = metrics.calls("S.M")
+    count = metrics.call_counter("S.M")
     for code, caller in (("OK", "gateway"), ("OK", "gateway"), ("NOT_FOUND", "")):
         count(code, caller, 0.25)
     assert value(metrics, "charter_calls_total", method="S.M", code="OK", caller="gateway") == 2
@@ -38,7 +38,7 @@ def test_events_are_counted_whatever_the_level() -> None:
     """An event of the spec is counted whenever it is told, also where no line is written about it."""
     metrics, world = Metrics(), HandWorld()
     log = Log("test", "ERROR", world)
-    log.counts = metrics.events(["rare", "never"])
+    log.counts = metrics.event_counters(["rare", "never"])
     call = Call(world=world, log=log, caller="")
     for _ in range(2):
         call.tell(Event("rare", "INFO"), "it happened")
@@ -78,7 +78,7 @@ async def test_an_age_is_never_negative() -> None:
 def test_metrics_are_served_and_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """A port, once asked for, offers the metrics as text until it is stopped."""
     metrics = Metrics()
-    metrics.transition("job", "dispatch", "coordinator")
+    metrics.count_transition("job", "dispatch", "coordinator")
     ports: list[int] = []
     from prometheus_client import start_http_server
 

@@ -11,10 +11,10 @@ from generated.taskqueue.messages import EnqueueJobRequest, EnqueueJobResponse
 from generated.taskqueue.system import SYSTEM
 from runtime.call import Call
 from runtime.call.conditions import Failure
-from runtime.call.endpoint import Endpoint, endpoints
+from runtime.call.endpoint import Endpoint, make_endpoints
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
-from runtime.observe.tracing import Tracer, trace_id, tracer
+from runtime.observe.tracing import Tracer, make_tracer, trace_id
 from runtime.world import RealWorld
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -42,7 +42,7 @@ def traced() -> tuple[Endpoint, FixedQueue, InMemorySpanExporter]:
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     log = Log("queue", "ERROR", world)
-    made = endpoints(SYSTEM, {"QueueInternalService": queue}, world, log, Metrics(), Tracer(provider))
+    made = make_endpoints(SYSTEM, {"QueueInternalService": queue}, world, log, Metrics(), Tracer(provider))
     return made["/taskqueue.internal.v1.QueueInternalService/EnqueueJob"], queue, exporter
 
 
@@ -76,7 +76,7 @@ async def test_a_refused_call_ends_its_span_with_the_code() -> None:
 
 def test_nothing_is_traced_unless_an_exporter_is_configured() -> None:
     """Without an endpoint to send spans to there is no tracer."""
-    assert tracer("any", {}) is None
+    assert make_tracer("any", {}) is None
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ async def test_who_comes_while_a_statement_is_under_way_goes_with_the_next() -> 
 
 async def test_lanes_are_under_way_side_by_side_and_batches_are_bounded() -> None:
     run = Recorder()
-    batch = Batch(run, lanes=2, most=2)
+    batch = Batch(run, concurrency=2, max_items=2)
     run.go.clear()
     asked = [asyncio.create_task(batch(2 * number)) for number in range(7)]
     for _ in range(20):

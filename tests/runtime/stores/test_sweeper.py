@@ -17,6 +17,7 @@ from runtime.stores.sweeper import Sweep, sweep_all, sweep_regularly
 from runtime.world import RealWorld
 from tests.runtime.stores.postgres.conftest import folder, kit, make_kit, server, url
 from tests.runtime.stores.postgres.kit import Kit, unguarded
+from tests.support.eventually import eventually
 
 __all__ = ["folder", "kit", "make_kit", "server", "url"]
 
@@ -69,8 +70,7 @@ async def test_a_loop_that_is_told_to_stop_begins_no_further_batch(kit: Kit) -> 
     """What is due stays for the others, and the loop ends although its next look would be in an hour."""
     job, stopping = (await kit.add(CREATED)).job_id, asyncio.Event()
     loop = asyncio.create_task(sweep_regularly([due(kit, JOB_ACCEPT)], 3600, kit.call("api"), stopping))
-    while not kit.lines.read_back("sweep"):
-        await asyncio.sleep(0.01)
+    await eventually(lambda: kit.lines.read_back("sweep"))
     await kit.sql.execute(DUE)
     stopping.set()
     await loop
@@ -89,8 +89,7 @@ async def test_loops_look_again_and_not_all_at_the_same_moment(kit: Kit) -> None
         await kit.sql.execute(
             "UPDATE jobs SET lease_expiry = clock_timestamp() - interval '1 s' WHERE job_id = $1", job
         )
-        while (await kit.job(job)).state != RETRY:
-            await asyncio.sleep(0.01)
+        await eventually(lambda: kit.job(job), wanted=lambda seen: seen.state == RETRY)  # noqa: B023
     stopping.set()
     await loop
     assert world.drawn.count((0.8 * 0.05, 0.05)) > 1
@@ -104,14 +103,12 @@ async def test_a_store_that_is_away_is_told_of_and_waited_for(kit: Kit) -> None:
     await kit.sql.execute("ALTER TABLE jobs RENAME TO away")
     loop = asyncio.create_task(sweep_regularly([due(kit, JOB_ACCEPT)], 0.02, kit.call("api"), stopping))
     try:
-        while not (lines := kit.lines.read_back("sweep_failed")):
-            await asyncio.sleep(0.01)
+        lines = await eventually(lambda: kit.lines.read_back("sweep_failed"))
     finally:
         await kit.sql.execute("ALTER TABLE away RENAME TO jobs")
     assert lines[0]["message"] == "accept: the service cannot reach its database now"
     assert (lines[0]["level"], lines[0]["grpc_code"]) == ("WARNING", "UNAVAILABLE")
-    while (await kit.job(job)).state != QUEUED:
-        await asyncio.sleep(0.01)
+    await eventually(lambda: kit.job(job), wanted=lambda seen: seen.state == QUEUED)
     stopping.set()
     await loop
 

@@ -21,7 +21,7 @@ from generated.taskqueue.messages import (
 from generated.taskqueue.system import SYSTEM
 from runtime.call import Call
 from runtime.call.conditions import CallFailed, Failure
-from runtime.call.endpoint import Endpoint, endpoints
+from runtime.call.endpoint import Endpoint, make_endpoints
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.simulation import SimulatedWorld, simulate
@@ -36,7 +36,7 @@ class Local:
         self.world = world
         self.log = Log("node", "INFO", world, Lines())
         handler = SimpleNamespace(get_result=handle, store_result=handle)
-        self.endpoints: dict[str, Endpoint] = endpoints(
+        self.endpoints: dict[str, Endpoint] = make_endpoints(
             SYSTEM, {"ResultInternalService": handler}, world, self.log, Metrics()
         )
         self.client = ResultInternalServiceClient(LocalChannel(SYSTEM, self.endpoints, principal))

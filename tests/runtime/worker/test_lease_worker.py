@@ -11,10 +11,11 @@ from generated.orchestrator.lifecycle import JOB, JOB_COMPLETE
 from generated.orchestrator.messages import QUEUED, RETRY, RUNNING, SUCCESS
 from generated.orchestrator.records import JobRecord
 from runtime.stores.store import Busy, Held
-from runtime.worker.config import Outcome, Pace
+from runtime.worker.config import Outcome, WorkerConfig
 from tests.runtime.stores.postgres.conftest import MakeKit, folder, kit, make_kit, server, url
 from tests.runtime.stores.postgres.kit import Kit
 from tests.runtime.worker.working import DONE, EAGER, LEASE_S, OWNER, PACE, Works, at_once, for_ever, working
+from tests.support.eventually import eventually
 
 __all__ = ["folder", "kit", "make_kit", "server", "url"]
 
@@ -109,8 +110,7 @@ async def test_a_run_that_cannot_be_stopped_is_in_nobodys_way(make_kit: MakeKit)
             await kit.sql.execute(f"UPDATE jobs SET {step}")
         await works.begun(2)
         ends[1].set()
-        while not works.losses():
-            await asyncio.sleep(0.01)
+        await eventually(works.losses)
         await works.pass_lease(job)
         ends[2].set()
         assert (await works.until(job, SUCCESS)).result == "2"
@@ -120,9 +120,8 @@ async def test_a_run_that_cannot_be_stopped_is_in_nobodys_way(make_kit: MakeKit)
 @pytest.mark.req("ORC-X06", "ORC-133")
 async def test_a_worker_that_waits_stops_at_once(kit: Kit) -> None:
     """Its next look would be in an hour, and it is told to stop now."""
-    async with working(kit, at_once, Pace(3, 3600, 30, 10, 5)) as works:
-        while not works.store.tried:
-            await asyncio.sleep(0.01)
+    async with working(kit, at_once, WorkerConfig(3, 3600, 30, 10, 5)) as works:
+        await eventually(lambda: works.store.tried)
         works.stopping.set()
 
 
@@ -140,8 +139,7 @@ async def test_a_row_that_is_locked_for_a_while_stops_nobody(make_kit: MakeKit) 
         await works.begun()
         async with kit.sql.transaction():
             await kit.sql.execute("SELECT FROM jobs WHERE job_id = $1 FOR UPDATE", job)
-            while sum(isinstance(each, Busy) for each in works.store.renewed) < 2:
-                await asyncio.sleep(0.01)
+            await eventually(lambda: sum(isinstance(each, Busy) for each in works.store.renewed) >= 2)
         ends.set()
         await works.until(job, SUCCESS)
     assert works.losses() == []
@@ -175,12 +173,10 @@ async def test_an_outcome_is_dropped_at_the_end_of_the_lease(make_kit: MakeKit) 
     async with working(kit, perform, EAGER) as works:
         await works.begun()
         before = works.store.tried
-        while works.store.tried <= before + 3:
-            await asyncio.sleep(0.01)
+        await eventually(lambda: works.store.tried > before + 3)
         assert works.losses() == []
         works.world.seconds += LEASE_S
-        while not works.losses():
-            await asyncio.sleep(0.02)
+        await eventually(works.losses)
         works.store.failing = 0
         other = (await kit.add(QUEUED)).job_id
         await works.until(other, SUCCESS)
@@ -238,7 +234,7 @@ async def test_a_worker_that_stops_lets_runs_end_within_the_grace(kit: Kit) -> N
 async def test_after_the_grace_a_run_is_given_back(kit: Kit) -> None:
     """It is stopped, and waits to be tried again, with the reason."""
     job = (await kit.add(QUEUED)).job_id
-    async with working(kit, for_ever, Pace(1, 0.02, 30, 10, 0.05)) as works:
+    async with working(kit, for_ever, WorkerConfig(1, 0.02, 30, 10, 0.05)) as works:
         await works.begun()
     ended = await kit.job(job)
     assert (ended.state, ended.last_error, ended.retry_count) == (RETRY, "given back", 1)
@@ -249,12 +245,11 @@ async def test_after_the_grace_a_run_is_given_back(kit: Kit) -> None:
 async def test_what_arrives_after_the_grace_is_given_back_unrun(kit: Kit) -> None:
     """The store was asked before the stop and answers after it: nothing is begun any more."""
     job = (await kit.add(QUEUED)).job_id
-    async with working(kit, for_ever, Pace(1, 0.02, 30, 10, 0)) as works:
+    async with working(kit, for_ever, WorkerConfig(1, 0.02, 30, 10, 0)) as works:
         works.store.arrives.clear()
         await works.until(job, RUNNING)
         works.stopping.set()
-        while not works.worker._is_over:
-            await asyncio.sleep(0.005)
+        await eventually(lambda: works.worker._is_grace_over)
         works.store.arrives.set()
     assert works.runs == []
     assert ((await kit.job(job)).state, (await kit.job(job)).last_error) == (RETRY, "given back")

@@ -11,10 +11,11 @@ from generated.orchestrator.lifecycle import JOB_COMPLETE
 from generated.orchestrator.messages import QUEUED, RUNNING
 from generated.orchestrator.records import JobRecord
 from runtime.stores.store import Held
-from runtime.worker.config import Outcome, Pace
+from runtime.worker.config import Outcome, WorkerConfig
 from tests.runtime.stores.postgres.conftest import folder, kit, make_kit, server, url
 from tests.runtime.stores.postgres.kit import Kit
 from tests.runtime.worker.working import DONE, GIVEN_BACK, UNSTORABLE, working
+from tests.support.eventually import eventually
 
 __all__ = ["folder", "kit", "make_kit", "server", "url"]
 
@@ -91,14 +92,15 @@ async def test_an_answer_that_got_lost_is_looked_up(kit: Kit, outcome: Outcome, 
         proxy.word = word
         return outcome
 
+    def has_ended(record: JobRecord) -> bool:
+        return record.state not in (QUEUED, RUNNING)
+
     try:
-        async with working(through, perform, Pace(1, 0.02, 30, 10, 5)) as works:
-            while (await kit.job(job)).state in (QUEUED, RUNNING):
-                await asyncio.sleep(0.01)
+        async with working(through, perform, WorkerConfig(1, 0.02, 30, 10, 5)) as works:
+            await eventually(lambda: kit.job(job), wanted=has_ended)
             proxy.cut()
             other = (await kit.add(QUEUED)).job_id
-            while (await kit.job(other)).state in (QUEUED, RUNNING):
-                await asyncio.sleep(0.01)
+            await eventually(lambda: kit.job(other), wanted=has_ended)
         assert works.losses() == []
         assert [run for run, _ in works.runs] == [job, other]
         assert len(await kit.edges(job)) == (5 if outcome.final else 4)

@@ -16,17 +16,20 @@ from generated.objectqueue.records import TaskRecord
 from runtime.call import Call
 from runtime.observe.log import Log
 from runtime.stores.store import Exchanged, Held, Settling
-from runtime.worker.config import Outcome, Pace
+from runtime.worker.config import Outcome, WorkerConfig
 from runtime.worker.lease_worker import LeaseWorker
 from tests.runtime.hand_world import Lines
 from tests.runtime.virtual_time import LoopWorld, in_virtual_time
 from tests.runtime.worker.working import TOLD
+from tests.support.eventually import eventually
 
 WORLD = LoopWorld()
 DONE = Outcome(TASK_COMPLETE, {"output": "1"})
 BACK = Outcome(TASK_RELEASE)
 LATE = Outcome(TASK_RETRY, {"error": "late"})
-APART = Pace(slots=4, poll_s=0.01, lease_s=None, renew_s=None, grace_s=5, exchanges=5, apart=True)
+APART = WorkerConfig(
+    slots=4, poll_s=0.01, lease_s=None, renew_s=None, grace_s=5, exchanges=5, settles_individually=True
+)
 
 
 @dataclass
@@ -95,13 +98,13 @@ class Heard:
     def __init__(self) -> None:
         self.told: list[tuple[str, str]] = []
 
-    def taken(self, key: str) -> None:
+    def on_claimed(self, key: str) -> None:
         self.told.append(("taken", key))
 
-    def settled(self, key: str, outcome: Outcome) -> None:
+    def on_settled(self, key: str, outcome: Outcome) -> None:
         self.told.append((outcome.transition.name, key))
 
-    def lost(self, key: str, fence: int) -> None:
+    def on_lost(self, key: str, fence: int) -> None:
         self.told.append(("lost", key))
 
 
@@ -113,7 +116,7 @@ def task(key: str, seconds: int = 60) -> TaskRecord:
 async def working(
     store: Kept,
     perform: Callable[[TaskRecord, Held], Any],
-    pace: Pace = APART,
+    pace: WorkerConfig = APART,
     heard: Heard | None = None,
     stopping: asyncio.Event | None = None,
 ) -> AsyncIterator[LeaseWorker[TaskRecord]]:
@@ -129,7 +132,7 @@ async def working(
         DONE,
         TOLD,
         overrun=lambda _record: LATE,
-        watcher=heard,
+        observer=heard,
     )
     stopping = stopping or asyncio.Event()
     call = Call(world=WORLD, log=Log("test", "DEBUG", WORLD, Lines()), caller="worker")
@@ -141,11 +144,6 @@ async def working(
             await running
     finally:
         running.cancel()
-
-
-async def until(look: Callable[[], object]) -> None:
-    while not look():
-        await asyncio.sleep(0.002)
 
 
 async def at_once(_record: TaskRecord, _held: Held) -> Outcome:
@@ -162,10 +160,10 @@ async def test_nobody_waits_for_the_slowest() -> None:
     """While the end of one is being written, all the others go through the remaining slots."""
     store = Kept([task(f"{number}") for number in range(40)], slow="0")
     async with working(store, at_once):
-        await until(lambda: len(store.settled) == 39)
+        await eventually(lambda: len(store.settled) == 39)
         assert "0" not in store.ends()
         store.goes_on.set()
-        await until(lambda: len(store.settled) == 40)
+        await eventually(lambda: len(store.settled) == 40)
     assert store.largest == 1
     assert 2 <= store.most <= APART.exchanges
 
@@ -185,7 +183,7 @@ async def test_no_more_are_held_than_there_are_slots() -> None:
 
     store = Kept([task(f"{number}") for number in range(60)])
     async with working(store, perform):
-        await until(lambda: len(store.settled) == 60)
+        await eventually(lambda: len(store.settled) == 60)
     assert most == APART.slots
 
 
@@ -195,7 +193,7 @@ async def test_a_run_is_stopped_when_its_lease_is_over() -> None:
     store = Kept([task("long"), task("short", 1)])
     stopping = asyncio.Event()
     async with working(store, for_ever, replace(APART, grace_s=0), stopping=stopping):
-        await until(lambda: store.settled)
+        await eventually(lambda: store.settled)
         assert store.ends() == {"short": "retry"}
         assert dict(store.settled[0].given) == {"error": "late"}
         stopping.set()
@@ -211,7 +209,7 @@ async def test_a_shorter_lease_that_comes_later_ends_first() -> None:
     async with working(store, for_ever, replace(APART, grace_s=0), stopping=stopping):
         await asyncio.sleep(0.05)
         store.waiting.append(task("short", 1))
-        await until(lambda: store.ends() == {"short": "retry"})
+        await eventually(lambda: store.ends() == {"short": "retry"})
         stopping.set()
 
 
@@ -222,7 +220,7 @@ async def test_leases_of_their_own_length_are_renewed_each_in_its_time() -> None
     stopping = asyncio.Event()
     pace = replace(APART, renew_s=1e8, grace_s=0)
     async with working(store, for_ever, pace, stopping=stopping):
-        await until(lambda: len(store.renewed) >= 3)
+        await eventually(lambda: len(store.renewed) >= 3)
         assert set(store.renewed) == {"short"}
         assert store.settled == []
         stopping.set()
@@ -239,12 +237,12 @@ async def test_a_run_may_be_given_up_from_outside() -> None:
         return DONE
 
     async with working(store, perform, heard=heard) as worker:
-        await until(lambda: len(heard.told) == 2)
-        worker.give_up("theirs", 1)
-        worker.give_up("nobody's", 1)
-        await until(lambda: ("lost", "theirs") in heard.told)
+        await eventually(lambda: len(heard.told) == 2)
+        worker.abandon("theirs", 1)
+        worker.abandon("nobody's", 1)
+        await eventually(lambda: ("lost", "theirs") in heard.told)
         ends.set()
-        await until(lambda: store.settled)
+        await eventually(lambda: store.settled)
     assert store.ends() == {"mine": "complete"}
     assert set(heard.told) == {
         ("taken", "mine"),
@@ -261,7 +259,7 @@ async def test_a_worker_that_is_stopped_gives_back_what_it_has(exchanges: int) -
     store, stopping = Kept([task(f"{number}") for number in range(3)]), asyncio.Event()
     pace = replace(APART, grace_s=0.02, exchanges=exchanges)
     async with working(store, for_ever, pace, stopping=stopping):
-        await until(lambda: not store.waiting)
+        await eventually(lambda: not store.waiting)
         await asyncio.sleep(0.05)
         stopping.set()
     assert store.ends() == {"0": "release", "1": "release", "2": "release"}

@@ -17,19 +17,20 @@ from generated.orchestrator.messages import RUNNING
 from generated.orchestrator.records import JobRecord
 from handlers.jobs import Job
 from handlers.jobs.job_loop import JobLoops
-from handlers.jobs.registry import Registered
-from handlers.jobs.runner import Ran, Reasons, run
+from handlers.jobs.registry import RegisteredFunction
+from handlers.jobs.runner import FailureReasons, RunResult, run
 from runtime.call import Call
 from runtime.observe.log import Log
 from runtime.stores.store import Busy, Exchanged, Held, Settling
-from runtime.worker.config import Outcome, Pace
+from runtime.worker.config import Outcome, WorkerConfig
 from runtime.worker.lease_worker import LeaseWorker
 from tests.runtime.hand_world import Lines
 from tests.runtime.virtual_time import LoopWorld, in_virtual_time
 from tests.runtime.worker.working import DONE, GIVEN_BACK, OWNER, TOLD, UNSTORABLE, at_once
+from tests.support.eventually import eventually
 
 WORLD = LoopWorld()
-REASONS = Reasons("TIMED_OUT", "NOT_JSON")
+REASONS = FailureReasons("TIMED_OUT", "NOT_JSON")
 
 
 @dataclass
@@ -145,7 +146,7 @@ class Watched:
     def __init__(self, store: Kept) -> None:
         self._store = store
         self.meanwhile = self.runs = 0
-        self.hand: Callable[[Sequence[JobRecord]], bool] = lambda _: False
+        self.push: Callable[[Sequence[JobRecord]], bool] = lambda _: False
         self.stopping = asyncio.Event()
 
     async def perform(self, record: JobRecord, held: Held) -> Outcome:
@@ -176,14 +177,14 @@ async def working(
         JOB.lease,
         JOB.key,
         OWNER,
-        Pace(slots, poll_s, 30, 10, 5, exchanges),
+        WorkerConfig(slots, poll_s, 30, 10, 5, exchanges),
         perform or watched.perform,
         GIVEN_BACK,
         UNSTORABLE,
         TOLD,
     )
     stopping = asyncio.Event()
-    watched.hand, watched.stopping = worker.hand, stopping
+    watched.push, watched.stopping = worker.push, stopping
     call = Call(world=world, log=Log("test", "DEBUG", WORLD, lines or Lines()), caller="worker")
     task = asyncio.create_task(worker.work(call, stopping))
     async with asyncio.timeout(60):
@@ -193,6 +194,7 @@ async def working(
 
 
 async def until(store: Kept, settled: int) -> None:
+    # In virtual time, and as often as exchanges end.
     while store.settled < settled:
         await asyncio.sleep(0.002)
 
@@ -294,9 +296,7 @@ async def test_an_idle_worker_looks_once_in_an_interval() -> None:
     loop = asyncio.get_running_loop()
     began = loop.time()
     async with working(store, 50, poll_s=0.05):
-        async with asyncio.timeout(60):
-            while store.looks < 5:
-                await asyncio.sleep(0.01)
+        await eventually(lambda: store.looks >= 5)
         looks, took = store.looks, loop.time() - began
     # As many as intervals have gone by, however long they were, and the one at the start.
     assert looks <= took / 0.05 + 1
@@ -309,7 +309,7 @@ async def test_what_is_given_to_a_worker_is_run_without_a_look_into_the_store() 
     async with working(store, slots=4, poll_s=60) as worker:
         given = [JobRecord(job_id=WORLD.new_id(), state=RUNNING, attempt=1) for _ in range(2)]
         async with asyncio.timeout(60):
-            while not worker.hand(given):  # It has not begun.
+            while not worker.push(given):  # It has not begun.
                 await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert worker.runs == 2
@@ -321,10 +321,10 @@ async def test_a_worker_that_is_about_to_stop_takes_nothing() -> None:
     store = Kept(left=0)
     async with working(store, slots=4, poll_s=60) as worker:
         given = [JobRecord(job_id=WORLD.new_id(), state=RUNNING, attempt=1)]
-        assert not worker.hand(given)  # It has not begun.
+        assert not worker.push(given)  # It has not begun.
         await asyncio.sleep(0.02)
         worker.stopping.set()
-        assert not worker.hand(given)
+        assert not worker.push(given)
         assert worker.runs == 0
 
 
@@ -344,8 +344,8 @@ async def test_each_job_function_has_a_task_and_a_context_of_its_own() -> None:
 
     async def perform(record: JobRecord, _held: Held) -> Outcome:
         given = Job(record.job_id, "scoped", WORLD)
-        ran = await run(Registered("scoped", function, is_async=True), given, 60, REASONS, loops)
-        return DONE if ran == Ran('"done"') else GIVEN_BACK
+        ran = await run(RegisteredFunction("scoped", function, is_async=True), given, 60, REASONS, loops)
+        return DONE if ran == RunResult('"done"') else GIVEN_BACK
 
     store = Kept(left=20)
     async with JobLoops(lambda *_: None) as loops, working(store, 4, perform):
@@ -361,5 +361,5 @@ async def test_a_job_function_within_a_scope_is_ended_by_its_time_limit() -> Non
 
     given = Job("an id", "stuck", WORLD)
     async with JobLoops(lambda *_: None) as loops:
-        ran = await run(Registered("stuck", function, is_async=True), given, 0.01, REASONS, loops)
-    assert ran == Ran(error="TIMED_OUT: it took longer than 0.01 s")
+        ran = await run(RegisteredFunction("stuck", function, is_async=True), given, 0.01, REASONS, loops)
+    assert ran == RunResult(error="TIMED_OUT: it took longer than 0.01 s")

@@ -14,19 +14,20 @@ from runtime.call import Call
 from runtime.model.system import Event
 from runtime.stores.postgres import PostgresStore
 from runtime.stores.store import Exchanged, Held
-from runtime.worker.config import Outcome, Pace, Told
+from runtime.worker.config import Outcome, WorkerConfig, WorkerEvents
 from runtime.worker.lease_worker import LeaseWorker
 from runtime.world import RealWorld
 from tests.runtime.stores.postgres.kit import Kit
+from tests.support.eventually import eventually
 
 OWNER = "the worker"
-TOLD = Told(Event("started", "INFO"), Event("lost", "WARNING"))
+TOLD = WorkerEvents(Event("started", "INFO"), Event("lost", "WARNING"))
 DONE = Outcome(JOB_COMPLETE, {"result": "1"})
 GIVEN_BACK = Outcome(JOB_FAIL, {"error": "given back"})
 UNSTORABLE = Outcome(JOB_FAIL, {"error": "not to be kept"}, final=True)
-PACE = Pace(slots=2, poll_s=0.02, lease_s=30, renew_s=10, grace_s=5)
+PACE = WorkerConfig(slots=2, poll_s=0.02, lease_s=30, renew_s=10, grace_s=5)
 LEASE_S = 60.0
-EAGER = Pace(slots=2, poll_s=0.02, lease_s=LEASE_S, renew_s=0.2, grace_s=5)
+EAGER = WorkerConfig(slots=2, poll_s=0.02, lease_s=LEASE_S, renew_s=0.2, grace_s=5)
 """Renews at once. Its leases are so long that no busy machine makes it lose one; tests let them pass."""
 
 Perform = Callable[[JobRecord, Held], Awaitable[Outcome]]
@@ -81,7 +82,7 @@ class Store:
 class Works:
     """A worker at work, and what it has run."""
 
-    def __init__(self, kit: Kit, perform: Perform, pace: Pace) -> None:
+    def __init__(self, kit: Kit, perform: Perform, pace: WorkerConfig) -> None:
         self.kit = kit
         self.store = Store(kit.store)
         self.runs: list[tuple[str, Held]] = []
@@ -105,14 +106,11 @@ class Works:
 
     async def begun(self, count: int = 1) -> None:
         """Waits until so many runs have begun."""
-        while len(self.runs) < count:
-            await asyncio.sleep(0.005)
+        await eventually(lambda: len(self.runs) >= count)
 
     async def until(self, key: str, *states: int) -> JobRecord:
         """Waits until a job is in one of some states."""
-        while (job := await self.kit.job(key)).state not in states:
-            await asyncio.sleep(0.005)
-        return job
+        return await eventually(lambda: self.kit.job(key), wanted=lambda job: job.state in states)
 
     def work(self) -> Coroutine[Any, Any, None]:
         """What the worker does until it is told to stop."""
@@ -127,15 +125,14 @@ class Works:
             back = f"lease_expiry - interval '{part} s'"
             await self.kit.sql.execute(f"UPDATE jobs SET lease_expiry = {back} WHERE job_id = $1", key)
             is_whole = f"SELECT {back} > clock_timestamp() FROM jobs WHERE job_id = $1"
-            while not await self.kit.sql.fetchval(is_whole, key):
-                await asyncio.sleep(0.01)
+            await eventually(lambda: self.kit.sql.fetchval(is_whole, key))  # noqa: B023
 
     def losses(self) -> list[dict[str, Any]]:
         return self.kit.lines.read_back("lost")
 
 
 @asynccontextmanager
-async def working(kit: Kit, perform: Perform, pace: Pace = PACE) -> AsyncIterator[Works]:
+async def working(kit: Kit, perform: Perform, pace: WorkerConfig = PACE) -> AsyncIterator[Works]:
     """A worker that is stopped at the end, if the test has not done so."""
     made = Works(kit, perform, pace)
     task = asyncio.create_task(made.work())

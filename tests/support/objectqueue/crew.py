@@ -8,8 +8,7 @@ import json
 import os
 import re
 import signal
-import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +23,7 @@ from runtime.node.systems import load_system
 from runtime.stores.object_store import ObjectStore
 from runtime.world import RealWorld
 from tests.support import forked_nodes
+from tests.support.eventually import eventually
 from tests.support.s3.fixtures import Bucket
 
 MODULE = "tests.support.objectqueue.functions"
@@ -53,17 +53,6 @@ class Hurried(RealWorld):
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
         await asyncio.sleep(min(seconds, 0.02))
-
-
-async def until(
-    look: Callable[[], Seen], enough: Callable[[Seen], bool] = bool, s: float = PATIENCE_S
-) -> Seen:
-    """Looks again and again; what was seen when it was enough."""
-    deadline = time.monotonic() + s
-    while not enough(seen := look()):
-        assert time.monotonic() < deadline, f"not in time; last seen: {seen!r}"
-        await asyncio.sleep(0.05)
-    return seen
 
 
 def at(text: str) -> datetime:
@@ -111,7 +100,7 @@ class Process:
         return self._log.read_text()
 
     async def ready(self) -> Self:
-        await until(lambda: self.events("worker_started") or self.process.poll() is not None)
+        await eventually(lambda: self.events("worker_started") or self.process.poll() is not None)
         assert self.process.poll() is None, self._log.read_text()
         return self
 
@@ -120,7 +109,7 @@ class Process:
 
     async def ended(self) -> int:
         """Its exit code."""
-        await until(lambda: self.process.poll() is not None)
+        await eventually(lambda: self.process.poll() is not None)
         return self.process.wait()
 
     def kill(self) -> None:
@@ -245,7 +234,9 @@ class Crew:
 
     async def task_until(self, key: str, *states: str, s: float = PATIENCE_S) -> dict[str, Any]:
         """A task once it is in one of some states."""
-        return await until(lambda: self.task(key), lambda task: task["status"] in states, s)
+        return await eventually(
+            lambda: self.task(key), wanted=lambda task: task["status"] in states, patience=s
+        )
 
     async def ended(self, key: str, s: float = PATIENCE_S) -> dict[str, Any]:
         return await self.task_until(key, *ENDED, s=s)
@@ -259,7 +250,7 @@ class Crew:
 
         A worker may find a task without it; an entry that came after the run would then stay for a repair.
         """
-        await until(lambda: key in self.hints("ready"))
+        await eventually(lambda: key in self.hints("ready"))
 
     # Those who work.
 
@@ -277,7 +268,7 @@ class Crew:
     async def worker(self, name: str = "w", world: Any = None, **settings: str) -> AsyncIterator[Works]:
         """A worker in this process."""
         async with self.node("worker", {"QO_WORKER_ID": name, **settings}, world) as works:
-            await until(lambda: works.events("worker_started"))
+            await eventually(lambda: works.events("worker_started"))
             yield works
 
     @asynccontextmanager

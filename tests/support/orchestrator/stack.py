@@ -5,26 +5,23 @@ from __future__ import annotations
 import json
 import os
 import socket
-import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import httpx
 
 from generated.orchestrator.system import SYSTEM
-from tests.support import forked_nodes
+from tests.support import eventually, forked_nodes
 from tests.support.orchestrator.sql_session import Sql
 from tests.support.plain_http import NO_TLS
 
-Seen = TypeVar("Seen")
-
+wait_until = eventually.wait_until
 PATIENCE = 90.0
 """How long a test waits for what has to happen. Nothing is asserted about how long it took."""
-_PAUSE = 0.02
 _LOOPBACK = "127.0.0.1"
 SERVE = "runtime.serve"
 PATIENT = "tests.support.orchestrator.patient_node"
@@ -44,18 +41,6 @@ SHORT = {
     "SHUTDOWN_GRACE_SECONDS": "2",
 }
 """Settings under which everything that is due happens soon. No worker is lost here, however busy it is."""
-
-
-def wait_until(
-    look: Callable[[], Seen], what: str, wanted: Callable[[Seen], bool] = bool, patience: float = PATIENCE
-) -> Seen:
-    """Looks until what is seen is as wanted, and returns it; fails with the last sight of it."""
-    until = time.monotonic() + patience
-    while not wanted(seen := look()):
-        if time.monotonic() > until:
-            raise AssertionError(f"waited in vain until {what}; last seen: {seen!r}")
-        time.sleep(_PAUSE)
-    return seen
 
 
 def new_key(name: str = "key") -> str:

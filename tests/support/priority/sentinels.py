@@ -37,7 +37,7 @@ class SentinelProcess(EmbeddedServer):
     def prepare(self) -> None:
         """Writes its settings, unless it has them."""
         self._make_folder()
-        self._take_port()
+        self._allocate_port()
         settings = (
             f"bind {LOOPBACK}",
             f"port {self.port}",
@@ -56,9 +56,9 @@ class SentinelProcess(EmbeddedServer):
 
     def spawn(self) -> None:
         command = [str(server_program()), str(self.folder / "sentinel.conf"), "--sentinel"]
-        self._run(command, os.environ)
+        self._spawn(command, os.environ)
 
-    def _answers(self) -> bool:
+    def _is_ready(self) -> bool:
         with Redis.from_url(self.url) as there:
             try:
                 return bool(there.ping())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 import sqlite3
@@ -15,6 +14,7 @@ import httpx
 from generated.queuey.system import SYSTEM
 from runtime.node.node import Node
 from runtime.world import RealWorld
+from tests.support.eventually import eventually
 from tests.support.plain_http import NO_TLS
 
 FIELDS = {
@@ -161,9 +161,7 @@ class House:
         await self.close()
         before = len(self.lines())
         await self.open(SWEEP_INTERVAL="0.05")
-        async with asyncio.timeout(60):
-            while "sweep" not in [line["event"] for line in self.lines()[before:]]:
-                await asyncio.sleep(0.02)
+        await eventually(lambda: "sweep" in [line["event"] for line in self.lines()[before:]])
 
     def lines(self) -> list[dict[str, Any]]:
         """What it has logged."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -15,19 +13,11 @@ import httpx
 
 from handlers.queuey.samples import binary
 from tests.support import forked_nodes
+from tests.support.eventually import wait_until
 from tests.support.plain_http import NO_TLS
 
 Seen = TypeVar("Seen")
 PATIENCE_S = 90.0
-
-
-def until(look: Callable[[], Seen], enough: Callable[[Seen], bool] = bool) -> Seen:
-    """Looks again and again; what was seen when it was enough."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not enough(seen := look()):
-        assert time.monotonic() < deadline, f"not in time; last seen: {seen!r}"
-        time.sleep(0.02)
-    return seen
 
 
 class Process:
@@ -52,7 +42,7 @@ class Process:
 
     def wait(self) -> Self:
         """Waits until it is ready, and learns where it listens."""
-        ready = until(lambda: self.events("service_ready"))[-1]
+        ready = wait_until(lambda: self.events("service_ready"))[-1]
         self.ports = {name: ready[name] for name in ("port", "http_port") if ready.get(name)}
         variables = {
             "queue": {"PORT": "http_port", "GRPC_PORT": "port"},
@@ -174,7 +164,7 @@ class Works:
         return found
 
     def in_status(self, job_id: str, *statuses: str) -> dict[str, Any]:
-        return until(lambda: self.job(job_id), lambda job: job["status"] in statuses)
+        return wait_until(lambda: self.job(job_id), wanted=lambda job: job["status"] in statuses)
 
     def ended(self, job_id: str) -> dict[str, Any]:
         return self.in_status(job_id, "completed", "failed")

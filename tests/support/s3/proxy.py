@@ -12,7 +12,7 @@ from collections.abc import Awaitable
 from email.utils import formatdate, parsedate_to_datetime
 from typing import Any, NamedTuple
 
-from runtime.embedded.ports import free_ports
+from runtime.embedded.ports import allocate_ports
 from tests.support.s3.requests import Asked, Rule, signed_again
 
 _STATUS_CODES = {
@@ -110,7 +110,7 @@ class S3Proxy:
     async def _listen(self) -> None:
         if not self.port:
             # One that nobody else gets while it is not listened on.
-            (self.port,) = free_ports(1)
+            (self.port,) = allocate_ports(1)
         self._server = await asyncio.start_server(
             self._serve, "127.0.0.1", self.port, limit=1 << 20, ssl=self._tls
         )

@@ -35,10 +35,10 @@ from generated.taskqueue.messages import (
 )
 from runtime.call import Call
 from runtime.call.conditions import Failure
-from runtime.call.routing import owner
+from runtime.call.routing import find_owner
 from runtime.client import Client
+from tests.support.eventually import eventually
 from tests.support.taskqueue.gates import GATED, gate
-from tests.support.taskqueue.polling import eventually
 
 SLOTS = 6
 Request = TypeVar("Request", bound=Message)
@@ -103,7 +103,9 @@ class Api:
                     raise
                 return None
 
-        answer = await eventually(asked, lambda seen: seen is not None, f"an answer to {request}")
+        answer: Answer | None = await eventually(
+            asked, wanted=lambda seen: seen is not None, what=f"an answer to {request}"
+        )
         assert answer is not None
         return answer
 
@@ -123,13 +125,17 @@ class Api:
     async def ended(self, job_id: str) -> GetJobStatusResponse:
         """The status of a job once it is terminal."""
         return await eventually(
-            lambda: self.status(job_id), lambda seen: seen.status in JOB.terminal, f"the end of {job_id}"
+            lambda: self.status(job_id),
+            wanted=lambda seen: seen.status in JOB.terminal,
+            what=f"the end of {job_id}",
         )
 
     async def left_queue(self, job_id: str) -> GetJobStatusResponse:
         """The status of a job once it waits no longer; where workers are lost it may even have ended."""
         return await eventually(
-            lambda: self.status(job_id), lambda seen: seen.status != QUEUED, f"the start of {job_id}"
+            lambda: self.status(job_id),
+            wanted=lambda seen: seen.status != QUEUED,
+            what=f"the start of {job_id}",
         )
 
     async def started(self, job_id: str) -> GetJobStatusResponse:
@@ -156,7 +162,7 @@ class Api:
 
     def _key_of(self, node: int) -> str:
         """A key whose jobs belong to one of the nodes that the client knows."""
-        return next(key for key in iter(new_key, "") if owner(key, self._nodes) == node)
+        return next(key for key in iter(new_key, "") if find_owner(key, self._nodes) == node)
 
     @asynccontextmanager
     async def running(self, *, ms: int = 0, size: int = 0) -> AsyncIterator[str]:

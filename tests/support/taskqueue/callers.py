@@ -96,7 +96,7 @@ class Caller:
 
 def caller(deployment: Launched, shown: Shown) -> Caller:
     """A caller of a running deployment."""
-    proof = deployment._proof
+    proof = deployment._credentials
     return Caller(
         deployment, shown, proof._authority.certificate if isinstance(proof, Certificates) else None
     )
@@ -104,7 +104,7 @@ def caller(deployment: Launched, shown: Shown) -> Caller:
 
 def principal(deployment: Launched, name: str, *more: tuple[str, str]) -> Shown:
     """The proof of a principal, by certificate or by token as the deployment has it."""
-    proof = deployment._proof
+    proof = deployment._credentials
     if isinstance(proof, Certificates):
         return Shown(name, certificate=proof._authority.issue(name), metadata=more)
     return Shown(name, metadata=(*bearer(token(deployment, name)), *more))
@@ -112,8 +112,8 @@ def principal(deployment: Launched, name: str, *more: tuple[str, str]) -> Shown:
 
 def token(deployment: Launched, name: str) -> str:
     """The token of a principal, where TLS is off."""
-    assert deployment._proof is not None
-    found = deployment._proof.of_caller(name)[1]
+    assert deployment._credentials is not None
+    found = deployment._credentials.for_caller(name)[1]
     assert found is not None
     return found
 
@@ -124,7 +124,7 @@ def bearer(text: str) -> Metadata:
 
 def foreign_certificates(deployment: Launched) -> Mapping[str, Shown]:
     """Certificates that look like the gateway's and are not: of another system, of another authority."""
-    proof = deployment._proof
+    proof = deployment._credentials
     assert isinstance(proof, Certificates)
     other_system = copy.copy(proof._authority)
     other_system._system = "other"
@@ -155,7 +155,7 @@ def everybody(deployment: Launched) -> Mapping[str, Shown]:
     forging = {"nobody with a header": Shown("client", metadata=FORGED)}
     forging["worker with a header"] = principal(deployment, "worker", *FORGED)
     proven = {name: principal(deployment, name) for name in PRINCIPALS}
-    if isinstance(deployment._proof, Certificates):
+    if isinstance(deployment._credentials, Certificates):
         unproven = {**foreign_certificates(deployment), "unknown token": Shown(None, metadata=bearer("x"))}
     else:
         unproven = dict(bad_tokens(deployment))

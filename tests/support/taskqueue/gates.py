@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from handlers.jobs.registry import Job, all_registered, find_or_any, registered
+from handlers.jobs.registry import Job, all_registered, find_or_any, wrap_function
 
 GATED = "gated"
 _LABEL = "gate"
@@ -23,7 +23,7 @@ async def pass_gate(given: Job) -> Any:
     return await find_or_any("any other")(given)
 
 
-FUNCTIONS: Mapping[str, Any] = {**all_registered(), GATED: registered(GATED, pass_gate)}
+FUNCTIONS: Mapping[str, Any] = {**all_registered(), GATED: wrap_function(GATED, pass_gate)}
 HANDLERS = {"JOB_HANDLERS": f"{__name__}:FUNCTIONS"}
 """The setting under which workers know them, beside all that come along."""
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from runtime.launch import NodeProcess
-from tests.support.taskqueue.polling import eventually
+from tests.support.eventually import eventually
 
 Line = Mapping[str, Any]
 

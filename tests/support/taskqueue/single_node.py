@@ -16,8 +16,8 @@ import psutil
 
 from generated.taskqueue.system import SYSTEM
 from runtime.launch import NodeProcess
-from runtime.launch.planning.plan import Planned, base_environment
-from tests.support.taskqueue.polling import PATIENCE
+from runtime.launch.planning.plan import ProcessPlan, base_environment
+from tests.support.eventually import PATIENCE_S
 
 DEPLOYMENT = SYSTEM.deployments["microservices"]
 
@@ -36,7 +36,7 @@ PROOFS = {
 def node(name: str, variables: Mapping[str, str], logs: Path) -> NodeProcess:
     """A node of the microservices that nobody has started yet."""
     table = DEPLOYMENT.nodes[name]
-    planned = Planned(
+    planned = ProcessPlan(
         name=name,
         node=name,
         command=(sys.executable, "-m", "runtime.serve", f"taskqueue.microservices.{name}"),
@@ -62,8 +62,8 @@ async def running(name: str, variables: Mapping[str, str], logs: Path) -> AsyncI
 
 async def exit_code(process: NodeProcess) -> int | None:
     """How a process ends by itself."""
-    async with asyncio.timeout(PATIENCE):
-        return await process.ended()
+    async with asyncio.timeout(PATIENCE_S):
+        return await process.wait()
 
 
 def terminate(process: NodeProcess) -> None:

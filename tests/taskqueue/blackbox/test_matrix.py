@@ -18,6 +18,7 @@ from generated.taskqueue.messages import (
 )
 from runtime.launch import Launched, launched
 from runtime.transport.grpc.carrier import VARIABLE
+from tests.support.eventually import eventually
 from tests.support.taskqueue.callers import Caller, Shown, caller, everybody, principal
 from tests.support.taskqueue.logs import lines, told
 from tests.support.taskqueue.matrix_oracle import (
@@ -30,7 +31,6 @@ from tests.support.taskqueue.matrix_oracle import (
     requests,
     verdict,
 )
-from tests.support.taskqueue.polling import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -132,7 +132,9 @@ async def test_every_step_of_a_job_is_for_those_whom_the_lifecycle_names(guarded
         log = lines(guarded.nodes.processes["job"])
         return sum(line["event"] == "invalid_transition" and line["job_id"] in still.values() for line in log)
 
-    await eventually(lines_of_it, lambda count: count == invalid, "a line for each invalid transition")
+    await eventually(
+        lines_of_it, wanted=lambda count: count == invalid, what="a line for each invalid transition"
+    )
 
 
 @pytest.mark.req("TQ-063", "TQ-064", "TQ-155", "TQ-167", "CH-64", "CH-66")

@@ -11,7 +11,7 @@ import pytest_asyncio
 from generated.taskqueue.messages import CREATED_AT_ASC, DONE, QUEUED, ListJobsRequest
 from handlers.taskqueue.merged_listing import all_jobs
 from runtime.call.conditions import Failure
-from runtime.call.routing import owner
+from runtime.call.routing import find_owner
 from runtime.launch import Launched, launched
 from tests.support.taskqueue.api import Api
 from tests.taskqueue.blackbox.conftest import PATIENT
@@ -39,7 +39,7 @@ async def test_one_node_alone_serves_a_whole_life(nodes: list[Api]) -> None:
     """A job that is submitted to a node is run and answered by that node."""
     for number, node in enumerate(nodes):
         accepted = await node.submit("sleep", size=3)
-        assert owner(accepted.job_id, NODES) == number
+        assert find_owner(accepted.job_id, NODES) == number
         assert (await node.ended(accepted.job_id)).status == DONE
         assert len((await node.result(accepted.job_id)).output_bytes) == 3
 
@@ -100,7 +100,7 @@ async def test_each_node_lists_its_own_and_all_together_list_everything(
     for number, node in enumerate(nodes):
         own = [job.job_id for job in await node.walk(size=2) if job.job_type == "turn"]
         assert len(own) == 2
-        assert {owner(job_id, NODES) for job_id in own} == {number}
+        assert {find_owner(job_id, NODES) for job_id in own} == {number}
 
 
 @pytest.mark.req("TQ-194")

@@ -60,10 +60,10 @@ def test_the_timeout_itself_is_still_alive(elapsed_ms: int, alive: bool) -> None
     """A worker is unavailable when more than its timeout has gone by, to the millisecond."""
     world = HandWorld()
     registry = WorkerRegistry(world, 4000)
-    registry.heard("w1", 6)
+    registry.record_heartbeat("w1", 6)
     world.seconds += elapsed_ms / 1000
-    assert (registry.available("w1") is not None) == alive
-    assert [each.worker_id for each in registry.silent()] == ([] if alive else ["w1"])
+    assert (registry.find_available("w1") is not None) == alive
+    assert [each.worker_id for each in registry.expire_silent()] == ([] if alive else ["w1"])
 
 
 @pytest.mark.req("TQ-138", "TQ-139", "CH-40", "TQ-015")

@@ -21,22 +21,22 @@ class Fixture:
         self.beat()
 
     def beat(self) -> bool:
-        return self.registry.heard("w", self.slots)
+        return self.registry.record_heartbeat("w", self.slots)
 
     @property
     def worker(self) -> WorkerEntry:
-        found = self.registry.available("w")
+        found = self.registry.find_available("w")
         assert found is not None
         return found
 
     def ask(self, seconds: float | None = None) -> Call:
         deadline = None if seconds is None else self.world.seconds + seconds
         call = make_call(self.world, deadline=deadline)
-        self.worker.asking.add(call)
+        self.worker.open_fetches.add(call)
         return call
 
     def unaccounted(self) -> list[str]:
-        return list(self.registry.unaccounted(self.worker))
+        return list(self.registry.mark_unaccounted(self.worker))
 
 
 @pytest.mark.req("TQ-138", "TQ-139")
@@ -45,10 +45,10 @@ def test_silence_and_return() -> None:
     fixture = Fixture()
     assert not fixture.beat()
     fixture.world.seconds += TIMEOUT + 1
-    assert fixture.registry.available("w") is None
-    (silent,) = fixture.registry.silent()
-    assert (silent.worker_id, silent.newly, silent.jobs) == ("w", True, ())
-    assert list(fixture.registry.silent()) == []
+    assert fixture.registry.find_available("w") is None
+    (silent,) = fixture.registry.expire_silent()
+    assert (silent.worker_id, silent.was_available, silent.jobs) == ("w", True, ())
+    assert list(fixture.registry.expire_silent()) == []
     assert fixture.beat()
 
 
@@ -60,21 +60,21 @@ def test_what_is_assigned_to_a_silent_worker_is_taken_away_whenever_it_comes() -
     call = fixture.ask()
     worker.assigned["a"] = None
     fixture.world.seconds += TIMEOUT + 1
-    (silent,) = fixture.registry.silent()
-    assert (silent.newly, silent.jobs) == (True, ("a",))
+    (silent,) = fixture.registry.expire_silent()
+    assert (silent.was_available, silent.jobs) == (True, ("a",))
     worker.assigned["b"] = None
-    (silent,) = fixture.registry.silent()
-    assert (silent.newly, silent.jobs) == (False, ("b",))
-    worker.asking.discard(call)
-    assert [each.jobs for each in fixture.registry.silent()] == [()]
-    assert list(fixture.registry.silent()) == []
+    (silent,) = fixture.registry.expire_silent()
+    assert (silent.was_available, silent.jobs) == (False, ("b",))
+    worker.open_fetches.discard(call)
+    assert [each.jobs for each in fixture.registry.expire_silent()] == [()]
+    assert list(fixture.registry.expire_silent()) == []
 
 
 def test_an_assignment_is_known_by_job_and_worker() -> None:
     """Who runs a job is known until it is released."""
     fixture = Fixture()
     fixture.worker.assigned["a"] = None
-    runs = fixture.registry.runs
+    runs = fixture.registry.is_assigned
     assert (runs("a"), runs("a", "w"), runs("a", "other"), runs("b")) == (True, True, False, False)
     fixture.registry.release("a")
     assert not runs("a")
@@ -109,7 +109,7 @@ def test_a_worker_of_unknown_size_is_not_suspected() -> None:
     fixture = Fixture(slots=0)
     fixture.worker.assigned["a"] = None
     fixture.ask()
-    assert (fixture.unaccounted(), fixture.registry.abandoned(fixture.worker)) == ([], [])
+    assert (fixture.unaccounted(), fixture.registry.remove_abandoned(fixture.worker)) == ([], [])
 
 
 @pytest.mark.req("CH-32")
@@ -119,16 +119,16 @@ def test_a_job_is_given_up_when_no_slot_had_it_for_the_timeout() -> None:
     fixture.worker.assigned["a"] = None
     call = fixture.ask()
     assert fixture.unaccounted() == ["a"]
-    assert fixture.registry.abandoned(fixture.worker) == []
+    assert fixture.registry.remove_abandoned(fixture.worker) == []
     fixture.world.seconds += TIMEOUT
     fixture.beat()
-    assert fixture.registry.abandoned(fixture.worker) == []
+    assert fixture.registry.remove_abandoned(fixture.worker) == []
     fixture.world.seconds += 0.001
-    fixture.worker.asking.discard(call)
-    assert fixture.registry.abandoned(fixture.worker) == []
+    fixture.worker.open_fetches.discard(call)
+    assert fixture.registry.remove_abandoned(fixture.worker) == []
     fixture.ask()
-    assert fixture.registry.abandoned(fixture.worker) == ["a"]
-    assert not fixture.registry.runs("a")
+    assert fixture.registry.remove_abandoned(fixture.worker) == ["a"]
+    assert not fixture.registry.is_assigned("a")
 
 
 @pytest.mark.req("CH-32")
@@ -138,4 +138,4 @@ def test_a_job_nobody_missed_is_not_given_up() -> None:
     fixture.ask()
     fixture.world.seconds += TIMEOUT - 1
     fixture.worker.assigned["a"] = None
-    assert fixture.registry.abandoned(fixture.worker) == []
+    assert fixture.registry.remove_abandoned(fixture.worker) == []

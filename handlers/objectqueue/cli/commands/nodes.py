@@ -1,4 +1,4 @@
-"""`qo worker` and `qo monitor`: nodes of the deployment in this process, with flags for variables."""
+"""`qo worker` and `qo monitor`: run nodes of the deployment in this process, configured by flags."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 
 import click
 
-from handlers.objectqueue.cli.location import Where, places
+from handlers.objectqueue.cli.location import Location, location_options
 from handlers.objectqueue.cli.parameters import SHARDS, WORKER_ID
 
 _MODES = click.Choice(["index-only", "hybrid", "log-scan"])
 _SECONDS = click.FloatRange(min=0)
 
 
-def _monitors(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The flags of a monitor, alone or in a worker."""
+def _monitor_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the flags of a monitor, which may run alone or in a worker."""
     for option in (
         click.option(
             "--metrics-port",
@@ -71,64 +71,64 @@ def _monitors(command: Callable[..., Any]) -> Callable[..., Any]:
     default=None,
     help="Let runs take longer than their time limit. [QO_RENEW_LEASES]",
 )
-@_monitors
-@places
-def worker(where: Where, worker_id: str | None, concurrency: int | None, **given: Any) -> None:
+@_monitor_options
+@location_options
+def worker(location: Location, worker_id: str | None, concurrency: int | None, **options: Any) -> None:
     """Run tasks until it is told to stop.
 
     There is a monitor inside unless --no-monitor is given.
     """
     flags = {
         "QO_WORKER_ID": worker_id,
-        "QO_SHARDS": given.pop("shards"),
-        "QO_INDEX_MODE": given.pop("index_mode"),
-        "QO_NO_MONITOR": _truth(given.pop("no_monitor")),
-        "QO_CONCURRENCY": _number(concurrency),
-        "QO_HANDLERS": given.pop("handlers"),
-        "QO_FAIL_UNKNOWN_TYPES": _truth(given.pop("fail_unknown_types")),
-        "QO_RENEW_LEASES": _truth(given.pop("renew_leases")),
+        "QO_SHARDS": options.pop("shards"),
+        "QO_INDEX_MODE": options.pop("index_mode"),
+        "QO_NO_MONITOR": _format_flag(options.pop("no_monitor")),
+        "QO_CONCURRENCY": _format_number(concurrency),
+        "QO_HANDLERS": options.pop("handlers"),
+        "QO_FAIL_UNKNOWN_TYPES": _format_flag(options.pop("fail_unknown_types")),
+        "QO_RENEW_LEASES": _format_flag(options.pop("renew_leases")),
     }
-    _serve("worker", where.also(**flags, **_monitoring(**given)))
+    _serve("worker", location.with_variables(**flags, **_monitor_variables(**options)))
 
 
 @click.command()
-@_monitors
-@places
-def monitor(where: Where, **given: Any) -> None:
+@_monitor_options
+@location_options
+def monitor(location: Location, **options: Any) -> None:
     """Put back what was abandoned and repair the indexes.
 
     It goes on until it is told to stop. Every worker has one inside, unless told otherwise.
     """
-    _serve("monitor", where.also(**_monitoring(**given)))
+    _serve("monitor", location.with_variables(**_monitor_variables(**options)))
 
 
-def _monitoring(
+def _monitor_variables(
     check_interval: float | None,
     worker_health_threshold: float | None,
     sweep_interval: float | None,
     metrics_port: int | None,
 ) -> dict[str, str | None]:
     return {
-        "QO_MONITOR_CHECK_INTERVAL": _number(check_interval),
-        "QO_MONITOR_WORKER_HEALTH_THRESHOLD": _number(worker_health_threshold),
-        "QO_MONITOR_SWEEP_INTERVAL": _number(sweep_interval),
-        "METRICS_PORT": _number(metrics_port),
+        "QO_MONITOR_CHECK_INTERVAL": _format_number(check_interval),
+        "QO_MONITOR_WORKER_HEALTH_THRESHOLD": _format_number(worker_health_threshold),
+        "QO_MONITOR_SWEEP_INTERVAL": _format_number(sweep_interval),
+        "METRICS_PORT": _format_number(metrics_port),
     }
 
 
-def _serve(node: str, where: Where) -> None:
+def _serve(node: str, location: Location) -> None:
     from runtime.serve import main
 
-    os.environ.update(where.environ)
-    # What a node logs is no result.
+    os.environ.update(location.environ)
+    # The log of a node is no result, so it goes to standard error.
     with contextlib.redirect_stdout(sys.stderr):
         code = main([f"objectqueue.local.{node}"])
     raise click.exceptions.Exit(code)
 
 
-def _truth(flag: bool | None) -> str | None:
+def _format_flag(flag: bool | None) -> str | None:
     return "true" if flag else None
 
 
-def _number(value: float | None) -> str | None:
+def _format_number(value: float | None) -> str | None:
     return None if value is None else f"{value:g}"

@@ -1,4 +1,4 @@
-"""`qo init`, `qo doctor`, `qo ui` and `qo completion`: what is done once, before anything else."""
+"""`qo init`, `qo doctor`, `qo ui` and `qo completion`: the commands that set the queue up."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from handlers.objectqueue.cli.location import FAILED, Where, places
-from handlers.objectqueue.cli.output import print_json, print_table, say
+from handlers.objectqueue.cli.location import FAILED, Location, location_options
+from handlers.objectqueue.cli.output import print_json, print_message, print_table
 from handlers.objectqueue.cli.parameters import SPAN
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ _SHELLS = click.Choice(["bash", "zsh", "fish"])
 
 @click.command()
 @click.option("--no-page", is_flag=True, help="Leave the page out.")
-@places
-def init(no_page: bool, where: Where) -> None:
+@location_options
+def init(no_page: bool, location: Location) -> None:
     """Make the bucket ready. It may be repeated.
 
     It gets versions, rules for what is out of use, access for browsers, and the page.
     """
-    done = _with_bucket(where, lambda bucket: bucket.set_up(with_page=not no_page))
-    if where.as_json:
+    done = _with_bucket(location, lambda bucket: bucket.set_up(with_page=not no_page))
+    if location.as_json:
         print_json({"done": done})
     else:
         for each in done:
@@ -35,17 +35,19 @@ def init(no_page: bool, where: Where) -> None:
 
 
 @click.command()
-@places
-def doctor(where: Where) -> None:
+@location_options
+def doctor(location: Location) -> None:
     """Try whether the store and the bucket do what the queue needs. The exit code is 1 if they do not."""
-    found = _with_bucket(where, lambda bucket: bucket.examined())
-    if where.as_json:
+    found = _with_bucket(location, lambda bucket: bucket.examine_bucket())
+    if location.as_json:
         print_json([{"check": each.name, "ok": each.ok, "reason": each.reason} for each in found])
     else:
         rows = [(each.name, "ok" if each.ok else "wrong", each.reason) for each in found]
         print_table(("check", "", "what was seen"), rows)
     if not all(each.ok for each in found):
-        say("The queue does not work here. `qo init` sets a bucket up; the rest is up to the store.")
+        print_message(
+            "The queue does not work here. `qo init` sets a bucket up; the rest is up to the store."
+        )
         raise click.exceptions.Exit(FAILED)
 
 
@@ -55,12 +57,12 @@ def ui() -> None:
 
 
 @ui.command()
-@places
-def deploy(where: Where) -> None:
+@location_options
+def deploy(location: Location) -> None:
     """Put the page into the bucket and print where it is."""
-    deployed = _with_bucket(where, lambda bucket: bucket.deploy_page())
-    say(deployed.access)
-    if where.as_json:
+    deployed = _with_bucket(location, lambda bucket: bucket.deploy_page())
+    print_message(deployed.access)
+    if location.as_json:
         print_json({"url": deployed.url, "files": deployed.keys})
     else:
         click.echo(deployed.url)
@@ -70,8 +72,8 @@ def deploy(where: Where) -> None:
 @click.option(
     "--seconds", type=SPAN, default="1h", show_default=True, help="How long it opens, such as 30m or 7d."
 )
-@places
-def presign(seconds: float, where: Where) -> None:
+@location_options
+def presign(seconds: float, location: Location) -> None:
     """Print an address that opens the page for some time.
 
     For a bucket that nobody may read without a key. Whoever has the address gets the page with it and nothing
@@ -81,8 +83,8 @@ def presign(seconds: float, where: Where) -> None:
 
     if not 1 <= seconds <= LONGEST_S:
         raise click.BadParameter("a signature holds for 1 second to 7 days.", param_hint="--seconds")
-    url = _with_bucket(where, lambda bucket: bucket.lend_page(int(seconds)))
-    if where.as_json:
+    url = _with_bucket(location, lambda bucket: bucket.presign_page(int(seconds)))
+    if location.as_json:
         print_json({"url": url, "seconds": int(seconds)})
     else:
         click.echo(url)
@@ -104,7 +106,7 @@ def completion(shell: str) -> None:
     click.echo(found(qo, {}, "qo", "_QO_COMPLETE").source())
 
 
-def _with_bucket(where: Where, work: Callable[[Bucket], Awaitable[Answer]]) -> Answer:
+def _with_bucket(location: Location, work: Callable[[Bucket], Awaitable[Answer]]) -> Answer:
     from handlers.objectqueue.cli.bucket import run
 
-    return run(work, where)
+    return run(work, location)

@@ -1,4 +1,4 @@
-"""`qo submit`: one task by flags, or many from a file or from what comes in."""
+"""`qo submit`: submit one task by flags, or many from a file or standard input."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from handlers.objectqueue.cli.location import FAILED, Where, places
-from handlers.objectqueue.cli.output import print_json, say
+from handlers.objectqueue.cli.location import FAILED, Location, location_options
+from handlers.objectqueue.cli.output import print_json, print_message
 from handlers.objectqueue.cli.parameters import JSON, MOMENT, SPAN
 
 if TYPE_CHECKING:
-    from handlers.objectqueue.cli.local_node import Desk
+    from handlers.objectqueue.cli.local_node import LocalNode
 
 _PARALLEL = 32
 
 
 @click.command()
 @click.option("--type", "task_type", help="Which job function runs.")
-@click.option("--input", "given", type=JSON, help="What it is given: JSON, @FILE, or - for stdin.")
+@click.option("--input", "input_json", type=JSON, help="What it is given: JSON, @FILE, or - for stdin.")
 @click.option("--timeout", type=click.IntRange(min=1), help="How long a run may take, in seconds.")
 @click.option("--max-retries", type=click.IntRange(min=0), help="How often it is tried again.")
 @click.option(
@@ -46,10 +46,10 @@ _PARALLEL = 32
 @click.option(
     "--seconds", type=SPAN, help="With --wait: how long, such as 30 or 5m; as long as it takes unless said."
 )
-@places
+@location_options
 def submit(
     task_type: str | None,
-    given: str | None,
+    input_json: str | None,
     timeout: int | None,
     max_retries: int | None,
     retry_policy: str | None,
@@ -60,7 +60,7 @@ def submit(
     parallel: int,
     waits: bool,
     seconds: float | None,
-    where: Where,
+    location: Location,
 ) -> None:
     """Submit a task, or many, and print the id of each.
 
@@ -73,9 +73,9 @@ def submit(
 
     if delay is not None and at is not None:
         raise click.UsageError("--delay and --at say the same; give one of them.")
-    wish: dict[str, Any] = {
+    submission: dict[str, Any] = {
         "task_type": task_type,
-        "input": None if given is None else orjson.Fragment(given),
+        "input": None if input_json is None else orjson.Fragment(input_json),
         "timeout_seconds": timeout,
         "max_retries": max_retries,
         "retry_policy": None if retry_policy is None else orjson.Fragment(retry_policy),
@@ -83,65 +83,69 @@ def submit(
         "available_at": None if at is None else at.isoformat(),
         "delay_ms": None if delay is None else round(delay * 1000),
     }
-    wish = {name: value for name, value in wish.items() if value is not None}
+    submission = {name: value for name, value in submission.items() if value is not None}
     if seconds is not None and not waits:
         raise click.UsageError("--seconds is how long to --wait; --timeout is how long a run may take.")
     if lines is not None:
         if key is not None or waits:
             raise click.UsageError("--key and --wait are for one task.")
-        _submit_many(lines, wish, parallel, where)
+        _submit_many(lines, submission, parallel, location)
         return
     if task_type is None:
         raise click.UsageError("Say by --type what is to be done, or by --from-file where that is said.")
-    _submit_one(wish, where, waits=waits, seconds=seconds)
+    _submit_one(submission, location, waits=waits, seconds=seconds)
 
 
-def _submit_one(wish: dict[str, Any], where: Where, *, waits: bool, seconds: float | None) -> None:
+def _submit_one(
+    submission: dict[str, Any], location: Location, *, waits: bool, seconds: float | None
+) -> None:
     import orjson
 
     from generated.objectqueue.messages import PENDING
     from handlers.objectqueue.cli.hints import hint_unserved
     from handlers.objectqueue.cli.local_node import run
-    from handlers.objectqueue.cli.submissions import NoWish, Wishes
-    from handlers.objectqueue.cli.task_end import told_end, until_ended
+    from handlers.objectqueue.cli.submissions import InvalidSubmission, SubmissionParser
+    from handlers.objectqueue.cli.task_end import print_end, wait_for_end
 
-    async def work(desk: Desk) -> Any:
+    async def work(node: LocalNode) -> Any:
         try:
-            request = Wishes(desk.codec).read(orjson.dumps(wish))
-        except NoWish as problem:
+            request = SubmissionParser(node.codec).parse(orjson.dumps(submission))
+        except InvalidSubmission as problem:
             raise click.UsageError(str(problem)) from None
-        answer = await desk.queue.submit_task(request, desk.call())
+        answer = await node.queue.submit_task(request, node.call())
         if not answer.hinted:
-            say("warning: its ready entry is not written; a look through all tasks, or the sweeper, finds it")
+            print_message(
+                "warning: its ready entry is not written; a look through all tasks, or the sweeper, finds it"
+            )
         if answer.task.status == PENDING:
-            await hint_unserved(desk, [answer.task.task_type])
+            await hint_unserved(node, [answer.task.task_type])
         if waits:
-            # Whoever stops waiting still knows which task it was.
-            say(f"waiting for {answer.task.id}")
-            return await until_ended(desk, answer.task.id, seconds)
-        return desk.json(answer.task) if where.as_json else answer.task.id
+            # A user who interrupts the wait still has the id of the task.
+            print_message(f"waiting for {answer.task.id}")
+            return await wait_for_end(node, answer.task.id, seconds)
+        return node.encode_json(answer.task) if location.as_json else answer.task.id
 
-    found = run(work, where)
+    found = run(work, location)
     if waits:
-        raise click.exceptions.Exit(told_end(found, where))
-    if where.as_json:
+        raise click.exceptions.Exit(print_end(found, location))
+    if location.as_json:
         print_json(found)
     else:
         click.echo(found)
 
 
-def _submit_many(path: Path, wish: dict[str, Any], parallel: int, where: Where) -> None:
-    from handlers.objectqueue.cli.bulk_submit import Many
+def _submit_many(path: Path, submission: dict[str, Any], parallel: int, location: Location) -> None:
+    from handlers.objectqueue.cli.bulk_submit import BulkSubmission
     from handlers.objectqueue.cli.hints import hint_unserved
     from handlers.objectqueue.cli.local_node import run
 
-    async def work(desk: Desk) -> Any:
-        many = Many(desk, wish, parallel, as_json=where.as_json)
-        counts = await many.submit(path)
-        await hint_unserved(desk, many.waiting_types)
+    async def work(node: LocalNode) -> Any:
+        bulk = BulkSubmission(node, submission, parallel, as_json=location.as_json)
+        counts = await bulk.submit(path)
+        await hint_unserved(node, bulk.waiting_types)
         return counts
 
-    submitted, refused = run(work, where)
-    say(f"{submitted:,} submitted" + (f", {refused:,} not" if refused else ""))
+    submitted, refused = run(work, location)
+    print_message(f"{submitted:,} submitted" + (f", {refused:,} not" if refused else ""))
     if refused:
         raise click.exceptions.Exit(FAILED)

@@ -1,4 +1,4 @@
-"""Commands that move tasks: one by its id, or all that a filter finds."""
+"""Commands that change tasks: one by its id, or all that match a filter."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from handlers.objectqueue.cli.location import FAILED, Where, places
-from handlers.objectqueue.cli.output import print_json, say
+from handlers.objectqueue.cli.location import FAILED, Location, location_options
+from handlers.objectqueue.cli.output import print_json, print_message
 from handlers.objectqueue.cli.parameters import SHARD, STATUS, TASK_ID
 
 if TYPE_CHECKING:
-    from handlers.objectqueue.cli.local_node import Desk
+    from handlers.objectqueue.cli.local_node import LocalNode
 
-Change = Callable[["Desk", str], Awaitable[Any]]
+Change = Callable[["LocalNode", str], Awaitable[Any]]
 _PARALLEL = 32
 
 
-def _filtered(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that choose many tasks instead of one."""
+def _filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that choose many tasks instead of one."""
     for option in (
         click.option("--yes", is_flag=True, help="Do not ask first."),
         click.option("--shard", type=SHARD, help="With --all: of this shard only."),
@@ -33,132 +33,132 @@ def _filtered(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command()
-@_filtered
-@places
-def replay(**given: Any) -> None:
+@_filter_options
+@location_options
+def replay(**options: Any) -> None:
     """Have a failed task tried again, with all its retries."""
-    _change("replay", ("failed",), given)
+    _change("replay", ("failed",), options)
 
 
 @click.command()
-@_filtered
-@places
-def archive(**given: Any) -> None:
+@_filter_options
+@location_options
+def archive(**options: Any) -> None:
     """Put a task that has ended out of sight."""
-    _change("archive", ("completed", "failed"), given)
+    _change("archive", ("completed", "failed"), options)
 
 
 @click.command()
-@_filtered
-@places
-def unarchive(**given: Any) -> None:
+@_filter_options
+@location_options
+def unarchive(**options: Any) -> None:
     """Put an archived task back to where it was."""
-    _change("unarchive", ("archived",), given)
+    _change("unarchive", ("archived",), options)
 
 
 @click.command()
 @click.option("--reason", help="Why; kept as the error of the task.")
-@_filtered
-@places
-def cancel(reason: str | None, **given: Any) -> None:
+@_filter_options
+@location_options
+def cancel(reason: str | None, **options: Any) -> None:
     """End a task that nobody wants any more. It counts as failed."""
-    _change("cancel", ("pending", "running"), given, reason=reason or "")
+    _change("cancel", ("pending", "running"), options, reason=reason or "")
 
 
-def _change(name: str, states: tuple[str, ...], given: dict[str, Any], **more: str) -> None:
-    where: Where = given["where"]
-    change = _call(name, more)
-    filtered = any(given[each] for each in ("state", "task_type", "shard"))
-    if given["task_id"] is not None:
-        if given["everything"] or filtered:
+def _change(name: str, states: tuple[str, ...], options: dict[str, Any], **fields: str) -> None:
+    location: Location = options["location"]
+    change = _build_change(name, fields)
+    is_filtered = any(options[each] for each in ("state", "task_type", "shard"))
+    if options["task_id"] is not None:
+        if options["everything"] or is_filtered:
             raise click.UsageError("Name a task, or choose many by --all; not both.")
-        _change_one(change, given["task_id"], where)
+        _change_one(change, options["task_id"], location)
         return
-    if not given["everything"]:
+    if not options["everything"]:
         raise click.UsageError(f"Name the task to {name}, or choose many by --all and a filter.")
-    if given["state"] and given["state"] not in states:
+    if options["state"] and options["state"] not in states:
         raise click.UsageError(f"Only what is {' or '.join(states)} can be chosen to {name}.")
-    _change_all(name, change, (given["state"],) if given["state"] else states, given)
+    _change_all(name, change, (options["state"],) if options["state"] else states, options)
 
 
-def _call(name: str, more: dict[str, str]) -> Change:
-    async def change(desk: Desk, task_id: str) -> Any:
+def _build_change(name: str, fields: dict[str, str]) -> Change:
+    async def change(node: LocalNode, task_id: str) -> Any:
         from generated.objectqueue import messages
 
-        request = getattr(messages, f"{name.capitalize()}TaskRequest")(task_id=task_id, **more)
-        return await getattr(desk.queue, f"{name}_task")(request, desk.call())
+        request = getattr(messages, f"{name.capitalize()}TaskRequest")(task_id=task_id, **fields)
+        return await getattr(node.queue, f"{name}_task")(request, node.call())
 
     return change
 
 
-def _change_one(change: Change, task_id: str, where: Where) -> None:
+def _change_one(change: Change, task_id: str, location: Location) -> None:
     from handlers.objectqueue.cli.local_node import run
 
-    async def work(desk: Desk) -> tuple[Any, str]:
-        task = await change(desk, task_id)
-        return desk.json(task), desk.plain(task)["status"]
+    async def work(node: LocalNode) -> tuple[Any, str]:
+        task = await change(node, task_id)
+        return node.encode_json(task), node.to_dict(task)["status"]
 
-    as_json, status = run(work, where)
-    if where.as_json:
+    as_json, status = run(work, location)
+    if location.as_json:
         print_json(as_json)
     else:
         click.echo(status.lower())
 
 
-def _change_all(name: str, change: Change, states: tuple[str, ...], given: dict[str, Any]) -> None:
+def _change_all(name: str, change: Change, states: tuple[str, ...], options: dict[str, Any]) -> None:
     from handlers.objectqueue.cli.local_node import run
 
-    where: Where = given["where"]
+    location: Location = options["location"]
 
-    async def work(desk: Desk) -> int:
-        from handlers.objectqueue.cli.commands.queries import tasks
-        from handlers.objectqueue.cli.results import looking
+    async def work(node: LocalNode) -> int:
+        from handlers.objectqueue.cli.commands.queries import iterate_tasks
+        from handlers.objectqueue.cli.results import show_busy
 
-        with looking():
+        with show_busy():
             ids = [
                 task.id
                 for state in states
-                async for task in tasks(desk, given["shard"], state, given["task_type"], None)
+                async for task in iterate_tasks(node, options["shard"], state, options["task_type"], None)
             ]
         if not ids:
-            say(f"There is nothing to {name}.")
-        elif not given["yes"]:
-            many = "1 task" if len(ids) == 1 else f"{len(ids):,} tasks"
-            click.confirm(f"{name.capitalize()} {many}?", abort=True, err=True)
-        return await _each(desk, change, ids, as_json=where.as_json)
+            print_message(f"There is nothing to {name}.")
+        elif not options["yes"]:
+            count = "1 task" if len(ids) == 1 else f"{len(ids):,} tasks"
+            click.confirm(f"{name.capitalize()} {count}?", abort=True, err=True)
+        return await _change_each(node, change, ids, as_json=location.as_json)
 
-    refused = run(work, where)
+    refused = run(work, location)
     if refused:
-        say(f"{refused:,} left as {'it is' if refused == 1 else 'they are'}")
+        print_message(f"{refused:,} left as {'it is' if refused == 1 else 'they are'}")
         raise click.exceptions.Exit(FAILED)
 
 
-async def _each(desk: Desk, change: Change, ids: list[str], *, as_json: bool) -> int:
-    """Changes all of them, many at a time, with a line for each; how many were left as they are."""
+async def _change_each(node: LocalNode, change: Change, ids: list[str], *, as_json: bool) -> int:
+    """Change all tasks concurrently, with a line for each; return how many were refused."""
     import asyncio
 
-    from handlers.objectqueue.cli.results import results
+    from handlers.objectqueue.cli.results import open_results
     from runtime.call.conditions import Failure
 
-    room, refused = asyncio.Semaphore(_PARALLEL), 0
-    with results(len(ids)) as told:
+    slots, refused = asyncio.Semaphore(_PARALLEL), 0
+    with open_results(len(ids)) as output:
 
-        async def one(task_id: str) -> None:
+        async def change_one(task_id: str) -> None:
             nonlocal refused
             problem = None
-            async with room:
+            async with slots:
                 try:
-                    await change(desk, task_id)
+                    await change(node, task_id)
                 except Failure as failure:
                     problem = failure.message
                     refused += 1
             if as_json:
-                told.json({"task_id": task_id, "problem": problem})
+                output.print_json({"task_id": task_id, "problem": problem})
             elif problem is None:
-                told.line(task_id)
+                output.print_line(task_id)
             else:
-                told.say(problem)
-            told.advance()
+                output.print_message(problem)
+            output.advance()
 
-        await asyncio.gather(*(one(each) for each in ids))
+        await asyncio.gather(*(change_one(each) for each in ids))
     return refused

@@ -19,7 +19,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from runtime.model.lifecycles import Lifecycle
-from runtime.model.measuring import Ages, Counts, Measured, Sizes, States, Used
+from runtime.model.measuring import Ages, Counts, IndexSizes, Measured, States, Used
 from runtime.model.system import System
 
 FRESH_S = 1.0
@@ -110,7 +110,7 @@ class Exporter(Collector):
         match measured.source:
             case Counts() as source:
                 return _counts(measured, source, self._prefix)
-            case Sizes() as source:
+            case IndexSizes() as source:
                 return _sizes(measured, source, self._prefix)
             case Ages() as source:
                 return _ages(measured, source, self._prefix)
@@ -167,7 +167,7 @@ def _histogram(measured: Measured, source: Counts, fields: Mapping[str, str]) ->
     return family
 
 
-def _sizes(measured: Measured, source: Sizes, prefix: str) -> Asking:
+def _sizes(measured: Measured, source: IndexSizes, prefix: str) -> Asking:
     count = "ZCARD" if source.ordered else "SCARD"
     commands: dict[str, Command] = {word: (count, prefix + key) for word, key in source.keys.items()}
     answers = yield [*commands.values()]

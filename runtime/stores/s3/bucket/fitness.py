@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from runtime.node.settings import SettingsError
-from runtime.node.wiring import clocked
+from runtime.node.wiring import find_clock_drivers
 from runtime.stores.s3.bucket.bucket_settings import is_versioned
 from runtime.stores.s3.bucket.probe import unfit
 from runtime.stores.s3.claims.polling import INDEX_ONLY
@@ -59,7 +59,7 @@ async def _require_conditions(entities: Entities[Record], components: Collection
 
 
 def _takes_leases(entities: Entities[Record], components: Collection[str]) -> bool:
-    takers = entities.changes.entering.actors | clocked(entities.lifecycle)
+    takers = entities.changes.entering.actors | find_clock_drivers(entities.lifecycle)
     return entities.lifecycle.lease is not None and not takers.isdisjoint(components)
 
 

@@ -204,7 +204,7 @@ class Taking(Generic[Record]):
         else:
             self._polling.lacked_hint(candidate)
         edge, lease = changes.entering, changes.lease
-        entities.telling.applied(
+        entities.telling.record_applied(
             call,
             edge.name,
             key,
@@ -275,7 +275,7 @@ class Taking(Generic[Record]):
         lease = changes.lease
         if last.target != changes.entering.source:
             self._polling.passed.note(self._entities.keys.of(key), result.after.etag)
-        self._entities.telling.applied(
+        self._entities.telling.record_applied(
             call,
             last.name,
             key,

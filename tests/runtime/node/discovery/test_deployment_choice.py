@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.node.discovery import NotLocated, Offer, SeveralDeployments, Sought
+from runtime.node.discovery import NotLocated, Offer, SearchTarget, SeveralDeployments
 from runtime.node.discovery.choice import choose
 
 SOUGHT = {
-    "shop": Sought("_shop._tcp.local.", ("http_port",)),
-    "mill": Sought("_mill._tcp.local.", ("http_port",)),
+    "shop": SearchTarget("_shop._tcp.local.", ("http_port",)),
+    "mill": SearchTarget("_mill._tcp.local.", ("http_port",)),
 }
 
 

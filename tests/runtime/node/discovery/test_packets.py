@@ -32,23 +32,23 @@ def answer(unique: bytes, seconds: int, shift: int) -> bytes:
 
 def test_a_question_is_one_pointer() -> None:
     """Number 0, no flags, one question."""
-    assert records.query(SERVICE) == b"\0\0\0\0\0\1\0\0\0\0\0\0" + QUESTION
+    assert records.encode_query(SERVICE) == b"\0\0\0\0\0\1\0\0\0\0\0\0" + QUESTION
 
 
 @pytest.mark.parametrize("seconds", [records.TTL, 0])
 def test_an_announcement_flushes_the_caches_of_others(seconds: int) -> None:
     """All records but the pointer are unique; a goodbye has a lifetime of 0."""
     head = b"\0\0\x84\0\0\0\0\4\0\0\0\0"
-    assert records.response(OFFER.records(seconds)) == head + LABELS + answer(b"\x80\1", seconds, 0)
+    assert records.encode_response(OFFER.records(seconds)) == head + LABELS + answer(b"\x80\1", seconds, 0)
 
 
 def test_a_direct_answer_repeats_the_question_and_its_number() -> None:
     """It flushes no cache, because it comes from no member of the group."""
-    asked = DNSIncoming(b"\x12\x34" + records.query(SERVICE)[2:])
+    asked = DNSIncoming(b"\x12\x34" + records.encode_query(SERVICE)[2:])
     head = b"\x12\x34\x84\0\0\1\0\4\0\0\0\0"
     expected = head + QUESTION + b"\xc0\x0c" + answer(b"\0\1", records.TTL, 6)
-    assert records.response(OFFER.records(), asked) == expected
-    assert [*records.offers(SERVICE, expected)] == [(OFFER, False)]
+    assert records.encode_response(OFFER.records(), asked) == expected
+    assert [*records.parse_offers(SERVICE, expected)] == [(OFFER, False)]
 
 
 def test_another_library_reads_the_same() -> None:
@@ -57,7 +57,7 @@ def test_another_library_reads_the_same() -> None:
         ServiceInfo(SERVICE, OFFER.name, port=OFFER.port)
     asked = DNSIncoming(dns.message.make_query(SERVICE, "PTR", id=7).to_wire())
     assert [OFFER.answers(each) for each in asked.questions] == [True]
-    read = dns.message.from_wire(records.response(OFFER.records(), asked))
+    read = dns.message.from_wire(records.encode_response(OFFER.records(), asked))
     assert read.id == 7
     found = {dns.rdatatype.to_text(each.rdtype): (each.name, each[0]) for each in read.answer}
     instance, host = dns.name.from_text(OFFER.name), dns.name.from_text(OFFER.host)

@@ -21,6 +21,7 @@ from runtime.stores.history import HistoryReader, HistoryWriter
 from runtime.stores.postgres import Database
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
+from tests.support.eventually import eventually
 
 WORLD = RealWorld()
 PREFIX = "{kit}:"
@@ -101,9 +102,9 @@ class Kit:
 
     async def emptied(self, seconds: float = 60.0) -> None:
         """Waits until everything was taken out of the stream."""
-        async with asyncio.timeout(seconds):
-            while await self.redis.xlen(STREAM):
-                await asyncio.sleep(0.02)
+        await eventually(
+            lambda: self.redis.xlen(STREAM), "the stream is empty", lambda left: not left, patience=seconds
+        )
 
 
 def entry(key: str, sequence: int, before: str, state: str, **record: str) -> dict[Any, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import pytest
@@ -12,6 +11,7 @@ from runtime.stores.history import stream as streams
 from runtime.stores.history import writer as writers
 from runtime.stores.history.stream import GROUP, Stream
 from tests.runtime.stores.history.kit import PATH, STREAM, Kit, entry, together
+from tests.support.eventually import eventually
 
 CHANGES = "SELECT * FROM task_changes WHERE task_id = $1 ORDER BY sequence"
 
@@ -167,9 +167,10 @@ async def test_dead_writers_are_forgotten_and_their_entries_are_not(
     kit.begin()
     await kit.emptied()
     assert len(await kit.rows(CHANGES, "a")) == 5
-    async with asyncio.timeout(60):
-        while "idle" in {each["name"] for each in await kit.redis.xinfo_consumers(STREAM, GROUP)}:
-            await asyncio.sleep(0.05)
+    await eventually(
+        lambda: kit.redis.xinfo_consumers(STREAM, GROUP),
+        wanted=lambda consumers: "idle" not in {each["name"] for each in consumers},
+    )
     await kit.stop_all()
     assert await kit.redis.xinfo_consumers(STREAM, GROUP) == []
 
@@ -209,9 +210,7 @@ async def test_an_outage_of_redis_is_waited_out(kit: Kit, redis_server: Embedded
     kit.begin()
     await kit.emptied()
     redis_server.stop()
-    async with asyncio.timeout(60):
-        while not kit.lines.read_back("history_waits"):
-            await asyncio.sleep(0.01)
+    await eventually(lambda: kit.lines.read_back("history_waits"))
     redis_server.start()
     await kit.redis.connection_pool.disconnect()
     await kit.live("b")
@@ -233,9 +232,9 @@ async def test_old_history_is_taken_away_where_the_spec_says_so(
     await kit.redis.xadd(STREAM, entry("replayed", 2, "dead_letter", "queued"))
     kit.begin(kit.writer(HISTORY_RETENTION_SECONDS=3600))
     await kit.emptied()
-    async with asyncio.timeout(60):
-        while await kit.rows("SELECT 1 FROM ended_tasks WHERE task_id = 'old'"):
-            await asyncio.sleep(0.05)
+    await eventually(
+        lambda: kit.rows("SELECT 1 FROM ended_tasks WHERE task_id = 'old'"), wanted=lambda rows: not rows
+    )
     assert [len(await kit.rows(CHANGES, key)) for key in ("new", "old", "replayed")] == [5, 0, 2]
     assert len(await kit.rows("SELECT 1 FROM ended_tasks")) == 2
 

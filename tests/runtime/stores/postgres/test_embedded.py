@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,8 @@ import pytest
 
 from runtime.embedded.ports import LOOPBACK
 from runtime.embedded.postgres import EmbeddedPostgres
-from runtime.embedded.programs import EmbeddedError, data_folder, lent_user, reachable
+from runtime.embedded.programs import EmbeddedError, data_folder, find_unprivileged_user, is_reachable
+from tests.support.eventually import wait_until
 
 ROOT = Path(__file__).parents[4]
 RIGHTS = "SELECT rolsuper OR rolcreaterole OR rolcreatedb FROM pg_roles WHERE rolname = current_user"
@@ -44,9 +44,9 @@ async def test_nodes_have_a_role_of_their_own(place: Path) -> None:
     server = EmbeddedPostgres(place)
     server.start()
     try:
-        url = await server.admit("orchestrator")
+        url = await server.provision("orchestrator")
         server.restart()
-        assert await server.admit("orchestrator") == url
+        assert await server.provision("orchestrator") == url
         assert await ask(url, "SELECT current_user") == "charter_service"
         assert await ask(url, RIGHTS) is False
         assert await ask(url, "SELECT count(*) FROM pg_tables WHERE tableowner = current_user") == 0
@@ -121,8 +121,7 @@ async def test_sessions_that_outlive_a_killed_server_are_waited_for(place: Path)
     again = EmbeddedPostgres(place)
 
     def let_go() -> None:
-        while "is still in use" not in again.log.read_text():
-            time.sleep(0.02)
+        wait_until(lambda: "is still in use" in again.log.read_text())
         os.kill(session.get_server_pid(), signal.SIGCONT)
 
     refused = threading.Thread(target=let_go)
@@ -151,8 +150,7 @@ async def test_a_server_stops_when_its_parent_is_killed(place: Path) -> None:
         pid = int(parent.stdout.readline())
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    while os.path.exists(f"/proc/{pid}"):  # noqa: PTH110
-        time.sleep(0.02)
+    wait_until(lambda: not Path(f"/proc/{pid}").exists())
     assert "database system is shut down" in (place / "server.log").read_text()
     again = EmbeddedPostgres(place)
     try:
@@ -186,5 +184,5 @@ def test_where_data_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert data_folder("some.thing").name == "some.thing"
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
-    assert not reachable(closed)
-    assert lent_user() == "" or os.geteuid() == 0
+    assert not is_reachable(closed)
+    assert find_unprivileged_user() == "" or os.geteuid() == 0

@@ -17,6 +17,7 @@ from runtime.stores.postgres import PostgresStore
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
 from tests.runtime.stores.postgres.kit import Kit, unguarded
+from tests.support.eventually import eventually
 
 
 def nobody_else(_parts: Assembly, component: str, service: str) -> Channel:
@@ -38,7 +39,7 @@ async def test_components_of_a_node_share_one_store(kit: Kit) -> None:
     assert len(found) == 1
     assert isinstance(parts.stores.of(JOB, JOB.record or object), PostgresStore)
     await parts.open()
-    assert await parts.problem() is None
+    assert await parts.find_problem() is None
     await parts.close()
 
 
@@ -59,14 +60,12 @@ async def test_the_engine_drives_what_is_due(kit: Kit) -> None:
     worker = assembled(kit.url, "worker", REAPER_INTERVAL_SECONDS="0.05", SCHEDULER_INTERVAL_SECONDS="0.05")
     await worker.open()
     running = [asyncio.create_task(work) for _, work in worker.background(stopping)]
-    while (await kit.job(held.job_id)).state == RUNNING:
-        await asyncio.sleep(0.02)
+    await eventually(lambda: kit.job(held.job_id), wanted=lambda job: job.state != RUNNING)
     assert (await kit.job(left.job_id)).state == CREATED
     api = assembled(kit.url, "api", CREATED_SWEEP_SECONDS="0.05")
     await api.open()
     running += [asyncio.create_task(work) for _, work in api.background(stopping)]
-    while (await kit.job(left.job_id)).state == CREATED:
-        await asyncio.sleep(0.02)
+    await eventually(lambda: kit.job(left.job_id), wanted=lambda job: job.state != CREATED)
     stopping.set()
     await asyncio.gather(*running)
     assert (await kit.edges(left.job_id))[1] == ("CREATED", "QUEUED", "api")

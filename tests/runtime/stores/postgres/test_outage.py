@@ -18,6 +18,7 @@ from runtime.stores.postgres.database import Unavailable
 from runtime.stores.store import Held
 from tests.runtime.stores.postgres.kit import Kit, unguarded
 from tests.runtime.stores.postgres.test_store import blocked
+from tests.support.eventually import eventually
 from tests.support.postgres_clusters import Clusters
 
 ENOUGH_S, LONG_ENOUGH_S = 30.0, 60.0
@@ -146,9 +147,7 @@ async def test_news_are_heard_again_after_a_restart(own: Kit, own_server: Embedd
     await recovered(own)
     own.sql = await own.connect()
     told = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
-    async with asyncio.timeout(LONG_ENOUGH_S):
-        while not await own.sql.fetchval(told):
-            await asyncio.sleep(0.02)
+    await eventually(lambda: own.sql.fetchval(told), patience=LONG_ENOUGH_S)
     await own.store.acquire("w", own.call("worker"))
     await own.add(QUEUED)
     async with asyncio.timeout(ENOUGH_S):
@@ -257,6 +256,4 @@ async def test_a_schema_that_is_not_there_is_a_store_that_is_not_available(kit: 
 
 async def recovered(kit: Kit) -> None:
     """Returns when the store works again."""
-    async with asyncio.timeout(LONG_ENOUGH_S):
-        while await kit.store.problem() is not None:
-            await asyncio.sleep(0.02)
+    await eventually(kit.store.problem, wanted=lambda problem: problem is None, patience=LONG_ENOUGH_S)

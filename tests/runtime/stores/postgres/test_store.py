@@ -13,6 +13,7 @@ from runtime.call.conditions import Condition
 from runtime.stores.store import GuardBreach, Moved, NoSuchEntity, Unstorable
 from tests.runtime.stores.postgres.conftest import MakeKit
 from tests.runtime.stores.postgres.kit import STATES, Kit, unguarded
+from tests.support.eventually import eventually
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
 
@@ -277,7 +278,7 @@ async def test_what_is_in_each_state_is_counted(kit: Kit, make_kit: MakeKit) -> 
     await kit.add(SUCCESS)
     counted = await make_kit()
     held = counted.metrics.registry.get_sample_value
-    await counted.metrics.text()
+    await counted.metrics.render()
     assert held("charter_entities", {"entity": "job", "state": "QUEUED"}) == 1
     assert held("charter_entities", {"entity": "job", "state": "SUCCESS"}) == 1
     assert held("charter_entities", {"entity": "job", "state": "RUNNING"}) == 0
@@ -288,7 +289,7 @@ async def test_a_scrape_counts_what_is_there_at_that_moment(kit: Kit) -> None:
     """Each scrape shows what was there when it came, not what the one before had counted."""
     for number in range(1, 4):
         await kit.add(QUEUED)
-        scrapes = await asyncio.gather(*(kit.metrics.text() for _ in range(3)))
+        scrapes = await asyncio.gather(*(kit.metrics.render() for _ in range(3)))
         wanted = f'charter_entities{{entity="job",state="QUEUED"}} {number}.0'
         assert all(wanted in text.decode() for text in scrapes)
 
@@ -348,8 +349,7 @@ async def blocked(kit: Kit) -> None:
         "SELECT count(*) FROM pg_stat_activity"
         " WHERE wait_event_type = 'Lock' AND datname = current_database()"
     )
-    while not await kit.sql.fetchval(waits):
-        await asyncio.sleep(0.01)
+    await eventually(lambda: kit.sql.fetchval(waits))
 
 
 @pytest.mark.parametrize("changes", [True, False])

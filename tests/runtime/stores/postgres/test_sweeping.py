@@ -177,12 +177,10 @@ async def test_the_loop_goes_on_through_an_outage_and_ends_when_told(kit: Kit) -
     try:
         sweep = Sweep("job", JOB_ACCEPT.name, partial(kit.store.sweep, JOB_ACCEPT))
         loop = asyncio.create_task(sweep_regularly([sweep], 0.02, kit.call("api"), stopping))
-        while not kit.lines.read_back("sweep_failed"):
-            await asyncio.sleep(0.01)
+        await eventually(lambda: kit.lines.read_back("sweep_failed"))
     finally:
         await kit.sql.execute("ALTER TABLE away RENAME TO jobs")
-    while (await kit.job(made.job_id)).state != QUEUED:
-        await asyncio.sleep(0.01)
+    await eventually(lambda: kit.job(made.job_id), wanted=lambda job: job.state == QUEUED)
     stopping.set()
     await loop
 
@@ -216,6 +214,5 @@ async def test_news_that_came_since_the_last_look_are_not_missed(kit: Kit) -> No
 async def listening(kit: Kit) -> None:
     """Returns when the store has its ear on the database."""
     told = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'"
-    while not await kit.sql.fetchval(told):
-        await asyncio.sleep(0.01)
+    await eventually(lambda: kit.sql.fetchval(told))
     assert await kit.store.awaited(60)  # Once it listens it makes up for what was said before.

@@ -14,6 +14,7 @@ from runtime.stores.redis.rows import microseconds, moment_of
 from runtime.stores.store import GuardBreach
 from tests.runtime.stores.redis.conftest import MakeKit
 from tests.runtime.stores.redis.kit import PRIORITIES, Kit
+from tests.support.eventually import eventually
 
 
 @pytest.mark.req("PQ-001", "PQ-002", "PQ-003", "PQ-004", "PQ-005", "PQ-033", "PQ-055", "PQ-165")
@@ -100,8 +101,7 @@ async def test_a_key_names_one_task_for_a_day(kit: Kit) -> None:
 async def test_after_its_time_the_key_is_free(make_kit: MakeKit) -> None:
     kit = await make_kit(IDEMPOTENCY_TTL_SECONDS=0.05)
     (first,) = await kit.create(kit.intent(idempotency_key="k1"))
-    while await kit.redis.exists("idempotent:k1"):
-        await asyncio.sleep(0.01)
+    await eventually(lambda: kit.redis.exists("idempotent:k1"), wanted=lambda exists: not exists)
     (second,) = await kit.create(kit.intent(idempotency_key="k1"))
     assert second.is_new and second.record.task_id != first.record.task_id
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Sequence
 
@@ -27,6 +26,7 @@ from generated.priority.records import WorkerRecord
 from runtime.stores.store import GuardBreach, Size
 from tests.runtime.stores.redis.conftest import MakeKit
 from tests.runtime.stores.redis.kit import Kit
+from tests.support.eventually import eventually
 
 
 async def pages(kit: Kit, size: int, **options: object) -> list[list[str]]:
@@ -139,9 +139,9 @@ async def test_what_ended_within_the_last_seconds(make_kit: MakeKit) -> None:
         ("dead_letter",): 0,
     }
     kit.tasks._entities.variables = {**kit.values, "STATS_WINDOW_SECONDS": 1}
-    async with asyncio.timeout(60):
-        while set((await kit.tasks.recent("tasks_ended_recently")).values()) != {0}:
-            await asyncio.sleep(0.05)
+    await eventually(
+        lambda: kit.tasks.recent("tasks_ended_recently"), wanted=lambda recent: set(recent.values()) == {0}
+    )
     with pytest.raises(GuardBreach):
         await kit.tasks.recent("tasks_dlq_total")
 

@@ -13,11 +13,12 @@ from generated.priority.lifecycle import TASK, WORKER
 from generated.priority.messages import HIGH, LOW, QUEUED
 from generated.priority.records import TaskRecord, WorkerRecord
 from generated.priority.system import SYSTEM
-from runtime.node.wiring import clocked, needs_no_handler
+from runtime.node.wiring import find_clock_drivers, needs_no_handler
 from runtime.stores.node_stores import Stores
 from runtime.stores.store import IndexedStore
 from tests.runtime.stores.redis.conftest import MakeKit
 from tests.runtime.stores.redis.kit import WORLD, Kit
+from tests.support.eventually import eventually
 
 
 @asynccontextmanager
@@ -35,18 +36,16 @@ async def driven(kit: Kit, component: str, **values: object) -> AsyncIterator[St
 
 
 async def until(kit: Kit, key: str, **wanted: object) -> TaskRecord:
-    async with asyncio.timeout(60):
-        while True:
-            task = await kit.task(key)
-            if all(getattr(task, name) == value for name, value in wanted.items()):
-                return task
-            await asyncio.sleep(0.01)
+    return await eventually(
+        lambda: kit.task(key),
+        wanted=lambda task: all(getattr(task, name) == value for name, value in wanted.items()),
+    )
 
 
 def test_every_clock_of_the_spec_has_a_component() -> None:
-    assert clocked(TASK) == {"promoter", "detector", "sweeper", "historian"}
-    assert clocked(WORKER) == {"detector"}
-    assert all(needs_no_handler(SYSTEM, component) for component in clocked(TASK))
+    assert find_clock_drivers(TASK) == {"promoter", "detector", "sweeper", "historian"}
+    assert find_clock_drivers(WORKER) == {"detector"}
+    assert all(needs_no_handler(SYSTEM, component) for component in find_clock_drivers(TASK))
     assert not needs_no_handler(SYSTEM, "manager")
 
 
@@ -90,5 +89,5 @@ async def test_stores_are_shared_and_told_apart_by_their_records(make_kit: MakeK
     assert await stores.problem() is None
     made = await tasks.create(kit.intent(), kit.call("client"))
     assert await kit.task(made.task_id) == made
-    assert b'queue_depth{priority="medium"} 1.0' in await kit.metrics.text()
+    assert b'queue_depth{priority="medium"} 1.0' in await kit.metrics.render()
     await stores.close()

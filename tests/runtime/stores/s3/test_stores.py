@@ -13,6 +13,7 @@ from runtime.stores.store import StoreUnusable
 from runtime.world import RealWorld
 from tests.runtime.stores.s3.conftest import Make
 from tests.runtime.stores.s3.kit import Process
+from tests.support.eventually import eventually
 from tests.support.s3.fixtures import Bucket
 
 
@@ -37,9 +38,7 @@ async def test_the_clock_drives_sweeps_and_repairs(process: Make, bucket: Bucket
     stopping = asyncio.Event()
     loops = [asyncio.create_task(each) for each in stores.sweepers("monitor", one.call("monitor"), stopping)]
     assert len(loops) == 2
-    async with asyncio.timeout(60):
-        while one.keys("ready/") != entry:
-            await asyncio.sleep(0.05)
+    await eventually(lambda: one.keys("ready/"), wanted=lambda keys: keys == entry)
     stopping.set()
     await asyncio.gather(*loops)
     assert list(stores.sweepers("queue", one.call(), stopping)) == []

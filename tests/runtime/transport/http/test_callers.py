@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import ssl
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from runtime.certs import Authority
 from runtime.client import Client
 from runtime.model.system import System
 from tests.runtime.transport.http.counter import TOKENS, Served, bearer
+from tests.support.eventually import wait_until
 from tests.support.plain_http import NO_TLS
 
 STAMP = "/forms/7/stamp"
@@ -190,10 +190,8 @@ def test_plain_http_is_not_spoken_there(secure: Served) -> None:
         httpx.get(f"{secure.url}/healthz")
 
     def messages() -> list[str]:
-        return [each["message"] for each in secure.log if each["event"] == "handshake_failed"]
+        told = (each["message"] for each in secure.log if each["event"] == "handshake_failed")
+        return [each for each in told if each.endswith("http request")]
 
-    until = time.monotonic() + PATIENCE_S
-    while not (lines := [each for each in messages() if each.endswith("http request")]):
-        assert time.monotonic() < until, secure.log
-        time.sleep(0.01)
+    lines = wait_until(messages)
     assert lines == ["a client was refused: http request"]

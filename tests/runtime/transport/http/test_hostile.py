@@ -13,11 +13,11 @@ import httpx
 import pytest
 from msgspec.structs import force_setattr
 
-from runtime.call.identity import Identity
+from runtime.call.identity import Authenticator
 from runtime.model.system import System
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
-from runtime.transport.http.protocol import Limits
+from runtime.transport.http.protocol import HttpLimits
 from runtime.transport.http.server import HttpServer
 from runtime.world import RealWorld
 from tests.runtime.transport.http.counter import Served, bearer
@@ -71,13 +71,13 @@ def asked(port: int, *parts: bytes) -> tuple[int, dict[str, str], bytes]:
 
 
 @contextmanager
-def listening(kiosk: Served, counter: System, limits: Limits) -> Iterator[int]:
+def listening(kiosk: Served, counter: System, limits: HttpLimits) -> Iterator[int]:
     """Another listener of the same node, with limits that a test can reach."""
     endpoints = kiosk.node._parts.endpoints.values()
     world = RealWorld()
-    identity = Identity(counter, None, "courier")
+    authenticator = Authenticator(counter, None, "courier")
     server = HttpServer(
-        counter, endpoints, identity, world, Log("test", "ERROR", world), Metrics(), limits=limits
+        counter, endpoints, authenticator, world, Log("test", "ERROR", world), Metrics(), limits=limits
     )
     port = kiosk.run(server.start("127.0.0.1", 0))
     try:
@@ -138,7 +138,7 @@ def test_too_many_headers(kiosk: Served, head: bytes) -> None:
 
 def test_headers_that_come_too_slowly(kiosk: Served, counter: System) -> None:
     """Whoever does not finish its headers, or says nothing at all, does not hold a connection for ever."""
-    with listening(kiosk, counter, Limits(10, head_seconds=1)) as port:
+    with listening(kiosk, counter, HttpLimits(10, head_seconds=1)) as port:
         for sent in (b"", b"GET /forms HTTP/1.1\r\nhost: ", b"\r\n\r\n"):
             status, _, body = asked(port, sent)
             assert (status, json.loads(body)["error"]["code"]) == (408, "REQUEST_TIMEOUT")
@@ -146,7 +146,7 @@ def test_headers_that_come_too_slowly(kiosk: Served, counter: System) -> None:
 
 def test_a_second_request_that_comes_too_slowly(kiosk: Served, counter: System) -> None:
     """The time holds for each request of a connection."""
-    limits = Limits(10, head_seconds=PATIENCE)
+    limits = HttpLimits(10, head_seconds=PATIENCE)
     with listening(kiosk, counter, limits) as port, connected(port) as connection:
         assert is_alive(connection)
         # The first request may take as long as a busy machine needs for it; the second will not come at all.
@@ -157,7 +157,7 @@ def test_a_second_request_that_comes_too_slowly(kiosk: Served, counter: System) 
 
 def test_a_body_that_comes_too_slowly(kiosk: Served, counter: System) -> None:
     """The connection is closed, because nobody knows where the next request would begin."""
-    with listening(kiosk, counter, Limits(10, body_seconds=1)) as port:
+    with listening(kiosk, counter, HttpLimits(10, body_seconds=1)) as port:
         status, headers, body = asked(port, form_of(100), b'{"answers"')
     assert (status, headers["connection"]) == (408, "close")
     assert json.loads(body)["error"]["message"] == "the body did not come within 1 s"
@@ -167,7 +167,7 @@ def test_a_body_that_comes_too_slowly(kiosk: Served, counter: System) -> None:
 
 def test_idle_connections_are_closed(kiosk: Served, counter: System) -> None:
     """A kept connection lives only as long as it is used."""
-    with listening(kiosk, counter, Limits(10, idle_seconds=1)) as port, connected(port) as connection:
+    with listening(kiosk, counter, HttpLimits(10, idle_seconds=1)) as port, connected(port) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n")
         status, _, _ = received(connection)
         assert status == 200
@@ -176,7 +176,7 @@ def test_idle_connections_are_closed(kiosk: Served, counter: System) -> None:
 def test_connections_are_bounded(kiosk: Served, counter: System) -> None:
     """One more than allowed is told so at once; there is room again as soon as one goes."""
     with (
-        listening(kiosk, counter, Limits(3)) as port,
+        listening(kiosk, counter, HttpLimits(3)) as port,
         connected(port) as first,
         connected(port) as second,
         connected(port) as third,
@@ -211,7 +211,7 @@ def test_a_client_that_sends_on_reads_why_it_was_refused(http: httpx.Client, ann
 
 def test_the_rest_of_a_refused_body_is_not_waited_for_without_end(kiosk: Served, counter: System) -> None:
     """After the time for a body the connection is closed."""
-    with listening(kiosk, counter, Limits(10, body_seconds=1)) as port:
+    with listening(kiosk, counter, HttpLimits(10, body_seconds=1)) as port:
         status, _, _ = asked(port, form_of(9_999_999), b"{")
     assert status == 413
 

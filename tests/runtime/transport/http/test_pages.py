@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from runtime.call.identity import Identity
+from runtime.call.identity import Authenticator
 from runtime.model.system import System
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
@@ -39,7 +39,7 @@ def test_readiness_tells_the_problem(kiosk: Served, counter: System) -> None:
 
     world = RealWorld()
     log = Log("test", "ERROR", world)
-    server = HttpServer(counter, (), Identity(counter, None), world, log, Metrics(), problem=asked)
+    server = HttpServer(counter, (), Authenticator(counter, None), world, log, Metrics(), problem=asked)
     port = kiosk.run(server.start("127.0.0.1", 0))
 
     def ready() -> tuple[int, object]:
@@ -106,7 +106,7 @@ def test_a_port_that_is_taken_is_told(kiosk: Served, counter: System) -> None:
     """As the other listener tells it, so that a node ends with one sentence."""
     world = RealWorld()
     log = Log("test", "ERROR", world)
-    server = HttpServer(counter, (), Identity(counter, None), world, log, Metrics())
+    server = HttpServer(counter, (), Authenticator(counter, None), world, log, Metrics())
     with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{kiosk.port}"):
         kiosk.run(server.start("127.0.0.1", kiosk.port))
 

@@ -14,7 +14,7 @@ from generated.taskqueue.messages import QUEUED, RUNNING, JobSummary
 from generated.taskqueue.system import SYSTEM
 from runtime.model.system import Instead, JsonStyle, Method, System
 from runtime.transport.http.codec import Codec, descriptor_of
-from runtime.transport.http.values import Misread
+from runtime.transport.http.values import InvalidValue
 from tests.runtime.transport.http.counter import Served
 from tests.support.plain_http import NO_TLS
 
@@ -86,6 +86,6 @@ def test_values_of_an_enum_may_be_in_lower_case() -> None:
     codec = Codec(replace(SYSTEM, enum_spelling={enum.full_name: "lower"}))
     assert json.loads(codec.writer(JobSummary)(JobSummary(status=QUEUED)))["status"] == "queued"
     assert codec.reader(JobSummary)({"status": "running"}) == JobSummary(status=RUNNING)
-    with pytest.raises(Misread, match="queued, running"):
+    with pytest.raises(InvalidValue, match="queued, running"):
         codec.reader(JobSummary)({"status": "RUNNING"})
     assert codec.renames(JobSummary)["RUNNING"] == "running"

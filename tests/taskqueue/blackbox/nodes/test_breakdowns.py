@@ -16,11 +16,11 @@ from generated.taskqueue.messages import (
     SubmitJobRequest,
 )
 from runtime.launch import Launched, NodeProcess
+from tests.support.eventually import eventually
 from tests.support.taskqueue.api import Api, new_key, refused
 from tests.support.taskqueue.callers import Shown, caller
 from tests.support.taskqueue.logs import lines, told
 from tests.support.taskqueue.matrix_oracle import METHODS, requests
-from tests.support.taskqueue.polling import eventually
 from tests.support.taskqueue.single_node import exit_code, terminate
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -216,5 +216,7 @@ async def begin_to_stop(process: NodeProcess) -> int:
     async def told_since() -> list[str]:
         return [line["event"] for line in lines(process)[written:]]
 
-    await eventually(told_since, lambda events: "service_stopping" in events, "the beginning of the stop")
+    await eventually(
+        told_since, wanted=lambda events: "service_stopping" in events, what="the beginning of the stop"
+    )
     return written

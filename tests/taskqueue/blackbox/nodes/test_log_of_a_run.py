@@ -10,10 +10,10 @@ import pytest
 
 from generated.taskqueue.messages import CANCELED, DONE, FAILED, JobStatus
 from runtime.launch import Launched
+from tests.support.eventually import eventually
 from tests.support.taskqueue.api import Api, new_key, refused
 from tests.support.taskqueue.log_check import problems
 from tests.support.taskqueue.logs import texts
-from tests.support.taskqueue.polling import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -32,7 +32,9 @@ async def test_no_line_of_a_mixed_run_tells_of_what_cannot_be(deployment: Launch
 
     # A client may hear of an end some milliseconds before the line leaves its node.
     paths = await eventually(
-        told, lambda found: {job_id: path[-1] for job_id, path in found.items()} == ends, "every end in a log"
+        told,
+        wanted=lambda found: {job_id: path[-1] for job_id, path in found.items()} == ends,
+        what="every end in a log",
     )
     assert all(path[0] == "QUEUED" for path in paths.values())
     assert problems(merged_log(deployment)) == []

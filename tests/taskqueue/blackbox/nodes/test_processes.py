@@ -173,7 +173,7 @@ def test_the_healthcheck_of_each_container_passes(deployment: Launched) -> None:
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     for name, process in deployment.processes.items():
         kind, command = services[name]["healthcheck"]["test"]
-        variables = {**process.planned.variables, "PATH": path}
+        variables = {**process.plan.variables, "PATH": path}
         # As a container is tried several times, because a machine may be busy for a second.
         for _ in range(services[name]["healthcheck"]["retries"]):
             done = subprocess.run(

@@ -78,16 +78,14 @@ async def test_a_node_does_not_know_the_methods_of_others(deployment: Launched) 
 
 def business(deployment: Launched, name: str) -> set[str]:
     """The services that a node is there for."""
-    node = deployment.deployment.nodes[deployment.processes[name].planned.node]
+    node = deployment.deployment.nodes[deployment.processes[name].plan.node]
     return {deployment.system.services[service].name for service in node.serves}
 
 
 def ingress(deployment: Launched) -> list[str]:
     """The processes that clients reach."""
     return [
-        name
-        for name, each in deployment.processes.items()
-        if each.planned.node in deployment.deployment.ingress
+        name for name, each in deployment.processes.items() if each.plan.node in deployment.deployment.ingress
     ]
 
 

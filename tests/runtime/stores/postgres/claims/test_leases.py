@@ -15,6 +15,7 @@ from tests.runtime.stores.postgres.claims.leasing import lost, settle, shift, ta
 from tests.runtime.stores.postgres.conftest import MakeKit
 from tests.runtime.stores.postgres.kit import Kit
 from tests.runtime.stores.postgres.test_store import blocked
+from tests.support.eventually import eventually
 
 
 @pytest.mark.req("ORC-023", "ORC-130", "ORC-137")
@@ -179,8 +180,7 @@ async def test_a_writer_that_waited_past_the_end_writes_nothing(kit: Kit, change
             await other.execute(f"{lock} WHERE job_id = $1{'' if changes else ' FOR UPDATE'}", job.job_id)
             writing = asyncio.create_task(settle(kit, job, target))
             has_waited = await waits(kit, writing)
-            while not await kit.sql.fetchval("SELECT lease_expiry < clock_timestamp() FROM jobs"):
-                await asyncio.sleep(0.02)
+            await eventually(lambda: kit.sql.fetchval("SELECT lease_expiry < clock_timestamp() FROM jobs"))
         with pytest.raises(Condition) as caught:
             await writing
         assert caught.value.code == "lease_lost"

@@ -21,6 +21,7 @@ from runtime.stores.postgres.schema.migrations import MigrationError, migrate, m
 from runtime.stores.postgres.schema.roles import prepare
 from runtime.stores.store import Held, Settling
 from tests.runtime.stores.postgres.kit import Kit
+from tests.support.eventually import eventually
 
 ROOT = Path(__file__).parents[5]
 SYSTEM = "orchestrator"
@@ -176,9 +177,7 @@ async def test_a_node_waits_for_the_owner_to_migrate(server: EmbeddedPostgres, f
         assert await kit.store.problem() == "the database lacks the schema of this release"
         assert "migrate orchestrator" in kit.lines.read_back("store_unavailable")[0]["message"]
         await prepare(fresh_url, url, SYSTEM)
-        async with asyncio.timeout(60):
-            while not kit.lines.read_back("store_ready"):
-                await asyncio.sleep(0.05)
+        await eventually(lambda: kit.lines.read_back("store_ready"))
         assert (await kit.add(QUEUED)).state == QUEUED
     finally:
         await kit.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.call.blocking import finished
+from runtime.call.blocking import run_without_loop
 from runtime.certs import Authority
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.stores.redis.connection.address import parsed
@@ -93,10 +93,10 @@ async def test_a_server_behind_tls(own_server: EmbeddedRedis, tmp_path: Path) ->
 
 def _ask_without_a_loop(doubting: str, trusting: str) -> None:
     server = BlockingServer(trusting)
-    assert finished(server.ask(("PING",))) == ["PONG"]
-    finished(server.close())
+    assert run_without_loop(server.ask(("PING",))) == ["PONG"]
+    run_without_loop(server.close())
     with pytest.raises(Unavailable):
-        finished(BlockingServer(doubting).ask(("PING",)))
+        run_without_loop(BlockingServer(doubting).ask(("PING",)))
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from runtime.call.blocking import finished
+from runtime.call.blocking import run_without_loop
 from runtime.stores.redis.connection import blocking
 from runtime.stores.redis.connection.blocking import BlockingLine
 from runtime.stores.redis.connection.line import LineLost, ReplyError
@@ -57,7 +57,7 @@ def test_an_answer_that_takes_longer_is_slept_for(ends: Ends) -> None:
     assert 0 < line._unseen <= blocking._UNSEEN
     for _ in range(line._unseen):
         there.sendall(b":1\r\n")
-        assert finished(line.ask([("PING",)])) == [1]
+        assert run_without_loop(line.ask([("PING",)])) == [1]
     assert line._unseen == 0
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,11 @@ import redis.asyncio
 
 from generated.priority.lifecycle import TASK_RAISE_LOW, TASK_RETRY, WORKER_LOSE
 from generated.priority.messages import CANCELLED, COMPLETED, DEAD_LETTER, LOW, QUEUED
-from runtime.embedded.ports import free_ports
+from runtime.embedded.ports import allocate_ports
 from runtime.embedded.redis import EmbeddedRedis
 from runtime.stores.redis.connection.line import ReplyError
 from tests.runtime.stores.redis.conftest import MakeKit
+from tests.support.eventually import eventually
 
 CLUSTER = {"cluster-enabled": "yes", "cluster-node-timeout": "600000"}
 """A node that stalls for a while is not taken for lost by the other one."""
@@ -32,7 +33,7 @@ def nodes(tmp_path: Path) -> Iterator[list[EmbeddedRedis]]:
     ]
     for each in made:
         # They talk to each other at a port that is higher by ten thousand.
-        lower = (port - 10_000 for port in iter(lambda: free_ports(1)[0], None))
+        lower = (port - 10_000 for port in iter(lambda: allocate_ports(1)[0], None))
         each.port = next(port for port in lower if _is_free(port))
         each.start()
     yield made
@@ -59,11 +60,12 @@ async def cluster_url(nodes: list[EmbeddedRedis]) -> str:
             for start in range(slots.start, slots.stop, 4096):
                 part = range(start, min(start + 4096, slots.stop))
                 await client.execute_command("CLUSTER", "ADDSLOTS", *part)
-    async with asyncio.timeout(60):
-        for client in clients:
-            while "cluster_state:ok" not in str(await client.execute_command("CLUSTER", "INFO")):
-                await asyncio.sleep(0.05)
-            await client.aclose()
+    for client in clients:
+        await eventually(
+            partial(client.execute_command, "CLUSTER", "INFO"),
+            wanted=lambda told: "cluster_state:ok" in str(told),
+        )
+        await client.aclose()
     return nodes[0].url
 
 

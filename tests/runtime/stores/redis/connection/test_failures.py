@@ -84,9 +84,7 @@ async def test_while_redis_is_away_everybody_is_told_so(own_server: EmbeddedRedi
         assert away.value.code == "service_unavailable"
     assert "does not answer" in (await kit.tasks.problem() or "")
     own_server.start()
-    async with asyncio.timeout(60):
-        while await kit.tasks.problem() is not None:
-            await asyncio.sleep(0.05)
+    await eventually(kit.tasks.problem, wanted=lambda problem: problem is None)
     assert await kit.settle(task) == COMPLETED
     assert [each.task_id for each in await kit.claim(worker, wait_s=60.0)] == [waiting.task_id]
     await kit.sound()
@@ -112,10 +110,8 @@ async def test_after_a_kill_everything_acknowledged_is_there(
 
     submitting = [asyncio.create_task(submit()) for _ in range(3)]
     for _ in range(3):
-        before = len(acknowledged)
-        async with asyncio.timeout(60):
-            while len(acknowledged) < before + 20:
-                await asyncio.sleep(0.01)
+        enough = len(acknowledged) + 20
+        await eventually(lambda: len(acknowledged), wanted=lambda number: number >= enough)  # noqa: B023
         await asyncio.to_thread(own_server.kill)
         await asyncio.to_thread(own_server.start)
     stopping.set()
@@ -234,11 +230,10 @@ async def test_a_creation_waits_for_the_replicas_that_it_needs(
     kit = await make_kit(own_server.url, REDIS_WAIT_REPLICAS=1)
     entities = kit.tasks._entities
     entities.kept = replace(entities.kept, replicas="REDIS_WAIT_REPLICAS")
-    async with asyncio.timeout(60):
-        while (await kit.redis.info("replication")).get("connected_slaves") != 1:
-            await asyncio.sleep(0.1)
-        while (await kit.redis.info("replication"))["slave0"]["state"] != "online":
-            await asyncio.sleep(0.1)
+    await eventually(
+        lambda: kit.redis.info("replication"),
+        wanted=lambda told: told.get("connected_slaves") == 1 and told["slave0"]["state"] == "online",
+    )
     # However long the replica takes.
     monkeypatch.setattr(lines, "COMMAND_S", 120.0)
     monkeypatch.setattr(creation, "_WAIT_MS", 60_000)

@@ -12,9 +12,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from redis.asyncio import Redis
 
-from runtime.embedded.ports import free_ports
+from runtime.embedded.ports import allocate_ports
 from runtime.embedded.redis import EmbeddedRedis
-from runtime.model.measuring import Ages, Counts, Measured, Sizes, States, Used
+from runtime.model.measuring import Ages, Counts, IndexSizes, Measured, States, Used
 from runtime.observe.metrics import Metrics
 from runtime.stores.redis.metrics import exporter
 from runtime.stores.redis.metrics.exporter import Exporter
@@ -23,8 +23,10 @@ STATES = {"hot": "s:hot", "eaten": "s:eaten"}
 SOLD = (("rye", "man"), ("oat", "duck"))
 KINDS = (("rye",), ("oat",))
 MEASURED = (
-    Measured("loaves", "gauge", "Loaves.", "loaf", Sizes({"rye": "shelf:rye", "oat": "shelf:oat"}, "kind")),
-    Measured("crumbs", "gauge", "Crumbs.", "loaf", Sizes({"": "crumbs"}, None, ordered=False)),
+    Measured(
+        "loaves", "gauge", "Loaves.", "loaf", IndexSizes({"rye": "shelf:rye", "oat": "shelf:oat"}, "kind")
+    ),
+    Measured("crumbs", "gauge", "Crumbs.", "loaf", IndexSizes({"": "crumbs"}, None, ordered=False)),
     Measured("age_seconds", "gauge", "Ages.", "loaf", Ages({"rye": "shelf:rye"}, "kind", (50, 95, 99))),
     Measured("oldest_seconds", "gauge", "The oldest.", "loaf", Ages({"rye": "shelf:rye"}, "kind", (100,))),
     Measured("state_total", "gauge", "All.", "loaf", States(STATES, "state", frozenset({"eaten"}), "KEPT")),
@@ -55,13 +57,13 @@ def metrics(client: Redis, monkeypatch: pytest.MonkeyPatch) -> Metrics:
     """A registry whose values are read anew each time."""
     monkeypatch.setattr(exporter, "FRESH_S", 0.0)
     made, shared = Metrics(), Exporter(MEASURED, client, PREFIX, {"KEPT": 60})
-    made.add(shared, shared.refresh)
+    made.add_collector(shared, shared.refresh)
     return made
 
 
 async def scrape(metrics: Metrics) -> dict[str, float]:
     """Every sample but those of the engine itself, as a real parser reads them."""
-    return dict(_samples((await metrics.text()).decode()))
+    return dict(_samples((await metrics.render()).decode()))
 
 
 def _samples(text: str) -> Iterator[tuple[str, float]]:
@@ -143,15 +145,15 @@ async def test_whoever_asks_at_once_shares_one_reading(
     """Many scrapes within a second cost Redis as much as one."""
     monkeypatch.setattr(exporter, "FRESH_S", 60.0)
     await client.config_resetstat()
-    await asyncio.gather(*(metrics.text() for _ in range(20)))
-    await metrics.text()
+    await asyncio.gather(*(metrics.render() for _ in range(20)))
+    await metrics.render()
     assert (await client.info("commandstats"))["cmdstat_hgetall"]["calls"] == 1
 
 
 async def test_the_port_of_its_own_tells_the_same(metrics: Metrics, client: Redis) -> None:
     """Its threads have the loop read for them."""
     await client.hset(f"{PREFIX}counts", "burnt_total", "4")
-    (port,) = free_ports(1)
+    (port,) = allocate_ports(1)
     stop = metrics.serve(port)
     try:
         text = await asyncio.to_thread(lambda: urlopen(f"http://127.0.0.1:{port}/metrics").read())
@@ -170,7 +172,7 @@ async def test_without_redis_the_last_values_stand_for_a_while(
     server.start()
     client: Redis = Redis.from_url(server.url, socket_timeout=60)
     metrics, shared = Metrics(), Exporter(MEASURED, client, PREFIX, {"KEPT": 60})
-    metrics.add(shared, shared.refresh)
+    metrics.add_collector(shared, shared.refresh)
     try:
         await client.hset(f"{PREFIX}counts", "burnt_total", "4")
         assert (await scrape(metrics))["burnt_total"] == 4
@@ -178,7 +180,7 @@ async def test_without_redis_the_last_values_stand_for_a_while(
         assert (await scrape(metrics))["burnt_total"] == 4
         monkeypatch.setattr(exporter, "STALE_S", 0.0)
         assert await scrape(metrics) == {}
-        assert b"charter_" in await metrics.text()
+        assert b"charter_" in await metrics.render()
         monkeypatch.undo()
         monkeypatch.setattr(exporter, "FRESH_S", 0.0)
         server.start()

@@ -13,6 +13,7 @@ from runtime.call.conditions import Condition
 from runtime.stores.s3.indexes import indexes
 from runtime.stores.store import Held, StoreUnusable
 from tests.runtime.stores.s3.conftest import Make
+from tests.support.eventually import eventually
 from tests.support.s3.proxy import S3Proxy
 
 
@@ -57,9 +58,7 @@ async def test_a_short_lease_has_no_entry(
     monkeypatch.setattr(indexes, "_YOUNG_S", young_s)
     await one.submit()
     [taken] = (await taking.exchange("w1", [], 1, one.call("worker"))).taken
-    async with asyncio.timeout(60):
-        while not one.keys("leases/"):
-            await asyncio.sleep(0.05)
+    await eventually(lambda: one.keys("leases/"))
 
 
 @pytest.mark.req("OQ-109", "OQ-113", "OQ-108", "OQ-242")

@@ -110,7 +110,7 @@ async def test_a_detached_method_goes_on_without_its_caller(sides: Sides) -> Non
         await eventually(lambda: gate.calls[0].gone)
         assert (gate.cancelled, gate.ended) == (0, 0)
         gate.open()
-        await served.endpoint.drained()
+        await served.endpoint.drain()
     assert (gate.cancelled, gate.ended) == (0, 1)
 
 
@@ -121,5 +121,5 @@ async def test_a_detached_method_goes_on_beyond_its_deadline(sides: Sides) -> No
         await expire(call, gate)
         await eventually(lambda: gate.calls[-1].gone)
         gate.open()
-        await served.endpoint.drained()
+        await served.endpoint.drain()
     assert (gate.cancelled, gate.ended) == (0, gate.begun)

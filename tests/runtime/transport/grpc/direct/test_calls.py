@@ -234,7 +234,7 @@ async def test_a_failure_is_told_with_its_condition() -> None:
         ) -> bytes:
             if not at_once:
                 await asyncio.sleep(0)
-            raise JobNotFound.received(words, "")
+            raise JobNotFound.from_remote(words, "")
 
         async with serving_methods({"/a/fail": fail}) as (port, _), grpc_channel(port) as client:
             error = await failed(method(client, "/a/fail")(b""))

@@ -17,7 +17,7 @@ from generated.taskqueue import messages as m
 from generated.taskqueue.system import SYSTEM as GENERATED
 from runtime.call import Call, Invoke
 from runtime.call.endpoint import Endpoint
-from runtime.call.identity import Identity
+from runtime.call.identity import Authenticator
 from runtime.model.system import CallPolicy, Keepalive, Method, System
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
@@ -26,7 +26,9 @@ from runtime.transport.grpc.channel import GrpcChannel
 from runtime.transport.tls import Credentials
 from runtime.world import RealWorld
 from tests.runtime.hand_world import Lines
+from tests.support import eventually as waiting
 
+eventually = waiting.eventually
 PATIENCE_S = 60.0
 """After which a test has failed that waits for something; far more than anything takes on a busy machine."""
 GROWING_S = (0.05, 0.5, 5.0, 30.0)
@@ -137,12 +139,12 @@ async def serving(
     lines, metrics = Lines(), Metrics()
     log = Log("test", "INFO", WORLD, lines)
     endpoint = Endpoint(system, method, SimpleNamespace(**{method.attribute: handle}), WORLD, log, metrics)
-    identity = Identity(system, tokens, anonymous, has_certificates=tls is not None)
+    authenticator = Authenticator(system, tokens, anonymous, has_certificates=tls is not None)
     server = make_server(
         carrier,
         system,
         {method.path: endpoint},
-        identity,
+        authenticator,
         WORLD,
         log,
         tls=tls,
@@ -156,7 +158,7 @@ async def serving(
     finally:
         await server.stop(0)
         async with asyncio.timeout(PATIENCE_S):
-            await endpoint.drained()
+            await endpoint.drain()
 
 
 class Caller:
@@ -288,13 +290,6 @@ def reserving() -> Iterator[int]:
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         reserved.bind(("127.0.0.1", 0))
         yield reserved.getsockname()[1]
-
-
-async def eventually(holds: Callable[[], object]) -> None:
-    """Return when something holds; fail where it never does."""
-    async with asyncio.timeout(PATIENCE_S):
-        while not holds():
-            await asyncio.sleep(0.002)
 
 
 class Relay:

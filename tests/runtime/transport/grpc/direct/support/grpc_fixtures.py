@@ -17,7 +17,7 @@ from generated.taskqueue.system import SYSTEM
 from runtime.call import Call
 from runtime.call.conditions import Condition, Failure
 from runtime.call.endpoint import Endpoint
-from runtime.call.identity import Identity
+from runtime.call.identity import Authenticator
 from runtime.model.system import System
 from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
@@ -100,8 +100,8 @@ async def serving_system(
     handler = SimpleNamespace(**{METHOD.attribute: handle})
     log = Log("test", "INFO", world, lines if lines is not None else Lines())
     endpoint = Endpoint(system, METHOD, handler, world, log, metrics or Metrics())
-    identity = Identity(system, tokens, anonymous, has_certificates=tls is not None)
-    methods = ServedMethods(system, {METHOD.path: endpoint}, identity, world, log)
+    authenticator = Authenticator(system, tokens, anonymous, has_certificates=tls is not None)
+    methods = ServedMethods(system, {METHOD.path: endpoint}, authenticator, world, log)
     server = Server(methods, tls=tls, open_to_anyone=open_to_anyone)
     port = await server.start("127.0.0.1", 0)
     await server.ready()

@@ -1,0 +1,73 @@
+"""How tests wait: until something has come about, with a bound, and never for a fixed time."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.eventually import eventually, wait_until
+
+TESTS = Path(__file__).parent
+LAST_A_WHILE = {
+    "test_a_process_that_was_suspended_blames_no_function": "nothing runs for a while, which is the subject",
+    "test_a_worker_outlives_an_outage": "how often and how much it works is measured over the outage",
+}
+"""Tests that take a time because it is what they are about."""
+
+
+def fixed_sleeps(node: ast.AST, *, repeated: bool = False) -> Iterator[ast.Call]:
+    """Calls in a test itself that sleep, but for turns of the loop and pauses between looks."""
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
+                continue
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="asyncio" | "time"), attr="sleep"), args=[length]
+            ):
+                if not repeated and not (isinstance(length, ast.Constant) and length.value == 0):
+                    yield child
+        yield from fixed_sleeps(child, repeated=repeated or isinstance(child, ast.For | ast.While))
+
+
+def in_real_time(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """The tests of a module, but for those in virtual time."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            decorated = {each.id for each in node.decorator_list if isinstance(each, ast.Name)}
+            if "in_virtual_time" not in decorated:
+                yield node
+
+
+def test_no_test_sleeps_for_a_fixed_time() -> None:
+    """What has surely happened after a while has not on a busy machine; tests look whether it has."""
+    sleepers = {
+        test.name: f"{path.relative_to(TESTS)}:{call.lineno}"
+        for path in TESTS.rglob("test_*.py")
+        for test in in_real_time(path)
+        for call in fixed_sleeps(test)
+    }
+    assert {name: where for name, where in sleepers.items() if name not in LAST_A_WHILE} == {}
+    assert sleepers.keys() >= LAST_A_WHILE.keys()
+
+
+async def test_what_is_seen_in_the_end_is_returned() -> None:
+    """With a plain look, with one that is awaited, and without an event loop."""
+    plain, awaited, blocking = (iter(range(10)) for _ in range(3))
+
+    async def look() -> int:
+        return next(awaited)
+
+    assert await eventually(lambda: next(plain), wanted=lambda seen: seen == 3) == 3
+    assert await eventually(look, wanted=lambda seen: seen == 4) == 4
+    assert wait_until(lambda: next(blocking), wanted=lambda seen: seen == 5) == 5
+
+
+async def test_what_never_comes_is_told_with_the_last_sight() -> None:
+    """It is looked for once at least, however short the patience."""
+    with pytest.raises(AssertionError, match=r"^waited in vain: it is there; last seen: \[\]$"):
+        await eventually(list, "it is there", patience=0)
+    with pytest.raises(AssertionError, match=r"^waited in vain: it is there; last seen: \[\]$"):
+        wait_until(list, "it is there", patience=0)
