@@ -16,6 +16,10 @@ bench *words:
 demo *deployment:
     nox -s demo -- {{ deployment }}
 
+# Build the documentation as a site
+docs:
+    nox -s docs
+
 # Mend what the linters can mend by themselves
 fix:
     nox -s fix

@@ -21,8 +21,8 @@ def just(*arguments: str) -> str:
 @pytest.mark.req("QQ-115")
 def test_the_recipes_are_there() -> None:
     """Each is listed with what it does, and is something that can be run."""
-    listed = dict(re.findall(r"^    (\S+) +# (.+)$", just("--list"), re.MULTILINE))
-    assert set(listed) == RECIPES
+    listed = dict(re.findall(r"^    (\S+)(?: \*\w+)? +# (.+)$", just("--list"), re.MULTILINE))
+    assert set(listed) >= RECIPES
     sessions = just("--dry-run", *sorted(RECIPES - {"help"}))
     assert sessions == ""  # What would be run goes to standard error.
 
