@@ -106,6 +106,9 @@ class Coordinator:
         running = request.running if request.reports_running else None
         if self._workers.record_heartbeat(request.worker_id, request.capacity_hint, running):
             call.tell(WORKER_AVAILABLE, "heard of", capacity_hint=request.capacity_hint)
+        worker = self._workers.find_available(request.worker_id)
+        if worker is not None and worker.running is not None:
+            self._schedule_abandoned(worker, call)
         return WorkerHeartbeatResponse(
             accepted=True, next_heartbeat_in_ms=self._settings.heartbeat_interval_ms
         )
@@ -116,7 +119,7 @@ class Coordinator:
             return self._build_no_work()
         worker.open_fetches.add(call)
         try:
-            if worker.assigned:
+            if worker.assigned and worker.running is None:
                 self._find_lost_jobs(worker, call)
             return await self._dispatch_next(worker, call)
         finally:
@@ -268,8 +271,12 @@ class Coordinator:
             call.tell(CONSISTENCY_ANOMALY, "the queue did not take it back", job_id=job_id)
 
     def _find_lost_jobs(self, worker: WorkerEntry, call: Call) -> None:
+        """Find the lost jobs of a worker whose heartbeats do not name its jobs."""
         for job_id in self._workers.mark_unaccounted(worker):
             call.tell(CONSISTENCY_ANOMALY, "its worker asks for work as if it had none", job_id=job_id)
+        self._schedule_abandoned(worker, call)
+
+    def _schedule_abandoned(self, worker: WorkerEntry, call: Call) -> None:
         for job_id in self._workers.remove_abandoned(worker):
             self._schedule_lost(job_id, worker.worker_id, "its worker does not run it", call)
 

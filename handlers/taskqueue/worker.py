@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractAsyncContextManager, nullcontext
 
 from msgspec.structs import replace
 
@@ -49,6 +50,8 @@ class Worker:
         self._worker_id = settings.worker_id
         self._running: dict[str, None] = {}
         """The jobs in its slots, until their reports are accepted or have failed."""
+        self._idle_turn = asyncio.Lock()
+        """Held by the idle slot that polls for all of them: each open poll costs two calls a cycle."""
         self._outage = Outage()
         self._functions = load_setting("JOB_HANDLERS", settings.job_handlers)
 
@@ -86,15 +89,22 @@ class Worker:
 
     async def _run_slot(self, execute: Executor, call: Call, stopping: asyncio.Event) -> None:
         """Fetch a job, run it, report its outcome, and repeat until shutdown."""
+        turn: AbstractAsyncContextManager[object] = nullcontext()
         while not stopping.is_set():
             try:
-                work = await self._fetch(call)
+                async with turn:
+                    if stopping.is_set():
+                        return
+                    work = await self._fetch(call)
             except Failure:
+                turn = self._idle_turn
                 await self._wait_for_stop(self._settings.heartbeat_interval_ms, stopping)
                 continue
             if not work.assigned:
+                turn = self._idle_turn
                 await self._wait_for_stop(work.retry_after_ms or DISPATCH_RETRY, stopping)
                 continue
+            turn = nullcontext()  # While there is work, slots fetch it side by side.
             self._running[work.job_id] = None
             try:
                 await self._report(await self._execute(work, execute, stopping), call)

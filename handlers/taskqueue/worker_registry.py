@@ -58,6 +58,10 @@ class WorkerRegistry:
         is_new = not worker.available
         worker.last_heartbeat, worker.slots, worker.available = now, slots, True
         worker.running = None if running is None else frozenset(running)
+        if worker.running is not None:
+            for job_id, since in worker.assigned.items():
+                absent_since = now if since is None else since
+                worker.assigned[job_id] = None if job_id in worker.running else absent_since
         return is_new
 
     def find_available(self, worker_id: str) -> WorkerEntry | None:
@@ -98,11 +102,12 @@ class WorkerRegistry:
                     del self._workers[worker.worker_id]
 
     def mark_unaccounted(self, worker: WorkerEntry) -> Iterable[str]:
-        """Mark jobs that a worker may have lost; yield each job once.
+        """Mark jobs that a worker may have lost by its slots; yield each job once.
 
-        A worker has so many slots, and a slot runs a job or fetches one. If it fetches for more than the free
-        slots, it does not know of all its jobs: a response to it was lost, a report from it was lost, or it
-        was restarted under the same name before its heartbeats were missed.
+        A response to it was lost, a report from it was lost, or it was restarted under the same name before
+        its heartbeats were missed. Heartbeats that name its jobs show that. Where they do not, its slots do:
+        a slot runs a job or fetches one, so a worker that fetches for more than its free slots does not know
+        of all its jobs.
         """
         missing = worker.count_idle_slots() + len(worker.assigned) - worker.slots
         if not worker.slots or missing <= 0:
@@ -114,8 +119,9 @@ class WorkerRegistry:
                 yield job_id
 
     def remove_abandoned(self, worker: WorkerEntry) -> list[str]:
-        """Remove the jobs that a worker has been without for its timeout, if all its slots fetch work now."""
-        if not worker.slots or worker.count_idle_slots() < worker.slots:
+        """Remove the jobs that a worker has been without for its timeout, and is without now."""
+        all_idle = bool(worker.slots) and worker.count_idle_slots() >= worker.slots
+        if worker.running is None and not all_idle:
             return []
         now = self._world.monotonic()
         abandoned = [

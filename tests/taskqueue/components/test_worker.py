@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -29,6 +30,11 @@ from tests.support.taskqueue.stack import SPEC, Stack, play
 def beats(stack: Stack) -> list[float]:
     """When the worker beat."""
     return [each.at for each in stack.exchanges if each.name == "WorkerHeartbeat"]
+
+
+def fetches(stack: Stack) -> list[float]:
+    """The times of the worker's fetches."""
+    return [each.at for each in stack.exchanges if each.name == "FetchWork"]
 
 
 def reports(stack: Stack) -> list[ReportWorkOutcomeRequest]:
@@ -77,6 +83,36 @@ def test_the_coordinator_sets_the_pace(told_ms: int, pause: float) -> None:
         assert beats(stack) == pytest.approx([pause * number for number in range(int(1.1 / pause) + 1)])
 
     play(scenario, HEARTBEAT_INTERVAL_MS="500")
+
+
+@pytest.mark.req("TQ-140")
+def test_idle_slots_poll_in_turn() -> None:
+    """After their first fetch, one of six idle slots polls at a time, and there is a poll at any time."""
+
+    async def scenario(stack: Stack) -> None:
+        await stack.world.sleep(1)
+        before = len(fetches(stack))
+        await stack.world.sleep(60)
+        polls = fetches(stack)[before:]
+        assert 60 / 0.6 <= len(polls) <= 60 / 0.3 + 1
+        assert max(later - earlier for earlier, later in pairwise(polls)) < 0.6
+
+    play(scenario, WORKER_SLOTS="6")
+
+
+@pytest.mark.req("TQ-135")
+def test_idle_slots_run_a_burst_side_by_side() -> None:
+    """A burst of jobs for an idle worker takes no longer than one of them: each fetch frees the next slot."""
+
+    async def scenario(stack: Stack) -> None:
+        await stack.world.sleep(5)
+        began = stack.world.monotonic()
+        jobs = [await stack.submitted(JobSpec(job_type="sleep", work_duration_ms=1000)) for _ in range(6)]
+        for job_id in jobs:
+            assert (await stack.ended(job_id)).status == DONE
+        assert stack.world.monotonic() - began < 2
+
+    play(scenario, WORKER_SLOTS="6")
 
 
 @pytest.mark.req("TQ-136", "CH-38", "TQ-144", "TQ-016", "TQ-022")

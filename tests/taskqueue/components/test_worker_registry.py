@@ -139,3 +139,18 @@ def test_a_job_nobody_missed_is_not_given_up() -> None:
     fixture.world.seconds += TIMEOUT - 1
     fixture.worker.assigned["a"] = None
     assert fixture.registry.remove_abandoned(fixture.worker) == []
+
+
+@pytest.mark.req("CH-32")
+def test_a_job_that_heartbeats_do_not_name_is_abandoned_after_the_timeout() -> None:
+    """Heartbeats that name the jobs are the evidence, however few slots fetch; a job named again is kept."""
+    fixture = Fixture(slots=6)
+    fixture.worker.assigned.update({"lost": None, "late": None})
+    fixture.registry.record_heartbeat("w", 6, [])
+    fixture.world.seconds += TIMEOUT
+    fixture.registry.record_heartbeat("w", 6, ["late"])
+    assert fixture.registry.remove_abandoned(fixture.worker) == []
+    fixture.world.seconds += 0.001
+    fixture.registry.record_heartbeat("w", 6, [])
+    assert fixture.registry.remove_abandoned(fixture.worker) == ["lost"]
+    assert fixture.registry.is_assigned("late")
