@@ -1,0 +1,88 @@
+"""Creation and its opposite: the first record, unique values, the ceiling, deletion, purge and retention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from runtime.stores.semantics.rules import Rules, to_microseconds
+
+
+def created(rules: Rules, record: Any, now: int) -> Any:
+    """Return the first record of an entity: fills, copies, initial state, stamps, and no lease."""
+    lifecycle = rules.lifecycle
+    made: dict[str, Any] = {}
+    for name, fill in lifecycle.fills.items():
+        if getattr(record, name) is None:
+            made[name] = rules.values[fill.of[getattr(record, fill.by)]]
+    for name, other in lifecycle.copies.items():
+        made[name] = made[other] if other in made else getattr(record, other)
+    if rules.lease is not None:
+        made |= _no_lease(rules)
+        if rules.waits:
+            made |= {name: rules.unset(name) for name in _over(rules, record, now)}
+    made[lifecycle.status] = lifecycle.initial
+    for name in lifecycle.creation_stamps:
+        made[name] = rules.time_value(name, _creation_moment(rules, name, record, now))
+    return replace(record, **made)
+
+
+def unique_values(rules: Rules, record: Any) -> dict[str, Any]:
+    """Return the unique fields of a record that have a value; an empty text is none."""
+    found = {name: getattr(record, name) for name in rules.unique}
+    return {name: value for name, value in found.items() if value is not None and value != ""}
+
+
+def unique_until(rules: Rules, name: str, now: int) -> int | None:
+    """Return until when a unique value is remembered; None for as long as there is the entity."""
+    seconds = rules.unique[name]
+    return None if seconds is None else now + to_microseconds(float(rules.values[seconds]))
+
+
+def ceiling(rules: Rules) -> int | None:
+    """Return how many the index of the ceiling may hold; None where there is no limit."""
+    refuses = rules.lifecycle.refuses
+    return (int(rules.values[refuses.most]) or None) if refuses is not None else None
+
+
+def is_deletable(rules: Rules, record: Any, expected: int) -> bool:
+    """Whether an entity is in the expected state, and may be deleted in it."""
+    return rules.state(record) == expected and expected in rules.lifecycle.deletable
+
+
+def changed_at(rules: Rules, record: Any) -> int:
+    """Return when an entity has last changed, by its stamps."""
+    return max((rules.moment_at(record, name) or 0 for name in rules.stamps), default=0)
+
+
+def is_purgeable(rules: Rules, record: Any, older_than_s: float, now: int) -> bool:
+    """Whether an entity may be deleted and has not changed for longer than this."""
+    is_old = changed_at(rules, record) < now - to_microseconds(older_than_s)
+    return is_old and rules.state(record) in rules.lifecycle.deletable
+
+
+def forgotten_at(rules: Rules, now: int) -> int | None:
+    """Return when an entity is forgotten that ends now; None where time does not matter."""
+    return None if rules.retained_s is None else now + to_microseconds(rules.retained_s)
+
+
+def _no_lease(rules: Rules) -> dict[str, Any]:
+    lease = rules.lease
+    assert lease is not None
+    names = (lease.owner, lease.expires, lease.token)
+    return {lease.fence: 0, **{name: rules.unset(name) for name in names if name}}
+
+
+def _creation_moment(rules: Rules, name: str, record: Any, now: int) -> int:
+    """A stamp is now; but the time before which nothing is claimed may lie ahead."""
+    if name != rules.not_before:
+        return now
+    return max(now, rules.moment_at(record, name) or now)
+
+
+def _over(rules: Rules, record: Any, now: int) -> list[str]:
+    """The field that holds an entity back from claims, where the time in it has passed."""
+    name = rules.held_back_by
+    at = rules.moment_at(record, name) if name in rules.waits else None
+    return [] if name is None or at is None or at > now else [name]

@@ -1,0 +1,245 @@
+"""Edges: which one is meant, whether it may be taken, and the record after it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from runtime.model.lifecycles import Backoff, GiveUp, Shift, Take, Transition
+from runtime.stores.semantics.leases import lease_writes
+from runtime.stores.semantics.rules import Change, Rules, to_microseconds
+from runtime.world import World
+
+_LONGEST_WAIT_S = 10 * 365 * 86400.0
+_LARGEST_POWER = 1024.0
+
+
+class Taken(NamedTuple):
+    """The record after an edge, and the edges that were taken: two where the entity was given up."""
+
+    record: Any
+    edges: tuple[Change, ...]
+
+
+# Which edge.
+
+
+def edge_between(rules: Rules, source: int, target: int, actor: str) -> Transition | None:
+    """Return the edge between two states; one by name only to an actor that may not take the other."""
+    edge = rules.lifecycle.edges.get((source, target))
+    if edge is not None and actor in edge.actors:
+        return edge
+    ends = (source, target)
+    named = (each for each in rules.lifecycle.by_name if (each.source, each.target) == ends)
+    return next((each for each in named if each.by_name and actor in each.actors), edge)
+
+
+def sources(change: Change) -> frozenset[int]:
+    """Return the states that a change can be made in."""
+    return frozenset((change.source,)) if isinstance(change, Transition) else change.states
+
+
+# May it be taken.
+
+
+def fits(change: Change, record: Any) -> bool:
+    """Whether a record is as a change wants it beside its state: `when` and `where`."""
+    flags = change.when if isinstance(change, Transition) else ()
+    if flags and not all(getattr(record, flag) for flag in flags):
+        return False
+    return not change.where or all(getattr(record, name) == value for name, value in change.where.items())
+
+
+def applies(rules: Rules, change: Change, record: Any) -> bool:
+    """Whether a record is in the state of a change and as it wants it."""
+    state = rules.state(record)
+    if isinstance(change, Transition):
+        if state != change.source:
+            return False
+    elif state not in change.states:
+        return False
+    return fits(change, record)
+
+
+def needs_proof(rules: Rules, change: Change, actor: str) -> bool:
+    """Whether an actor needs the proof of a lease: for what the owner does while it goes on."""
+    if isinstance(change, Shift):
+        return change.fenced
+    lease, entering = rules.lease, rules.entering
+    return bool(lease and entering and change.source == lease.state and actor in entering.actors)
+
+
+def is_of_clock(rules: Rules, change: Change, actor: str) -> bool:
+    """Whether an actor may make a change only when it is due: out of a lease that is not its own."""
+    dues = [change.due, change.also_due] if isinstance(change, Transition) else [change.due]
+    if not any(due is not None and due.by == actor for due in dues):
+        return False
+    if isinstance(change, Shift):
+        return True
+    return rules.lease is not None and change.source == rules.lease.state
+
+
+# What follows: giving up.
+
+
+def is_exhausted(rules: Rules, end: GiveUp, record: Any, *, is_counted: bool) -> bool:
+    """Whether an entity has failed too often; `is_counted` says that the last failure is in the count."""
+    failures = rules.number(record, end.count) - (rules.number(record, end.less) if end.less else 0)
+    limit = rules.number(record, end.limit)
+    return failures > limit if is_counted else failures >= limit
+
+
+def take_edge(
+    rules: Rules,
+    edge: Transition,
+    record: Any,
+    given: Mapping[str, Any],
+    now: int,
+    world: World,
+    *,
+    owner: str = "",
+    is_final: bool = False,
+) -> Taken:
+    """Return the record after an edge, or after the one that ends it: in its place, or right behind it."""
+    ending = edge.gives_up
+    if ending is None:
+        return Taken(after_edge(rules, edge, record, given, now, world, owner), (edge,))
+    end = rules.edges[ending.transition]
+    if end.source == edge.source:
+        is_counted = edge.counts != ending.count
+        if is_final or is_exhausted(rules, ending, record, is_counted=is_counted):
+            edge = end
+        return Taken(after_edge(rules, edge, record, given, now, world, owner), (edge,))
+    record = after_edge(rules, edge, record, given, now, world, owner)
+    if is_final or is_exhausted(rules, ending, record, is_counted=True):
+        return Taken(after_edge(rules, end, record, given, now, world, owner), (edge, end))
+    return Taken(record, (edge,))
+
+
+# The record after it.
+
+
+def after_edge(
+    rules: Rules,
+    edge: Transition,
+    record: Any,
+    given: Mapping[str, Any],
+    now: int,
+    world: World,
+    owner: str = "",
+) -> Any:
+    """Return the record after an edge. Of two words that write one field the later here counts."""
+    now = rules.moment_after(record, now)
+    made: dict[str, Any] = {rules.lifecycle.status: edge.target}
+    if rules.lease is not None:
+        lease_writes(rules, rules.lease, edge, record, owner, now, world, made)
+    if edge.counts is not None:
+        made[edge.counts] = count(record, edge.counts)
+    if rules.waits:
+        _end_waits(rules, edge, now, made)
+    if edge.waits is not None:
+        made[edge.waits.until] = wait_until(rules, edge, edge.waits, record, now, world)
+    for name in edge.stamps:
+        made[name] = rules.time_value(name, now)
+    if edge.sets:
+        made.update(edge.sets)
+    for name, other in edge.copies.items():
+        made[name] = getattr(record, other)
+    for name, take in edge.takes.items():
+        made[name] = take_value(rules, name, take, record, given)
+    for name in edge.grows:
+        made[name] = grow(rules, edge, name, record)
+    for name in edge.clears:
+        made[name] = rules.unset(name)
+    return replace(record, **made)
+
+
+def after_shift(rules: Rules, shift: Shift, record: Any, given: Mapping[str, Any], now: int) -> Any:
+    """Return the record after a change that leaves its state."""
+    now = rules.moment_after(record, now)
+    made: dict[str, Any] = {name: rules.time_value(name, now) for name in shift.stamps}
+    made.update(shift.sets)
+    for name, take in shift.takes.items():
+        made[name] = take_value(rules, name, take, record, given)
+    for name in shift.clears:
+        made[name] = rules.unset(name)
+    return replace(record, **made)
+
+
+def count(record: Any, name: str) -> int:
+    """`counts`: one more than before."""
+    return (getattr(record, name) or 0) + 1
+
+
+def grow(rules: Rules, edge: Transition, name: str, record: Any) -> int:
+    """`grows`: so many times as much, rounded up, to at most what the variable says."""
+    growth = edge.grows[name]
+    grown = math.ceil((getattr(record, name) or 0) * growth.times)
+    return int(min(grown, float(rules.values[growth.most])))
+
+
+def take_value(rules: Rules, name: str, take: Take, record: Any, given: Mapping[str, Any]) -> Any:
+    """`takes`: what the request says, its default for an empty one; with `keep_first`, what there is."""
+    if take.keep_first and not rules.is_unset(name, kept := getattr(record, name)):
+        return kept
+    value = given.get(take.source)
+    if value is None or value == "":
+        value = take.default or None
+    return rules.unset(name) if value is None else _typed(rules, name, value)
+
+
+def wait_until(rules: Rules, edge: Transition, waits: Backoff, record: Any, now: int, world: World) -> Any:
+    """`waits`: the end of the backoff; unset where there is none and an index holds back by the field."""
+    wait = to_microseconds(backoff_s(rules, edge, waits, record, world))
+    if wait <= 0 and waits.until == rules.held_back_by:
+        return rules.unset(waits.until)
+    return rules.time_value(waits.until, now + wait)
+
+
+def backoff_s(rules: Rules, edge: Transition, waits: Backoff, record: Any, world: World) -> float:
+    """Return the seconds of a backoff: longer by a factor each time, with jitter, to the most at most."""
+    failures: int = getattr(record, waits.count) or 0
+    if edge.counts != waits.count:
+        failures = max(failures - 1, 0)
+    base, most = _seconds(rules, record, waits.base), _seconds(rules, record, waits.most)
+    factor = rules.number(record, waits.times) if waits.times else 2.0
+    try:
+        wait = min(base * factor ** min(float(failures), _LARGEST_POWER), most)
+    except OverflowError:
+        wait = most
+    if waits.jitter and (jitter := rules.number(record, waits.jitter)):
+        wait = min(wait * world.uniform(1 - jitter, 1 + jitter), most)
+    return min(max(0.0, wait), _LONGEST_WAIT_S)
+
+
+def _end_waits(rules: Rules, edge: Transition, now: int, made: dict[str, Any]) -> None:
+    """End the waits of other edges: at once in the state of waiting, and with no trace in any other.
+
+    A time that orders claims stays: an entity is as old as before.
+    """
+    for until, state in rules.waits.items():
+        if until == rules.not_before or (edge.waits is not None and edge.waits.until == until):
+            continue
+        is_over = edge.target == state and until != rules.held_back_by
+        made[until] = rules.time_value(until, now) if is_over else rules.unset(until)
+
+
+def _seconds(rules: Rules, record: Any, path: str) -> float:
+    """Seconds of a variable, or milliseconds of the record."""
+    number = rules.number(record, path)
+    return number / 1000 if path.islower() else number
+
+
+def _typed(rules: Rules, name: str, value: Any) -> Any:
+    """Return a text as the field has it, where the field is no text."""
+    types = rules.types_of(name)
+    if type(value) is not str or str in types:
+        return value
+    if bool in types:
+        return value == "true"
+    if int in types:
+        return int(value)
+    return float(value) if float in types else value
