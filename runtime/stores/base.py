@@ -1,0 +1,193 @@
+"""What all engines share: who may do what, the audit of transitions, and the conditions of a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any, Generic
+
+from runtime.call.conditions import Condition
+from runtime.call.context import Call
+from runtime.call.guard import require_edge
+from runtime.model.lifecycles import Lifecycle, Transition
+from runtime.model.system import Event, System
+from runtime.observe import log as events
+from runtime.observe.metrics import Metrics
+from runtime.stores.contract import CREATION, DELETION, NOTHING, Record
+from runtime.stores.semantics.clocks import clocks_of
+from runtime.stores.semantics.edges import is_of_clock, needs_proof
+from runtime.stores.semantics.leases import STALE
+from runtime.stores.semantics.rules import Change, Clock, prepare_rules
+from runtime.stores.store import GuardBreach
+from runtime.world import World
+
+_Line = tuple[Event | None, str, dict[str, str]]
+
+
+class StoreBase(Generic[Record]):
+    """The entities of one kind, as far as no engine matters."""
+
+    def __init__(
+        self,
+        system: System,
+        lifecycle: Lifecycle,
+        record: type[Record],
+        world: World,
+        metrics: Metrics,
+        values: Mapping[str, Any] = NOTHING,
+    ) -> None:
+        self._roles = system.roles
+        self._lifecycle = lifecycle
+        self._rules = prepare_rules(lifecycle, record, values)
+        self._guarded = self._rules.guarded
+        self._world = world
+        self._metrics = metrics
+        self._proofs: dict[tuple[str, str], bool] = {}
+        """By change and actor, where the actor may make it: whether it needs the proof of a lease."""
+        self._lines = dict(_line_fields(lifecycle))
+
+    def edge_between(self, source: int, target: int, call: Call) -> Transition:
+        return require_edge(self._roles, self._lifecycle, call.caller, call.method, source, target)
+
+    # Authorisation.
+
+    def _require_creator(self, call: Call) -> None:
+        if call.caller not in self._lifecycle.creators:
+            raise self._denied(call, f"only {_join(self._lifecycle.creators)} may create a {self._entity}")
+
+    def _require_deleter(self, call: Call) -> None:
+        if call.caller not in self._lifecycle.deleters:
+            allowed = _join(self._lifecycle.deleters) or "nobody"
+            raise self._denied(call, f"only {allowed} may delete a {self._entity}")
+
+    def _require_driver(self, change: Change, call: Call) -> None:
+        if call.caller not in change.actors:
+            allowed = _join(change.actors, " or ")
+            raise self._denied(call, f"only {allowed} may {change.name} a {self._entity}")
+
+    def _admit(self, name: str, call: Call, *, has_proof: bool) -> Change:
+        """Return a change that the caller may make; raises unless it may, and has the proof it needs."""
+        change = self._rules.changes.get(name)
+        if change is None:
+            raise GuardBreach(f"a {self._entity} has no transition {name}")
+        proof = self._proofs.get((name, call.caller))
+        if proof is None:
+            self._require_driver(change, call)
+            proof = needs_proof(self._rules, change, call.caller)
+            if not proof and is_of_clock(self._rules, change, call.caller):
+                raise GuardBreach(f"{name} of a {self._entity} is driven by the clock")
+            self._proofs[name, call.caller] = proof
+        if proof and not has_proof:
+            raise GuardBreach(f"{name} of a {self._entity} needs the proof of its lease")
+        return change
+
+    def _admit_clock(self, name: str, call: Call) -> tuple[Clock, ...]:
+        """Return the clocks of a change that the caller drives."""
+        clocks = clocks_of(self._rules, name, DELETION)
+        if not clocks:
+            raise GuardBreach(f"{name} of a {self._entity} is not driven by the clock")
+        own = tuple(each for each in clocks if each.due.by == call.caller)
+        if not own:
+            drivers = _join({each.due.by for each in clocks}, " or ")
+            raise self._denied(call, f"only {drivers} does so by the clock")
+        return own
+
+    def _admit_claim(self, call: Call) -> Transition:
+        """Return the edge by which a lease is claimed."""
+        edge = self._rules.entering
+        if edge is None:
+            raise GuardBreach(f"a {self._entity} has no lease")
+        self._require_driver(edge, call)
+        return edge
+
+    def _require_unguarded(self, changes: Iterable[str]) -> None:
+        changes = {*changes}
+        if breached := sorted(self._guarded & changes):
+            raise GuardBreach(f"{', '.join(breached)} of a {self._entity} changes only with its state")
+        self._require_fields(changes)
+
+    def _require_fields(self, names: Iterable[str]) -> None:
+        if unknown := sorted({*names} - {*self._rules.names}):
+            raise GuardBreach(f"a {self._entity} has no {', '.join(unknown)}")
+
+    # Conditions, by their roles.
+
+    @property
+    def _entity(self) -> str:
+        return self._lifecycle.entity
+
+    def _condition(self, role: str, **fields: object) -> Exception:
+        make: Callable[..., Condition] = self._roles[role]
+        return make(**fields)
+
+    def _denied(self, call: Call, problem: str) -> Exception:
+        return self._condition("permission_denied", caller=call.caller, method=call.method, problem=problem)
+
+    def _lease_lost(self, key: str, owner: str, problem: str) -> Exception:
+        if problem == STALE and "lease_stale" in self._roles:
+            return self._condition("lease_stale", key=key)
+        return self._condition("lease_lost", holder=owner, key=key)
+
+    # Audit.
+
+    def _audit(
+        self,
+        name: str,
+        key: str,
+        call: Call | None,
+        noted: Mapping[str, Any] = NOTHING,
+        *,
+        actor: str = "",
+    ) -> None:
+        """Count a change and log it. Payloads and errors of entities are never logged unless noted."""
+        self._metrics.count_transition(self._entity, name, actor or (call.caller if call else ""))
+        event, message, always = self._lines[name]
+        if event is None or call is None or not call.log.wants(event):
+            return
+        line = call.begin_line(event, message)
+        line.update(always)
+        line[self._lifecycle.key] = key
+        for field, value in noted.items():
+            if value:
+                line[field] = value
+        if actor:
+            line["actor"] = actor
+        call.log.end_line(event, line)
+
+    def _audit_ignored(self, change: Change, key: str, call: Call, current: int) -> None:
+        """Log a transition that came too late: the entity is in another terminal state already."""
+        lifecycle = self._lifecycle
+        if not isinstance(change, Transition) or current not in lifecycle.terminal:
+            return
+        if change.target in lifecycle.terminal and change.target != current:
+            call.tell(
+                events.TERMINAL_WRITE_IGNORED,
+                f"{self._entity} is {lifecycle.states[current]} already",
+                **{
+                    lifecycle.key: key,
+                    "expected_status": lifecycle.states[change.source],
+                    "current_status": lifecycle.states[current],
+                },
+            )
+
+
+def _line_fields(lifecycle: Lifecycle) -> Iterator[tuple[str, _Line]]:
+    """By change: the event and the message of its log line, and the fields that each such line has.
+
+    A shift is logged where the clock drives it; the others are too many.
+    """
+    states, entity = lifecycle.states, lifecycle.entity
+    for edge in (*lifecycle.edges.values(), *lifecycle.by_name):
+        ends = {"from_status": states[edge.source], "to_status": states[edge.target]}
+        yield edge.name, _line(events.TRANSITION, entity, edge.name, ends)
+    for shift in lifecycle.shifts.values():
+        yield shift.name, _line(events.SHIFT if shift.due else None, entity, shift.name, {})
+    yield CREATION, _line(events.TRANSITION, entity, CREATION, {"to_status": states[lifecycle.initial]})
+    yield DELETION, _line(events.TRANSITION, entity, DELETION, {})
+
+
+def _line(event: Event | None, entity: str, name: str, ends: dict[str, str]) -> _Line:
+    return event, f"{entity} {name}", {"entity": entity, "transition": name, **ends}
+
+
+def _join(names: Collection[str], by: str = ", ") -> str:
+    return by.join(sorted(names))

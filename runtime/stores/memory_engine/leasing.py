@@ -1,0 +1,185 @@
+"""Leases in memory: claiming, renewing, settling, waiting and pausing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from runtime.call.conditions import Failure
+from runtime.call.context import Call
+from runtime.model.lifecycles import Transition
+from runtime.stores.contract import NOTHING, ExchangeResult, LeaseProof, LeaseSettlement, Record
+from runtime.stores.memory_engine.changes import MemoryChanges
+from runtime.stores.memory_engine.claim_index import ClaimIndex
+from runtime.stores.semantics.edges import applies, take_edge
+from runtime.stores.semantics.leases import (
+    LOST,
+    after_renewal,
+    equals,
+    is_paused,
+    lease_problem,
+    offers,
+    room,
+)
+from runtime.stores.store import GuardBreach, NoSuchEntity
+
+
+class MemoryLeases(MemoryChanges[Record]):
+    """The leases of one kind of entity."""
+
+    async def claim(
+        self,
+        owner: str,
+        count: int,
+        call: Call,
+        *,
+        where: Mapping[str, object] = NOTHING,
+        capabilities: Collection[str] | None = None,
+    ) -> list[Record]:
+        return self._claim(owner, count, call, where, capabilities)
+
+    async def renew(
+        self, held: Sequence[tuple[str, LeaseProof]], *, seconds: float | None = None
+    ) -> list[Record | None]:
+        now, lease = self._now(), self._rules.lease
+        if lease is None:
+            raise GuardBreach(f"a {self._entity} has no lease")
+        renewed: list[Record | None] = []
+        for key, proof in held:
+            record = self._get(key, now)
+            if record is None or lease_problem(self._rules, record, *proof, now):
+                renewed.append(None)
+                continue
+            new = after_renewal(self._rules, lease, record, now, seconds)
+            self._table.put(key, record, new, now)
+            renewed.append(new)
+        return renewed
+
+    async def settle(self, settlement: LeaseSettlement, call: Call) -> int:
+        return self._settle(settlement, call)
+
+    async def settle_many(
+        self, settlements: Sequence[LeaseSettlement], call: Call
+    ) -> Sequence[int | Exception]:
+        return [self._try_settle(each, call) for each in settlements]
+
+    async def exchange(
+        self,
+        owner: str,
+        settlements: Sequence[LeaseSettlement],
+        free: int,
+        call: Call,
+        *,
+        where: Mapping[str, object] = NOTHING,
+        capabilities: Collection[str] | None = None,
+    ) -> ExchangeResult[Record]:
+        self._admit_claim(call)
+        self._require_fields(where)
+        outcomes = [self._try_settle(each, call) for each in settlements]
+        wanted = free + sum(not isinstance(each, Exception) for each in outcomes)
+        return ExchangeResult(self._claim(owner, wanted, call, where, capabilities), outcomes)
+
+    async def wait(self, timeout_s: float, *, key: str | None = None) -> bool:
+        wakeups = self._table.wakeups
+        if key is not None:
+            return await wakeups.wait_for(key, timeout_s)
+        if not wakeups.has_news and self._table.claims is not None:
+            free_at = self._table.claims.next_free()
+            left_s = None if free_at is None else max(0.0, (free_at - self._now()) / 1e6)
+            if left_s is not None and left_s <= timeout_s:
+                await wakeups.wait_for_work(left_s)
+                return True
+        return await wakeups.wait_for_work(timeout_s)
+
+    async def pause(self, value: int) -> None:
+        self._require_pausable()
+        self._table.paused |= {value}
+
+    async def resume(self, value: int) -> None:
+        self._require_pausable()
+        self._table.paused -= {value}
+        self._table.wakeups.announce_work()
+
+    async def paused(self) -> frozenset[int]:
+        return self._table.paused
+
+    # Claiming.
+
+    def _claim(
+        self,
+        owner: str,
+        count: int,
+        call: Call,
+        where: Mapping[str, object],
+        capabilities: Collection[str] | None,
+    ) -> list[Record]:
+        edge = self._admit_claim(call)
+        self._require_fields(where)
+        rules, table, now = self._rules, self._table, self._now()
+        table.forget(now)
+        self._run_on_access(now, call)
+        position = table.wakeups.position
+        holder, status = self._holder(owner)
+        claims = self._claims()
+        free = room(rules, holder, status, len(claims.held_by(owner)), count)
+        keys = self._choose(free, now, offers(rules, holder, capabilities), where) if free > 0 else []
+        if not keys:
+            table.wakeups.found_nothing(position)
+        return [self._take(key, edge, owner, call, now) for key in keys]
+
+    def _choose(
+        self, free: int, now: int, offered: frozenset[str] | None, where: Mapping[str, object]
+    ) -> list[str]:
+        table, chosen = self._table, list[str]()
+        for key in self._claims().candidates(now, offered, table.paused):
+            record = table.records[key]
+            if not is_paused(self._rules, record, table.paused) and equals(record, where):
+                chosen.append(key)
+                if len(chosen) == free:
+                    break
+        return chosen
+
+    def _take(self, key: str, edge: Transition, owner: str, call: Call, now: int) -> Any:
+        record = self._table.records[key]
+        new, changes = take_edge(self._rules, edge, record, NOTHING, now, self._world, owner=owner)
+        self._commit(key, record, new, changes, call, now)
+        return new
+
+    def _claims(self) -> ClaimIndex:
+        claims = self._table.claims
+        if claims is None:
+            raise GuardBreach(f"a {self._entity} has no lease")
+        return claims
+
+    # Settling.
+
+    def _try_settle(self, asked: LeaseSettlement, call: Call) -> int | Exception:
+        try:
+            return self._settle(asked, call)
+        except (Failure, NoSuchEntity) as error:
+            return error
+
+    def _settle(self, asked: LeaseSettlement, call: Call) -> int:
+        rules, now = self._rules, self._now()
+        edge = self._admit(asked.edge, call, has_proof=True)
+        if not isinstance(edge, Transition) or rules.lease is None or edge.source != rules.lease.state:
+            raise GuardBreach(f"{asked.edge} does not leave the lease of a {self._entity}")
+        self._require_ending(edge, is_final=asked.is_final)
+        record = self._get(asked.key, now, call)
+        problem = LOST if record is None else lease_problem(rules, record, *asked.lease, now)
+        if problem is None and not applies(rules, edge, record):
+            problem = LOST
+        if problem is not None:
+            raise self._lease_lost(asked.key, asked.lease.owner, problem)
+        new, changes = take_edge(rules, edge, record, asked.given, now, self._world, is_final=asked.is_final)
+        self._commit(asked.key, record, new, changes, call, now, asked.given)
+        state: int = rules.state(new)
+        return state
+
+    def _require_ending(self, edge: Transition, *, is_final: bool) -> None:
+        if is_final and edge.gives_up is None:
+            raise GuardBreach(f"{edge.name} is never the last try of a {self._entity}")
+
+    def _require_pausable(self) -> None:
+        if self._rules.rank_field is None:
+            raise GuardBreach(f"claims of a {self._entity} are in no order that could be paused")

@@ -1,0 +1,229 @@
+"""The store in memory. Each operation is atomic, as nothing is awaited within it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from runtime.call.context import Call
+from runtime.model.lifecycles import Shift
+from runtime.stores.contract import (
+    CREATION,
+    NOTHING,
+    Compare,
+    CreateResult,
+    Cursor,
+    Given,
+    HistoryEntry,
+    LeaseProof,
+    Record,
+    RecordPage,
+    Transitioned,
+)
+from runtime.stores.memory_engine.leasing import MemoryLeases
+from runtime.stores.memory_engine.listing import Span
+from runtime.stores.semantics.creation import ceiling, created, is_deletable, is_purgeable
+from runtime.stores.semantics.edges import after_shift, applies, sources, take_edge
+from runtime.stores.semantics.leases import equals, lease_problem
+from runtime.stores.semantics.rules import Change, to_moment
+from runtime.stores.store import GuardBreach
+
+_SCANNED = 5000
+"""How many entities a page looks at; what is left is for the next one."""
+_Planned = tuple[Record, bool, bool]
+
+
+class MemoryStore(MemoryLeases[Record]):
+    """The entities of one kind, as frozen structs. Beyond a bound the oldest terminal ones are forgotten."""
+
+    # Creating.
+
+    async def create(self, record: Record, call: Call) -> CreateResult[Record]:
+        self._require_creator(call)
+        result = self._create(record, call, self._now())
+        if result.is_refused:
+            raise self._condition("store_full")
+        return result
+
+    async def create_many(
+        self, records: Sequence[Record], call: Call, *, compare: Compare[Record] | None = None
+    ) -> list[CreateResult[Record]]:
+        self._require_creator(call)
+        now = self._now()
+        if compare is not None:
+            self._compare_all(records, compare, now)
+        self._require_new_keys(records, now)
+        return [self._create(each, call, now) for each in records]
+
+    def _create(self, record: Record, call: Call, now: int) -> CreateResult[Record]:
+        table, rules = self._table, self._rules
+        if rules.retained_s is not None:
+            table.forget(now)
+        if rules.unique and (found := table.find_unique(record, now)) is not None:
+            return CreateResult(found, False)
+        key: str = rules.key(record)
+        if key in table.records:
+            raise GuardBreach(f"{self._entity} {key} exists already")
+        if not self._lifecycle.is_key(key):
+            raise GuardBreach(f"{key!r} is no key of a {self._entity}")
+        if (most := ceiling(rules)) is not None and table.ceiling_count >= most:
+            return CreateResult(record, False, True)
+        made = created(rules, record, now)
+        table.add(key, made, now)
+        self._write_history(key, None, None, made, call.caller, call, now)
+        self._audit(CREATION, key, call)
+        return CreateResult(made, True)
+
+    def _compare_all(self, records: Sequence[Record], compare: Compare[Record], now: int) -> None:
+        """Compare each with what has its unique values, in the table or before it in the same call."""
+        ahead: dict[tuple[str, Any], Record] = {}
+        for record in records:
+            pairs = [(name, getattr(record, name)) for name in self._rules.unique]
+            found = self._table.find_unique(record, now)
+            if found is None:
+                found = next((ahead[pair] for pair in pairs if pair in ahead), None)
+            if found is not None:
+                compare(record, found)
+            else:
+                ahead |= {pair: record for pair in pairs if pair[1] not in (None, "")}
+
+    def _require_new_keys(self, records: Sequence[Record], now: int) -> None:
+        """Raise before anything is created, where a key is no key or another entity has it."""
+        for record in records:
+            key: str = self._rules.key(record)
+            is_taken = key in self._table.records and self._table.find_unique(record, now) is None
+            if is_taken or not self._lifecycle.is_key(key):
+                raise GuardBreach(f"{self._entity} {key} exists already, or is no key of one")
+
+    # Reading.
+
+    async def get(self, key: str) -> Record | None:
+        if self._rules.on_access or self._rules.retained_s is not None:
+            return self._get(key, self._now())  # type: ignore[no-any-return]
+        return self._table.records.get(key)
+
+    async def find(
+        self,
+        *,
+        states: Collection[int] = (),
+        equal: Mapping[str, object] = NOTHING,
+        since: datetime | int | None = None,
+        until: datetime | int | None = None,
+        after: Cursor | None = None,
+        offset: int = 0,
+        size: int = 50,
+        newest_first: bool = True,
+    ) -> RecordPage[Record]:
+        self._require_fields(equal)
+        table = self._table
+        table.forget(self._now())
+        span = Span(to_moment(since), to_moment(until), after)
+        found: list[Record] = []
+        last: Cursor | None = None
+        entries = table.listing.iterate(states, offset, newest_first=newest_first, span=span)
+        for scanned, (at, key) in enumerate(entries):
+            if len(found) == size or scanned == _SCANNED:
+                return RecordPage(found, last)
+            last = Cursor(at, key)
+            record = table.records[key]
+            if not equal or equals(record, equal):
+                found.append(record)
+        return RecordPage(found, None)
+
+    async def history(self, key: str) -> list[HistoryEntry]:
+        return self._table.read_history(key, CREATION)
+
+    async def count(self, states: Collection[int] = ()) -> dict[int, int]:
+        self._table.forget(self._now())
+        return {state: self._table.listing.count(state) for state in states or self._lifecycle.states}
+
+    async def health(self) -> str | None:
+        return None
+
+    # Changing.
+
+    async def transition(
+        self,
+        key: str,
+        edge: str | Sequence[str],
+        call: Call,
+        *,
+        lease: LeaseProof | None = None,
+        owner: str = "",
+        given: Given = NOTHING,
+        noted: Mapping[str, str] = NOTHING,
+        is_final: bool = False,
+    ) -> Transitioned:
+        rules, now = self._rules, self._now()
+        names = (edge,) if isinstance(edge, str) else edge
+        changes = [self._admit(name, call, has_proof=lease is not None) for name in names]
+        record = old = self._require(key, now, call)
+        taken: list[Change] = []
+        for change in changes:
+            if not applies(rules, change, record):
+                state: int = rules.state(old)
+                self._audit_ignored(change, key, call, state)
+                return Transitioned(False, state)
+            self._require_proof(change, record, key, lease, now)
+            if isinstance(change, Shift):
+                record = after_shift(rules, change, record, given, now)
+                taken.append(change)
+                continue
+            self._require_ending(change, is_final=is_final)
+            record, edges = take_edge(
+                rules, change, record, given, now, self._world, owner=owner or call.caller, is_final=is_final
+            )
+            taken += edges
+        self._commit(key, old, record, taken, call, now, given, noted)
+        return Transitioned(True, rules.state(record))
+
+    def _require_proof(
+        self, change: Change, record: Any, key: str, lease: LeaseProof | None, now: int
+    ) -> None:
+        """Raise where a proof is given for a change of the leased state, and is wrong."""
+        own = self._rules.lease
+        if lease is None or own is None or own.state not in sources(change):
+            return
+        if (problem := lease_problem(self._rules, record, *lease, now)) is not None:
+            raise self._lease_lost(key, lease.owner, problem)
+
+    async def update(self, key: str, /, **changes: Any) -> Record:
+        self._require_unguarded(changes)
+        now = self._now()
+        record = self._require(key, now)
+        changed: Record = replace(record, **changes)
+        self._table.put(key, record, changed, now)
+        return changed
+
+    async def delete(self, key: str, expected: int, call: Call) -> Transitioned:
+        self._require_deleter(call)
+        record = self._require(key, self._now(), call)
+        state: int = self._rules.state(record)
+        if not is_deletable(self._rules, record, expected):
+            return Transitioned(False, state)
+        if held := self._held_count(key):
+            raise self._condition("still_held", entity=self._entity, key=key, held=held)
+        self._drop(key, call, noted={"from_status": self._lifecycle.states[state]})
+        return Transitioned(True, state)
+
+    async def purge(self, older_than_s: float, call: Call) -> int:
+        self._require_deleter(call)
+        now, rules = self._now(), self._rules
+        keys = [
+            key
+            for key, record in self._table.records.items()
+            if is_purgeable(rules, record, older_than_s, now) and not self._held_count(key)
+        ]
+        for key in keys:
+            self._drop(key, call)
+        return len(keys)
+
+    async def run_due(self, change: str, call: Call) -> int:
+        now, done = self._now(), 0
+        self._table.forget(now)
+        for clock in self._admit_clock(change, call):
+            done += self._run_batch(clock, now, call, self._batch_size(clock))
+        return done

@@ -1,0 +1,179 @@
+"""The records of one kind of entity in memory, with everything that is ordered by them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import timedelta
+from operator import attrgetter
+from typing import Any
+
+from runtime.model.lifecycles import Transition
+from runtime.stores.contract import HistoryEntry
+from runtime.stores.memory_engine.claim_index import ClaimIndex
+from runtime.stores.memory_engine.due_index import DueIndex
+from runtime.stores.memory_engine.listing import Listing
+from runtime.stores.memory_engine.wakeups import Wakeups
+from runtime.stores.semantics.creation import forgotten_at, unique_until, unique_values
+from runtime.stores.semantics.leases import is_in_index
+from runtime.stores.semantics.rules import EPOCH, Rules, to_moment
+
+MOST_HISTORY = 1000
+"""The entries of one entity; older ones are forgotten."""
+_Line = tuple[Any, ...]
+"""An entry of the history: the edge or None, actor and moment, and what else there is to say."""
+
+
+class Table:
+    """Records and indexes. Nothing here decides anything; every change is one call of a method."""
+
+    def __init__(self, rules: Rules, now: int, *, max_terminal: int = 0) -> None:
+        self.rules = rules
+        self.opened = now
+        self.paused: frozenset[int] = frozenset()
+        self.records: dict[str, Any] = {}
+        self.listing = Listing()
+        self.wakeups = Wakeups()
+        self.claims = ClaimIndex(rules) if rules.lease else None
+        self.dues: dict[int, DueIndex] = {
+            clock.number: DueIndex(rules, clock) for clock in rules.clocks if clock.due.at is not None
+        }
+        self._max_terminal = max_terminal
+        self._terminal = rules.lifecycle.terminal
+        self._ended: OrderedDict[str, int | None] = OrderedDict()
+        self._keeps_ended = bool(max_terminal) or rules.retained_s is not None
+        self._numbers: dict[str, int] = {}
+        self._last_number = 0
+        self._unique: dict[tuple[str, Any], tuple[str, int | None]] = {}
+        self._history: dict[str, list[_Line]] = {}
+        self._forgotten: dict[str, int] = {}
+        refuses = rules.lifecycle.refuses
+        self._ceiling_index = rules.indexes[refuses.index] if refuses else None
+        self.ceiling_count = 0
+        self._is_indexed = bool(self.claims or self.dues or self._ceiling_index)
+        listed_by = rules.lifecycle.listed_by
+        self.listed_at = _listed_at(listed_by, is_instant=listed_by in rules.instants)
+
+    # Changes.
+
+    def add(self, key: str, record: Any, now: int) -> None:
+        """Add a new entity."""
+        rules = self.rules
+        self.records[key] = record
+        self.listing.add(rules.state(record), self.listed_at(record), key)
+        if rules.unique:
+            for name, value in unique_values(rules, record).items():
+                self._unique[name, value] = (key, unique_until(rules, name, now))
+        if self._is_indexed:
+            self._last_number += 1
+            self._numbers[key] = self._last_number
+        self._follow(key, None, record)
+        self._retain(key, record, now)
+
+    def put(self, key: str, old: Any, new: Any, now: int) -> None:
+        """Replace the record of an entity."""
+        state, listed_at = self.rules.state, self.listed_at
+        self.records[key] = new
+        source, target = state(old), state(new)
+        self.listing.move(source, listed_at(old), target, listed_at(new), key)
+        self._follow(key, old, new)
+        if source != target:
+            self._retain(key, new, now)
+
+    def drop(self, key: str) -> None:
+        """Remove an entity, and all that is known of it."""
+        record = self.records.pop(key)
+        self.listing.remove(self.rules.state(record), self.listed_at(record), key)
+        self._follow(key, record, None)
+        self._numbers.pop(key, None)
+        self._ended.pop(key, None)
+        self._history.pop(key, None)
+        self._forgotten.pop(key, None)
+        if self.rules.unique:
+            for pair in unique_values(self.rules, record).items():
+                if self._unique.get(pair, ("",))[0] == key:
+                    del self._unique[pair]
+
+    def number(self, key: str) -> int:
+        """Return the number of an entity's creation."""
+        return self._numbers[key]
+
+    def find_unique(self, record: Any, now: int) -> Any | None:
+        """Return the entity that has one of a record's unique values; None where nothing has."""
+        for pair in unique_values(self.rules, record).items():
+            found = self._unique.get(pair)
+            if found is None:
+                continue
+            key, until = found
+            if until is None or until > now:
+                return self.records[key]
+            del self._unique[pair]
+        return None
+
+    def forget(self, now: int) -> None:
+        """Drop those that have ended long enough ago."""
+        if self.rules.retained_s is None:
+            return
+        while self._ended and (until := next(iter(self._ended.values()))) is not None and until <= now:
+            self.drop(next(iter(self._ended)))
+
+    def _follow(self, key: str, old: Any | None, new: Any | None) -> None:
+        if not self._is_indexed:
+            self.wakeups.announce(key, is_claimable=False)
+            return
+        number, is_claimable = self._numbers[key], False
+        if self.claims is not None:
+            is_claimable = self.claims.replace(key, number, old, new)
+        for due in self.dues.values():
+            due.replace(key, number, new)
+        if (index := self._ceiling_index) is not None:
+            self.ceiling_count += new is not None and is_in_index(self.rules, index, new)
+            self.ceiling_count -= old is not None and is_in_index(self.rules, index, old)
+        self.wakeups.announce(key, is_claimable=is_claimable)
+
+    def _retain(self, key: str, record: Any, now: int) -> None:
+        """Bound those that have ended, by number and by time."""
+        if not self._keeps_ended or self.rules.state(record) not in self._terminal:
+            return
+        self._ended[key] = forgotten_at(self.rules, now)
+        while self._max_terminal and len(self._ended) > self._max_terminal:
+            self.drop(next(iter(self._ended)))
+
+    # History.
+
+    def write_history(self, key: str, edge: Transition | None, actor: str, now: int, *more: Any) -> None:
+        """Add an entry: fence, owner, reason and trace may follow."""
+        entries = self._history.get(key)
+        if entries is None:
+            entries = self._history[key] = []
+        entries.append((edge, actor, now, *more))
+        if len(entries) > MOST_HISTORY:
+            self._forgotten[key] = self._forgotten.get(key, 0) + 1
+            del entries[0]
+
+    def read_history(self, key: str, creation: str) -> list[HistoryEntry]:
+        """Return the entries of an entity."""
+        start = self._forgotten.get(key, 0) + 1
+        initial = self.rules.lifecycle.initial
+        return [
+            HistoryEntry(
+                sequence,
+                creation if edge is None else edge.name,
+                None if edge is None else edge.source,
+                initial if edge is None else edge.target,
+                actor,
+                EPOCH + timedelta(microseconds=at),
+                *more,
+            )
+            for sequence, (edge, actor, at, *more) in enumerate(self._history.get(key, ()), start)
+        ]
+
+
+def _listed_at(name: str | None, *, is_instant: bool) -> Callable[[Any], int]:
+    """Return the function for the time by which a record is listed."""
+    if name is None:
+        return lambda _: 0
+    field = attrgetter(name)
+    if is_instant:
+        return lambda record: to_moment(field(record)) or 0
+    return lambda record: (field(record) or 0) * 1000
