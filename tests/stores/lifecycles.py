@@ -1,0 +1,456 @@
+"""Lifecycles of no system, which have every word between them, and their records."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from msgspec import Struct
+
+from runtime.model.lifecycles import (
+    Backoff,
+    Ceiling,
+    Due,
+    Fill,
+    GiveUp,
+    Growth,
+    Holder,
+    Index,
+    Kept,
+    KeptInRedis,
+    Lease,
+    Lifecycle,
+    Remembered,
+    Shift,
+    Take,
+    Transition,
+)
+
+_NEVER: Final = datetime(1, 1, 1, tzinfo=UTC)
+WAITING, HELD, DONE, DEAD, SHELVED = 1, 2, 3, 4, 5
+IDLE, GONE = 1, 2
+LOW, HIGH = 1, 2
+STATES: Final = {WAITING: "WAITING", HELD: "HELD", DONE: "DONE", DEAD: "DEAD", SHELVED: "SHELVED"}
+
+VARIABLES: Final[dict[str, Any]] = {
+    "BASE_S": 2.0,
+    "MOST_S": 7.0,
+    "LONGEST": 20,
+    "LOW_LENGTH": 10,
+    "HIGH_LENGTH": 5,
+    "MOST_WAITING": 3,
+    "TICKET_S": 60.0,
+    "PROMOTE_S": 30.0,
+    "PROMOTE_BATCH": 2,
+    "KEEP_S": 100.0,
+    "RETENTION_S": 1000.0,
+    "LEASE_S": 10.0,
+    "GRACE_S": 5.0,
+    "MAX_TRIES": 2,
+    "EVERY": 1.0,
+}
+
+
+class ErrandRecord(Struct, frozen=True, kw_only=True):
+    """Something to be done by a courier, with an urgency."""
+
+    key: str
+    state: int = 0
+    kind: str = ""
+    urgency: int = LOW
+    effective: int = 0
+    mode: int = 0
+    wanted: bool = False
+    needs: tuple[str, ...] = ()
+    ticket: str | None = None
+    tries: int = 0
+    limit: int = 2
+    length: int | None = None
+    first_length: int | None = None
+    made_at: datetime = _NEVER
+    moved_at: datetime = _NEVER
+    begun_at: datetime | None = None
+    ended_at: datetime | None = None
+    wait_until: datetime | None = None
+    ends_at: datetime | None = None
+    owner: str | None = None
+    fence: int = 0
+    result: str | None = None
+    error: str | None = None
+    first_error: str | None = None
+    again: bool | None = None
+    why: str | None = None
+    progress: int = 0
+    remark: str = ""
+
+
+class CourierRecord(Struct, frozen=True, kw_only=True):
+    """Someone who holds errands."""
+
+    name: str
+    state: int = 0
+    room: int = 2
+    skills: tuple[str, ...] = ()
+    seen_at: datetime = _NEVER
+
+
+class ParcelRecord(Struct, frozen=True, kw_only=True):
+    """Something whose lease goes by its renewal, with times in milliseconds."""
+
+    key: str
+    state: int = 0
+    made_at: int = 0
+    moved_at: int = 0
+    owner: str | None = None
+    tries: int = 0
+    returns: int = 0
+    reason: str | None = None
+    ticket: str | None = None
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """The backoff of one record."""
+
+    base_ms: int = 1000
+    most_ms: int = 9000
+    factor: float = 3.0
+    jitter: float = 0.0
+
+
+class LetterRecord(Struct, frozen=True, kw_only=True):
+    """Something that waits until a time of its own."""
+
+    key: str
+    state: int = 0
+    kind: str = ""
+    ready_at: datetime = _NEVER
+    moved_at: datetime = _NEVER
+    ends_at: datetime | None = None
+    owner: str | None = None
+    token: str | None = None
+    fence: int = 0
+    tries: int = 0
+    limit: int = 2
+    length: float = 10.0
+    error: str | None = None
+    policy: Policy = Policy()
+
+
+class PermitRecord(Struct, frozen=True, kw_only=True):
+    """Something that is given up a step after it has failed."""
+
+    key: str
+    state: int = 0
+    made_at: datetime = _NEVER
+    moved_at: datetime = _NEVER
+    wait_until: datetime | None = None
+    ends_at: datetime | None = None
+    owner: str | None = None
+    fence: int = 0
+    tries: int = 0
+    error: str | None = None
+
+
+def edge(name: str, source: int, target: int, *actors: str, **words: Any) -> Transition:
+    """An edge with some words."""
+    return Transition(name=name, source=source, target=target, actors=frozenset(actors), via=None, **words)
+
+
+def lifecycle(entity: str, record: type[Any], edges: list[Transition], **words: Any) -> Lifecycle:
+    """A lifecycle with some words; what is not said is as it is most often."""
+    usual: dict[str, Any] = {
+        "holder": "keeper",
+        "key": "key",
+        "status": "state",
+        "states": STATES,
+        "initial": WAITING,
+        "terminal": frozenset({DONE, SHELVED}),
+        "creators": frozenset({"client"}),
+        "creation_stamps": ("made_at", "moved_at"),
+        "listed_by": "moved_at",
+        "retained_by": None,
+        "deletable": frozenset(),
+        "deleters": frozenset(),
+        "edges": {(each.source, each.target): each for each in edges if not each.by_name},
+        "by_name": tuple(each for each in edges if each.by_name),
+        "record": record,
+    }
+    return Lifecycle(entity=entity, **usual | words)
+
+
+def kept_with(**words: Any) -> KeptInRedis:
+    """The words that the tables have beside the names of an engine."""
+    return KeptInRedis(url="", prefix=None, hash="", sequence="", **words)
+
+
+ERRAND: Final = lifecycle(
+    "errand",
+    ErrandRecord,
+    [
+        edge("claim", WAITING, HELD, "runner", stamps=("begun_at", "moved_at"), clears=("error",)),
+        edge(
+            "finish",
+            HELD,
+            DONE,
+            "runner",
+            stamps=("ended_at", "moved_at"),
+            takes={"result": Take("result")},
+            clears=("error",),
+        ),
+        edge(
+            "retry",
+            HELD,
+            WAITING,
+            *("runner", "reaper"),
+            stamps=("moved_at",),
+            takes={
+                "error": Take("error", default="unknown"),
+                "first_error": Take("error", keep_first=True),
+                "again": Take("again"),
+            },
+            copies={"effective": "urgency"},
+            clears=("begun_at",),
+            grows={"length": Growth(times=1.5, most="LONGEST")},
+            counts="tries",
+            waits=Backoff(until="wait_until", count="tries", base="BASE_S", most="MOST_S"),
+            gives_up=GiveUp("bury", count="tries", limit="limit"),
+            due=Due(at="ends_at", by="reaper", every="EVERY", gives={"error": "{owner} ran out of time"}),
+            also_due=Due(at=None, by="reaper", every="EVERY", holder_in=GONE, gives={"error": "lost"}),
+            reason="reason",
+        ),
+        edge("give_back", HELD, WAITING, "runner", by_name=True, stamps=("moved_at",)),
+        edge(
+            "bury",
+            HELD,
+            DEAD,
+            *("runner", "reaper"),
+            stamps=("ended_at", "moved_at"),
+            sets={"why": "tried too often"},
+            takes={"error": Take("error")},
+        ),
+        edge("abort", HELD, SHELVED, "client", stamps=("ended_at", "moved_at")),
+        edge("cancel", WAITING, SHELVED, "client", where={"mode": 0}, stamps=("moved_at",)),
+        edge("skip", WAITING, DONE, "client", when=("wanted",), where={"mode": 1}, stamps=("moved_at",)),
+        edge(
+            "revive",
+            DEAD,
+            WAITING,
+            "admin",
+            stamps=("made_at", "moved_at"),
+            sets={"tries": 0},
+            copies={"length": "first_length"},
+            clears=("error", "why", "owner", "ended_at"),
+        ),
+    ],
+    shifts={
+        "promote": Shift(
+            name="promote",
+            states=frozenset({WAITING}),
+            actors=frozenset({"promoter"}),
+            where={"effective": LOW},
+            sets={"effective": HIGH},
+            due=Due(at="made_at", by="promoter", every="EVERY", after="PROMOTE_S", batch="PROMOTE_BATCH"),
+        ),
+        "release": Shift(
+            name="release",
+            states=frozenset({WAITING}),
+            actors=frozenset({"sweeper"}),
+            clears=("wait_until",),
+            due=Due(at="wait_until", by="sweeper", every="EVERY"),
+        ),
+        "advance": Shift(
+            name="advance",
+            states=frozenset({HELD}),
+            actors=frozenset({"runner"}),
+            stamps=("moved_at",),
+            takes={"progress": Take("progress")},
+            fenced=True,
+        ),
+    },
+    lease=Lease(
+        state=HELD,
+        owner="owner",
+        expires="ends_at",
+        fence="fence",
+        seconds="length",
+        oldest_by="made_at",
+        index="waiting",
+        first=(HIGH, LOW),
+        paused="paused",
+        holder=Holder(
+            entity="courier",
+            states=frozenset({IDLE}),
+            capacity="room",
+            offers="skills",
+            needs="needs",
+            booked="held",
+        ),
+        keeps_owner=True,
+    ),
+    in_redis=kept_with(
+        expires="RETENTION_S",
+        unique={"ticket": Remembered(key="", seconds="TICKET_S")},
+        indexes={
+            "waiting": Index(key="queue:{effective}", states=frozenset({WAITING}), only_unless="wait_until")
+        },
+    ),
+    copies={"effective": "urgency", "first_length": "length"},
+    fills={"length": Fill(by="urgency", of={LOW: "LOW_LENGTH", HIGH: "HIGH_LENGTH"})},
+    refuses=Ceiling(index="waiting", most="MOST_WAITING"),
+    deletable=frozenset({DEAD}),
+    deleters=frozenset({"admin", "sweeper"}),
+    deletion_due=Due(at="ended_at", by="sweeper", every="EVERY", after="KEEP_S"),
+)
+
+COURIER: Final = lifecycle(
+    "courier",
+    CourierRecord,
+    [edge("lose", IDLE, GONE, "reaper", stamps=("seen_at",))],
+    key="name",
+    states={IDLE: "IDLE", GONE: "GONE"},
+    initial=IDLE,
+    terminal=frozenset({GONE}),
+    creation_stamps=("seen_at",),
+    listed_by="seen_at",
+    deletable=frozenset({IDLE}),
+    deleters=frozenset({"client"}),
+    unless_holding="errand",
+    shifts={
+        "beat": Shift(
+            name="beat", states=frozenset({IDLE}), actors=frozenset({"runner"}), stamps=("seen_at",)
+        )
+    },
+)
+
+PARCEL: Final = lifecycle(
+    "parcel",
+    ParcelRecord,
+    [
+        edge("claim", WAITING, HELD, "runner", "keeper", stamps=("moved_at",)),
+        edge("finish", HELD, DONE, "runner", stamps=("moved_at",), takes={"reason": Take("reason")}),
+        edge(
+            "abandon",
+            HELD,
+            WAITING,
+            *("keeper", "runner"),
+            stamps=("moved_at",),
+            counts="tries",
+            gives_up=GiveUp("write_off", count="tries", less="returns", limit="MAX_TRIES"),
+            due=Due(
+                at="moved_at", by="keeper", every="EVERY", after="LEASE_S", on_access=True, grace="GRACE_S"
+            ),
+        ),
+        edge("release", HELD, WAITING, "runner", by_name=True, stamps=("moved_at",), counts="returns"),
+        edge(
+            "write_off",
+            HELD,
+            DEAD,
+            *("keeper", "runner"),
+            stamps=("moved_at",),
+            counts="tries",
+            clears=("owner",),
+            takes={"reason": Take("reason", default="ABANDONED")},
+        ),
+    ],
+    lease=Lease(
+        state=HELD,
+        owner="owner",
+        expires="",
+        renewed="moved_at",
+        fence="tries",
+        seconds="LEASE_S",
+        oldest_by="made_at",
+        keeps_owner=True,
+    ),
+    kept=Kept(store="", url="", table="", history="", unique=("ticket",)),
+    terminal=frozenset({DONE, DEAD}),
+    deletable=frozenset({DONE, DEAD}),
+    deleters=frozenset({"client"}),
+)
+
+LETTER: Final = lifecycle(
+    "letter",
+    LetterRecord,
+    [
+        edge("claim", WAITING, HELD, "runner", stamps=("moved_at",)),
+        edge("finish", HELD, DONE, "runner", stamps=("moved_at",)),
+        edge(
+            "retry",
+            HELD,
+            WAITING,
+            *("runner", "reaper"),
+            stamps=("moved_at",),
+            counts="tries",
+            waits=Backoff(
+                until="ready_at",
+                count="tries",
+                base="policy.base_ms",
+                most="policy.most_ms",
+                times="policy.factor",
+                jitter="policy.jitter",
+            ),
+            gives_up=GiveUp("fail", count="tries", limit="limit"),
+            due=Due(at="ends_at", by="reaper", every="EVERY", after="GRACE_S"),
+            takes={"error": Take("error")},
+        ),
+        edge("release", HELD, WAITING, "runner", by_name=True, stamps=("ready_at", "moved_at")),
+        edge("fail", HELD, DEAD, "runner", "reaper", stamps=("moved_at",), takes={"error": Take("error")}),
+        edge("cancel", WAITING, DEAD, "client", stamps=("moved_at",)),
+        edge("cancel_held", HELD, DEAD, "client", by_name=True, stamps=("moved_at",)),
+    ],
+    creation_stamps=("ready_at", "moved_at"),
+    terminal=frozenset({DONE, DEAD}),
+    lease=Lease(
+        state=HELD,
+        owner="owner",
+        expires="ends_at",
+        fence="fence",
+        seconds="length",
+        oldest_by="ready_at",
+        token="token",
+        only="kind",
+    ),
+)
+
+PERMIT: Final = lifecycle(
+    "permit",
+    PermitRecord,
+    [
+        edge("claim", WAITING, HELD, "runner", stamps=("moved_at",)),
+        edge("finish", HELD, DONE, "runner", stamps=("moved_at",)),
+        edge(
+            "fail",
+            HELD,
+            SHELVED,
+            *("runner", "reaper"),
+            stamps=("moved_at",),
+            counts="tries",
+            takes={"error": Take("error", default="EXPIRED")},
+            waits=Backoff(until="wait_until", count="tries", base="BASE_S", most="MOST_S"),
+            gives_up=GiveUp("bury", count="tries", limit="MAX_TRIES"),
+            due=Due(at="ends_at", by="reaper", every="EVERY"),
+        ),
+        edge("give_back", HELD, SHELVED, "runner", by_name=True, stamps=("moved_at",)),
+        edge(
+            "requeue",
+            SHELVED,
+            WAITING,
+            "scheduler",
+            stamps=("moved_at",),
+            gives_up=GiveUp("bury", count="tries", limit="MAX_TRIES"),
+            due=Due(at="wait_until", by="scheduler", every="EVERY"),
+        ),
+        edge("bury", SHELVED, DEAD, "runner", "reaper", "scheduler", stamps=("moved_at",)),
+    ],
+    terminal=frozenset({DONE, DEAD}),
+    lease=Lease(
+        state=HELD,
+        owner="owner",
+        expires="ends_at",
+        fence="fence",
+        seconds="LEASE_S",
+        oldest_by="made_at",
+    ),
+)
+
+ALL: Final = (ERRAND, COURIER, PARCEL, LETTER, PERMIT)
