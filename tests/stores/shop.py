@@ -13,7 +13,7 @@ from runtime.call import Call
 from runtime.call.conditions import Condition
 from runtime.model.lifecycles import Lifecycle
 from runtime.observe.metrics import Metrics
-from runtime.stores.contract import EntityStore, LeaseProof, LeaseSettlement
+from runtime.stores.contract import LeaseProof, LeaseSettlement
 from runtime.stores.semantics.rules import EPOCH
 from tests.runtime.hand_world import HandWorld, Lines, make_call
 from tests.stores.engines import ENGINES
@@ -31,7 +31,8 @@ class Shop:
         self.metrics = Metrics()
         self._open = ENGINES[engine](self.world, self.metrics, variables, max_terminal)
 
-    def store(self, lifecycle: Lifecycle) -> EntityStore[Any]:
+    def store(self, lifecycle: Lifecycle) -> Any:
+        """The store of an entity, an `EntityStore` of any records."""
         return self._open(lifecycle)
 
     def call(self, caller: str) -> Call:

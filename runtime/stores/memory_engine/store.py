@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -25,7 +25,7 @@ from runtime.stores.contract import (
 )
 from runtime.stores.memory_engine.leasing import MemoryLeases
 from runtime.stores.memory_engine.listing import Span
-from runtime.stores.semantics.creation import ceiling, created, is_deletable, is_purgeable
+from runtime.stores.semantics.creation import ceiling, created, is_deletable, is_purgeable, unique_values
 from runtime.stores.semantics.edges import after_shift, applies, sources, take_edge
 from runtime.stores.semantics.leases import equals, lease_problem
 from runtime.stores.semantics.rules import Change, to_moment
@@ -33,7 +33,6 @@ from runtime.stores.store import GuardBreach
 
 _SCANNED = 5000
 """How many entities a page looks at; what is left is for the next one."""
-_Planned = tuple[Record, bool, bool]
 
 
 class MemoryStore(MemoryLeases[Record]):
@@ -53,10 +52,12 @@ class MemoryStore(MemoryLeases[Record]):
     ) -> list[CreateResult[Record]]:
         self._require_creator(call)
         now = self._now()
-        if compare is not None:
-            self._compare_all(records, compare, now)
-        self._require_new_keys(records, now)
-        return [self._create(each, call, now) for each in records]
+        self._table.forget(now)
+        results = self._plan(records, compare, now)
+        for made, is_new, _ in results:
+            if is_new:
+                self._add(made, call, now)
+        return results
 
     def _create(self, record: Record, call: Call, now: int) -> CreateResult[Record]:
         table, rules = self._table, self._rules
@@ -64,39 +65,55 @@ class MemoryStore(MemoryLeases[Record]):
             table.forget(now)
         if rules.unique and (found := table.find_unique(record, now)) is not None:
             return CreateResult(found, False)
-        key: str = rules.key(record)
-        if key in table.records:
-            raise GuardBreach(f"{self._entity} {key} exists already")
-        if not self._lifecycle.is_key(key):
-            raise GuardBreach(f"{key!r} is no key of a {self._entity}")
+        self._require_new_key(rules.key(record), table.records)
         if (most := ceiling(rules)) is not None and table.ceiling_count >= most:
             return CreateResult(record, False, True)
         made = created(rules, record, now)
-        table.add(key, made, now)
-        self._write_history(key, None, None, made, call.caller, call, now)
-        self._audit(CREATION, key, call)
+        self._add(made, call, now)
         return CreateResult(made, True)
 
-    def _compare_all(self, records: Sequence[Record], compare: Compare[Record], now: int) -> None:
-        """Compare each with what has its unique values, in the table or before it in the same call."""
+    def _plan(
+        self, records: Sequence[Record], compare: Compare[Record] | None, now: int
+    ) -> list[CreateResult[Record]]:
+        """Say what becomes of each, and change nothing; it may raise at any of them."""
+        rules, table = self._rules, self._table
+        results: list[CreateResult[Record]] = []
+        keys: set[str] = set()
         ahead: dict[tuple[str, Any], Record] = {}
+        most, depth = ceiling(rules), table.ceiling_count
         for record in records:
-            pairs = [(name, getattr(record, name)) for name in self._rules.unique]
-            found = self._table.find_unique(record, now)
+            pairs = [*unique_values(rules, record).items()]
+            found = table.find_unique(record, now)
             if found is None:
                 found = next((ahead[pair] for pair in pairs if pair in ahead), None)
             if found is not None:
-                compare(record, found)
-            else:
-                ahead |= {pair: record for pair in pairs if pair[1] not in (None, "")}
+                if compare is not None:
+                    compare(record, found)
+                results.append(CreateResult(found, False))
+                continue
+            self._require_new_key(rules.key(record), table.records, keys)
+            if most is not None and depth >= most:
+                results.append(CreateResult(record, False, True))
+                continue
+            made = created(rules, record, now)
+            depth += table.is_under_ceiling(made)
+            keys.add(rules.key(made))
+            ahead |= dict.fromkeys(pairs, made)
+            results.append(CreateResult(made, True))
+        return results
 
-    def _require_new_keys(self, records: Sequence[Record], now: int) -> None:
-        """Raise before anything is created, where a key is no key or another entity has it."""
-        for record in records:
-            key: str = self._rules.key(record)
-            is_taken = key in self._table.records and self._table.find_unique(record, now) is None
-            if is_taken or not self._lifecycle.is_key(key):
-                raise GuardBreach(f"{self._entity} {key} exists already, or is no key of one")
+    def _add(self, made: Record, call: Call, now: int) -> None:
+        key: str = self._rules.key(made)
+        self._table.add(key, made, now)
+        self._write_history(key, None, None, made, call.caller, call, now)
+        self._audit(CREATION, key, call)
+
+    def _require_new_key(self, key: str, *taken: Container[str]) -> None:
+        """Raise where a text can be no key, or another entity has it."""
+        if any(key in each for each in taken):
+            raise GuardBreach(f"{self._entity} {key} exists already")
+        if not self._lifecycle.is_key(key):
+            raise GuardBreach(f"{key!r} is no key of a {self._entity}")
 
     # Reading.
 
@@ -134,6 +151,7 @@ class MemoryStore(MemoryLeases[Record]):
         return RecordPage(found, None)
 
     async def history(self, key: str) -> list[HistoryEntry]:
+        self._table.forget(self._now())
         return self._table.read_history(key, CREATION)
 
     async def count(self, states: Collection[int] = ()) -> dict[int, int]:
@@ -212,6 +230,7 @@ class MemoryStore(MemoryLeases[Record]):
     async def purge(self, older_than_s: float, call: Call) -> int:
         self._require_deleter(call)
         now, rules = self._now(), self._rules
+        self._table.forget(now)
         keys = [
             key
             for key, record in self._table.records.items()

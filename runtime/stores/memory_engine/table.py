@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import OrderedDict
 from collections.abc import Callable
 from datetime import timedelta
@@ -41,6 +42,9 @@ class Table:
         self._max_terminal = max_terminal
         self._terminal = rules.lifecycle.terminal
         self._ended: OrderedDict[str, int | None] = OrderedDict()
+        """Those that have ended, in that order, and when each is forgotten."""
+        self._ending: list[tuple[int, str]] = []
+        """A heap of those times; some entries are stale."""
         self._keeps_ended = bool(max_terminal) or rules.retained_s is not None
         self._numbers: dict[str, int] = {}
         self._last_number = 0
@@ -112,10 +116,16 @@ class Table:
 
     def forget(self, now: int) -> None:
         """Drop those that have ended long enough ago."""
-        if self.rules.retained_s is None:
-            return
-        while self._ended and (until := next(iter(self._ended.values()))) is not None and until <= now:
-            self.drop(next(iter(self._ended)))
+        ending = self._ending
+        while ending and ending[0][0] <= now:
+            until, key = heapq.heappop(ending)
+            if self._ended.get(key) == until:
+                self.drop(key)
+
+    def is_under_ceiling(self, record: Any | None) -> bool:
+        """Whether a record is in the index that has a ceiling."""
+        index = self._ceiling_index
+        return index is not None and record is not None and is_in_index(self.rules, index, record)
 
     def _follow(self, key: str, old: Any | None, new: Any | None) -> None:
         if not self._is_indexed:
@@ -126,16 +136,17 @@ class Table:
             is_claimable = self.claims.replace(key, number, old, new)
         for due in self.dues.values():
             due.replace(key, number, new)
-        if (index := self._ceiling_index) is not None:
-            self.ceiling_count += new is not None and is_in_index(self.rules, index, new)
-            self.ceiling_count -= old is not None and is_in_index(self.rules, index, old)
+        if self._ceiling_index is not None:
+            self.ceiling_count += self.is_under_ceiling(new) - self.is_under_ceiling(old)
         self.wakeups.announce(key, is_claimable=is_claimable)
 
     def _retain(self, key: str, record: Any, now: int) -> None:
         """Bound those that have ended, by number and by time."""
         if not self._keeps_ended or self.rules.state(record) not in self._terminal:
             return
-        self._ended[key] = forgotten_at(self.rules, now)
+        until = self._ended[key] = forgotten_at(self.rules, now)
+        if until is not None:
+            heapq.heappush(self._ending, (until, key))
         while self._max_terminal and len(self._ended) > self._max_terminal:
             self.drop(next(iter(self._ended)))
 

@@ -206,6 +206,7 @@ def backoff_s(rules: Rules, edge: Transition, waits: Backoff, record: Any, world
         failures = max(failures - 1, 0)
     base, most = _seconds(rules, record, waits.base), _seconds(rules, record, waits.most)
     factor = rules.number(record, waits.times) if waits.times else 2.0
+    wait: float
     try:
         wait = min(base * factor ** min(float(failures), _LARGEST_POWER), most)
     except OverflowError:
