@@ -154,7 +154,7 @@ def test_only_the_job_service_has_a_store_of_records() -> None:
         for component in COMPONENTS
         for each in closure(component)
         if any(
-            name.startswith(("runtime.stores.store.", "runtime.stores.memory."))
+            name.startswith(("runtime.stores.contract.", "runtime.stores.store.", "runtime.stores.memory."))
             for name in imports(known[each])
         )
     }

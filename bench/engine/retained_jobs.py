@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 
 from generated.taskqueue.lifecycle import JOB
-from generated.taskqueue.messages import DONE, QUEUED, RUNNING, JobSpec
+from generated.taskqueue.messages import JobSpec
 from generated.taskqueue.system import SYSTEM
 from handlers.taskqueue.job import JobRecord
 from runtime.call import Call
@@ -49,8 +49,8 @@ async def _filled(count: int) -> tuple[MemoryStore[JobRecord], float]:
         record = JobRecord(world.new_id(), spec.SerializeToString(deterministic=True), spec.job_type)
         await store.create(record, gateway)
         if number % 3:
-            await store.move(record.job_id, QUEUED, RUNNING, coordinator)
-            await store.move(record.job_id, RUNNING, DONE, coordinator)
+            await store.transition(record.job_id, "dispatch", coordinator)
+            await store.transition(record.job_id, "complete", coordinator)
     return store, (psutil.Process(os.getpid()).memory_info().rss - before) / count
 
 
@@ -59,6 +59,6 @@ async def _page_ms(store: MemoryStore[JobRecord], count: int) -> float:
     times = []
     for offset in [0, count // 2, count - 2 * PAGE] * 30:
         started = time.perf_counter()
-        await store.page((), offset, PAGE, newest_first=True)
+        await store.find(offset=offset, size=PAGE)
         times.append((time.perf_counter() - started) * 1000)
     return statistics.median(times)

@@ -28,7 +28,8 @@ from generated.taskqueue.messages import (
 from generated.taskqueue.settings import JobSettings
 from runtime.call import Call
 from runtime.stores.bounded import BoundedMap
-from runtime.stores.store import NoSuchEntity, Store
+from runtime.stores.contract import EntityStore
+from runtime.stores.store import NoSuchEntity
 from runtime.world import World
 
 
@@ -51,7 +52,7 @@ class JobRecord(Struct, frozen=True):
 class Job:
     """The owner of all job records and of the idempotency keys of earlier submits."""
 
-    def __init__(self, records: Store[JobRecord], settings: JobSettings, world: World) -> None:
+    def __init__(self, records: EntityStore[JobRecord], settings: JobSettings, world: World) -> None:
         self._records = records
         self._world = world
         self._job_ids_by_key: BoundedMap[str] = BoundedMap(settings.max_dedup_keys)
@@ -67,8 +68,8 @@ class Job:
         job_id = self._world.new_id()
         if key:
             self._job_ids_by_key.add(key, job_id)
-        record = await self._records.create(JobRecord(job_id, spec, request.spec.job_type, key), call)
-        return _to_create_response(record, deduplicated=False)
+        created = await self._records.create(JobRecord(job_id, spec, request.spec.job_type, key), call)
+        return _to_create_response(created.record, deduplicated=False)
 
     async def delete_job_if_status(
         self, request: DeleteJobIfStatusRequest, call: Call
@@ -94,20 +95,25 @@ class Job:
 
     async def list_job_records(self, request: ListJobRecordsRequest, _call: Call) -> ListJobRecordsResponse:
         offset = int(request.page.page_token or 0)
-        records, has_more = await self._records.page(
-            request.status_filter, offset, request.page.page_size, newest_first=request.sort != CREATED_AT_ASC
+        page = await self._records.find(
+            states=request.status_filter,
+            offset=offset,
+            size=request.page.page_size,
+            newest_first=request.sort != CREATED_AT_ASC,
         )
-        token = str(offset + len(records)) if has_more else ""
+        token = str(offset + len(page.records)) if page.next is not None else ""
         return ListJobRecordsResponse(
-            jobs=[_to_summary(record) for record in records], page=PageResponse(next_page_token=token)
+            jobs=[_to_summary(record) for record in page.records], page=PageResponse(next_page_token=token)
         )
 
     async def transition_job_status(
         self, request: TransitionJobStatusRequest, call: Call
     ) -> TransitionJobStatusResponse:
+        edge = self._records.edge_between(request.expected_from_status, request.to_status, call)
+        given = {"reason": request.reason}
         try:
-            transition = await self._records.move(
-                request.job_id, request.expected_from_status, request.to_status, call, reason=request.reason
+            transition = await self._records.transition(
+                request.job_id, edge.name, call, given=given, noted=given
             )
         except NoSuchEntity:
             raise errors.JobNotFound(job_id=request.job_id) from None

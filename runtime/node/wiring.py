@@ -14,9 +14,10 @@ from runtime.call.step_order import keep_step_order
 from runtime.model.lifecycles import Lifecycle
 from runtime.model.system import System
 from runtime.observe.metrics import Metrics
+from runtime.stores.contract import EntityStore
 from runtime.stores.file_store import FileStore
 from runtime.stores.object_store import ObjectStore
-from runtime.stores.store import IndexedStore, KeptStore, Store
+from runtime.stores.store import IndexedStore, KeptStore
 from runtime.transport.tls import HttpTls
 from runtime.world import World
 
@@ -60,12 +61,12 @@ class Wiring:
             return HttpTls.of(self._system, self._values)
         if hint is self._system.settings[component]:
             return self._system.settings[component].of(self._values)
-        if get_origin(hint) in (Store, KeptStore, IndexedStore, FileStore, ObjectStore):
+        if get_origin(hint) in (EntityStore, KeptStore, IndexedStore, FileStore, ObjectStore):
             return self._store(component, get_origin(hint), get_args(hint)[0])
         if (service := getattr(hint, "__name__", "")) in self._system.services:
             return self._client(component, service)
         raise WiringError(
-            f"{component} asks for {name}: {hint}. A handler can have World, Store[…], KeptStore[…], "
+            f"{component} asks for {name}: {hint}. A handler can have World, EntityStore[…], KeptStore[…], "
             f"IndexedStore[…], FileStore[…], ObjectStore[…], HttpTls, "
             f"{self._system.settings[component].__name__} and the services that it may call."
         )
@@ -81,10 +82,15 @@ class Wiring:
 
     def _store(self, component: str, kind: Any, record: type[Any]) -> Any:
         lifecycle = self._lifecycle(component, record)
+        elsewhere = (lifecycle.kept, lifecycle.in_sqlite, lifecycle.in_redis, lifecycle.in_s3)
+        if kind is EntityStore and any(elsewhere):
+            raise WiringError(f"{component} asks for an EntityStore of what is not kept in memory.")
         if kind is FileStore and lifecycle.in_sqlite is None:
             raise WiringError(f"{component} asks for a FileStore of what no file keeps.")
         if kind is KeptStore and lifecycle.kept is None and lifecycle.in_sqlite is None:
-            raise WiringError(f"{component} asks for a KeptStore of what no server keeps; ask for a Store.")
+            raise WiringError(
+                f"{component} asks for a KeptStore of what no server keeps; ask for an EntityStore."
+            )
         if kind is IndexedStore and lifecycle.in_redis is None:
             raise WiringError(f"{component} asks for an IndexedStore of what Redis does not keep.")
         if kind is ObjectStore and lifecycle.in_s3 is None:
@@ -151,10 +157,14 @@ def make_memory_stores(
     system: System, world: World, metrics: Metrics, values: Mapping[str, Any]
 ) -> StoreFactory:
     """Make a factory of stores in memory, bounded as the spec says."""
-    from runtime.stores.memory import MemoryStore
+    from runtime.stores.memory import MemoryStore, Table
+
+    tables: dict[str, Table] = {}
 
     def make(lifecycle: Lifecycle, record: type[Any]) -> Any:
         bound = values.get(lifecycle.retained_by or "") or 0
-        return MemoryStore(system, lifecycle, record, world, metrics, max_terminal=bound)
+        return MemoryStore(
+            system, lifecycle, record, world, metrics, values, max_terminal=bound, tables=tables
+        )
 
     return make

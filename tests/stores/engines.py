@@ -13,8 +13,8 @@ from runtime.model.lifecycles import Lifecycle
 from runtime.model.system import System
 from runtime.observe.metrics import Metrics
 from runtime.stores.contract import EntityStore
-from runtime.stores.memory_engine import MemoryStore
-from runtime.stores.memory_engine.table import Table
+from runtime.stores.memory import MemoryStore
+from runtime.stores.memory.table import Table
 from runtime.world import World
 
 Open = Callable[[Lifecycle], EntityStore[Any]]

@@ -19,8 +19,8 @@ from handlers.taskqueue.worker import Worker
 from runtime.call import Channel
 from runtime.node.wiring import Wiring, WiringError, handler_class, make_memory_stores
 from runtime.observe.metrics import Metrics
+from runtime.stores.contract import EntityStore
 from runtime.stores.memory import MemoryStore
-from runtime.stores.store import Store
 from runtime.world import World
 from tests.runtime.hand_world import HandWorld
 
@@ -107,7 +107,7 @@ def test_a_holder_gets_the_store_of_its_entity() -> None:
     assert recorded.asked == []
     store = vars(job)["_records"]
     assert isinstance(store, MemoryStore)
-    assert vars(store)["_max_terminal"] == 2
+    assert vars(vars(store)["_table"])["_max_terminal"] == 2
 
 
 @pytest.mark.req("TQ-016", "TQ-144")
@@ -132,7 +132,7 @@ def test_a_service_outside_the_matrix_is_not_to_be_had(odd: type[Any]) -> None:
 def test_a_store_belongs_to_its_holder(odd: type[Any]) -> None:
     """A handler that holds no entity gets no store."""
 
-    def init(self: object, records: Store[JobRecord]) -> None: ...
+    def init(self: object, records: EntityStore[JobRecord]) -> None: ...
 
     odd.__init__ = init
     assert refusal() == "queue asks for a store and holds 0 kinds of entity; it must be one."

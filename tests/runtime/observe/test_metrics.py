@@ -7,7 +7,6 @@ import urllib.request
 import pytest
 
 from generated.taskqueue.lifecycle import JOB
-from generated.taskqueue.messages import QUEUED, RUNNING
 from generated.taskqueue.system import SYSTEM
 from handlers.taskqueue.job import JobRecord
 from runtime.call import Call
@@ -55,7 +54,7 @@ async def test_a_store_is_counted_when_somebody_looks() -> None:
     for key in "abc":
         await store.create(JobRecord(key, b"", "t"), make_call(world))
         world.wall_ms += 1000
-    await store.move("a", QUEUED, RUNNING, make_call(world, caller="coordinator"))
+    await store.transition("a", "dispatch", make_call(world, caller="coordinator"))
     held = {
         name: value(metrics, "charter_entities", entity="job", state=name) for name in JOB.states.values()
     }

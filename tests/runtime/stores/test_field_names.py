@@ -13,6 +13,7 @@ from codegen.emit.sql.names import RESERVED
 from handlers.priority.manager_lease_store import ManagerLeaseStore
 from runtime.call.conditions import Condition
 from runtime.embedded.postgres import EmbeddedPostgres
+from runtime.stores.contract import EntityStore
 from runtime.stores.file_store import FileStore
 from runtime.stores.memory import MemoryStore
 from runtime.stores.object_store import ObjectStore
@@ -33,7 +34,7 @@ IN_ONE_CALL = 75
 
 BUILTINS = ("self", "cls", "str", "int", "bool", "float", "bytes")
 TAKE_FIELDS = (
-    *(Store, LeaseStore, KeptStore, IndexedStore, FileStore, ObjectStore),
+    *(EntityStore, Store, LeaseStore, KeptStore, IndexedStore, FileStore, ObjectStore),
     *(MemoryStore, PostgresStore, RedisStore, SqliteStore, S3Store, Leases, Taking, ManagerLeaseStore),
 )
 """What is given fields by their names, which a spec chooses."""

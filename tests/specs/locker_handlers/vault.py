@@ -23,7 +23,8 @@ from generated.locker.messages import (
     RegisterParcelResponse,
 )
 from runtime.call import Call
-from runtime.stores.store import Moved, NoSuchEntity, Store
+from runtime.stores.contract import EntityStore, Transitioned
+from runtime.stores.store import NoSuchEntity
 from runtime.world import World
 
 
@@ -46,7 +47,7 @@ class ParcelRecord(Struct, frozen=True):
 class Vault:
     """Owns the parcels."""
 
-    def __init__(self, parcels: Store[ParcelRecord], world: World) -> None:
+    def __init__(self, parcels: EntityStore[ParcelRecord], world: World) -> None:
         self._parcels = parcels
         self._world = world
         self._by_waybill: dict[str, str] = {}
@@ -56,7 +57,8 @@ class Vault:
             return RegisterParcelResponse(parcel=_parcel(await self._existing(known)), known=True)
         parcel_id = self._by_waybill[request.waybill] = self._world.new_id()
         record = ParcelRecord(parcel_id, request.waybill, request.size, request.duty_paid, request.code)
-        return RegisterParcelResponse(parcel=_parcel(await self._parcels.create(record, call)))
+        created = await self._parcels.create(record, call)
+        return RegisterParcelResponse(parcel=_parcel(created.record))
 
     async def read_parcel(self, request: ReadParcelRequest, _call: Call) -> ReadParcelResponse:
         record = await self._existing(request.parcel_id)
@@ -73,9 +75,10 @@ class Vault:
             moved=(await self._moved(request.parcel_id, STORED, EXPIRED, call)).applied
         )
 
-    async def _moved(self, parcel_id: str, source: int, target: int, call: Call) -> Moved:
+    async def _moved(self, parcel_id: str, source: int, target: int, call: Call) -> Transitioned:
+        edge = self._parcels.edge_between(source, target, call)
         try:
-            return await self._parcels.move(parcel_id, source, target, call)
+            return await self._parcels.transition(parcel_id, edge.name, call)
         except NoSuchEntity:
             raise errors.ParcelUnknown(parcel_id=parcel_id) from None
 

@@ -12,7 +12,7 @@ from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.stores.base import StoreBase
 from runtime.stores.contract import DELETION, NOTHING, Given, Record
-from runtime.stores.memory_engine.table import Table
+from runtime.stores.memory.table import Table
 from runtime.stores.semantics.clocks import batch_size, due_given, is_due, is_in_force
 from runtime.stores.semantics.edges import after_shift, take_edge
 from runtime.stores.semantics.rules import Change, Clock

@@ -9,8 +9,8 @@ from runtime.call.conditions import Failure
 from runtime.call.context import Call
 from runtime.model.lifecycles import Transition
 from runtime.stores.contract import NOTHING, ExchangeResult, LeaseProof, LeaseSettlement, Record
-from runtime.stores.memory_engine.changes import MemoryChanges
-from runtime.stores.memory_engine.claim_index import ClaimIndex
+from runtime.stores.memory.changes import MemoryChanges
+from runtime.stores.memory.claim_index import ClaimIndex
 from runtime.stores.semantics.edges import applies, take_edge
 from runtime.stores.semantics.leases import (
     LOST,

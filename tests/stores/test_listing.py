@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from itertools import islice
 from typing import Any
 from unittest.mock import patch
 
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sortedcontainers import SortedList
 
-from runtime.stores.listing import Listing
+from runtime.stores.memory.listing import Listing, Span
 
 STATES = (1, 2, 3, 4)
 ENTRIES = st.lists(
@@ -25,6 +27,15 @@ def listing_of(entries: list[tuple[int, int, str]]) -> Listing:
     for state, at, key in entries:
         listing.add(state, at, key)
     return listing
+
+
+def page_of(
+    listing: Listing, states: Collection[int], offset: int, size: int, *, newest_first: bool
+) -> tuple[list[str], bool]:
+    """The keys of a page, and whether there is more after it."""
+    entries = islice(listing.iterate(states, offset, newest_first=newest_first), size + 1)
+    keys = [key for _, key in entries]
+    return keys[:size], len(keys) > size
 
 
 def naive(entries: list[tuple[int, int, str]], states: set[int], *, newest_first: bool) -> list[str]:
@@ -47,9 +58,37 @@ def test_a_page_is_what_sorting_would_give(
 ) -> None:
     """Any filter, direction, offset and size gives that part of the sorted whole, ties by key ascending."""
     whole = naive(entries, states, newest_first=newest_first)
-    keys, more = listing_of(entries).page(states, offset, size, newest_first=newest_first)
+    keys, more = page_of(listing_of(entries), states, offset, size, newest_first=newest_first)
     assert keys == whole[offset : offset + size]
     assert more == (len(whole) > offset + size)
+
+
+@given(
+    entries=ENTRIES,
+    newest_first=st.booleans(),
+    since=st.none() | st.integers(0, 5),
+    until=st.none() | st.integers(0, 5),
+    after=st.none() | st.tuples(st.integers(-1, 5), st.text("abc", max_size=2)),
+)
+def test_a_span_is_what_filtering_would_give(
+    entries: list[tuple[int, int, str]],
+    newest_first: bool,
+    since: int | None,
+    until: int | None,
+    after: tuple[int, str] | None,
+) -> None:
+    """Any range of times and any cursor, in both directions, gives that part of the sorted whole."""
+    span = Span(since, until, after)
+    found = [*listing_of(entries).iterate((), 0, newest_first=newest_first, span=span)]
+    sign = -1 if newest_first else 1
+    wanted = sorted((sign * at, key) for _, at, key in entries)
+    assert [(sign * at, key) for at, key in found] == [
+        (at, key)
+        for at, key in wanted
+        if (since is None or sign * at >= since)
+        and (until is None or sign * at < until)
+        and (after is None or (at, key) > (sign * after[0], after[1]))
+    ]
 
 
 @pytest.mark.req("TQ-125")
@@ -65,13 +104,13 @@ def test_an_index_that_was_changed_is_that_of_what_is_left(
 
     That holds however many changes are noted before they are put in their places.
     """
-    with patch("runtime.stores.listing._MOST_NOTED", noted):
+    with patch("runtime.stores.memory.listing._MOST_NOTED", noted):
         listing, left = changed(listing_of(entries), list(entries), steps)
     for state in STATES:
         times = [at for held, at, _ in left if held == state]
         assert listing.count(state) == len(times)
         assert listing.oldest(state) == min(times, default=None)
-    keys, more = listing.page((), 0, 100, newest_first=True)
+    keys, more = page_of(listing, (), 0, 100, newest_first=True)
     assert (keys, more) == (naive(left, set(), newest_first=True), False)
 
 
@@ -83,8 +122,9 @@ def changed(
         if left:
             state, at, key = left.pop(place % len(left))
             if target:
-                listing.move(state, target, at, key)
-                left.append((target, at, key))
+                later = at + place % 3
+                listing.move(state, at, target, later, key)
+                left.append((target, later, key))
             else:
                 listing.remove(state, at, key)
     return listing, left
@@ -92,7 +132,7 @@ def changed(
 
 def test_an_offset_far_past_the_end_is_an_empty_page() -> None:
     """The largest offset that a token can say costs nothing and finds nothing."""
-    assert listing_of([(1, 1, "a")]).page((), 2**63 - 1, 200, newest_first=True) == ([], False)
+    assert page_of(listing_of([(1, 1, "a")]), (), 2**63 - 1, 200, newest_first=True) == ([], False)
 
 
 class CountedList(SortedList[Any]):
@@ -110,12 +150,12 @@ def test_a_page_deep_inside_looks_at_little_more_than_itself(
     newest_first: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The work of a page grows with the page, not with what is held before or behind it."""
-    monkeypatch.setattr("runtime.stores.listing.SortedList", CountedList)
+    monkeypatch.setattr("runtime.stores.memory.listing.SortedList", CountedList)
     looks = {}
     for held in (1_000, 30_000):
         listing = listing_of([(number % 3, number // 5, f"{number:06d}") for number in range(held)])
         CountedList.looks = 0
-        keys, more = listing.page((), held // 2, 50, newest_first=newest_first)
+        keys, more = page_of(listing, (), held // 2, 50, newest_first=newest_first)
         assert len(keys) == 50 and more
         looks[held] = CountedList.looks
     assert looks[30_000] < 2 * looks[1_000] < 2_000

@@ -1,4 +1,4 @@
-"""The store in memory: a state changes by a guarded transition and in no other way."""
+"""The jobs of a system in memory: a state changes by a guarded transition and in no other way."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from generated.taskqueue.system import SYSTEM
 from handlers.taskqueue.job import JobRecord
 from runtime.call.conditions import Condition
 from runtime.observe.metrics import Metrics
+from runtime.stores.contract import Transitioned
 from runtime.stores.memory import MemoryStore
-from runtime.stores.store import GuardBreach, Moved, NoSuchEntity
+from runtime.stores.store import GuardBreach, NoSuchEntity
 from tests.runtime.hand_world import HandWorld, Lines, make_call
 
 DRIVERS: dict[tuple[int, int], str] = {
@@ -53,12 +54,15 @@ class Fixture:
 
     async def add(self, key: str = "x") -> JobRecord:
         call = make_call(self.world, caller="gateway", lines=self.lines)
-        return await self.store.create(JobRecord(key, b"", "t"), call)
+        return (await self.store.create(JobRecord(key, b"", "t"), call)).record
 
-    async def move(self, source: int, target: int, key: str = "x", caller: str = "", **given: str) -> Moved:
+    async def move(
+        self, source: int, target: int, key: str = "x", caller: str = "", **given: str
+    ) -> Transitioned:
         caller = caller or DRIVERS.get((source, target), "coordinator")
         call = make_call(self.world, caller=caller, lines=self.lines)
-        return await self.store.move(key, source, target, call, **given)
+        edge = self.store.edge_between(source, target, call)
+        return await self.store.transition(key, edge.name, call, given=given, noted=given)
 
     async def held(self, key: str = "x") -> JobRecord:
         record = await self.store.get(key)
@@ -85,10 +89,10 @@ async def test_every_pair_from_every_state(state: int, source: int, target: int)
         assert refused.value.code == "illegal_transition"
         assert await fixture.held() == before
     elif state != source:
-        assert await fixture.move(source, target) == Moved(False, state)
+        assert await fixture.move(source, target) == Transitioned(False, state)
         assert await fixture.held() == before
     else:
-        assert await fixture.move(source, target) == Moved(True, target)
+        assert await fixture.move(source, target) == Transitioned(True, target)
         assert (await fixture.held()).status == target
 
 
@@ -245,12 +249,12 @@ async def test_a_delete_needs_its_state_and_its_caller() -> None:
     fixture = Fixture()
     call = make_call(fixture.world, lines=fixture.lines)
     await fixture.in_state(RUNNING)
-    assert await fixture.store.delete("x", QUEUED, call) == Moved(False, RUNNING)
-    assert await fixture.store.delete("x", RUNNING, call) == Moved(False, RUNNING)
+    assert await fixture.store.delete("x", QUEUED, call) == Transitioned(False, RUNNING)
+    assert await fixture.store.delete("x", RUNNING, call) == Transitioned(False, RUNNING)
     await fixture.add("y")
     with pytest.raises(Condition, match="only gateway may delete a job"):
         await fixture.store.delete("y", QUEUED, make_call(fixture.world, caller="coordinator"))
-    assert await fixture.store.delete("y", QUEUED, call) == Moved(True, QUEUED)
+    assert await fixture.store.delete("y", QUEUED, call) == Transitioned(True, QUEUED)
     assert await fixture.store.get("y") is None
     assert fixture.lines.read_back("transition")[-1]["transition"] == "delete"
     with pytest.raises(NoSuchEntity):
@@ -265,8 +269,8 @@ async def test_only_the_oldest_terminal_records_are_forgotten() -> None:
     for key in ("a", "b", "c"):
         await fixture.in_state(DONE, key)
     await fixture.add("queued")
-    listed, more = await fixture.store.page((), 0, 10, newest_first=False)
-    assert ([record.job_id for record in listed], more) == (["b", "c", "live", "queued"], False)
+    page = await fixture.store.find(size=10, newest_first=False)
+    assert ([record.job_id for record in page.records], page.next) == (["b", "c", "live", "queued"], None)
     assert await fixture.store.get("a") is None
     with pytest.raises(NoSuchEntity):
         await fixture.move(RUNNING, DONE, "a")
@@ -283,9 +287,9 @@ async def test_a_condition_on_the_record_is_part_of_an_edge() -> None:
     }
     fixture.store = MemoryStore(SYSTEM, replace(JOB, edges=edges), JobRecord, fixture.world, fixture.metrics)
     await fixture.in_state(RUNNING)
-    assert await fixture.move(RUNNING, CANCELED) == Moved(False, RUNNING)
+    assert await fixture.move(RUNNING, CANCELED) == Transitioned(False, RUNNING)
     await fixture.store.update("x", cancel_requested=True)
-    assert await fixture.move(RUNNING, CANCELED) == Moved(True, CANCELED)
+    assert await fixture.move(RUNNING, CANCELED) == Transitioned(True, CANCELED)
 
 
 async def test_a_record_may_be_any_frozen_struct() -> None:
@@ -303,8 +307,8 @@ async def test_a_record_may_be_any_frozen_struct() -> None:
 
     world = HandWorld()
     store: MemoryStore[Named] = MemoryStore(SYSTEM, JOB, Named, world, Metrics())
-    before = await store.create(Named(job_id="x"), make_call(world))
-    assert await store.move("x", QUEUED, RUNNING, make_call(world, caller="coordinator")) == Moved(
+    before = (await store.create(Named(job_id="x"), make_call(world))).record
+    assert await store.transition("x", "dispatch", make_call(world, caller="coordinator")) == Transitioned(
         True, RUNNING
     )
     after = await store.get("x")

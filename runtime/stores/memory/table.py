@@ -11,10 +11,10 @@ from typing import Any
 
 from runtime.model.lifecycles import Transition
 from runtime.stores.contract import HistoryEntry
-from runtime.stores.memory_engine.claim_index import ClaimIndex
-from runtime.stores.memory_engine.due_index import DueIndex
-from runtime.stores.memory_engine.listing import Listing
-from runtime.stores.memory_engine.wakeups import Wakeups
+from runtime.stores.memory.claim_index import ClaimIndex
+from runtime.stores.memory.due_index import DueIndex
+from runtime.stores.memory.listing import Listing
+from runtime.stores.memory.wakeups import Wakeups
 from runtime.stores.semantics.creation import forgotten_at, unique_until, unique_values
 from runtime.stores.semantics.leases import is_in_index
 from runtime.stores.semantics.rules import EPOCH, Rules, to_moment

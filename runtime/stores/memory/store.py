@@ -23,8 +23,8 @@ from runtime.stores.contract import (
     RecordPage,
     Transitioned,
 )
-from runtime.stores.memory_engine.leasing import MemoryLeases
-from runtime.stores.memory_engine.listing import Span
+from runtime.stores.memory.leasing import MemoryLeases
+from runtime.stores.memory.listing import Span
 from runtime.stores.semantics.creation import ceiling, created, is_deletable, is_purgeable, unique_values
 from runtime.stores.semantics.edges import after_shift, applies, sources, take_edge
 from runtime.stores.semantics.leases import equals, lease_problem
