@@ -37,6 +37,7 @@ class StoreBase(Generic[Record]):
     ) -> None:
         self._roles = system.roles
         self._lifecycle = lifecycle
+        self._entity, self._key_field = lifecycle.entity, lifecycle.key
         self._rules = prepare_rules(lifecycle, record, values)
         self._guarded = self._rules.guarded
         self._world = world
@@ -111,10 +112,6 @@ class StoreBase(Generic[Record]):
 
     # Conditions, by their roles.
 
-    @property
-    def _entity(self) -> str:
-        return self._lifecycle.entity
-
     def _condition(self, role: str, **fields: object) -> Exception:
         make: Callable[..., Condition] = self._roles[role]
         return make(**fields)
@@ -145,10 +142,11 @@ class StoreBase(Generic[Record]):
             return
         line = call.begin_line(event, message)
         line.update(always)
-        line[self._lifecycle.key] = key
-        for field, value in noted.items():
-            if value:
-                line[field] = value
+        line[self._key_field] = key
+        if noted:
+            for field, value in noted.items():
+                if value:
+                    line[field] = value
         if actor:
             line["actor"] = actor
         call.log.end_line(event, line)

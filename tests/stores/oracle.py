@@ -137,7 +137,8 @@ class Oracle:
 
     def find_unique(self, record: Any) -> Row | None:
         for name, value in creation.unique_values(self.rules, record).items():
-            for known, other, row, until in reversed(self.remembered):
+            for known, other, found, until in reversed(self.remembered):
+                row: Row = found
                 is_same = (known, other) == (name, value) and row in self.rows
                 if is_same and (until is None or until > self.now()):
                     return row

@@ -278,6 +278,23 @@ async def test_only_the_oldest_terminal_records_are_forgotten() -> None:
     assert await fixture.store.get("b") is None
 
 
+async def test_a_history_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the bounds the oldest entries are forgotten; what follows has the number that it had to have."""
+    monkeypatch.setattr("runtime.stores.memory.table.MOST_HISTORY", 4)
+    monkeypatch.setattr("runtime.stores.memory.table.MOST_OF_ONE", 2)
+    fixture = Fixture()
+    await fixture.in_state(RUNNING, "a")
+    await fixture.in_state(DONE, "b")
+    assert [(each.sequence, each.edge) for each in await fixture.store.history("b")] == [
+        (2, "dispatch"),
+        (3, "complete"),
+    ]
+    await fixture.add("c")
+    assert await fixture.store.history("a") == []
+    await fixture.move(RUNNING, DONE, "a")
+    assert [(each.sequence, each.edge) for each in await fixture.store.history("a")] == [(3, "complete")]
+
+
 async def test_a_condition_on_the_record_is_part_of_an_edge() -> None:
     """An edge that asks for a flag applies only where the record has it."""
     fixture = Fixture()

@@ -52,6 +52,8 @@ class MemoryChanges(StoreBase[Record]):
             self._tables[lifecycle.entity] = table
             metrics.add_census(self)
         self._table = table
+        self._is_timeless = self._rules.retained_s is None and not self._rules.on_access
+        """Whether no entity changes or goes because of the time of an access."""
 
     def census(self) -> list[tuple[str, str, int, float]]:
         """Return how many entities there are in each state, and how old the oldest is."""
@@ -68,15 +70,14 @@ class MemoryChanges(StoreBase[Record]):
 
     def _get(self, key: str, now: int, call: Call | None = None) -> Any:
         """Return a record after all that is due for it whenever it is accessed; None where there is none."""
-        if self._rules.retained_s is not None:
+        if not self._is_timeless:
             self._table.forget(now)
-        if self._rules.on_access:
             for clock in self._rules.on_access:
                 self._run_if_due(clock, key, now, call)
         return self._table.records.get(key)
 
     def _require(self, key: str, now: int, call: Call | None = None) -> Any:
-        record = self._get(key, now, call)
+        record = self._table.records.get(key) if self._is_timeless else self._get(key, now, call)
         if record is None:
             raise NoSuchEntity(key)
         return record
@@ -99,8 +100,9 @@ class MemoryChanges(StoreBase[Record]):
         for change in changes:
             if isinstance(change, Transition) and key in self._table.records:
                 self._write_history(key, change, old, new, driver, call, now, given)
-            held = self._lease_note(change, old, new)
-            self._audit(change.name, key, call, {**held, **noted} if held else noted, actor=actor)
+            if self._rules.lease is not None:
+                noted = {**self._lease_note(change, old, new), **noted}
+            self._audit(change.name, key, call, noted, actor=actor)
 
     def _write_history(
         self,
@@ -114,7 +116,7 @@ class MemoryChanges(StoreBase[Record]):
         given: Given = NOTHING,
     ) -> None:
         rules, lease = self._rules, self._rules.lease
-        trace = getattr(new, rules.trace) if rules.trace else None
+        trace: str | None = getattr(new, rules.trace) if rules.trace else None
         if not trace and call is not None and call.trace:
             trace = call.trace_id
         reason = given.get(edge.reason) if edge is not None and edge.reason else None
@@ -127,16 +129,16 @@ class MemoryChanges(StoreBase[Record]):
             owner = getattr(new, lease.owner) or (getattr(old, lease.owner) if old is not None else None)
         self._table.write_history(key, edge, actor, now, fence or 0, owner or "", reason or "", trace or "")
 
-    def _lease_note(self, change: Change, old: Any, new: Any) -> dict[str, Any] | None:
+    def _lease_note(self, change: Change, old: Any, new: Any) -> dict[str, Any]:
         """Return the lease that a change takes or leaves, for the log."""
         lease = self._rules.lease
         if lease is None or not isinstance(change, Transition):
-            return None
+            return {}
         if lease.state == change.target:
             return {lease.owner: getattr(new, lease.owner), lease.fence: getattr(new, lease.fence)}
         if lease.state == change.source:
             return {lease.owner: getattr(old, lease.owner), lease.fence: getattr(old, lease.fence)}
-        return None
+        return {}
 
     # Due changes.
 

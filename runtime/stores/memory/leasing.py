@@ -21,6 +21,7 @@ from runtime.stores.semantics.leases import (
     offers,
     room,
 )
+from runtime.stores.semantics.rules import Change
 from runtime.stores.store import GuardBreach, NoSuchEntity
 
 
@@ -125,7 +126,7 @@ class MemoryLeases(MemoryChanges[Record]):
         keys = self._choose(free, now, offers(rules, holder, capabilities), where) if free > 0 else []
         if not keys:
             table.wakeups.found_nothing(position)
-        return [self._take(key, edge, owner, call, now) for key in keys]
+        return [self._lease_out(key, edge, owner, call, now) for key in keys]
 
     def _choose(
         self, free: int, now: int, offered: frozenset[str] | None, where: Mapping[str, object]
@@ -139,7 +140,7 @@ class MemoryLeases(MemoryChanges[Record]):
                     break
         return chosen
 
-    def _take(self, key: str, edge: Transition, owner: str, call: Call, now: int) -> Any:
+    def _lease_out(self, key: str, edge: Transition, owner: str, call: Call, now: int) -> Any:
         record = self._table.records[key]
         new, changes = take_edge(self._rules, edge, record, NOTHING, now, self._world, owner=owner)
         self._commit(key, record, new, changes, call, now)
@@ -164,7 +165,8 @@ class MemoryLeases(MemoryChanges[Record]):
         edge = self._admit(asked.edge, call, has_proof=True)
         if not isinstance(edge, Transition) or rules.lease is None or edge.source != rules.lease.state:
             raise GuardBreach(f"{asked.edge} does not leave the lease of a {self._entity}")
-        self._require_ending(edge, is_final=asked.is_final)
+        if asked.is_final:
+            self._require_ending(edge)
         record = self._get(asked.key, now, call)
         problem = LOST if record is None else lease_problem(rules, record, *asked.lease, now)
         if problem is None and not applies(rules, edge, record):
@@ -176,8 +178,8 @@ class MemoryLeases(MemoryChanges[Record]):
         state: int = rules.state(new)
         return state
 
-    def _require_ending(self, edge: Transition, *, is_final: bool) -> None:
-        if is_final and edge.gives_up is None:
+    def _require_ending(self, edge: Change) -> None:
+        if not isinstance(edge, Transition) or edge.gives_up is None:
             raise GuardBreach(f"{edge.name} is never the last try of a {self._entity}")
 
     def _require_pausable(self) -> None:

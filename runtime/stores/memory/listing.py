@@ -16,8 +16,7 @@ from typing import NamedTuple, Protocol
 from sortedcontainers import SortedList
 
 Entry = tuple[int, str]
-_Place = tuple[int, int]
-"""A state and a time."""
+_NOWHERE = None
 _MOST_NOTED = 512
 """Changes that are noted at most, so that a look never has to place many of them."""
 
@@ -39,13 +38,13 @@ class Listing:
     def __init__(self) -> None:
         self._by_state: dict[int, SortedList[Entry]] = {}
         self._counts: dict[int, int] = {}
-        self._noted: dict[str, tuple[_Place | None, _Place | None]] = {}
-        """By key: the place in which it is ordered, and the place that it has."""
+        self._noted: dict[str, tuple[int | None, int, int | None, int]] = {}
+        """By key: the state and time under which it is ordered, and those that it has."""
 
     def add(self, state: int, at: int, key: str) -> None:
         """Add a key under a state."""
         self._counts[state] = self._counts.get(state, 0) + 1
-        self._note(key, None, (state, at))
+        self._note(key, _NOWHERE, 0, state, at)
 
     def move(self, source: int, source_at: int, target: int, at: int, key: str) -> None:
         """Put a key under another state, or another time."""
@@ -53,12 +52,12 @@ class Listing:
             counts = self._counts
             counts[source] -= 1
             counts[target] = counts.get(target, 0) + 1
-        self._note(key, (source, source_at), (target, at))
+        self._note(key, source, source_at, target, at)
 
     def remove(self, state: int, at: int, key: str) -> None:
         """Remove a key."""
         self._counts[state] -= 1
-        self._note(key, (state, at), None)
+        self._note(key, state, at, _NOWHERE, 0)
 
     def count(self, state: int) -> int:
         """Return how many keys a state has."""
@@ -67,7 +66,7 @@ class Listing:
     def oldest(self, state: int) -> int | None:
         """Return the least time under a state. It changes nothing, as another thread may ask."""
         noted = dict(self._noted)
-        times = [place[1] for _, place in noted.values() if place is not None and place[0] == state]
+        times = [at for _, _, target, at in noted.values() if target == state]
         for at, key in self._by_state.get(state, ()):
             if key not in noted:
                 times.append(at)
@@ -90,23 +89,25 @@ class Listing:
         merged = heapq.merge(*(_from(view, start) for view, start in zip(views, starts, strict=True)))
         return ((-at, key) for at, key in merged) if newest_first else merged
 
-    def _note(self, key: str, source: _Place | None, target: _Place | None) -> None:
+    def _note(self, key: str, source: int | None, source_at: int, target: int | None, at: int) -> None:
         noted = self._noted
         earlier = noted.get(key)
-        noted[key] = (source if earlier is None else earlier[0], target)
+        if earlier is not None:
+            source, source_at, _, _ = earlier
+        noted[key] = (source, source_at, target, at)
         if len(noted) >= _MOST_NOTED:
             self._place()
 
     def _place(self) -> None:
         """Put all that has been noted in its place."""
         added: dict[int, list[Entry]] = {}
-        for key, (source, target) in self._noted.items():
-            if source == target:
+        for key, (source, source_at, target, at) in self._noted.items():
+            if source == target and source_at == at:
                 continue
             if source is not None:
-                self._by_state[source[0]].remove((source[1], key))
+                self._by_state[source].remove((source_at, key))
             if target is not None:
-                added.setdefault(target[0], []).append((target[1], key))
+                added.setdefault(target, []).append((at, key))
         for state, entries in added.items():
             if state not in self._by_state:
                 self._by_state[state] = SortedList()

@@ -26,7 +26,7 @@ from runtime.stores.contract import (
 from runtime.stores.memory.leasing import MemoryLeases
 from runtime.stores.memory.listing import Span
 from runtime.stores.semantics.creation import ceiling, created, is_deletable, is_purgeable, unique_values
-from runtime.stores.semantics.edges import after_shift, applies, sources, take_edge
+from runtime.stores.semantics.edges import Taken, after_shift, applies, sources, take_edge
 from runtime.stores.semantics.leases import equals, lease_problem
 from runtime.stores.semantics.rules import Change, to_moment
 from runtime.stores.store import GuardBreach
@@ -61,12 +61,12 @@ class MemoryStore(MemoryLeases[Record]):
 
     def _create(self, record: Record, call: Call, now: int) -> CreateResult[Record]:
         table, rules = self._table, self._rules
-        if rules.retained_s is not None:
+        if not self._is_timeless:
             table.forget(now)
         if rules.unique and (found := table.find_unique(record, now)) is not None:
             return CreateResult(found, False)
         self._require_new_key(rules.key(record), table.records)
-        if (most := ceiling(rules)) is not None and table.ceiling_count >= most:
+        if self._lifecycle.refuses and (most := ceiling(rules)) is not None and table.ceiling_count >= most:
             return CreateResult(record, False, True)
         made = created(rules, record, now)
         self._add(made, call, now)
@@ -118,9 +118,9 @@ class MemoryStore(MemoryLeases[Record]):
     # Reading.
 
     async def get(self, key: str) -> Record | None:
-        if self._rules.on_access or self._rules.retained_s is not None:
-            return self._get(key, self._now())  # type: ignore[no-any-return]
-        return self._table.records.get(key)
+        if self._is_timeless:
+            return self._table.records.get(key)
+        return self._get(key, self._now())  # type: ignore[no-any-return]
 
     async def find(
         self,
@@ -175,35 +175,39 @@ class MemoryStore(MemoryLeases[Record]):
         noted: Mapping[str, str] = NOTHING,
         is_final: bool = False,
     ) -> Transitioned:
-        rules, now = self._rules, self._now()
+        now = self._now()
+        has_proof = lease is not None
         names = (edge,) if isinstance(edge, str) else edge
-        changes = [self._admit(name, call, has_proof=lease is not None) for name in names]
+        changes = [self._admit(name, call, has_proof=has_proof) for name in names]
         record = old = self._require(key, now, call)
-        taken: list[Change] = []
+        taken: tuple[Change, ...] = ()
         for change in changes:
-            if not applies(rules, change, record):
-                state: int = rules.state(old)
+            if not applies(self._rules, change, record):
+                state: int = self._rules.state(old)
                 self._audit_ignored(change, key, call, state)
                 return Transitioned(False, state)
-            self._require_proof(change, record, key, lease, now)
-            if isinstance(change, Shift):
-                record = after_shift(rules, change, record, given, now)
-                taken.append(change)
-                continue
-            self._require_ending(change, is_final=is_final)
-            record, edges = take_edge(
-                rules, change, record, given, now, self._world, owner=owner or call.caller, is_final=is_final
-            )
-            taken += edges
+            if lease is not None:
+                self._require_proof(change, record, key, lease, now)
+            if is_final:
+                self._require_ending(change)
+            record, more = self._take(change, record, given, now, owner or call.caller, is_final=is_final)
+            taken += more
         self._commit(key, old, record, taken, call, now, given, noted)
-        return Transitioned(True, rules.state(record))
+        return Transitioned(True, self._rules.state(record))
 
-    def _require_proof(
-        self, change: Change, record: Any, key: str, lease: LeaseProof | None, now: int
-    ) -> None:
+    def _take(
+        self, change: Change, record: Any, given: Given, now: int, owner: str, *, is_final: bool
+    ) -> Taken:
+        """Return the record after an edge or a shift, and what was taken."""
+        rules = self._rules
+        if isinstance(change, Shift):
+            return Taken(after_shift(rules, change, record, given, now), (change,))
+        return take_edge(rules, change, record, given, now, self._world, owner=owner, is_final=is_final)
+
+    def _require_proof(self, change: Change, record: Any, key: str, lease: LeaseProof, now: int) -> None:
         """Raise where a proof is given for a change of the leased state, and is wrong."""
         own = self._rules.lease
-        if lease is None or own is None or own.state not in sources(change):
+        if own is None or own.state not in sources(change):
             return
         if (problem := lease_problem(self._rules, record, *lease, now)) is not None:
             raise self._lease_lost(key, lease.owner, problem)

@@ -19,10 +19,10 @@ from runtime.stores.semantics.creation import forgotten_at, unique_until, unique
 from runtime.stores.semantics.leases import is_in_index
 from runtime.stores.semantics.rules import EPOCH, Rules, to_moment
 
-MOST_HISTORY = 1000
-"""The entries of one entity; older ones are forgotten."""
+MOST_HISTORY, MOST_OF_ONE = 100_000, 1000
+"""Entries of the history of all entities, and of one; beyond that the oldest are forgotten."""
 _Line = tuple[Any, ...]
-"""An entry of the history: the edge or None, actor and moment, and what else there is to say."""
+"""An entry of the history: the name of the edge or None, actor, moment, and what else there is to say."""
 
 
 class Table:
@@ -49,7 +49,9 @@ class Table:
         self._numbers: dict[str, int] = {}
         self._last_number = 0
         self._unique: dict[tuple[str, Any], tuple[str, int | None]] = {}
-        self._history: dict[str, list[_Line]] = {}
+        self._history: OrderedDict[str, tuple[_Line, ...]] = OrderedDict()
+        """Tuples of plain values: the collector leaves them alone, and there are many."""
+        self._history_size = 0
         self._forgotten: dict[str, int] = {}
         refuses = rules.lifecycle.refuses
         self._ceiling_index = rules.indexes[refuses.index] if refuses else None
@@ -81,7 +83,7 @@ class Table:
         source, target = state(old), state(new)
         self.listing.move(source, listed_at(old), target, listed_at(new), key)
         self._follow(key, old, new)
-        if source != target:
+        if source != target and self._keeps_ended:
             self._retain(key, new, now)
 
     def drop(self, key: str) -> None:
@@ -91,7 +93,7 @@ class Table:
         self._follow(key, record, None)
         self._numbers.pop(key, None)
         self._ended.pop(key, None)
-        self._history.pop(key, None)
+        self._history_size -= len(self._history.pop(key, ()))
         self._forgotten.pop(key, None)
         if self.rules.unique:
             for pair in unique_values(self.rules, record).items():
@@ -129,7 +131,8 @@ class Table:
 
     def _follow(self, key: str, old: Any | None, new: Any | None) -> None:
         if not self._is_indexed:
-            self.wakeups.announce(key, is_claimable=False)
+            if self.wakeups.is_watched:
+                self.wakeups.announce(key, is_claimable=False)
             return
         number, is_claimable = self._numbers[key], False
         if self.claims is not None:
@@ -154,30 +157,34 @@ class Table:
 
     def write_history(self, key: str, edge: Transition | None, actor: str, now: int, *more: Any) -> None:
         """Add an entry: fence, owner, reason and trace may follow."""
-        entries = self._history.get(key)
-        if entries is None:
-            entries = self._history[key] = []
-        entries.append((edge, actor, now, *more))
-        if len(entries) > MOST_HISTORY:
+        entries = (*self._history.get(key, ()), (edge.name if edge else None, actor, now, *more))
+        if len(entries) > MOST_OF_ONE:
             self._forgotten[key] = self._forgotten.get(key, 0) + 1
-            del entries[0]
+            entries = entries[1:]
+        else:
+            self._history_size += 1
+        self._history[key] = entries
+        while self._history_size > MOST_HISTORY:
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        key, entries = self._history.popitem(last=False)
+        self._history_size -= len(entries)
+        if self.rules.state(self.records[key]) in self._terminal:
+            self._forgotten.pop(key, None)
+        else:  # More will follow, and has to be numbered.
+            self._forgotten[key] = self._forgotten.get(key, 0) + len(entries)
 
     def read_history(self, key: str, creation: str) -> list[HistoryEntry]:
         """Return the entries of an entity."""
-        start = self._forgotten.get(key, 0) + 1
-        initial = self.rules.lifecycle.initial
-        return [
-            HistoryEntry(
-                sequence,
-                creation if edge is None else edge.name,
-                None if edge is None else edge.source,
-                initial if edge is None else edge.target,
-                actor,
-                EPOCH + timedelta(microseconds=at),
-                *more,
-            )
-            for sequence, (edge, actor, at, *more) in enumerate(self._history.get(key, ()), start)
-        ]
+        start, edges = self._forgotten.get(key, 0) + 1, self.rules.edges
+        found = []
+        for sequence, (name, actor, at, *more) in enumerate(self._history.get(key, ()), start):
+            edge = edges.get(name)
+            source, target = (edge.source, edge.target) if edge else (None, self.rules.lifecycle.initial)
+            moment = EPOCH + timedelta(microseconds=at)
+            found.append(HistoryEntry(sequence, name or creation, source, target, actor, moment, *more))
+        return found
 
 
 def _listed_at(name: str | None, *, is_instant: bool) -> Callable[[Any], int]:

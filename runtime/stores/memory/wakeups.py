@@ -34,6 +34,11 @@ class Wakeups:
         self._vain = max(self._vain, position)
 
     @property
+    def is_watched(self) -> bool:
+        """Whether there is a wait for any one entity."""
+        return bool(self._by_key)
+
+    @property
     def has_news(self) -> bool:
         """Whether something has become claimable since a claim has last found nothing."""
         return self.position != self._vain

@@ -13,11 +13,11 @@ def created(rules: Rules, record: Any, now: int) -> Any:
     """Return the first record of an entity: fills, copies, initial state, stamps, and no lease."""
     lifecycle = rules.lifecycle
     made: dict[str, Any] = {}
-    for name, fill in lifecycle.fills.items():
-        if getattr(record, name) is None:
-            made[name] = rules.values[fill.of[getattr(record, fill.by)]]
-    for name, other in lifecycle.copies.items():
-        made[name] = made[other] if other in made else getattr(record, other)
+    if lifecycle.fills:
+        made |= _filled(rules, record)
+    if lifecycle.copies:
+        for name, other in lifecycle.copies.items():
+            made[name] = made[other] if other in made else getattr(record, other)
     if rules.lease is not None:
         made |= _no_lease(rules)
         if rules.waits:
@@ -65,6 +65,13 @@ def is_purgeable(rules: Rules, record: Any, older_than_s: float, now: int) -> bo
 def forgotten_at(rules: Rules, now: int) -> int | None:
     """Return when an entity is forgotten that ends now; None where time does not matter."""
     return None if rules.retained_s is None else now + to_microseconds(rules.retained_s)
+
+
+def _filled(rules: Rules, record: Any) -> dict[str, Any]:
+    """`fills`: the variable of another field's value, for a field that was not given."""
+    fills = rules.lifecycle.fills.items()
+    unset = {name: fill for name, fill in fills if getattr(record, name) is None}
+    return {name: rules.values[fill.of[getattr(record, fill.by)]] for name, fill in unset.items()}
 
 
 def _no_lease(rules: Rules) -> dict[str, Any]:

@@ -146,14 +146,15 @@ def after_edge(
         made[name] = rules.time_value(name, now)
     if edge.sets:
         made.update(edge.sets)
-    for name, other in edge.copies.items():
-        made[name] = getattr(record, other)
-    for name, take in edge.takes.items():
-        made[name] = take_value(rules, name, take, record, given)
-    for name in edge.grows:
-        made[name] = grow(rules, edge, name, record)
-    for name in edge.clears:
-        made[name] = rules.unset(name)
+    if edge.copies:
+        made.update({name: getattr(record, other) for name, other in edge.copies.items()})
+    if edge.takes:
+        for name, take in edge.takes.items():
+            made[name] = take_value(rules, name, take, record, given)
+    if edge.grows:
+        made.update({name: grow(rules, edge, name, record) for name in edge.grows})
+    if edge.clears:
+        made.update({name: rules.unset(name) for name in edge.clears})
     return replace(record, **made)
 
 
