@@ -79,6 +79,15 @@ async def test_a_lost_holder_makes_its_leases_due(shop: Shop) -> None:
     assert (await store.get("a")).error == "lost"
 
 
+async def test_a_holder_that_is_not_there_is_lost(shop: Shop) -> None:
+    """Whatever is leased to it is due at once."""
+    store = shop.store(ERRAND)
+    await store.create(ErrandRecord(key="a"), shop.call("client"))
+    await store.transition("a", "claim", shop.call("runner"), owner="ghost")
+    assert await store.run_due("retry", shop.call("reaper")) == 1
+    assert (await store.get("a")).error == "lost"
+
+
 async def test_a_batch_is_bounded_and_the_oldest_come_first(shop: Shop) -> None:
     """By the variable of the clock; a shift has its conditions."""
     store, promoter = shop.store(ERRAND), shop.call("promoter")

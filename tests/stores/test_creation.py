@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from runtime.stores.contract import LeaseProof
 from runtime.stores.store import GuardBreach
 from tests.stores.lifecycles import (
     COURIER,
@@ -93,7 +94,7 @@ async def test_a_unique_value_is_free_when_its_entity_is_gone(shop: Shop) -> Non
     store, client, runner = shop.store(PARCEL), shop.call("client"), shop.call("runner")
     await store.create(ParcelRecord(key="a", ticket="t"), client)
     await store.transition("a", "claim", runner)
-    await store.transition("a", "finish", runner, lease=_unproven())
+    await store.transition("a", "finish", runner, lease=LeaseProof("", 0))
     assert (await store.delete("a", DONE, client)).applied
     assert (await store.create(ParcelRecord(key="b", ticket="t"), client)).is_new
 
@@ -106,6 +107,18 @@ async def test_a_unique_value_may_be_forgotten(shop: Shop) -> None:
     assert not (await store.create(ErrandRecord(key="b", ticket="t"), client)).is_new
     shop.pass_s(0.1)
     assert (await store.create(ErrandRecord(key="b", ticket="t"), client)).is_new
+    assert (await store.create(ErrandRecord(key="c", ticket="t"), client)).record.key == "b"
+
+
+async def test_a_unique_value_goes_on_to_a_later_entity(shop: Shop) -> None:
+    """The end of an entity does not free a value that another has taken over meanwhile."""
+    store, client = shop.store(ERRAND), shop.call("client")
+    await store.create(ErrandRecord(key="a", ticket="t"), client)
+    await store.transition("a", "cancel", client)
+    shop.pass_s(950)
+    assert (await store.create(ErrandRecord(key="b", ticket="t"), client)).is_new
+    shop.pass_s(55)
+    assert await store.get("a") is None
     assert (await store.create(ErrandRecord(key="c", ticket="t"), client)).record.key == "b"
 
 
@@ -167,9 +180,3 @@ async def test_the_time_of_the_first_claim_may_lie_ahead(shop: Shop) -> None:
     ahead = (await store.create(LetterRecord(key="a", ready_at=shop.now(9)), client)).record
     behind = (await store.create(LetterRecord(key="b", ready_at=shop.now(-9)), client)).record
     assert (ahead.ready_at, behind.ready_at) == (shop.now(9), shop.now())
-
-
-def _unproven() -> Any:
-    from runtime.stores.contract import LeaseProof
-
-    return LeaseProof("", 0)

@@ -18,6 +18,7 @@ from tests.stores.lifecycles import (
     PARCEL,
     PERMIT,
     SHELVED,
+    VARIABLES,
     WAITING,
     CourierRecord,
     ErrandRecord,
@@ -189,8 +190,6 @@ async def test_a_backoff_of_the_record_has_its_factor_and_jitter(shop: Shop) -> 
 
 async def test_a_wait_of_no_length_holds_nothing_back(engine: str) -> None:
     """Where an index holds back by the time, no wait leaves it unset."""
-    from tests.stores.lifecycles import VARIABLES
-
     shop = Shop(engine, {**VARIABLES, "BASE_S": 0.0})
     record = await held_errand(shop)
     store = shop.store(ERRAND)
@@ -206,6 +205,16 @@ async def test_an_edge_without_a_wait_ends_it_at_once(shop: Shop) -> None:
     (record,) = await store.claim("bob", 1, runner)
     await store.settle(settlement(record, "give_back"), runner)
     assert (await store.get("a")).wait_until == shop.now()
+
+
+async def test_a_time_that_orders_claims_outlives_the_wait(shop: Shop) -> None:
+    """An entity is as old after an edge as before it, unless the edge has a wait or a stamp."""
+    store, runner = shop.store(LETTER), shop.call("runner")
+    await store.create(LetterRecord(key="a"), shop.call("client"))
+    (record,) = await store.claim("bob", 1, runner)
+    shop.pass_s(3)
+    await store.settle(settlement(record, "finish"), runner)
+    assert (await store.get("a")).ready_at == record.ready_at == shop.now(-3)
 
 
 async def test_giving_up_in_place(shop: Shop) -> None:

@@ -201,6 +201,19 @@ async def test_terminal_entities_are_bounded_by_time(shop: Shop) -> None:
     assert keys(await store.find()) == "b" and (await store.count())[SHELVED] == 0
 
 
+async def test_a_key_that_is_used_again_has_a_life_of_its_own(engine: str) -> None:
+    """What was to become of an earlier entity of the same key does not happen to the later one."""
+    shop = Shop(engine, max_terminal=1)
+    store, client = shop.store(ERRAND), shop.call("client")
+    await store.create_many([ErrandRecord(key=key) for key in "ab"], client)
+    for key in "ab":
+        await store.transition(key, "cancel", client)
+    assert (await store.create(ErrandRecord(key="a"), client)).is_new
+    shop.pass_s(1000)
+    assert await store.get("b") is None
+    assert (await store.get("a")).state == WAITING
+
+
 async def test_a_store_says_whether_it_can_be_used(shop: Shop) -> None:
     """None where it can."""
     assert await shop.store(PERMIT).health() is None
