@@ -7,14 +7,13 @@ from typing import Any, Generic
 
 from runtime.call.conditions import Condition
 from runtime.call.context import Call
-from runtime.call.guard import require_edge
 from runtime.model.lifecycles import Lifecycle, Transition
 from runtime.model.system import Event, System
 from runtime.observe import log as events
 from runtime.observe.metrics import Metrics
 from runtime.stores.contract import CREATION, DELETION, NOTHING, Record
 from runtime.stores.semantics.clocks import clocks_of
-from runtime.stores.semantics.edges import is_of_clock, needs_proof
+from runtime.stores.semantics.edges import edge_between, is_of_clock, needs_proof
 from runtime.stores.semantics.leases import STALE
 from runtime.stores.semantics.rules import Change, Clock, prepare_rules
 from runtime.stores.store import GuardBreach
@@ -47,7 +46,14 @@ class StoreBase(Generic[Record]):
         self._lines = dict(_line_fields(lifecycle))
 
     def edge_between(self, source: int, target: int, call: Call) -> Transition:
-        return require_edge(self._roles, self._lifecycle, call.caller, call.method, source, target)
+        edge = edge_between(self._rules, source, target, call.caller)
+        if edge is None:
+            states = self._lifecycle.states
+            ends = {"from_state": source, "to_state": target}
+            named = {name: states.get(state, str(state)) for name, state in ends.items()}
+            raise self._condition("illegal_transition", entity=self._entity, **named)
+        self._require_driver(edge, call)
+        return edge
 
     # Authorisation.
 

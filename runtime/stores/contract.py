@@ -6,7 +6,8 @@ An engine keeps the records and makes each operation here one atomic step. Unles
 - A caller that the lifecycle does not let do something gets the condition of role permission_denied.
 - `NoSuchEntity` is raised for a key that nothing has, `GuardBreach` for a fault in the handler, `Unstorable`
   for a value that the engine cannot hold, and the condition of role store_unavailable when it is away.
-- Nothing has changed when a method has raised.
+- Nothing has changed when a method has raised, but for what was due: an edge that an access takes first
+  (`on_access`) stands.
 """
 
 from __future__ import annotations

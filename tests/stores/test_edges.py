@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from runtime.stores.contract import LeaseProof, Transitioned
-from runtime.stores.store import GuardBreach, NoSuchEntity
+from runtime.stores.store import GuardBreach, NoSuchEntity, Unstorable
 from tests.stores.lifecycles import (
     COURIER,
     DEAD,
@@ -118,6 +118,15 @@ async def test_an_edge_takes_what_the_request_says(shop: Shop) -> None:
     await store.settle(settlement(record, "retry", error=""), runner)
     record = await store.get("a")
     assert (record.error, record.first_error, record.again) == ("unknown", "broken", None)
+
+
+async def test_a_text_that_is_no_number_is_refused(shop: Shop) -> None:
+    """Where a number is taken; nothing changes then."""
+    record = await held_errand(shop)
+    store, runner = shop.store(ERRAND), shop.call("runner")
+    with pytest.raises(Unstorable, match="progress of a errand is a number"):
+        await store.transition("a", "advance", runner, lease=proof(record), given={"progress": "much"})
+    assert await store.get("a") == record
 
 
 async def test_an_edge_sets_copies_clears_grows_and_counts(shop: Shop) -> None:

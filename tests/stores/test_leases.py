@@ -241,6 +241,16 @@ async def test_many_are_settled_each_by_itself(shop: Shop) -> None:
     assert [getattr(each, "code", each) for each in outcomes] == ["lease_lost", DONE, 5, "lease_lost"]
 
 
+async def test_a_fault_in_one_settlement_is_its_own(shop: Shop) -> None:
+    """What was settled before it is known all the same."""
+    store, runner = shop.store(PERMIT), shop.call("runner")
+    await store.create_many([PermitRecord(key=key) for key in "ab"], shop.call("client"))
+    first, second = await store.claim("bob", 2, runner)
+    asked = [settlement(first, "finish"), settlement(second, "fly"), settlement(second, "finish")]
+    outcomes = await store.settle_many(asked, runner)
+    assert (outcomes[0], type(outcomes[1]), outcomes[2]) == (DONE, GuardBreach, DONE)
+
+
 async def test_a_settlement_leaves_the_lease(shop: Shop) -> None:
     """By an edge out of the leased state, and by no other."""
     store, runner = shop.store(PERMIT), shop.call("runner")

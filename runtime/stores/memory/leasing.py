@@ -22,7 +22,7 @@ from runtime.stores.semantics.leases import (
     room,
 )
 from runtime.stores.semantics.rules import Change
-from runtime.stores.store import GuardBreach, NoSuchEntity
+from runtime.stores.store import GuardBreach, Unstorable
 
 
 class MemoryLeases(MemoryChanges[Record]):
@@ -157,7 +157,7 @@ class MemoryLeases(MemoryChanges[Record]):
     def _try_settle(self, asked: LeaseSettlement, call: Call) -> int | Exception:
         try:
             return self._settle(asked, call)
-        except (Failure, NoSuchEntity) as error:
+        except (Failure, GuardBreach, Unstorable) as error:
             return error
 
     def _settle(self, asked: LeaseSettlement, call: Call) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runtime.model.lifecycles import Due
-from runtime.stores.semantics.edges import applies, sources
+from runtime.stores.semantics.edges import applies
 from runtime.stores.semantics.rules import Clock, Rules, to_microseconds
 
 BATCH = 500
@@ -15,11 +15,6 @@ BATCH = 500
 def clocks_of(rules: Rules, name: str, deletion: str) -> tuple[Clock, ...]:
     """Return the clocks of a change by its name; `deletion` is what the deletion is called."""
     return tuple(each for each in rules.clocks if (each.change.name if each.change else deletion) == name)
-
-
-def clock_states(rules: Rules, clock: Clock) -> frozenset[int]:
-    """Return the states in which a clock looks for entities."""
-    return rules.lifecycle.deletable if clock.change is None else sources(clock.change)
 
 
 def due_at(rules: Rules, due: Due, record: Any) -> int | None:

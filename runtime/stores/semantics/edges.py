@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from runtime.model.lifecycles import Backoff, GiveUp, Shift, Take, Transition
 from runtime.stores.semantics.leases import lease_writes
 from runtime.stores.semantics.rules import Change, Rules, to_microseconds
+from runtime.stores.store import Unstorable
 from runtime.world import World
 
 _LONGEST_WAIT_S = 10 * 365 * 86400.0
@@ -242,6 +243,9 @@ def _typed(rules: Rules, name: str, value: Any) -> Any:
         return value
     if bool in types:
         return value == "true"
-    if int in types:
-        return int(value)
-    return float(value) if float in types else value
+    try:
+        if int in types:
+            return int(value)
+        return float(value) if float in types else value
+    except ValueError:
+        raise Unstorable(f"{name} of a {rules.entity} is a number") from None

@@ -11,7 +11,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields as struct_fields
 
-from runtime.model.lifecycles import Due, Index, Lease, Lifecycle, Shift, Transition
+from runtime.model.lifecycles import Due, Index, Lifecycle, Shift, Transition
 from runtime.stores.semantics.placement import index_fields, read_placement
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -191,13 +191,6 @@ def prepare_rules(lifecycle: Lifecycle, record: type[Any], values: Mapping[str, 
             f"{record.__name__} lacks {', '.join(lacking)}, which the lifecycle of {lifecycle.entity} names"
         )
     return rules
-
-
-def require_lease(rules: Rules) -> tuple[Lease, Transition]:
-    """Return the lease and the edge by which it is claimed; raises where the entity has none."""
-    if rules.lease is None or rules.entering is None:
-        raise LookupError(f"a {rules.entity} has no lease")
-    return rules.lease, rules.entering
 
 
 def _entering(lifecycle: Lifecycle) -> Transition | None:
