@@ -100,9 +100,8 @@ class MemoryChanges(StoreBase[Record]):
         for change in changes:
             if isinstance(change, Transition) and key in self._table.records:
                 self._write_history(key, change, old, new, driver, call, now, given)
-            if self._rules.lease is not None:
-                noted = {**self._lease_note(change, old, new), **noted}
-            self._audit(change.name, key, call, noted, actor=actor)
+            held = self._lease_note(change, old, new) if self._rules.lease is not None else None
+            self._audit(change.name, key, call, {**held, **noted} if held else noted, actor=actor)
 
     def _write_history(
         self,

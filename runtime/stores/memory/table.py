@@ -100,10 +100,6 @@ class Table:
                 if self._unique.get(pair, ("",))[0] == key:
                     del self._unique[pair]
 
-    def number(self, key: str) -> int:
-        """Return the number of an entity's creation."""
-        return self._numbers[key]
-
     def find_unique(self, record: Any, now: int) -> Any | None:
         """Return the entity that has one of a record's unique values; None where nothing has."""
         for pair in unique_values(self.rules, record).items():

@@ -8,8 +8,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from generated.taskqueue.clients import JobInternalServiceClient
+from generated.taskqueue.lifecycle import JOB
 from generated.taskqueue.services import JobInternalService
 from generated.taskqueue.settings import GatewaySettings, JobSettings, QueueSettings
 from generated.taskqueue.system import SYSTEM
@@ -17,6 +19,8 @@ from handlers.taskqueue.gateway import Gateway
 from handlers.taskqueue.job import Job, JobRecord
 from handlers.taskqueue.worker import Worker
 from runtime.call import Channel
+from runtime.model.lifecycles import Kept
+from runtime.model.system import System
 from runtime.node.wiring import Wiring, WiringError, handler_class, make_memory_stores
 from runtime.observe.metrics import Metrics
 from runtime.stores.contract import EntityStore
@@ -38,12 +42,12 @@ VALUES = {
 class Recorded:
     """Writes down who asks for a channel to what."""
 
-    def __init__(self) -> None:
+    def __init__(self, system: System = SYSTEM) -> None:
         self.asked: list[tuple[str, str]] = []
         self.world = HandWorld()
         metrics = Metrics()
         self.wiring = Wiring(
-            SYSTEM,
+            system,
             self.world,
             VALUES,
             self.channel_for,
@@ -136,6 +140,13 @@ def test_a_store_belongs_to_its_holder(odd: type[Any]) -> None:
 
     odd.__init__ = init
     assert refusal() == "queue asks for a store and holds 0 kinds of entity; it must be one."
+
+
+def test_what_a_server_keeps_is_not_in_memory() -> None:
+    """The store of the one contract is that in memory; others have protocols of their own."""
+    kept = replace(JOB, kept=Kept(store="postgres", url="", table="", history=""))
+    with pytest.raises(WiringError, match="job asks for an EntityStore of what is not kept in memory"):
+        Recorded(replace(SYSTEM, lifecycles={"job": kept})).wiring.make("job")
 
 
 def test_the_settings_of_another_component_are_not_to_be_had(odd: type[Any]) -> None:
