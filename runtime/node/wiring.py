@@ -157,9 +157,9 @@ def make_memory_stores(
     system: System, world: World, metrics: Metrics, values: Mapping[str, Any]
 ) -> StoreFactory:
     """Make a factory of stores in memory, bounded as the spec says."""
-    from runtime.stores.memory import MemoryStore, Table
+    from runtime.stores.memory import MemoryStore, MemoryTable
 
-    tables: dict[str, Table] = {}
+    tables: dict[str, MemoryTable] = {}
 
     def make(lifecycle: Lifecycle, record: type[Any]) -> Any:
         bound = values.get(lifecycle.retained_by or "") or 0

@@ -14,7 +14,7 @@ from runtime.model.system import System
 from runtime.observe.metrics import Metrics
 from runtime.stores.contract import EntityStore
 from runtime.stores.memory import MemoryStore
-from runtime.stores.memory.table import Table
+from runtime.stores.memory.table import MemoryTable
 from runtime.world import World
 
 Open = Callable[[Lifecycle], EntityStore[Any]]
@@ -47,7 +47,7 @@ SYSTEM: System = replace(ANY_SYSTEM, roles={role: make_condition(role) for role 
 
 
 def open_memory(world: World, metrics: Metrics, values: Mapping[str, Any], max_terminal: int) -> Open:
-    tables: dict[str, Table] = {}
+    tables: dict[str, MemoryTable] = {}
 
     def open_store(lifecycle: Lifecycle) -> EntityStore[Any]:
         assert lifecycle.record is not None

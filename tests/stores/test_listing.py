@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sortedcontainers import SortedList
 
-from runtime.stores.memory.listing import Listing, Span
+from runtime.stores.memory.listing import Listing, ListingSpan
 
 STATES = (1, 2, 3, 4)
 ENTRIES = st.lists(
@@ -78,7 +78,7 @@ def test_a_span_is_what_filtering_would_give(
     after: tuple[int, str] | None,
 ) -> None:
     """Any range of times and any cursor, in both directions, gives that part of the sorted whole."""
-    span = Span(since, until, after)
+    span = ListingSpan(since, until, after)
     found = [*listing_of(entries).iterate((), 0, newest_first=newest_first, span=span)]
     sign = -1 if newest_first else 1
     wanted = sorted((sign * at, key) for _, at, key in entries)

@@ -1,6 +1,6 @@
 """The engine in memory: the semantics plus dictionaries, ordered indexes and subscriptions."""
 
 from runtime.stores.memory.store import MemoryStore
-from runtime.stores.memory.table import Table
+from runtime.stores.memory.table import MemoryTable
 
-__all__ = ["MemoryStore", "Table"]
+__all__ = ["MemoryStore", "MemoryTable"]

@@ -12,7 +12,7 @@ from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.stores.base import StoreBase
 from runtime.stores.contract import DELETION, NOTHING, Given, Record
-from runtime.stores.memory.table import Table
+from runtime.stores.memory.table import MemoryTable
 from runtime.stores.semantics.clocks import batch_size, due_given, is_due, is_in_force
 from runtime.stores.semantics.edges import after_shift, take_edge
 from runtime.stores.semantics.rules import Change, Clock
@@ -40,7 +40,7 @@ class MemoryChanges(StoreBase[Record]):
         values: Mapping[str, Any] = NOTHING,
         *,
         max_terminal: int = 0,
-        tables: dict[str, Table] | None = None,
+        tables: dict[str, MemoryTable] | None = None,
         log: Log | None = None,
     ) -> None:
         super().__init__(system, lifecycle, record, world, metrics, values)
@@ -48,7 +48,7 @@ class MemoryChanges(StoreBase[Record]):
         self._tables = {} if tables is None else tables
         table = self._tables.get(lifecycle.entity)
         if table is None:
-            table = Table(self._rules, self._now(), max_terminal=max_terminal)
+            table = MemoryTable(self._rules, self._now(), max_terminal=max_terminal)
             self._tables[lifecycle.entity] = table
             metrics.add_census(self)
         self._table = table

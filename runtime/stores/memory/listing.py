@@ -21,7 +21,7 @@ _MOST_NOTED = 512
 """Changes that are noted at most, so that a look never has to place many of them."""
 
 
-class Span(NamedTuple):
+class ListingSpan(NamedTuple):
     """The part of a listing that is wanted; `after` is the entry behind which it begins."""
 
     since: int | None = None
@@ -29,7 +29,7 @@ class Span(NamedTuple):
     after: Entry | None = None
 
 
-EVERYTHING = Span()
+EVERYTHING = ListingSpan()
 
 
 class Listing:
@@ -74,7 +74,7 @@ class Listing:
         return min(times, default=None)
 
     def iterate(
-        self, states: Collection[int], offset: int, *, newest_first: bool, span: Span = EVERYTHING
+        self, states: Collection[int], offset: int, *, newest_first: bool, span: ListingSpan = EVERYTHING
     ) -> Iterator[Entry]:
         """Iterate over a part of the listing, behind an offset; no states means all of them."""
         self._place()
@@ -124,7 +124,7 @@ class _View(Protocol):
 
 
 class _Ascending:
-    def __init__(self, entries: SortedList[Entry], span: Span) -> None:
+    def __init__(self, entries: SortedList[Entry], span: ListingSpan) -> None:
         self._entries = entries
         self._start = 0 if span.since is None else entries.bisect_left((span.since, ""))
         if span.after is not None:
@@ -141,7 +141,7 @@ class _Ascending:
 class _Descending:
     """The same list with the latest time first. Keys of equal time still ascend: it is no mere reversal."""
 
-    def __init__(self, entries: SortedList[Entry], span: Span) -> None:
+    def __init__(self, entries: SortedList[Entry], span: ListingSpan) -> None:
         self._entries = entries
         total = len(entries)
         self._start = 0 if span.until is None else total - entries.bisect_left((span.until, ""))

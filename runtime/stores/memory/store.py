@@ -24,7 +24,7 @@ from runtime.stores.contract import (
     Transitioned,
 )
 from runtime.stores.memory.leasing import MemoryLeases
-from runtime.stores.memory.listing import Span
+from runtime.stores.memory.listing import ListingSpan
 from runtime.stores.semantics.creation import ceiling, created, is_deletable, is_purgeable, unique_values
 from runtime.stores.semantics.edges import Taken, after_shift, applies, sources, take_edge
 from runtime.stores.semantics.leases import equals, lease_problem
@@ -137,7 +137,7 @@ class MemoryStore(MemoryLeases[Record]):
         self._require_fields(equal)
         table = self._table
         table.forget(self._now())
-        span = Span(to_moment(since), to_moment(until), after)
+        span = ListingSpan(to_moment(since), to_moment(until), after)
         found: list[Record] = []
         last: Cursor | None = None
         entries = table.listing.iterate(states, offset, newest_first=newest_first, span=span)

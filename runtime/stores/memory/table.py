@@ -25,7 +25,7 @@ _Line = tuple[Any, ...]
 """An entry of the history: the name of the edge or None, actor, moment, and what else there is to say."""
 
 
-class Table:
+class MemoryTable:
     """Records and indexes. Nothing here decides anything; every change is one call of a method."""
 
     def __init__(self, rules: Rules, now: int, *, max_terminal: int = 0) -> None:
