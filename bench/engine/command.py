@@ -16,6 +16,7 @@ from typing import Any
 
 from rich.console import Console
 
+from bench.engine.idle_nodes import find_exceeded, measure_idle_nodes
 from bench.engine.retained_jobs import retained
 from bench.engine.servers import bare, engine, measured
 from bench.machine import describe
@@ -26,6 +27,7 @@ from runtime.node.systems import load_system
 from runtime.transport.grpc.carrier import CARRIERS
 
 DEPLOYMENT = "taskqueue.microservices"
+DEPLOYMENTS = (DEPLOYMENT, "taskqueue.monolith")
 RESULTS = Path(__file__).parents[1] / "results"
 PAIRS = 5
 CALLS = 8000
@@ -54,10 +56,13 @@ def main(_arguments: list[str]) -> int:
                 console.print(f"{title}: {row['calls_per_s_ratio']:.2f}x")
     found["idle pickup"] = asyncio.run(pickup(DEPLOYMENT))
     found["retained jobs"] = asyncio.run(retained())
+    found["idle nodes"] = {each: asyncio.run(measure_idle_nodes(each)) for each in DEPLOYMENTS}
     _show(console, found)
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "engine.json").write_text(json.dumps(found, indent=2) + "\n")
     missed = [name for name, each in found["bars"].items() if each["ratio"] < (each["at_least"] or 0)]
+    for name, figures in found["idle nodes"].items():
+        missed += [f"{name}: {each}" for each in find_exceeded(figures)]
     console.print(f"Missed: {', '.join(missed)}" if missed else "Every bar is met.")
     return int(bool(missed))
 
@@ -111,3 +116,8 @@ def _show(console: Console, found: Mapping[str, Any]) -> None:
     console.print(table)
     console.print(f"idle pickup: {found['idle pickup']}")
     console.print(f"retained jobs: {found['retained jobs']}")
+    for name, figures in found["idle nodes"].items():
+        console.print(
+            f"{name}: ready after {figures['ready_s']} s; at most {figures['memory_mib']} MiB and "
+            f"{figures['idle_percent']} % of a core for an idle node"
+        )
