@@ -5,7 +5,7 @@ from __future__ import annotations
 from codegen.review.complaints import COMPLAINTS
 from codegen.rules import RULES
 from codegen.rules.complaint import Complaint
-from codegen.rules.cross_spec import ACROSS
+from codegen.rules.cross_spec import CROSS_SPEC_COMPLAINTS
 from codegen.rules.rule import Rule
 
 _SECTIONS = {
@@ -34,7 +34,9 @@ and, where there is one, a way out. The examples below are shortened: `…` stan
 def catalogue() -> str:
     """The text of docs/reference/errors.md: every code, what it means, and both sides of it."""
     parts = [_INTRODUCTION]
-    every: list[Rule | Complaint] = sorted([*RULES, *ACROSS, *COMPLAINTS], key=lambda rule: rule.code)
+    every: list[Rule | Complaint] = sorted(
+        [*RULES, *CROSS_SPEC_COMPLAINTS, *COMPLAINTS], key=lambda rule: rule.code
+    )
     for prefix, title in _SECTIONS.items():
         rules = [rule for rule in every if _section(rule.code) == prefix]
         parts += [f"## {title}\n", *(_entry(rule) for rule in rules)]

@@ -19,7 +19,7 @@ from codegen.emit.artefact import Artefact
 from codegen.emit.docs import reference
 from codegen.emit.proto.stubs import compile_protos
 from codegen.output import OWNED, Deviation, apply, compare
-from codegen.rules.cross_spec import clashes
+from codegen.rules.cross_spec import find_clashes
 from codegen.source.loader import examine
 from codegen.source.spec import Spec
 
@@ -54,7 +54,7 @@ def load_all(root: Path) -> tuple[list[Spec], list[Diagnostic]]:
         complaints += found
         if spec is not None:
             specs.append(spec)
-    return specs, [*complaints, *clashes(specs)]
+    return specs, [*complaints, *find_clashes(specs)]
 
 
 def build(root: Path) -> tuple[dict[str, str], Outcome]:
