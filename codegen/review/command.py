@@ -132,7 +132,7 @@ def _accept(root: Path, report: ReviewReport) -> bool:
             title = review.pending[-1].body.title if review.pending else ""
             try:
                 written = migrations.write_all(root, before.spec, review.current, title)
-            except migrations.NotDerivable as error:
+            except migrations.MigrationNotDerivable as error:
                 print(f"\n{error}")
                 complete = False
                 continue

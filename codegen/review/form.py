@@ -21,7 +21,7 @@ from codegen.language.s3_persistence import KeyIndex, Retiring
 from codegen.language.services import Component, Idempotency, Method
 from codegen.language.system import Freeze, Policies, Proto, RetryProfile
 from codegen.language.types import FieldRules, ItemRules, MessageField, Reserved, TypesFile
-from codegen.source.loader import digest
+from codegen.source.loader import compute_digest
 from codegen.source.spec import Spec
 
 Path = tuple[str, ...]
@@ -90,7 +90,7 @@ def decode_form(data: Mapping[str, Any], folder: str) -> Spec:
     said = {name: data.get(name, {} if name in OPTIONAL else None) for name in FILES}
     models = {name: model.model_validate_json(json.dumps(said[name])) for name, model in FILES.items()}
     parts: dict[str, Any] = {**models}
-    return Spec(folder, {}, digest(models), **parts)
+    return Spec(folder, {}, compute_digest(models), **parts)
 
 
 def spec_to_tree(spec: Spec) -> Data:

@@ -12,7 +12,7 @@ from pydantic import Field, StringConstraints
 
 from codegen.diagnostics import Diagnostic, Place, suggest
 from codegen.language.base import Doc, LowerName, Part
-from codegen.source.schema_validation import fit, repeated
+from codegen.source.schema_validation import find_duplicates, validate
 from codegen.source.yaml_reader import Source, parse
 
 FOLDER = "spec/changes"
@@ -101,8 +101,8 @@ def _read_record(path: Path, shown: str) -> tuple[RecordFile | None, list[Diagno
     complaints += [*_check_name(path, shown), *_check_header(source)]
     if source.data is None and complaints:
         return None, complaints
-    complaints += repeated(source)
-    body, found = fit(ChangeRecord, source, set())
+    complaints += find_duplicates(source)
+    body, found = validate(ChangeRecord, source, set())
     complaints += found
     match = _NAME.fullmatch(path.stem)
     if isinstance(body, ChangeRecord) and match:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from codegen.catalogue import catalogue
+from codegen.catalogue import render_catalogue
 from codegen.diagnostics import Diagnostic, Place, render, suggest
 from codegen.rules import RULES
 from codegen.rules.lifecycle.due_transitions import check_due_components
@@ -74,7 +74,7 @@ def test_codes_are_unique() -> None:
 
 def test_catalogue_has_every_rule() -> None:
     """The catalogue tells of each code what it means and how it is done right."""
-    text = catalogue()
+    text = render_catalogue()
     for rule in RULES:
         assert f"### {rule.code}\n\n{rule.meaning}" in text
         assert f"```yaml\n{rule.right}\n```" in text
