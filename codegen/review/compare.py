@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from codegen.review.difference import Difference, Kind, Verdict
+from codegen.review.difference import Kind, SpecDifference, Verdict
 from codegen.review.form import Path, Prose, decode_form, encode_form, flatten, spec_to_tree
 from codegen.review.kinds import KINDS
 from codegen.source.spec import Spec
@@ -56,12 +56,12 @@ def normalize(spec: Spec) -> StoredForm:
     return StoredForm(found, flatten(spec_to_tree(found)))
 
 
-def compare(old: Spec, new: Spec) -> list[Difference]:
+def compare(old: Spec, new: Spec) -> list[SpecDifference]:
     """List all differences, the gravest first; equal specs have none."""
     return find_differences(normalize(old), normalize(new))
 
 
-def find_differences(old: StoredForm, new: StoredForm, kinds: Sequence[Kind] = KINDS) -> list[Difference]:
+def find_differences(old: StoredForm, new: StoredForm, kinds: Sequence[Kind] = KINDS) -> list[SpecDifference]:
     """List all differences of two normalized specs, so that one can be compared with several."""
     found = [each for kind in kinds for each in kind.find(old.spec, new.spec)]
     if old.spec.system.frozen:
@@ -100,7 +100,7 @@ def _value_to_text(value: Any) -> str:
     return "" if value is _ABSENT else json.dumps(value)
 
 
-def _find_unexplained(changes: Changes, found: Iterable[Difference]) -> Changes:
+def _find_unexplained(changes: Changes, found: Iterable[SpecDifference]) -> Changes:
     explained = {path for each in found for path in each.paths}
     return {
         path: values
@@ -109,7 +109,7 @@ def _find_unexplained(changes: Changes, found: Iterable[Difference]) -> Changes:
     }
 
 
-def _iter_wording_differences(rest: Changes) -> Iterator[Difference]:
+def _iter_wording_differences(rest: Changes) -> Iterator[SpecDifference]:
     """Iterate over the files with changed prose: one difference for each."""
     files: dict[str, list[Path]] = {}
     for path, values in rest.items():
@@ -117,18 +117,18 @@ def _iter_wording_differences(rest: Changes) -> Iterator[Difference]:
             files.setdefault(path[0], []).append(path)
     for file, paths in files.items():
         count = f"{len(paths)} text{'s' if len(paths) > 1 else ''}"
-        yield Difference(
+        yield SpecDifference(
             f"wording {file}", f"{count} of {file}.yaml worded anew", Verdict.COMPATIBLE, tuple(paths)
         )
 
 
-def _iter_other_differences(rest: Changes) -> Iterator[Difference]:
+def _iter_other_differences(rest: Changes) -> Iterator[SpecDifference]:
     """Iterate over the changes that no kind covers, so that a new keyword of the language is never missed."""
     for path, (was, now) in rest.items():
         if not _is_wording((was, now)):
             name = ".".join(path)
             text = f"{name} {_value_to_text(was) or 'none'} -> {_value_to_text(now) or 'none'}"
-            yield Difference(f"other {name}", text, Verdict.BEHAVIOUR, (path,))
+            yield SpecDifference(f"other {name}", text, Verdict.BEHAVIOUR, (path,))
 
 
 def _is_wording(values: tuple[Any, Any]) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from codegen.diagnostics import Diagnostic, suggest
 from codegen.review.compare import compare
-from codegen.review.difference import Difference, Verdict
+from codegen.review.difference import SpecDifference, Verdict
 from codegen.review.record import RecordFile
 from codegen.source.spec import Spec
 
@@ -18,14 +18,14 @@ class Review:
 
     system: str
     current: Spec | None
-    differences: Sequence[Difference]
+    differences: Sequence[SpecDifference]
     pending: Sequence[RecordFile]
     covered: Mapping[str, str]
     complaints: Sequence[Diagnostic]
     frozen: bool
 
     @property
-    def unrecorded(self) -> list[Difference]:
+    def unrecorded(self) -> list[SpecDifference]:
         return [each for each in self.differences if each.needs_record and each.id not in self.covered]
 
     @property
@@ -45,18 +45,18 @@ def check_coverage(system: str, old: Spec | None, new: Spec | None, pending: Ite
     return Review(system, new, differences, records, covered, complaints, frozen)
 
 
-def _find_differences(system: str, old: Spec | None, new: Spec | None) -> list[Difference]:
+def _find_differences(system: str, old: Spec | None, new: Spec | None) -> list[SpecDifference]:
     if old and new:
         return compare(old, new)
     if new:
-        return [Difference(f"system.added {system}", f"system {system} is added", Verdict.COMPATIBLE)]
+        return [SpecDifference(f"system.added {system}", f"system {system} is added", Verdict.COMPATIBLE)]
     if old:
-        return [Difference(f"system.removed {system}", f"system {system} is removed", Verdict.WIRE)]
+        return [SpecDifference(f"system.removed {system}", f"system {system} is removed", Verdict.WIRE)]
     return []
 
 
 def _find_unknown_ids(
-    records: Iterable[RecordFile], differences: Iterable[Difference]
+    records: Iterable[RecordFile], differences: Iterable[SpecDifference]
 ) -> Iterator[Diagnostic]:
     known = {each.id for each in differences}
     for record in records:

@@ -23,7 +23,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class SpecDifference:
     """One difference, under an id that a change record can name."""
 
     id: str
@@ -63,10 +63,10 @@ class Kind:
     verdict: Verdict
     detect: Detector
 
-    def find(self, old: Spec, new: Spec) -> Iterator[Difference]:
+    def find(self, old: Spec, new: Spec) -> Iterator[SpecDifference]:
         """Find the differences of this kind."""
         for each in self.detect(old, new):
-            yield Difference(
+            yield SpecDifference(
                 f"{self.id} {each.subject}", each.sentence, each.verdict or self.verdict, each.paths
             )
 

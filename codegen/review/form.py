@@ -167,7 +167,9 @@ def _encode_part(part: BaseModel) -> Data:
 def _encode_may_call(callers: CallersFile) -> Data:
     found: Data = {}
     for principal, services in sorted(callers.may_call.items()):
-        grants = {service: _encode_grants(callers.grants(principal, service)) for service in sorted(services)}
+        grants = {
+            service: _encode_grants(callers.get_grants(principal, service)) for service in sorted(services)
+        }
         if said := {service: grant for service, grant in grants.items() if grant}:
             found[principal] = said
     return {"may_call": found}

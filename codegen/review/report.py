@@ -12,7 +12,7 @@ import yaml
 
 from codegen.diagnostics import Diagnostic, render
 from codegen.review.coverage import Review
-from codegen.review.difference import Difference
+from codegen.review.difference import SpecDifference
 from codegen.review.record import HEADER
 
 FORMATS = ("text", "json", "markdown")
@@ -70,7 +70,7 @@ def _report_to_data(report: ReviewReport) -> dict[str, Any]:
     }
 
 
-def _difference_to_data(review: Review, each: Difference) -> dict[str, Any]:
+def _difference_to_data(review: Review, each: SpecDifference) -> dict[str, Any]:
     return {
         "id": each.id,
         "sentence": each.sentence,
@@ -109,7 +109,7 @@ def _format_pending(review: Review) -> list[str]:
     return ["", f"Pending: {', '.join(each.name for each in review.pending)}."] if review.pending else []
 
 
-def _format_record(review: Review, each: Difference) -> str:
+def _format_record(review: Review, each: SpecDifference) -> str:
     return review.covered.get(each.id) or (NOT_RECORDED if each.needs_record else "needs no record")
 
 

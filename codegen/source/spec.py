@@ -157,7 +157,7 @@ class Spec:
             (principal, f"{service}.{method}"): permission
             for principal, services in self.callers.may_call.items()
             for service in services
-            for method, permission in self.callers.grants(principal, service).items()
+            for method, permission in self.callers.get_grants(principal, service).items()
         }
 
     @cached_property
@@ -170,7 +170,7 @@ class Spec:
         return {name: row for name, row in self.errors.conditions.items() if row.soft is None}
 
     def nodes(self) -> Iterator[tuple[str, Deployment, str, Node]]:
-        """Every (deployment name, deployment, node name, node)."""
+        """Iterate over all nodes: (deployment name, deployment, node name, node)."""
         for deployment_name, deployment in self.deployments.root.items():
             for node_name, node in deployment.nodes.items():
                 yield deployment_name, deployment, node_name, node

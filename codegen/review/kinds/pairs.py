@@ -45,7 +45,7 @@ def iter_changed_meanings(before: BaseModel, after: BaseModel, *but: str) -> Ite
 
 
 def is_same(before: Any, after: Any) -> bool:
-    """Whether two values are equal and of one type: a spec tells 1 from True, Python does not."""
+    """Whether two values are equal and of one type: a spec distinguishes 1 from True."""
     return before == after and type(before) is type(after)
 
 
