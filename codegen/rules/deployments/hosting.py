@@ -258,7 +258,7 @@ def check_load_generator(spec: Spec) -> Iterator[Finding]:
             known = format_list([f"{{{each}}}" for each in LOAD_PLACEHOLDERS])
             yield Finding(place, message, f"There are {known}.")
         if "addresses" not in placeholders and not unknown_ones:
-            message = f"The load generator of '{name}' is not told whom to call."
+            message = f"The command of the load generator of '{name}' has no addresses to call."
             yield Finding(place, message, "Put {addresses} where the addresses of the ingress nodes go.")
         if not any(each in deployment.nodes and deployment.nodes[each].listen for each in deployment.ingress):
             message = f"The load generator of '{name}' has no node to call."

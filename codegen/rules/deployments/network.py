@@ -62,9 +62,7 @@ def check_announcements(spec: Spec) -> Iterator[Finding]:
         if announced.name is not None:
             yield from _check_deployment_name(spec, here, announced.name, deployment, node_name)
         if node.http is None:
-            message = (
-                f"'{node_name}' is announced, but takes no HTTP requests that whoever finds it could make."
-            )
+            message = f"'{node_name}' is announced, but has no listener for HTTP requests."
             yield Finding(spec.place("deployments", *here, key=True), message, "Say where by 'http'.")
         for word, name in (("service", announced.service), ("alias", announced.alias)):
             if name and (other := _find_namesake(deployment, node_name, word, name)):
@@ -94,7 +92,7 @@ def check_discovery(spec: Spec) -> Iterator[Finding]:
             yield from check_variable(spec, key, subject, variable, "url", deployment, node_name)
             row = spec.environment.variables.get(variable)
             if row and row.type == "url" and (row.required or row.default is not None):
-                message = f"{subject} {variable}, which is always set, so nobody would look."
+                message = f"{subject} {variable}, which is always set, so nothing is ever looked up."
                 yield Finding(key, message, f"Remove 'required' and 'default' from {variable}.")
         yield from _check_name_read(spec, path, deployment, node_name, node)
 

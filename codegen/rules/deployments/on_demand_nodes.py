@@ -50,7 +50,7 @@ def check_on_demand(spec: Spec) -> Iterator[Finding]:
         if not node.on_demand:
             if node.healthcheck is None:
                 place = spec.place("deployments", *path, key=True)
-                message = f"Nobody checks how the node '{node_name}' is."
+                message = f"The node '{node_name}' has no healthcheck."
                 yield Finding(place, message, "Add a 'healthcheck', or say 'on_demand: true'.")
             continue
         place = spec.place("deployments", *path, "on_demand", key=True)

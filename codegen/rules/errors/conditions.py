@@ -113,7 +113,7 @@ def check_hard_conditions(spec: Spec) -> Iterator[Finding]:
         lacks = [key for key in _HARD if getattr(condition, key) is None]
         if lacks:
             place = spec.place("errors", "conditions", name, key=True)
-            hint = "Add them, or say by 'soft' which response fields tell it."
+            hint = "Add them, or name by 'soft' the response fields that it sets."
             yield Finding(place, f"The condition '{name}' lacks {format_list(lacks)}.", hint)
 
 
@@ -133,7 +133,7 @@ def check_soft_conditions(spec: Spec) -> Iterator[Finding]:
                 yield Finding(place, message, "Remove it, or remove 'soft'.")
             elif not condition.soft:
                 place = spec.place("errors", "conditions", name, "soft")
-                message = f"The condition '{name}' is soft, but no field of a response tells it."
+                message = f"The condition '{name}' is soft, but sets no field of a response."
                 yield Finding(place, message, "Name at least one field and its value.")
 
 
@@ -170,9 +170,9 @@ def _check_soft_field(
         return
     if field not in fields:
         lack = f"which {row.response} does not have"
-        yield from report_unknown(spec, place, f"'{condition}' is told by", field, fields, lack)
+        yield from report_unknown(spec, place, f"'{condition}' sets the response field", field, fields, lack)
     elif wrong := find_misfit(spec, fields[field].type, value):
-        message = f"'{condition}' is told by '{field}' of {row.response}, but that {wrong.problem}."
+        message = f"'{condition}' sets '{field}' of {row.response}, but that {wrong.problem}."
         yield Finding(place, message, wrong.hint)
 
 
@@ -254,9 +254,7 @@ def check_upstream_codes(spec: Spec) -> Iterator[Finding]:
     for index, code in enumerate(spec.errors.upstream.pass_through):
         if code in spec.errors.upstream.unavailable:
             place = spec.place("errors", "upstream", "pass_through", index)
-            yield Finding(
-                place, f"{code} is passed through and is told as unavailable as well.", "Remove one of them."
-            )
+            yield Finding(place, f"{code} is in 'pass_through' and in 'unavailable'.", "Remove one of them.")
 
 
 @rule(

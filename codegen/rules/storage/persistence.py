@@ -252,5 +252,5 @@ def check_shown_states(spec: Spec) -> Iterator[Finding]:
         left_out = [state for state in wanted if state not in shown.as_]
         if left_out and set(shown.as_) <= set(wanted):
             place = spec.place("lifecycle", *path, "as", key=True)
-            message = f"Nobody is told of a {name} in {format_list(left_out)}."
+            message = f"'shown' has no value for a {name} in {format_list(left_out)}."
             yield Finding(place, message, f"Add it with a value of {shown.enum}.")
