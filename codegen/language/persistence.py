@@ -120,8 +120,8 @@ _STORES = ("postgres", "redis", "sqlite", "s3")
 
 
 def _find_store(value: Any) -> str:
-    said = value.get("store") if isinstance(value, dict) else getattr(value, "store", None)
-    return said if said in _STORES else "postgres"
+    store = value.get("store") if isinstance(value, dict) else getattr(value, "store", None)
+    return store if store in _STORES else "postgres"
 
 
 Keeping = Annotated[

@@ -32,7 +32,7 @@ def list_accepted_systems(root: Path) -> list[str]:
 
 def read_accepted(root: Path, system: str) -> AcceptedForm:
     """Read the accepted form of a system; raises SpecError if its file is not valid."""
-    path, shown = _get_path(root, system), f"{FOLDER}/{system}.json"
+    path, file = _get_path(root, system), f"{FOLDER}/{system}.json"
     if not path.exists():
         return AcceptedForm()
     try:
@@ -40,12 +40,12 @@ def read_accepted(root: Path, system: str) -> AcceptedForm:
         records = tuple(map(str, data.pop("records")))
         return AcceptedForm(decode_form(data, f"spec/{system}") if data else None, records)
     except json.JSONDecodeError as error:
-        place, problem = Place(shown, error.lineno, error.colno), error.msg
+        place, problem = Place(file, error.lineno, error.colno), error.msg
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place, problem = Place(shown, 1, 1), f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        place, problem = Place(file, 1, 1), f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        place, problem = Place(shown, 1, 1), f"{type(error).__name__} {error}"
+        place, problem = Place(file, 1, 1), f"{type(error).__name__} {error}"
     hint = "Only `python -m codegen review --accept` writes this file; take it from version control."
     raise SpecError([Diagnostic(place, "E909", f"This is no accepted form: {problem}.", hint)])
 

@@ -87,8 +87,8 @@ def encode_form(spec: Spec) -> Data:
 
 def decode_form(data: Mapping[str, Any], folder: str) -> Spec:
     """Decode a stored form; raises pydantic's ValidationError if it is not valid in the language."""
-    said = {name: data.get(name, {} if name in OPTIONAL else None) for name in FILES}
-    models = {name: model.model_validate_json(json.dumps(said[name])) for name, model in FILES.items()}
+    files = {name: data.get(name, {} if name in OPTIONAL else None) for name in FILES}
+    models = {name: model.model_validate_json(json.dumps(files[name])) for name, model in FILES.items()}
     parts: dict[str, Any] = {**models}
     return Spec(folder, {}, compute_digest(models), **parts)
 
@@ -96,7 +96,7 @@ def decode_form(data: Mapping[str, Any], folder: str) -> Spec:
 def spec_to_tree(spec: Spec) -> Data:
     """Convert a spec to a tree of names, with permissions and rules between variables under their names."""
     form = {name: _value_to_data(getattr(spec, name)) for name in FILES}
-    return {name: said for name, said in form.items() if said or name not in OPTIONAL}
+    return {name: file for name, file in form.items() if file or name not in OPTIONAL}
 
 
 def part_to_data(part: BaseModel) -> Data:
@@ -108,18 +108,18 @@ def flatten(value: Any, path: Path = ()) -> dict[Path, Any]:
     """Flatten a tree to its values by path; a list is one value, and so is an empty part."""
     if isinstance(value, dict) and value:
         return {
-            leaf: said for key, part in value.items() for leaf, said in flatten(part, (*path, key)).items()
+            leaf: found for key, part in value.items() for leaf, found in flatten(part, (*path, key)).items()
         }
     return {path: value}
 
 
 def format_rule_name(rule: VariableRule) -> str:
     """Format the name of a rule between variables from its content."""
-    said: Data = _value_to_data(rule)
-    words = {name: value for name, value in said.items() if name not in PROSE_KEYS}
-    subject = words.pop("variable", "")
+    data: Data = _value_to_data(rule)
+    keys = {name: value for name, value in data.items() if name not in PROSE_KEYS}
+    subject = keys.pop("variable", "")
     parts = [
-        f"{name} {', '.join(value) if isinstance(value, list) else value}" for name, value in words.items()
+        f"{name} {', '.join(value) if isinstance(value, list) else value}" for name, value in keys.items()
     ]
     return " ".join([subject, *parts]).strip()
 
@@ -133,7 +133,7 @@ def _value_to_data(value: Any) -> Any:
         rules = {format_rule_name(rule): _value_to_data(rule) for rule in value.rules}
         return {**_encode_part(value), **({"rules": _sort_parts(rules)} if rules else {})}
     if isinstance(value, TypesFile):
-        return {name: said for name, part in sorted(value.root.items()) if (said := _value_to_data(part))}
+        return {name: data for name, part in sorted(value.root.items()) if (data := _value_to_data(part))}
     if isinstance(value, RootModel):
         return _value_to_data(value.root)
     if isinstance(value, BaseModel):
@@ -147,20 +147,20 @@ def _encode_part(part: BaseModel) -> Data:
     """Encode the values of a part that differ from their defaults, in the order of the language."""
     found: Data = {}
     given = part.model_fields_set
-    for name, word in type(part).model_fields.items():
-        if name not in given and word.default_factory is None:
+    for name, field in type(part).model_fields.items():
+        if name not in given and field.default_factory is None:
             continue
         value = getattr(part, name)
-        if value == word.default:
+        if value == field.default:
             continue
-        said = _value_to_data(value)
-        if isinstance(said, list) and name in UNORDERED.get(type(part), ()):
-            said = sorted(set(said))
+        data = _value_to_data(value)
+        if isinstance(data, list) and name in UNORDERED.get(type(part), ()):
+            data = sorted(set(data))
         if isinstance(part, MessageField) and name == "type":
-            said = re.sub(", *", ", ", said)
+            data = re.sub(", *", ", ", data)
         if isinstance(part, ErrorsFile) and name == "reasons":
-            said = {reason: Prose(text) for reason, text in said.items()}
-        found[word.alias or name] = Prose(said) if name in PROSE_KEYS and isinstance(said, str) else said
+            data = {reason: Prose(text) for reason, text in data.items()}
+        found[field.alias or name] = Prose(data) if name in PROSE_KEYS and isinstance(data, str) else data
     return found
 
 
@@ -170,8 +170,8 @@ def _encode_may_call(callers: CallersFile) -> Data:
         grants = {
             service: _encode_grants(callers.get_grants(principal, service)) for service in sorted(services)
         }
-        if said := {service: grant for service, grant in grants.items() if grant}:
-            found[principal] = said
+        if granted := {service: grant for service, grant in grants.items() if grant}:
+            found[principal] = granted
     return {"may_call": found}
 
 

@@ -91,14 +91,14 @@ def find_unknown_systems(records: Iterable[RecordFile], systems: Iterable[str]) 
             yield Diagnostic(record.place("system"), "E904", message, suggest(record.body.system, known))
 
 
-def _read_record(path: Path, shown: str) -> tuple[RecordFile | None, list[Diagnostic]]:
+def _read_record(path: Path, file: str) -> tuple[RecordFile | None, list[Diagnostic]]:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         message = f"The file is not UTF-8: {error.reason} at byte {error.start}."
-        return None, [Diagnostic(Place(shown, 1, 1), "E001", message, "Save it as UTF-8.")]
-    source, complaints = parse(shown, text)
-    complaints += [*_check_name(path, shown), *_check_header(source)]
+        return None, [Diagnostic(Place(file, 1, 1), "E001", message, "Save it as UTF-8.")]
+    source, complaints = parse(file, text)
+    complaints += [*_check_name(path, file), *_check_header(source)]
     if source.data is None and complaints:
         return None, complaints
     complaints += find_duplicates(source)
@@ -110,11 +110,11 @@ def _read_record(path: Path, shown: str) -> tuple[RecordFile | None, list[Diagno
     return None, complaints
 
 
-def _check_name(path: Path, shown: str) -> Iterator[Diagnostic]:
+def _check_name(path: Path, file: str) -> Iterator[Diagnostic]:
     if not _NAME.fullmatch(path.stem) or path.suffix != ".yaml":
         message = f"'{path.name}' is no name for a change record."
         hint = "Name it by its number and title, like 0007-bounded-summaries.yaml."
-        yield Diagnostic(Place(shown, 1, 1), "E901", message, hint)
+        yield Diagnostic(Place(file, 1, 1), "E901", message, hint)
 
 
 def _check_header(source: Source) -> Iterator[Diagnostic]:

@@ -86,19 +86,19 @@ def is_other_type(spec: Spec, field: MessageField, *wanted: str) -> bool:
 
 def find_misfit(spec: Spec, type_text: str, value: object) -> Misfit | None:
     """Find why a value is not valid for a field type; None if it is, or the type is not defined."""
-    ref, shown = type_ref(type_text), json.dumps(value)
+    ref, text = type_ref(type_text), json.dumps(value)
     if ref.kind != "single" or ref.name in spec.messages:
         return Misfit(f"is of type {type_text}, which has no simple values", "Name another field.")
     if enum := spec.enums.get(ref.name):
         if isinstance(value, str) and (value in enum.values or value in spec.dropped):
             return None
-        return Misfit(f"is a {ref.name}, which has no value {shown}", suggest(str(value), enum.values))
+        return Misfit(f"is a {ref.name}, which has no value {text}", suggest(str(value), enum.values))
     if ref.name not in SCALARS:
         return None
     python = SCALARS[ref.name]
     if type(value) not in _KINDS.get(python, ()):
         hint = f"Its values are {_WORDS[python]}."
-        return Misfit(f"is of type {ref.name}, which {shown} is not", hint)
+        return Misfit(f"is of type {ref.name}, which {text} is not", hint)
     least, greatest = RANGES.get(ref.name, (None, None))
     if (
         least is not None
@@ -106,7 +106,7 @@ def find_misfit(spec: Spec, type_text: str, value: object) -> Misfit | None:
         and isinstance(value, int)
         and not least <= value <= greatest
     ):
-        return Misfit(f"is of type {ref.name}, which {shown} is not", f"It goes from {least} to {greatest}.")
+        return Misfit(f"is of type {ref.name}, which {text} is not", f"It goes from {least} to {greatest}.")
     return None
 
 

@@ -29,8 +29,8 @@ def load(folder: Path, base: Path | None = None) -> Spec:
 
 def examine(folder: Path, base: Path | None = None) -> tuple[Spec | None, list[Diagnostic]]:
     """Load the valid parts of a spec and list all complaints about it."""
-    shown = folder.relative_to(base) if base else Path(folder.name)
-    sources, complaints = _read_files(folder, shown.as_posix())
+    display_folder = folder.relative_to(base) if base else Path(folder.name)
+    sources, complaints = _read_files(folder, display_folder.as_posix())
     models: dict[str, BaseModel] = {}
     dropped: set[str] = set()
     for name, source in sources.items():
@@ -43,7 +43,9 @@ def examine(folder: Path, base: Path | None = None) -> tuple[Spec | None, list[D
     if len(models) < len(FILES):
         return None, _merge_alias_repeats(sources, complaints)
     parts: dict[str, Any] = {**models}
-    spec = Spec(shown.as_posix(), sources, compute_digest(models), **parts, dropped=frozenset(dropped))
+    spec = Spec(
+        display_folder.as_posix(), sources, compute_digest(models), **parts, dropped=frozenset(dropped)
+    )
     return spec, _merge_alias_repeats(sources, complaints + check(spec, complaints))
 
 
@@ -76,15 +78,15 @@ def compute_digest(models: dict[str, BaseModel]) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
-def _read_files(folder: Path, shown: str) -> tuple[dict[str, Source], list[Diagnostic]]:
+def _read_files(folder: Path, display_folder: str) -> tuple[dict[str, Source], list[Diagnostic]]:
     """Read the files that are YAML, and report the others."""
     sources: dict[str, Source] = {}
     present = {path.stem for path in folder.glob("*.yaml")}
-    complaints = list(_find_wrong_files(present, shown))
+    complaints = list(_find_wrong_files(present, display_folder))
     for name in FILES:
         if name not in present:
             continue
-        place = Place(f"{shown}/{name}.yaml", 1, 1)
+        place = Place(f"{display_folder}/{name}.yaml", 1, 1)
         try:
             text = (folder / f"{name}.yaml").read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
@@ -101,15 +103,15 @@ def _read_files(folder: Path, shown: str) -> tuple[dict[str, Source], list[Diagn
     return sources, complaints
 
 
-def _find_wrong_files(present: set[str], shown: str) -> Iterator[Diagnostic]:
+def _find_wrong_files(present: set[str], display_folder: str) -> Iterator[Diagnostic]:
     missing = [name for name in FILES if name not in present]
     needed = [name for name in missing if name not in OPTIONAL]
     for stray in sorted(present - set(FILES)):
-        place, message = Place(f"{shown}/{stray}.yaml", 1, 1), f"No spec has a file {stray}.yaml."
+        place, message = Place(f"{display_folder}/{stray}.yaml", 1, 1), f"No spec has a file {stray}.yaml."
         yield Diagnostic(place, "E003", message, suggest(stray, missing or FILES))
         # A file with the wrong name is missing under its right one; that is no complaint of its own.
         needed = [name for name in needed if name != find_closest(stray, missing)]
     for name in needed:
         hint = f"Create it, with '# yaml-language-server: $schema=../schema/{name}.schema.json' on top."
-        place = Place(f"{shown}/{name}.yaml", 1, 1)
+        place = Place(f"{display_folder}/{name}.yaml", 1, 1)
         yield Diagnostic(place, "E003", f"The file {name}.yaml is missing.", hint)

@@ -204,12 +204,12 @@ class Spec:
         Of several nodes that host the same component only the ingress nodes serve it. The others call it
         in process.
         """
-        entered = [each for name, each in deployment.nodes.items() if name in deployment.ingress]
-        is_entered = any(each is node for each in entered)
+        ingress_nodes = [each for name, each in deployment.nodes.items() if name in deployment.ingress]
+        is_ingress = any(each is node for each in ingress_nodes)
         return [
             service
             for component in node.hosts
-            if is_entered or not any(component in each.hosts for each in entered)
+            if is_ingress or not any(component in each.hosts for each in ingress_nodes)
             if component in self.services.components
             for service in self.services.components[component].serves
         ]

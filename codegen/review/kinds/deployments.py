@@ -201,8 +201,8 @@ def find_node_default(old: Spec, new: Spec) -> Iterator[SpecChange]:
 def find_node_on_demand(old: Spec, new: Spec) -> Iterator[SpecChange]:
     for name, before, after, path in _iter_nodes(old, new):
         if before.on_demand != after.on_demand:
-            said = "is started on demand only" if after.on_demand else "is started with its deployment"
-            yield SpecChange(name, f"{name} {said}", (*path, "on_demand"))
+            phrase = "is started on demand only" if after.on_demand else "is started with its deployment"
+            yield SpecChange(name, f"{name} {phrase}", (*path, "on_demand"))
 
 
 @kind("node.unless", "A node leaves out components by other variables.", Verdict.CONFIGURATION)
@@ -217,8 +217,8 @@ def find_node_optional(old: Spec, new: Spec) -> Iterator[SpecChange]:
         for word, left, right in (("listen", before.listen, after.listen), ("http", before.http, after.http)):
             # An added or removed listener is reported by its host and port.
             if left and right and left.optional != right.optional:
-                said = "opened only where a port is set" if right.optional else "always opened"
-                text = f"{name} {word} is {said}"
+                phrase = "opened only where a port is set" if right.optional else "always opened"
+                text = f"{name} {word} is {phrase}"
                 yield SpecChange(f"{name} {word}", text, (*path, word, "optional"))
 
 
@@ -236,8 +236,8 @@ def find_node_healthcheck(old: Spec, new: Spec) -> Iterator[SpecChange]:
     for name, before, after, path in _iter_nodes(old, new):
         if before.healthcheck is None or after.healthcheck is None:
             if before.healthcheck != after.healthcheck:
-                said = "is checked" if after.healthcheck else "is not checked any more"
-                yield SpecChange(name, f"{name} {said}", path)
+                phrase = "is checked" if after.healthcheck else "is not checked any more"
+                yield SpecChange(name, f"{name} {phrase}", path)
             continue
         for word, was, now in iter_changed_keys(before.healthcheck, after.healthcheck):
             text = f"{name} healthcheck {word} {format_change(was, now)}"

@@ -210,8 +210,10 @@ def check_deadlines(spec: Spec) -> Iterator[Finding]:
         for ref in row.method.calls:
             called = spec.methods.get(ref)
             if called and called.deadline_ms > row.deadline_ms and not _has_fresh_deadline(spec, row, ref):
-                said = row.method.deadline_ms is not None
-                place = spec.place("services", *path, *(["deadline_ms"] if said else []), key=not said)
+                is_explicit = row.method.deadline_ms is not None
+                place = spec.place(
+                    "services", *path, *(["deadline_ms"] if is_explicit else []), key=not is_explicit
+                )
                 message = (
                     f"{row.name} has {row.deadline_ms} ms, less than the {called.deadline_ms} ms "
                     f"of {ref}, which it calls."

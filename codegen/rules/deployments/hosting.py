@@ -58,20 +58,22 @@ def check_components_hosted(spec: Spec) -> Iterator[Finding]:
 )
 def check_hosts_unique(spec: Spec) -> Iterator[Finding]:
     rows = spec.lifecycle.entities.values()
-    kept = {row.held_by for row in rows if row.in_postgres or row.in_redis}
-    files = {row.held_by for row in rows if row.in_sqlite}
-    alone = files | {row.held_by for row in rows if row.kept_in is None}
-    alone |= {name for name, row in spec.services.components.items() if row.serves and name not in kept}
+    in_servers = {row.held_by for row in rows if row.in_postgres or row.in_redis}
+    in_files = {row.held_by for row in rows if row.in_sqlite}
+    exclusive = in_files | {row.held_by for row in rows if row.kept_in is None}
+    exclusive |= {
+        name for name, row in spec.services.components.items() if row.serves and name not in in_servers
+    }
     for name, deployment in spec.deployments.root.items():
         first: dict[str, str] = {}
         for node_name, node in deployment.nodes.items():
             for index, component in enumerate(node.hosts):
-                if component not in alone:
+                if component not in exclusive:
                     continue
                 if (other := first.setdefault(component, node_name)) != node_name:
                     place = spec.place("deployments", name, "nodes", node_name, "hosts", index)
                     message = f"The node '{node_name}' hosts {component}, and so does '{other}'."
-                    more = "" if component in files else "; for more of the same, say 'replicas'"
+                    more = "" if component in in_files else "; for more of the same, say 'replicas'"
                     yield Finding(place, message, f"Leave it to one of them{more}.")
 
 

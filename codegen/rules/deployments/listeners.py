@@ -20,17 +20,17 @@ from codegen.source.spec import Spec
 def check_anonymous_listeners(spec: Spec) -> Iterator[Finding]:
     for deployment_name, _, node_name, node in spec.nodes():
         for word, listener in node.listeners.items():
-            if (who := listener.anonymous) is None:
+            if (principal := listener.anonymous) is None:
                 continue
             path = (deployment_name, "nodes", node_name, word)
             place, known = spec.place("deployments", *path, "anonymous"), spec.callers.principals
             subject = f"'{node_name}' takes calls without proof from"
-            yield from report_unknown(spec, place, subject, who, known, "who is no principal")
+            yield from report_unknown(spec, place, subject, principal, known, "who is no principal")
             if not listener.is_local:
-                message = f"{subject} {who} on {listener.host}, where anyone could call."
+                message = f"{subject} {principal} on {listener.host}, where anyone could call."
                 yield Finding(place, message, "Listen on 127.0.0.1, or let callers prove themselves.")
-            elif who in spec.services.components:
-                message = f"{subject} {who}, which is a component, so anyone could pass for it."
+            elif principal in spec.services.components:
+                message = f"{subject} {principal}, which is a component, so anyone could pass for it."
                 yield Finding(place, message, "Name a principal that is no component.")
 
 
@@ -53,12 +53,12 @@ def check_ingress_callable(spec: Spec) -> Iterator[Finding]:
             if at_listeners & set(callers) or not all(map(_is_refused, callers.values())):
                 continue
             # Only one principal can be anonymous.
-            for who in callers.keys() - found:
-                found.add(who)
-                place = spec.place("callers", "principals", who, "without_tokens", key=True)
+            for principal in callers.keys() - found:
+                found.add(principal)
+                place = spec.place("callers", "principals", principal, "without_tokens", key=True)
                 message = (
-                    f"Nobody can call '{node_name}' of '{name}': only {who} may, without proof where there "
-                    "is no certificate, and there is always one."
+                    f"Nobody can call '{node_name}' of '{name}': only {principal} may, without proof "
+                    "where there is no certificate, and there is always one."
                 )
                 hint = "Remove 'without_tokens', or let someone call who has a token or a certificate."
                 yield Finding(place, message, hint)
@@ -94,10 +94,12 @@ def check_grpcio_certificates(spec: Spec) -> Iterator[Finding]:
         callers = _find_callers(spec, deployment, node)
         if not any("anonymous" in each.proof and not each.without_tokens for each in callers.values()):
             continue
-        for who in sorted(who for who, each in callers.items() if each.proof == ("certificate",)):
+        for principal in sorted(
+            principal for principal, each in callers.items() if each.proof == ("certificate",)
+        ):
             message = (
                 f"'{node_name}' lets callers in without proof, so grpcio asks none of them for a "
-                f"certificate, and {who} has no other proof."
+                f"certificate, and {principal} has no other proof."
             )
             hint = "Say 'carrier: direct' at the listener, or let the principal prove itself by a token."
             place = spec.place("deployments", name, "nodes", node_name, "listen")

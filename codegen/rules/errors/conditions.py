@@ -62,27 +62,27 @@ def describe_role_need(spec: Spec, role: Role) -> str | None:
     """Describe where the engine needs a role, as the end of a sentence; None if it does not."""
     listens = any(node.http for _, _, _, node in spec.nodes())
     routes = any(row.method.route for row in spec.methods.values())
-    kept = [entity for entity in spec.lifecycle.entities.values() if entity.kept_in]
+    stored = [entity for entity in spec.lifecycle.entities.values() if entity.kept_in]
     if role in ("route_not_found", "method_not_allowed"):
         return " where nodes take HTTP requests" if listens else None
     if role in ("malformed_body", "unsupported_media_type", "body_too_large"):
         return " where methods have routes" if listens and routes else None
     if role == "lease_lost":
-        return " where entities are leased" if any(entity.lease for entity in kept) else None
+        return " where entities are leased" if any(entity.lease for entity in stored) else None
     if role == "store_unavailable":
-        return " where a server keeps entities" if kept else None
+        return " where a server keeps entities" if stored else None
     if role == "store_full":
-        return " where Redis keeps entities" if any(entity.in_redis for entity in kept) else None
+        return " where Redis keeps entities" if any(entity.in_redis for entity in stored) else None
     if role == "lease_stale":
         return None
     if role == "store_refused":
-        return " where a bucket keeps entities" if any(entity.in_s3 for entity in kept) else None
+        return " where a bucket keeps entities" if any(entity.in_s3 for entity in stored) else None
     if role == "key_reused":
-        keyed = any(entity.in_s3 and entity.in_s3.keyed_by for entity in kept)
+        keyed = any(entity.in_s3 and entity.in_s3.keyed_by for entity in stored)
         return " where keys are made of a field" if keyed else None
     if role == "still_held":
-        held = any(entity.delete and entity.delete.unless_holding for entity in kept)
-        return " where something is not deleted while it holds leases" if held else None
+        guarded = any(entity.delete and entity.delete.unless_holding for entity in stored)
+        return " where something is not deleted while it holds leases" if guarded else None
     return ""
 
 

@@ -87,8 +87,8 @@ def _iter_engine_fields(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[
     """
     if entity.kept_in is None:
         return
-    if kept := entity.in_redis:
-        yield ("kept_in", "sequence"), "The number of changes", kept.sequence, COUNTERS, False
+    if persistence := entity.in_redis:
+        yield ("kept_in", "sequence"), "The number of changes", persistence.sequence, COUNTERS, False
     if entity.in_redis or entity.in_s3:
         yield from _iter_read_fields(entity)
     if bucket := entity.in_s3:
@@ -122,14 +122,16 @@ def _iter_engine_fields(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[
                 yield (*path, "gives_up", "less"), "The count of what was no failure", less, COUNTERS, False
 
 
-def _iter_bucket_fields(kept: KeptInS3) -> Iterator[tuple[Path, str, str, tuple[str, ...], bool | None]]:
-    yield ("kept_in", "revision"), "The number of writes", kept.revision, COUNTERS, False
-    if kept.shard:
-        yield ("kept_in", "shard", "field"), "The shard", kept.shard.field, ("string",), False
-    if kept.schema_:
-        yield ("kept_in", "schema", "field"), "The layout", kept.schema_.field, COUNTERS, False
-    if kept.keyed_by:
-        yield ("kept_in", "keyed_by"), "What the key is made of", kept.keyed_by, ("string",), True
+def _iter_bucket_fields(
+    persistence: KeptInS3,
+) -> Iterator[tuple[Path, str, str, tuple[str, ...], bool | None]]:
+    yield ("kept_in", "revision"), "The number of writes", persistence.revision, COUNTERS, False
+    if persistence.shard:
+        yield ("kept_in", "shard", "field"), "The shard", persistence.shard.field, ("string",), False
+    if persistence.schema_:
+        yield ("kept_in", "schema", "field"), "The layout", persistence.schema_.field, COUNTERS, False
+    if persistence.keyed_by:
+        yield ("kept_in", "keyed_by"), "What the key is made of", persistence.keyed_by, ("string",), True
 
 
 def _iter_read_fields(entity: Entity) -> Iterator[tuple[Path, str, str, tuple[str, ...], bool | None]]:

@@ -106,10 +106,10 @@ def check_reachability(spec: Spec) -> Iterator[Finding]:
 )
 def check_dead_ends(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
-        left = {edge.from_ for edge in entity.transitions.values()}
-        left |= {*entity.delete.from_} if entity.delete else set()
+        with_exit = {edge.from_ for edge in entity.transitions.values()}
+        with_exit |= {*entity.delete.from_} if entity.delete else set()
         for state in _list_states(spec, entity):
-            if state not in left and state not in entity.terminal:
+            if state not in with_exit and state not in entity.terminal:
                 place = spec.place("lifecycle", "entities", name, "terminal")
                 message = f"A {name} in {state} stays there for ever, and {state} is not terminal."
                 yield Finding(place, message, "Add it to 'terminal', or a transition that leads out of it.")

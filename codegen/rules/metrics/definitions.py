@@ -33,21 +33,25 @@ _RESERVED = ("charter_", "process_", "python_")
 def check_metric_keys(spec: Spec) -> Iterator[Finding]:
     for name, metric in spec.metrics.metrics.items():
         place, needed = spec.place("metrics", "metrics", name, key=True), _NEEDED[metric.type]
-        said = [word for word in ("counts", "since", "buckets", "seconds", *SOURCES) if getattr(metric, word)]
-        lacking = [word for word in needed if word not in said]
-        of = [word for word in said if word in SOURCES]
-        odd = [
-            word for word in said if word not in needed and not (metric.type == "gauge" and word in SOURCES)
+        present = [
+            word for word in ("counts", "since", "buckets", "seconds", *SOURCES) if getattr(metric, word)
+        ]
+        lacking = [word for word in needed if word not in present]
+        sources = [word for word in present if word in SOURCES]
+        unexpected = [
+            word
+            for word in present
+            if word not in needed and not (metric.type == "gauge" and word in SOURCES)
         ]
         if lacking:
             message = f"'{name}' is a {metric.type} and lacks {format_list(lacking)}."
             yield Finding(place, message, f"Add '{lacking[0]}: …'.")
-        elif odd:
-            there = spec.place("metrics", "metrics", name, odd[0], key=True)
-            message = f"'{name}' is a {metric.type}, for which '{odd[0]}' means nothing."
+        elif unexpected:
+            there = spec.place("metrics", "metrics", name, unexpected[0], key=True)
+            message = f"'{name}' is a {metric.type}, for which '{unexpected[0]}' means nothing."
             yield Finding(there, message, "Remove it, or change the type.")
-        elif metric.type == "gauge" and len(of) != 1:
-            message = f"'{name}' is a gauge of {format_list(of) if of else 'nothing'}."
+        elif metric.type == "gauge" and len(sources) != 1:
+            message = f"'{name}' is a gauge of {format_list(sources) if sources else 'nothing'}."
             yield Finding(place, message, f"Say exactly one of {format_list(list(SOURCES))}.")
         elif metric.buckets != tuple(sorted(set(metric.buckets))):
             there = spec.place("metrics", "metrics", name, "buckets")

@@ -49,13 +49,13 @@ def _check_result(parsed: promql.Expr) -> None:
 
 def _iter_vector_selectors(parsed: promql.Expr) -> Iterator[promql.VectorSelector]:
     # The library's own walk() copies the rest of the tree for every node that it visits.
-    waiting = [parsed]
-    while waiting:
-        node = waiting.pop()
+    pending = [parsed]
+    while pending:
+        node = pending.pop()
         if isinstance(node, promql.VectorSelector):
             yield node
         else:
-            waiting.extend(reversed(_list_children(node)))
+            pending.extend(reversed(_list_children(node)))
 
 
 def _list_children(node: promql.Expr) -> list[Any]:

@@ -84,8 +84,8 @@ def check_messages_exist(spec: Spec) -> Iterator[Finding]:
             yield Finding(place, message, "Define them, or name the messages that it takes and gives.")
             continue
         for key, name in (("request", row.request), ("response", row.response)):
-            said = getattr(row.method, key) is not None
-            place = spec.place("services", *path, *([key] if said else []), key=not said)
+            is_explicit = getattr(row.method, key) is not None
+            place = spec.place("services", *path, *([key] if is_explicit else []), key=not is_explicit)
             lack = "which types.yaml does not define"
             yield from report_unknown(spec, place, f"The {key} of {row.name} is", name, spec.messages, lack)
 

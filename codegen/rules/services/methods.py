@@ -42,9 +42,9 @@ def check_retry_profiles_exist(spec: Spec) -> Iterator[Finding]:
 def check_retries_idempotent(spec: Spec) -> Iterator[Finding]:
     for row, path in iter_methods(spec):
         if row.retry in spec.system.policies.retry and row.method.idempotency.class_ == "never":
-            said = row.method.retry is not None
-            place = spec.place("services", *path, "retry" if said else "idempotency")
-            origin = "" if said else " by default"
+            is_explicit = row.method.retry is not None
+            place = spec.place("services", *path, "retry" if is_explicit else "idempotency")
+            origin = "" if is_explicit else " by default"
             message = f"{row.name} is retried{origin}, and a second call would have a second effect."
             yield Finding(place, message, "Say 'retry: never', or make it idempotent and say by which key.")
 

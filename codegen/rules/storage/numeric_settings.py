@@ -63,12 +63,14 @@ def iter_numeric_settings(entity: Entity) -> Iterator[NumericSetting]:
 
 
 def _iter_bucket_settings(entity: Entity) -> Iterator[NumericSetting]:
-    if (kept := entity.in_s3) is None:
+    if (persistence := entity.in_s3) is None:
         return
-    if kept.skew:
+    if persistence.skew:
         path: Path = ("kept_in", "skew")
-        yield NumericSetting(path, "How much clocks may differ", kept.skew, "int", list_holders(entity))
-    if (polls := kept.polls) and entity.lease:
+        yield NumericSetting(
+            path, "How much clocks may differ", persistence.skew, "int", list_holders(entity)
+        )
+    if (polls := persistence.polls) and entity.lease:
         claimers = tuple(
             each for row in entity.transitions.values() if row.to == entity.lease.state for each in row.by
         )
@@ -77,30 +79,30 @@ def _iter_bucket_settings(entity: Entity) -> Iterator[NumericSetting]:
             yield NumericSetting(
                 path, "The length of a listing", variable, "int", find_appliers(entity, claimers)
             )
-    if repairs := kept.repairs:
+    if repairs := persistence.repairs:
         path = ("kept_in", "repairs")
         yield NumericSetting((*path, "every"), "The pace of repairs", repairs.every, "number", (repairs.by,))
         yield NumericSetting((*path, "page"), "The length of a listing", repairs.page, "int", (repairs.by,))
 
 
 def _iter_redis_settings(entity: Entity) -> Iterator[NumericSetting]:
-    if (kept := entity.in_redis) is None:
+    if (persistence := entity.in_redis) is None:
         return
     creators = find_appliers(entity, entity.create.by)
-    if kept.expires:
+    if persistence.expires:
         path: Path = ("kept_in", "expires")
         yield NumericSetting(
-            path, "How long ended ones are kept", kept.expires, "number", list_holders(entity)
+            path, "How long ended ones are kept", persistence.expires, "number", list_holders(entity)
         )
-    if kept.replicas:
+    if persistence.replicas:
         path = ("kept_in", "replicas")
-        yield NumericSetting(path, "How many replicas have a new one", kept.replicas, "int", creators)
-    if kept.outbox and kept.outbox.expires:
+        yield NumericSetting(path, "How many replicas have a new one", persistence.replicas, "int", creators)
+    if persistence.outbox and persistence.outbox.expires:
         path = ("kept_in", "outbox", "expires")
         yield NumericSetting(
-            path, "How long history is kept", kept.outbox.expires, "number", (kept.outbox.by,)
+            path, "How long history is kept", persistence.outbox.expires, "number", (persistence.outbox.by,)
         )
-    for field, row in kept.unique.items():
+    for field, row in persistence.unique.items():
         path = ("kept_in", "unique", field, "seconds")
         yield NumericSetting(path, f"The memory of '{field}'", row.seconds, "number", creators)
     for field, fill in entity.create.fills.items():

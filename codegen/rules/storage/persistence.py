@@ -53,7 +53,9 @@ def check_store_access(spec: Spec) -> Iterator[Finding]:
 def _has_store_access(spec: Spec, entity: Entity, actor: str) -> bool:
     """Whether an actor applies transitions itself, or calls a component that does so on its behalf."""
     called = {
-        spec.methods[ref].component for who, ref in spec.permissions if who == actor and ref in spec.methods
+        spec.methods[ref].component
+        for caller, ref in spec.permissions
+        if caller == actor and ref in spec.methods
     }
     if entity.in_s3 and spec.system.page and actor == spec.system.page.principal:
         return True
@@ -125,9 +127,11 @@ def _iter_store_settings(name: str, entity: Entity) -> Iterator[StoreSetting]:
         yield StoreSetting(
             ("kept_in", "region"), f"The region of a {name} is", bucket.region, "string", everyone
         )
-    if (kept := entity.in_redis or entity.in_s3) and kept.prefix:
+    if (persistence := entity.in_redis or entity.in_s3) and persistence.prefix:
         what, unset = f"The keys of a {name} begin with", entity.in_s3 is not None
-        yield StoreSetting(("kept_in", "prefix"), what, kept.prefix, "string", everyone, may_be_unset=unset)
+        yield StoreSetting(
+            ("kept_in", "prefix"), what, persistence.prefix, "string", everyone, may_be_unset=unset
+        )
     if entity.in_redis and (box := entity.in_redis.outbox):
         readers = tuple(dict.fromkeys((entity.held_by, box.by)))
         yield StoreSetting(
@@ -154,10 +158,10 @@ def check_tables_unique(spec: Spec) -> Iterator[Finding]:
 
 
 def _iter_tables(entity: Entity) -> Iterator[tuple[tuple[str, ...], str]]:
-    if kept := entity.in_postgres or entity.in_sqlite:
-        yield ("kept_in", "table"), kept.table
-        if kept.history:
-            yield ("kept_in", "history"), kept.history
+    if persistence := entity.in_postgres or entity.in_sqlite:
+        yield ("kept_in", "table"), persistence.table
+        if persistence.history:
+            yield ("kept_in", "history"), persistence.history
     if entity.in_redis and (box := entity.in_redis.outbox):
         yield ("kept_in", "outbox", "table"), box.table
         yield ("kept_in", "outbox", "ended"), box.ended
@@ -190,8 +194,8 @@ def check_unique_fields(spec: Spec) -> Iterator[Finding]:
 
 def _iter_unique_fields(spec: Spec, name: str, entity: Entity) -> Iterator[tuple[str, Place]]:
     path = ("entities", name, "kept_in", "unique")
-    if kept := entity.in_postgres or entity.in_sqlite:
-        for index, field in enumerate(kept.unique):
+    if persistence := entity.in_postgres or entity.in_sqlite:
+        for index, field in enumerate(persistence.unique):
             yield field, spec.place("lifecycle", *path, index)
     if entity.in_redis:
         for field in entity.in_redis.unique:

@@ -13,7 +13,7 @@ from codegen.source.yaml_reader import Path
 Stores = tuple[str, ...]
 
 _SERVERS: Stores = ("postgres", "redis", "s3")
-_KEPT: Stores = ("postgres", "redis", "sqlite", "s3")
+_STORED: Stores = ("postgres", "redis", "sqlite", "s3")
 _REDIS: Stores = ("redis",)
 _SQLITE: Stores = ("sqlite",)
 _S3: Stores = ("s3",)
@@ -21,7 +21,7 @@ _TEXT: Stores = ("redis", "sqlite")
 _NEWER: Stores = ("redis", "sqlite", "s3")
 _OF_ENTITIES = {
     "shared_with": _SERVERS,
-    "lease": _KEPT,
+    "lease": _STORED,
     "shifts": ("redis", "s3"),
     "overrides": ("postgres", "sqlite"),
 }
@@ -39,7 +39,7 @@ _OF_CLOCKS = {
     **dict.fromkeys(("grace", "on_access"), _SQLITE),
 }
 _OF_EDGES = {
-    **dict.fromkeys(("counts", "waits", "gives_up", "due", "by_name"), _KEPT),
+    **dict.fromkeys(("counts", "waits", "gives_up", "due", "by_name"), _STORED),
     **dict.fromkeys(("copies", "clears"), _NEWER),
     "grows": _TEXT,
     **dict.fromkeys(("also_due", "reason"), _REDIS),
@@ -64,8 +64,8 @@ def check_store_keywords(spec: Spec) -> Iterator[Finding]:
             message = f"A server keeps every {name}, so no policy bounds how many."
             yield Finding(place, message, "Remove 'retention'; a method may delete what is old.")
         store = entity.kept_in.store if entity.kept_in else "memory"
-        strange = [(path, stores) for path, stores in _iter_keywords(entity) if store not in stores]
-        for path, stores in strange[:1]:
+        unsupported = [(path, stores) for path, stores in _iter_keywords(entity) if store not in stores]
+        for path, stores in unsupported[:1]:
             place = spec.place("lifecycle", "entities", name, *path, key=True)
             if store == "memory":
                 message = (
@@ -95,7 +95,7 @@ def _iter_keywords(entity: Entity) -> Iterator[tuple[Path, Stores]]:
         *((("transitions", name, "waits"), row.waits, _OF_WAITS) for name, row in entity.transitions.items()),
         *((each.path, each.due, _OF_CLOCKS) for each in iter_due_changes(entity)),
     ]
-    for path, part, words in parts:
-        for word, stores in words.items():
-            if part is not None and getattr(part, word):
-                yield (*path, word), stores
+    for path, part, keywords in parts:
+        for keyword, stores in keywords.items():
+            if part is not None and getattr(part, keyword):
+                yield (*path, keyword), stores

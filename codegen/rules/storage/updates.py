@@ -237,13 +237,17 @@ def check_where(spec: Spec, here: Path, entity: Entity, record: Record, value: s
 def check_due_arguments(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         for path, what, row in iter_changes(entity):
-            taken = [take.from_ for take in row.takes.values()]
+            accepted = [take.from_ for take in row.takes.values()]
             clocks = {"due": row.due}
             if isinstance(row, Transition):
-                taken += [row.reason] if row.reason else []
+                accepted += [row.reason] if row.reason else []
                 clocks["also_due"] = row.also_due
             for word, due in clocks.items():
-                for given in due.gives if due else ():
-                    place = spec.place("lifecycle", "entities", name, *path, word, "gives", given, key=True)
+                for argument in due.gives if due else ():
+                    place = spec.place(
+                        "lifecycle", "entities", name, *path, word, "gives", argument, key=True
+                    )
                     lack = "which it does not take"
-                    yield from report_unknown(spec, place, f"The clock gives '{what}'", given, taken, lack)
+                    yield from report_unknown(
+                        spec, place, f"The clock gives '{what}'", argument, accepted, lack
+                    )

@@ -200,18 +200,22 @@ def check_page(spec: Spec) -> Iterator[Finding]:
     place = spec.place("system", "page", "principal")
     lack = "who is no principal"
     yield from report_unknown(spec, place, "The page acts as", page.principal, spec.callers.principals, lack)
-    shown = {name: row for name, row in spec.lifecycle.entities.items() if row.in_s3}
+    in_buckets = {name: row for name, row in spec.lifecycle.entities.items() if row.in_s3}
     if page.principal in spec.services.components:
         message = f"The page acts as {page.principal}, which is a component."
         yield Finding(place, message, "Name a principal of its own.")
-    elif not shown:
+    elif not in_buckets:
         key = spec.place("system", "page", key=True)
         yield Finding(key, "The page shows nothing: no entity is in a bucket.", "Remove 'page'.")
     elif watched := page.watches:
         here = ("page", "watches")
         entity, lack = spec.place("system", *here, "entity"), "which is in no bucket"
-        yield from report_unknown(spec, entity, "The page watches", watched.entity, shown, lack)
-        record = get_fields(spec, shown[watched.entity].record) or {} if watched.entity in shown else None
+        yield from report_unknown(spec, entity, "The page watches", watched.entity, in_buckets, lack)
+        record = (
+            get_fields(spec, in_buckets[watched.entity].record) or {}
+            if watched.entity in in_buckets
+            else None
+        )
         if record is not None and (watched.by not in record or record[watched.by].type != "timestamp"):
             times = [name for name, row in record.items() if row.type == "timestamp"]
             by, lack = spec.place("system", *here, "by"), "which is no time of its record"

@@ -186,10 +186,12 @@ def check_optional_lists(spec: Spec) -> Iterator[Finding]:
 def check_enum_prefixes(spec: Spec) -> Iterator[Finding]:
     for proto, types in spec.types.root.items():
         for name, enum in types.enums.items():
-            odd = [value for value in enum.values if not _has_prefix(value, enum.prefix or "")]
-            if odd:
+            unprefixed = [value for value in enum.values if not _has_prefix(value, enum.prefix or "")]
+            if unprefixed:
                 place = spec.place("types", proto, "enums", name, "prefix")
-                message = f"'{odd[0]}' of '{name}' would have no name without the prefix '{enum.prefix}'."
+                message = (
+                    f"'{unprefixed[0]}' of '{name}' would have no name without the prefix '{enum.prefix}'."
+                )
                 yield Finding(
                     place, message, f"Say 'prefix: {format_enum_prefix(name)}' and let all values begin so."
                 )

@@ -215,12 +215,14 @@ def check_checksums(spec: Spec) -> Iterator[Finding]:
     for ruled in _iter_ruled_fields(spec):
         if isinstance(ruled.rules, FieldRules) and (other := ruled.rules.sha256_of):
             place = spec.place("types", *ruled.path, "sha256_of")
-            beside = spec.types.root[str(ruled.path[0])].messages[str(ruled.path[2])].fields
-            of_bytes = [name for name, field in beside.items() if field.type == "bytes"]
-            if other not in beside:
+            siblings = spec.types.root[str(ruled.path[0])].messages[str(ruled.path[2])].fields
+            of_bytes = [name for name, field in siblings.items() if field.type == "bytes"]
+            if other not in siblings:
                 yield from report_unknown(spec, place, f"'{ruled.name}' is a checksum of", other, of_bytes)
             elif other not in of_bytes:
-                message = f"'{ruled.name}' is a checksum of '{other}', which is of type {beside[other].type}."
+                message = (
+                    f"'{ruled.name}' is a checksum of '{other}', which is of type {siblings[other].type}."
+                )
                 yield Finding(place, message, "Only a bytes field has one.")
 
 

@@ -31,12 +31,12 @@ def check_required_when(spec: Spec) -> Iterator[Finding]:
                     yield from _check_condition(
                         spec, (*path, other), message_name, message.fields, name, value
                     )
-                beside = [each for each in message.fields if each != name]
+                siblings = [each for each in message.fields if each != name]
                 for at, other in enumerate(row.rules.required_unless):
                     place = spec.place("types", *path[:-1], "required_unless", at)
                     lack = f"which {message_name} does not have beside it"
                     yield from report_unknown(
-                        spec, place, f"'{name}' may be left out by", other, beside, lack
+                        spec, place, f"'{name}' may be left out by", other, siblings, lack
                     )
 
 

@@ -85,8 +85,8 @@ def find_edge_by_name(old: Spec, new: Spec) -> Iterator[SpecChange]:
     for edge in iter_edge_pairs(old, new):
         was, now = getattr(edge.before, "by_name", False), getattr(edge.after, "by_name", False)
         if was != now:
-            said = "by its name only" if now else "by its ends"
-            yield SpecChange(edge.name, f"{edge.label} is now taken {said}", (*edge.path, "by_name"))
+            phrase = "by its name only" if now else "by its ends"
+            yield SpecChange(edge.name, f"{edge.label} is now taken {phrase}", (*edge.path, "by_name"))
 
 
 @kind(

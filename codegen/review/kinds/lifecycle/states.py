@@ -74,5 +74,5 @@ def _find_reachable(entity: Entity) -> set[str]:
 
 
 def _find_stuck(entity: Entity) -> set[str]:
-    left = {each.from_ for each in entity.transitions.values()}
-    return _find_reachable(entity) - left - set(entity.terminal)
+    with_exit = {each.from_ for each in entity.transitions.values()}
+    return _find_reachable(entity) - with_exit - set(entity.terminal)
