@@ -21,7 +21,7 @@ from rich.console import Console
 from bench.machine import describe
 from bench.report.terminal import narrow_table
 from codegen import cache
-from codegen.generate import spec_folders
+from codegen.generate import list_spec_folders
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results"
@@ -73,7 +73,7 @@ def main(_arguments: list[str]) -> int:
     command = "nox -s bench -- generation"
     found: dict[str, Any] = {"machine": describe(), "command": command, "runs": RUNS, "bars": {}}
     with tempfile.TemporaryDirectory(prefix="charter-bench-") as folder:
-        for spec in spec_folders(ROOT):
+        for spec in list_spec_folders(ROOT):
             row = found[spec.name] = rendering(Path(folder, spec.name), spec)
             found["bars"][f"rendering of {spec.name}"] = _bar(row["usual"]["ratio"], RENDERING_BAR)
         row = found["nothing to do"] = nothing_to_do(Path(folder, "whole"))
@@ -143,7 +143,7 @@ def _bar(ratio: float, bar: float) -> dict[str, Any]:
 
 def _show(console: Console, found: dict[str, Any]) -> None:
     table = narrow_table("comparison", "ours", "baseline", "ratio", "bar", title=found["command"])
-    for spec in spec_folders(ROOT):
+    for spec in list_spec_folders(ROOT):
         for when, row in found[spec.name].items():
             bar = f"< {RENDERING_BAR:g}" if when == "usual" else ""
             ours, baseline = f"{row['rendering_ms']} ms", f"{row['protoc_ms']} ms of protoc"

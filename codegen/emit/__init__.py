@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from codegen.catalogue import catalogue
+from codegen.catalogue import render_catalogue
 from codegen.emit.artefact import Artefact
 from codegen.emit.console import bucket_page
 from codegen.emit.deploy import alerts, compose, dashboard, image, kubernetes, sentinel, service_config
@@ -80,7 +80,7 @@ def emit_rest(specs: Sequence[Spec], root: Path) -> list[Artefact]:
         *(artefact for spec in specs for artefact in sqlite_files.emit_migrations(spec, root)),
         *json_schema.emit(),
         *language_page.emit(),
-        Artefact("docs/reference/errors.md", catalogue()),
+        Artefact("docs/reference/errors.md", render_catalogue()),
         # Type checkers believe the annotations of an installed package that has this file (PEP 561).
         Artefact("generated/py.typed", ""),
     ]

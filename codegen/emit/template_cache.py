@@ -20,7 +20,7 @@ FOLDER = PROJECT / ".charter"
 
 def kept(name: str, version: str, make: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
     """Some texts, made anew when the code of the generator has changed, or the version behind it."""
-    path, key = FOLDER / f"{name}.json", f"{version} {cache.digest(PROJECT, ('codegen',))}"
+    path, key = FOLDER / f"{name}.json", f"{version} {cache.compute_digest(PROJECT, ('codegen',))}"
     with suppress(OSError, ValueError, KeyError):
         found: dict[str, dict[str, str]] = json.loads(path.read_bytes())
         return found[key]

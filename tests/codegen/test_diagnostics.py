@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from codegen.catalogue import catalogue
+from codegen.catalogue import render_catalogue
 from codegen.diagnostics import Diagnostic, Place, render, suggest
 from codegen.rules import RULES
-from codegen.rules.lifecycle.due_transitions import bad_sweeper
+from codegen.rules.lifecycle.due_transitions import check_due_components
 from codegen.source.loader import examine
 from tests.support import quick_yaml
 from tests.support.codegen import specs
@@ -74,7 +74,7 @@ def test_codes_are_unique() -> None:
 
 def test_catalogue_has_every_rule() -> None:
     """The catalogue tells of each code what it means and how it is done right."""
-    text = catalogue()
+    text = render_catalogue()
     for rule in RULES:
         assert f"### {rule.code}\n\n{rule.meaning}" in text
         assert f"```yaml\n{rule.right}\n```" in text
@@ -122,7 +122,7 @@ def test_who_drives_by_the_clock_has_the_store() -> None:
         cake["shared_with"] = ["baker"]
         cake["driven_by"] = "CounterService.ForgetOrders"
 
-    found = bad_sweeper.find(specs.changed(specs.spec("tests/specs/bakery"), "lifecycle", unshare))
+    found = check_due_components.find(specs.changed(specs.spec("tests/specs/bakery"), "lifecycle", unshare))
     assert [each.message for each in found] == [
         f"'{edge}' is driven by porter, which does not hold a cake." for edge in ("burn", "serve_again")
     ]

@@ -15,7 +15,7 @@ import pytest
 
 from codegen.__main__ import main
 from codegen.generate import build
-from codegen.output import Deviation, apply
+from codegen.output import Deviation, apply_deviations
 from codegen.source.loader import load
 from tests.support.codegen.cached_loading import compiling_once
 from tests.support.codegen.projects import LOCKER, ROOT, TASKQUEUE, edit, project, snapshot
@@ -189,7 +189,7 @@ def test_nothing_is_written_outside_the_output_folders(path: str, root: Path) ->
     before = snapshot(root.parent, without=())
     wanted = {"generated/new.py": "new", path: "new"}
     with pytest.raises(ValueError, match="outside the folders for generated files"):
-        apply(root, wanted, [Deviation(each, "missing") for each in wanted])
+        apply_deviations(root, wanted, [Deviation(each, "missing") for each in wanted])
     assert snapshot(root.parent, without=()) == before
 
 

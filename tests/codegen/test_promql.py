@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codegen.rules.metrics.promql import NotPromQL, selectors
+from codegen.rules.metrics.promql import NotPromQL, parse_selectors
 
 
 @pytest.mark.parametrize(
@@ -27,12 +27,12 @@ from codegen.rules.metrics.promql import NotPromQL, selectors
 )
 def test_metrics_are_told_from_all_else(expression: str, metrics: list[str]) -> None:
     """Functions, words, labels, texts, durations and comments are no metrics."""
-    assert [each.metric for each in selectors(expression)] == metrics
+    assert [each.metric for each in parse_selectors(expression)] == metrics
 
 
 def test_labels_have_their_texts() -> None:
     """Each comparison of a selector is told with its operator."""
-    (found,) = selectors('a{b="c", d=~"e|f", g!=\'h\'}')
+    (found,) = parse_selectors('a{b="c", d=~"e|f", g!=\'h\'}')
     assert found.labels == (("b", "=", "c"), ("d", "=~", "e|f"), ("g", "!=", "h"))
 
 
@@ -65,4 +65,4 @@ def test_labels_have_their_texts() -> None:
 def test_what_prometheus_refuses_is_refused(text: str, reason: str) -> None:
     """With a reason: what the grammar, the types or a rule do not allow."""
     with pytest.raises(NotPromQL, match=reason):
-        selectors(text)
+        parse_selectors(text)

@@ -11,7 +11,7 @@ import pytest
 from codegen.emit.deploy import alerts, dashboard
 from codegen.emit.python import metrics_module
 from codegen.emit.redis.lua_metrics import Counting, Label, counted, happenings, series
-from codegen.rules.metrics.promql import selectors
+from codegen.rules.metrics.promql import parse_selectors
 from codegen.source.spec import Spec
 from tests.support import quick_yaml
 from tests.support.codegen.specs import FOLDERS, ROOT, spec, texts
@@ -129,7 +129,7 @@ def test_every_exported_metric_has_a_panel_in_the_row_of_its_area(folder: str) -
         found[panel["title"]] = row
         for target in panel["targets"]:
             expression = target["expr"].replace("$__rate_interval", "1m")
-            (read,) = {each.metric for each in selectors(expression)}
+            (read,) = {each.metric for each in parse_selectors(expression)}
             assert "max " in expression or expression.startswith("max(")
             assert read in (panel["title"], f"{panel['title']}_bucket", "ALERTS")
     exported = {name: metric for name, metric in system.metrics.metrics.items() if metric.type != "window"}

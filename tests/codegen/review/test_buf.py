@@ -11,7 +11,7 @@ import pytest
 
 from codegen.emit.proto import proto_files
 from codegen.review import Verdict, compare
-from codegen.review.form import write
+from codegen.review.form import encode_form
 from codegen.source.loader import load
 from codegen.source.spec import Spec
 from tests.support import quick_yaml
@@ -69,7 +69,7 @@ def test_a_reserved_deletion_keeps_the_wire(tmp_path: Path) -> None:
 
 
 def _locker(edits: dict[str, Any]) -> Spec:
-    return spec(edited(write(load(LOCKER)), edits))
+    return spec(edited(encode_form(load(LOCKER)), edits))
 
 
 def _buf_breaking(root: Path, old: Spec, new: Spec) -> str:

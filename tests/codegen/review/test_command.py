@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen.review.accepted import text_of
+from codegen.review.accepted import format_accepted
 from codegen.source.loader import load
 from tests.support.codegen.review_project import BLOCKER, Project
 
@@ -28,7 +28,7 @@ def test_a_new_system_needs_one_record_only(project: Project) -> None:
 def test_the_accepted_form_is_the_spec(accepted: Project) -> None:
     """After an accept the stored text is exactly the form of the spec and its records."""
     stored = (accepted.root / "spec/accepted/locker.json").read_text(encoding="utf-8")
-    assert stored == text_of(load(accepted.root / "spec/locker", accepted.root), ["0001-a-locker"])
+    assert stored == format_accepted(load(accepted.root / "spec/locker", accepted.root), ["0001-a-locker"])
     assert list((accepted.root / "spec/accepted").iterdir()) == [accepted.root / "spec/accepted/locker.json"]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from codegen.review import FROZEN, KINDS, Verdict, compare
-from codegen.review.compare import Stored, differences, stored
+from codegen.review.compare import StoredForm, find_differences, normalize
 from tests.support.codegen.review_forms import at, base, cases, edited, spec, stored_base
 
 CASES = cases()
@@ -26,7 +26,7 @@ ORDERED = (
 def test_case(case: dict[str, Any]) -> None:
     """An edit gives exactly the differences of its case: id, sentence and verdict."""
     old, new = (_side(case.get(side, {})) for side in ("before", "after"))
-    found = [[each.id, each.sentence, each.verdict.value] for each in differences(old, new)]
+    found = [[each.id, each.sentence, each.verdict.value] for each in find_differences(old, new)]
     assert found == case["expect"]
 
 
@@ -123,8 +123,8 @@ def test_only_additions_keep_the_wire(edits: dict[str, Any], verdict: Verdict) -
     assert compare(spec(base()), spec(changed))[0].verdict == verdict
 
 
-def _side(edits: dict[str, Any]) -> Stored:
-    return stored(spec(edited(base(), edits))) if edits else stored_base()
+def _side(edits: dict[str, Any]) -> StoredForm:
+    return normalize(spec(edited(base(), edits))) if edits else stored_base()
 
 
 def _reversed(data: Any) -> Any:

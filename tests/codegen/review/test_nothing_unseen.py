@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, RootModel, ValidationError
 
 from codegen.language import FILES
-from codegen.review.compare import differences, stored
-from codegen.review.form import Data, leaves, tree, write
+from codegen.review.compare import find_differences, normalize
+from codegen.review.form import Data, encode_form, flatten, spec_to_tree
 from codegen.source.spec import Spec
 from tests.support.codegen.review_forms import at, base, changed, edited, spec, stored_base
 
@@ -20,7 +20,7 @@ Steps = tuple[str | int, ...]
 
 
 BASE = spec(base())
-STORED: Data = json.loads(json.dumps(write(BASE)))
+STORED: Data = json.loads(json.dumps(encode_form(BASE)))
 REMOVED = object()
 NAMES = ("extra", "EXTRA", "Extra")
 LITERALS = (
@@ -50,15 +50,17 @@ def test_any_change_is_a_difference(data: st.DataObject) -> None:
         now = next((each for each in mutants if _spec(each) is not None), now)
     new = _spec(now)
     assert new is not None
-    found = differences(stored_base(), stored(new))
-    assert bool(found) == (write(new) != STORED)
+    found = find_differences(stored_base(), normalize(new))
+    assert bool(found) == (encode_form(new) != STORED)
     assert [each.id for each in found if each.kind == "other"] == []
 
 
 def test_what_no_kind_knows_is_told_as_it_is() -> None:
     """Without any kind, every value that differs is still a difference of its own."""
     new = spec(edited(base(), {"environment/variables/SEATS/default": 12, "types/public/messages/Hat": {}}))
-    assert [(each.id, each.sentence) for each in differences(stored_base(), stored(new), kinds=())] == [
+    assert [
+        (each.id, each.sentence) for each in find_differences(stored_base(), normalize(new), kinds=())
+    ] == [
         ("other environment.variables.SEATS.default", "environment.variables.SEATS.default 10 -> 12"),
         ("other types.public.messages.Hat", "types.public.messages.Hat none -> {}"),
     ]
@@ -80,8 +82,8 @@ def test_the_base_spec_uses_every_word() -> None:
 
 def test_the_stored_form_says_all_that_the_spec_says() -> None:
     """Every value of the models that is not a default is in the stored form."""
-    assert leaves(tree(BASE)) == leaves(tree(spec(STORED)))
-    assert write(spec(STORED)) == STORED
+    assert flatten(spec_to_tree(BASE)) == flatten(spec_to_tree(spec(STORED)))
+    assert encode_form(spec(STORED)) == STORED
 
 
 def _parts(*values: Any) -> Iterator[BaseModel]:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from codegen.review import Verdict, compare
-from codegen.review.accepted import read_accepted, text_of
-from codegen.review.form import write
-from codegen.review.record import Record, read_records
+from codegen.review.accepted import format_accepted, read_accepted
+from codegen.review.form import encode_form
+from codegen.review.record import RecordFile, read_records
 from codegen.source.loader import load
 from codegen.source.spec import Spec
 from tests.support.codegen.review_forms import edited, spec
@@ -32,7 +32,7 @@ METHODS = {
 }
 
 
-def records() -> list[Record]:
+def records() -> list[RecordFile]:
     """The records of the taskqueue, by number."""
     found, complaints = read_records(ROOT)
     assert complaints == []
@@ -66,7 +66,7 @@ def test_the_accepted_form_rests_on_all_records() -> None:
     names = [each.name for each in records()]
     assert list(read_accepted(ROOT, "taskqueue").records) == names
     stored = (ROOT / "spec/accepted/taskqueue.json").read_text(encoding="utf-8")
-    assert stored == text_of(accepted(), names)
+    assert stored == format_accepted(accepted(), names)
 
 
 def test_the_first_record_is_the_design_itself() -> None:
@@ -84,14 +84,14 @@ def test_the_first_changes_cover_different_things() -> None:
 
 @pytest.mark.req("TQ-213")
 @pytest.mark.parametrize("record", records(), ids=lambda record: str(record.name))
-def test_every_record_says_what_why_and_with_what_impact(record: Record) -> None:
+def test_every_record_says_what_why_and_with_what_impact(record: RecordFile) -> None:
     """A record has its three items, each of more than a word."""
     assert all(len(text.split()) > 5 for text in (record.body.what, record.body.why, record.body.impact))
 
 
 @pytest.mark.req("TQ-214")
 @pytest.mark.parametrize("record", records()[1:], ids=lambda record: str(record.name))
-def test_every_change_of_the_frozen_design_names_its_blocker(record: Record) -> None:
+def test_every_change_of_the_frozen_design_names_its_blocker(record: RecordFile) -> None:
     """A record after the first has the four items of a blocker."""
     assert record.body.blocker is not None
     assert all(len(text.split()) > 2 for text in record.body.blocker.model_dump().values())
@@ -115,7 +115,7 @@ def test_the_accepted_methods_are_the_frozen_ones() -> None:
 def test_a_twentieth_method_is_frozen() -> None:
     """A method more would touch a frozen decision, and no record could pass it by as a small thing."""
     path = "services/services/QueueInternalService/methods"
-    new = edited(write(accepted()), {f"{path}/PeekJob": {"copy_of": f"{path}/DequeueJob"}})
+    new = edited(encode_form(accepted()), {f"{path}/PeekJob": {"copy_of": f"{path}/DequeueJob"}})
     assert [(each.id, each.verdict) for each in compare(accepted(), spec(new))] == [
         ("method.added QueueInternalService.PeekJob", Verdict.FROZEN)
     ]

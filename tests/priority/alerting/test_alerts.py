@@ -16,7 +16,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from codegen.rules.metrics.promql import selectors
+from codegen.rules.metrics.promql import parse_selectors
 from generated.priority.metrics import MEASURED
 from tests.support import quick_yaml
 from tests.support.priority.rule_tests import Expected, RuleTest, firing, rule_tests
@@ -116,7 +116,7 @@ def test_rules_name_what_is_exported() -> None:
         if each.type == "histogram":
             exported |= {f"{each.name}{part}" for part in ("_bucket", "_sum", "_count")}
     for rule in BY_NAME.values():
-        assert {each.metric for each in selectors(rule["expr"])} <= exported
+        assert {each.metric for each in parse_selectors(rule["expr"])} <= exported
     critical = {name for name, rule in BY_NAME.items() if rule["labels"]["severity"] == "critical"}
     assert critical == {"NoActiveWorker", "HighQueueDeep", "FailureRateHigh", "DeadLettersGrow"}
     assert BY_NAME.keys() - critical == {"WorkersBusy", "PromotionStuck", "QueueDeep", "HistoryBehind"}

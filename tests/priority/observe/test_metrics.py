@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen.rules.metrics.promql import selectors
+from codegen.rules.metrics.promql import parse_selectors
 from tests.priority.conftest import NewServers
 from tests.support import quick_yaml
 from tests.support.priority.metrics_scrape import scrape
@@ -227,7 +227,7 @@ def test_every_metric_of_an_alert_is_in_the_scrape(queue: Queue) -> None:
     rules = quick_yaml.read((ROOT / "generated/priority/deploy/alerts.yaml").read_text())["groups"][0][
         "rules"
     ]
-    named = {each.metric for rule in rules for each in selectors(rule["expr"])}
+    named = {each.metric for rule in rules for each in parse_selectors(rule["expr"])}
     assert named <= scrape(queue.client).names()
 
 

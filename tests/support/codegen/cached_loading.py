@@ -43,7 +43,7 @@ def _compiled(protos: tuple[Artefact, ...]) -> tuple[Artefact, ...]:
 def _copied(name: str, text: str) -> tuple[Source, list[Diagnostic]]:
     source, complaints, data = _parsed(name, text)
     # An examination takes out of the data what it cannot read.
-    places = ({**source.keys}, {**source.values}, {*source.repeated})
+    places = ({**source.keys}, {**source.values}, {*source.aliased})
     return Source(name, text, marshal.loads(data), *places), [*complaints]
 
 

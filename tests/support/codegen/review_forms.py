@@ -7,8 +7,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from codegen.review.compare import Stored, stored
-from codegen.review.form import Data, read
+from codegen.review.compare import StoredForm, normalize
+from codegen.review.form import Data, decode_form
 from codegen.source.spec import Spec
 from codegen.source.yaml_reader import parse
 from tests.support import quick_yaml
@@ -29,13 +29,13 @@ def base() -> Data:
 
 
 def spec(data: Data) -> Spec:
-    return read(data, "spec/kiosk")
+    return decode_form(data, "spec/kiosk")
 
 
 @cache
-def stored_base() -> Stored:
+def stored_base() -> StoredForm:
     """The side of a comparison that the base spec is."""
-    return stored(spec(base()))
+    return normalize(spec(base()))
 
 
 def edited(data: Data, edits: dict[str, Any]) -> Data:

@@ -9,7 +9,7 @@ import pytest
 
 from codegen.emit.postgres import postgres_files
 from codegen.emit.postgres.history import histories, history_schema
-from codegen.migrations import difference, schema_digest, write_next
+from codegen.migrations import compute_schema_digest, derive_migration, write_next
 from codegen.source.spec import Spec
 from runtime.stores.postgres.statements import parsed
 from tests.support.codegen import specs
@@ -89,13 +89,13 @@ def test_a_new_field_is_a_new_column(tmp_path: Path) -> None:
     assert path is not None
     assert path.name == "0002_a_colour.sql"
     assert "ALTER TABLE old_bikes ADD COLUMN IF NOT EXISTS colour text;" in path.read_text()
-    assert schema_digest(wider) in path.read_text()
+    assert compute_schema_digest(wider) in path.read_text()
 
 
 def test_a_field_that_is_gone_leaves_its_column() -> None:
     """History is never taken back."""
     wider = changed(spec(RENTAL), (*BIKE, "colour"), {"number": 99, "type": "string", "optional": True})
-    assert difference(wider, spec(RENTAL)) == ([], [])
+    assert derive_migration(wider, spec(RENTAL)) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -112,12 +112,12 @@ def test_a_field_that_is_gone_leaves_its_column() -> None:
 )
 def test_what_a_person_has_to_decide(path: tuple[str, ...], value: Any, problem: str) -> None:
     """A type that changes, a table that moves, a history that ends."""
-    _, problems = difference(spec(RENTAL), changed(spec(RENTAL), path, value))
+    _, problems = derive_migration(spec(RENTAL), changed(spec(RENTAL), path, value))
     assert problems == [problem]
 
 
 def test_a_history_that_begins_later_has_its_tables_then() -> None:
     """An entity that had none gets both tables."""
     without = changed(spec(RENTAL), OUTBOX, None)
-    steps, problems = difference(without, spec(RENTAL))
+    steps, problems = derive_migration(without, spec(RENTAL))
     assert (steps, problems) == ([history_schema(spec(RENTAL), "bike")], [])

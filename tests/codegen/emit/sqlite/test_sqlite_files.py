@@ -12,7 +12,7 @@ import pytest
 from codegen import migrations
 from codegen.emit.sqlite import sqlite_files
 from codegen.source.spec import Spec
-from codegen.sqlite_migrations import difference
+from codegen.sqlite_migrations import derive_migration
 from runtime.stores.sqlite.statements import parsed
 from tests.support.codegen.specs import FOLDERS, changed, spec, texts
 
@@ -110,7 +110,7 @@ def without_socks(data: Any) -> None:
 )
 def test_what_can_be_derived_leads_to_the_same(old: Spec, new: Spec) -> None:
     """A file that was migrated has the columns, triggers and indexes of a fresh one, and its rows."""
-    steps, problems = difference(old, new)
+    steps, problems = derive_migration(old, new)
     assert problems == []
     assert steps
     migrated, fresh = tables(sqlite_files.schema(old)), tables(sqlite_files.schema(new))
@@ -118,7 +118,7 @@ def test_what_can_be_derived_leads_to_the_same(old: Spec, new: Spec) -> None:
     migrated.executescript("\n".join(steps))
     assert migrated.execute("SELECT shirt_id, state FROM shirts").fetchall() == [("s", "waiting")]
     assert forms(migrated) == forms(fresh)
-    assert difference(new, new) == ([], [])
+    assert derive_migration(new, new) == ([], [])
 
 
 def forms(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def kept(**words: Any) -> Spec:
     ],
 )
 def test_what_a_person_must_say(new: Spec, asked: str) -> None:
-    _, problems = difference(spec(LAUNDRY), new)
+    _, problems = derive_migration(spec(LAUNDRY), new)
     assert any(asked in each for each in problems), problems
 
 
@@ -166,9 +166,9 @@ def test_migrations_are_numbered_and_written_once(tmp_path: Path) -> None:
     tables(first.read_text())
     (second,) = migrations.write_all(tmp_path, old, new, "Colours, too!")
     assert second.name == "0002_colours_too.sql"
-    assert migrations.schema_digest(new, migrations.SQLITE) in second.read_text()
+    assert migrations.compute_schema_digest(new, migrations.SQLITE) in second.read_text()
     assert migrations.write_all(tmp_path, old, new, "again") == []
-    with pytest.raises(migrations.NotDerivable, match="colour is gone"):
+    with pytest.raises(migrations.MigrationNotDerivable, match="colour is gone"):
         migrations.write_all(tmp_path, new, old, "Back")
     copied = [each.path for each in sqlite_files.emit_migrations(old, tmp_path)]
     assert copied == [f"generated/laundry/sqlite/migrations/{each.name}" for each in (first, second)]

@@ -1,11 +1,11 @@
-"""The rule of lifecycle.yaml about words that only some stores know, and which words those are."""
+"""The rule of lifecycle.yaml about keywords that only some stores support, and which those are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from codegen.language.lifecycle import Entity
-from codegen.rules.lifecycle.entity_changes import clocked
+from codegen.rules.lifecycle.entity_changes import iter_due_changes
 from codegen.rules.rule import Finding, rule
 from codegen.source.spec import Spec
 from codegen.source.yaml_reader import Path
@@ -13,7 +13,7 @@ from codegen.source.yaml_reader import Path
 Stores = tuple[str, ...]
 
 _SERVERS: Stores = ("postgres", "redis", "s3")
-_KEPT: Stores = ("postgres", "redis", "sqlite", "s3")
+_STORED: Stores = ("postgres", "redis", "sqlite", "s3")
 _REDIS: Stores = ("redis",)
 _SQLITE: Stores = ("sqlite",)
 _S3: Stores = ("s3",)
@@ -21,7 +21,7 @@ _TEXT: Stores = ("redis", "sqlite")
 _NEWER: Stores = ("redis", "sqlite", "s3")
 _OF_ENTITIES = {
     "shared_with": _SERVERS,
-    "lease": _KEPT,
+    "lease": _STORED,
     "shifts": ("redis", "s3"),
     "overrides": ("postgres", "sqlite"),
 }
@@ -39,14 +39,14 @@ _OF_CLOCKS = {
     **dict.fromkeys(("grace", "on_access"), _SQLITE),
 }
 _OF_EDGES = {
-    **dict.fromkeys(("counts", "waits", "gives_up", "due", "by_name"), _KEPT),
+    **dict.fromkeys(("counts", "waits", "gives_up", "due", "by_name"), _STORED),
     **dict.fromkeys(("copies", "clears"), _NEWER),
     "grows": _TEXT,
     **dict.fromkeys(("also_due", "reason"), _REDIS),
     "where": _S3,
 }
 _OF_WAITS = {"times": _S3, "jitter": _S3}
-_CALLED = {"postgres": "PostgreSQL", "redis": "Redis", "sqlite": "SQLite", "s3": "S3"}
+_PRODUCTS = {"postgres": "PostgreSQL", "redis": "Redis", "sqlite": "SQLite", "s3": "S3"}
 
 
 @rule(
@@ -57,35 +57,35 @@ _CALLED = {"postgres": "PostgreSQL", "redis": "Redis", "sqlite": "SQLite", "s3":
     needs=("lifecycle",),
     spreads=True,
 )
-def word_of_another_store(spec: Spec) -> Iterator[Finding]:
+def check_store_keywords(spec: Spec) -> Iterator[Finding]:
     for name, entity in spec.lifecycle.entities.items():
         if entity.kept_in is not None and entity.retention:
             place = spec.place("lifecycle", "entities", name, "retention", key=True)
             message = f"A server keeps every {name}, so no policy bounds how many."
             yield Finding(place, message, "Remove 'retention'; a method may delete what is old.")
         store = entity.kept_in.store if entity.kept_in else "memory"
-        strange = [(path, stores) for path, stores in _words(entity) if store not in stores]
-        for path, stores in strange[:1]:
+        unsupported = [(path, stores) for path, stores in _iter_keywords(entity) if store not in stores]
+        for path, stores in unsupported[:1]:
             place = spec.place("lifecycle", "entities", name, *path, key=True)
             if store == "memory":
                 message = (
                     f"A {name} lives in the memory of {entity.held_by}, where '{path[-1]}' means nothing."
                 )
-                hint = f"Keep it in {_named(stores)}, or remove the word."
+                hint = f"Keep it in {_format_stores(stores)}, or remove the word."
             else:
-                message = f"{_CALLED[store]} keeps every {name}, where '{path[-1]}' means nothing."
-                hint = f"Remove it; only entities in {_named(stores)} have it."
+                message = f"{_PRODUCTS[store]} keeps every {name}, where '{path[-1]}' means nothing."
+                hint = f"Remove it; only entities in {_format_stores(stores)} have it."
             yield Finding(place, message, hint)
 
 
-def _named(stores: Stores) -> str:
-    """`PostgreSQL, Redis or S3`."""
-    *others, last = [_CALLED[each] for each in stores]
+def _format_stores(stores: Stores) -> str:
+    """Format stores as `PostgreSQL, Redis or S3`."""
+    *others, last = [_PRODUCTS[each] for each in stores]
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def _words(entity: Entity) -> Iterator[tuple[Path, Stores]]:
-    """The words of an entity that not every store knows, and the stores that do."""
+def _iter_keywords(entity: Entity) -> Iterator[tuple[Path, Stores]]:
+    """Iterate over the keywords of an entity that not every store supports, each with the stores that do."""
     parts: list[tuple[Path, object, Mapping[str, Stores]]] = [
         ((), entity, _OF_ENTITIES),
         (("lease",), entity.lease, _OF_LEASES),
@@ -93,9 +93,9 @@ def _words(entity: Entity) -> Iterator[tuple[Path, Stores]]:
         (("delete",), entity.delete, _OF_DELETIONS),
         *((("transitions", name), row, _OF_EDGES) for name, row in entity.transitions.items()),
         *((("transitions", name, "waits"), row.waits, _OF_WAITS) for name, row in entity.transitions.items()),
-        *((each.path, each.due, _OF_CLOCKS) for each in clocked(entity)),
+        *((each.path, each.due, _OF_CLOCKS) for each in iter_due_changes(entity)),
     ]
-    for path, part, words in parts:
-        for word, stores in words.items():
-            if part is not None and getattr(part, word):
-                yield (*path, word), stores
+    for path, part, keywords in parts:
+        for keyword, stores in keywords.items():
+            if part is not None and getattr(part, keyword):
+                yield (*path, keyword), stores

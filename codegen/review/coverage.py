@@ -1,4 +1,4 @@
-"""Holds the differences of a system against the change records that should cover them."""
+"""Coverage: check that change records cover the differences of a system."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from dataclasses import dataclass
 
 from codegen.diagnostics import Diagnostic, suggest
 from codegen.review.compare import compare
-from codegen.review.difference import Difference, Verdict
-from codegen.review.record import Record
+from codegen.review.difference import SpecDifference, Verdict
+from codegen.review.record import RecordFile
 from codegen.source.spec import Spec
 
 
 @dataclass(frozen=True)
 class Review:
-    """What came of one system: its differences, who covers them, and what is wrong with the records."""
+    """The review of one system: its differences, the records that cover them, and complaints about those."""
 
     system: str
     current: Spec | None
-    differences: Sequence[Difference]
-    pending: Sequence[Record]
+    differences: Sequence[SpecDifference]
+    pending: Sequence[RecordFile]
     covered: Mapping[str, str]
     complaints: Sequence[Diagnostic]
     frozen: bool
 
     @property
-    def unrecorded(self) -> list[Difference]:
+    def unrecorded(self) -> list[SpecDifference]:
         return [each for each in self.differences if each.needs_record and each.id not in self.covered]
 
     @property
@@ -33,29 +33,31 @@ class Review:
         return not self.unrecorded and not self.complaints
 
 
-def judge(system: str, old: Spec | None, new: Spec | None, pending: Iterable[Record]) -> Review:
-    """Compares two forms of a system. Pending are the records that came after the old one."""
-    differences = _differences(system, old, new)
+def check_coverage(system: str, old: Spec | None, new: Spec | None, pending: Iterable[RecordFile]) -> Review:
+    """Compare two forms of a system, and check that the records since the old one cover the differences."""
+    differences = _find_differences(system, old, new)
     records = [each for each in pending if each.body.system == system]
     frozen = old is not None and old.system.frozen is not None
-    complaints = [*_not_differences(records, differences), *_covered_twice(records)]
+    complaints = [*_find_unknown_ids(records, differences), *_find_covered_twice(records)]
     if frozen:
-        complaints += _without_blocker(records)
+        complaints += _find_missing_blockers(records)
     covered = {difference: each.name for each in reversed(records) for difference in each.body.covers}
     return Review(system, new, differences, records, covered, complaints, frozen)
 
 
-def _differences(system: str, old: Spec | None, new: Spec | None) -> list[Difference]:
+def _find_differences(system: str, old: Spec | None, new: Spec | None) -> list[SpecDifference]:
     if old and new:
         return compare(old, new)
     if new:
-        return [Difference(f"system.added {system}", f"system {system} is added", Verdict.COMPATIBLE)]
+        return [SpecDifference(f"system.added {system}", f"system {system} is added", Verdict.COMPATIBLE)]
     if old:
-        return [Difference(f"system.removed {system}", f"system {system} is removed", Verdict.WIRE)]
+        return [SpecDifference(f"system.removed {system}", f"system {system} is removed", Verdict.WIRE)]
     return []
 
 
-def _not_differences(records: Iterable[Record], differences: Iterable[Difference]) -> Iterator[Diagnostic]:
+def _find_unknown_ids(
+    records: Iterable[RecordFile], differences: Iterable[SpecDifference]
+) -> Iterator[Diagnostic]:
     known = {each.id for each in differences}
     for record in records:
         for index, covered in enumerate(record.body.covers):
@@ -65,8 +67,8 @@ def _not_differences(records: Iterable[Record], differences: Iterable[Difference
                 yield Diagnostic(record.place("covers", index), "E906", message, hint)
 
 
-def _covered_twice(records: Iterable[Record]) -> Iterator[Diagnostic]:
-    first: dict[str, Record] = {}
+def _find_covered_twice(records: Iterable[RecordFile]) -> Iterator[Diagnostic]:
+    first: dict[str, RecordFile] = {}
     for record in records:
         for index, covered in enumerate(record.body.covers):
             if (other := first.setdefault(covered, record)) is not record:
@@ -76,7 +78,7 @@ def _covered_twice(records: Iterable[Record]) -> Iterator[Diagnostic]:
                 )
 
 
-def _without_blocker(records: Iterable[Record]) -> Iterator[Diagnostic]:
+def _find_missing_blockers(records: Iterable[RecordFile]) -> Iterator[Diagnostic]:
     for record in records:
         if record.body.blocker is None:
             message = f"The design of {record.body.system} is frozen, and this record names no blocker."
