@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from codegen.diagram import Edge, mermaid, state_diagram
+from codegen.diagram import Edge, draw_state_diagram, format_mermaid
 from codegen.emit.artefact import Artefact, fill
 from codegen.emit.deploy.wiring import in_containers
 from codegen.emit.docs import reference_lifecycle, reference_metrics, reference_tables, tables
@@ -28,7 +28,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         lifecycle=reference_lifecycle,
         policies=policies(spec),
         measured=reference_metrics,
-        mermaid=lambda entity: mermaid(entity.initial, entity.terminal, _edges(entity)),
+        mermaid=lambda entity: format_mermaid(entity.initial, entity.terminal, _edges(entity)),
         picture=partial(_picture, spec),
         title=_title,
         code=code,
@@ -48,7 +48,7 @@ def drawing(spec: Spec, name: str) -> str:
     """The life of an entity as a picture."""
     entity = spec.lifecycle.entities[name]
     states = reference_lifecycle.state_names(spec, entity)
-    return state_diagram(_title(name), states, entity.initial, entity.terminal, _edges(entity))
+    return draw_state_diagram(_title(name), states, entity.initial, entity.terminal, _edges(entity))
 
 
 def _edges(entity: Entity) -> list[Edge]:
