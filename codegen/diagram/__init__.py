@@ -2,16 +2,16 @@
 
 from codegen.diagram.layout import lay_out
 from codegen.diagram.mermaid import format_mermaid
-from codegen.diagram.model import Edge, Label, Layout, Loop, Rect, Route, StateBox
+from codegen.diagram.model import DiagramLayout, Edge, EdgeLabel, EdgeRoute, Rect, SelfLoops, StateBox
 from codegen.diagram.svg import draw_state_diagram
 
 __all__ = [
+    "DiagramLayout",
     "Edge",
-    "Label",
-    "Layout",
-    "Loop",
+    "EdgeLabel",
+    "EdgeRoute",
     "Rect",
-    "Route",
+    "SelfLoops",
     "StateBox",
     "draw_state_diagram",
     "format_mermaid",

@@ -1,11 +1,11 @@
-"""Layout of a state machine: columns of slots become boxes, label pills and edge routes."""
+"""DiagramLayout of a state machine: columns of slots become boxes, label pills and edge routes."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from codegen.diagram.layers import Chain, Layers, build_layers
-from codegen.diagram.model import Edge, Label, Layout, Loop, Rect, Route, StateBox
+from codegen.diagram.model import DiagramLayout, Edge, EdgeLabel, EdgeRoute, Rect, SelfLoops, StateBox
 from codegen.diagram.slot_positions import Spring, solve_heights
 from codegen.diagram.text_metrics import NAME_SIZE, NOTE_SIZE, STATE_SIZE, measure_text
 
@@ -49,7 +49,9 @@ class _Grid:
     ys: Mapping[int, float]
 
 
-def lay_out(states: Sequence[str], initial: str, terminal: Collection[str], edges: Sequence[Edge]) -> Layout:
+def lay_out(
+    states: Sequence[str], initial: str, terminal: Collection[str], edges: Sequence[Edge]
+) -> DiagramLayout:
     """Lay out a machine, rounded to one decimal; raises ValueError on an unknown state."""
     _check_states(states, initial, terminal, edges)
     plan = _build_plan(states, initial, edges)
@@ -60,7 +62,7 @@ def lay_out(states: Sequence[str], initial: str, terminal: Collection[str], edge
         for slot, state in enumerate(states)
     )
     start = boxes[states.index(initial)].rect
-    return Layout(
+    return DiagramLayout(
         width=_round(max(right for _, right in grid.sides.values()) + MARGIN),
         height=_round(max(ys[slot] + plan.sizes[slot].below for slot in ys) + MARGIN),
         boxes=boxes,
@@ -187,7 +189,7 @@ def _place_box(plan: _Plan, grid: _Grid, slot: int) -> Rect:
     return _build_rect((left + right) / 2, grid.ys[slot] - half, width, 2 * half)
 
 
-def _place_route(plan: _Plan, grid: _Grid, boxes: Sequence[StateBox], chain: Chain) -> Route:
+def _place_route(plan: _Plan, grid: _Grid, boxes: Sequence[StateBox], chain: Chain) -> EdgeRoute:
     first, *between, last = chain.slots
     leave = grid.ys[first] + plan.ports[first, between[0]]
     arrive = grid.ys[last] + plan.ports[last, between[-1]]
@@ -200,17 +202,17 @@ def _place_route(plan: _Plan, grid: _Grid, boxes: Sequence[StateBox], chain: Cha
     width, height = _measure_label(chain.edge)
     left, right = grid.sides[chain.label]
     rect = _build_rect((left + right) / 2, grid.ys[chain.label] - height / 2, width, height)
-    return Route(chain.edge, Label(chain.edge, rect), rounded)
+    return EdgeRoute(chain.edge, EdgeLabel(chain.edge, rect), rounded)
 
 
-def _place_loops(box: StateBox, edges: Sequence[Edge]) -> Loop:
+def _place_loops(box: StateBox, edges: Sequence[Edge]) -> SelfLoops:
     labels = []
     bottom = box.rect.y - _LOOP_RISE
     for edge in edges:
         width, height = _measure_label(edge)
-        labels.append(Label(edge, _build_rect(box.rect.centre_x, bottom - height, width, height)))
+        labels.append(EdgeLabel(edge, _build_rect(box.rect.centre_x, bottom - height, width, height)))
         bottom -= height + _LOOP_STACK
-    return Loop(box, tuple(labels))
+    return SelfLoops(box, tuple(labels))
 
 
 def _build_rect(centre_x: float, top: float, width: float, height: float) -> Rect:

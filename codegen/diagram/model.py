@@ -56,7 +56,7 @@ class StateBox:
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class EdgeLabel:
     """The placed pill with an edge's name and note."""
 
     edge: Edge
@@ -64,35 +64,35 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class EdgeRoute:
     """An edge's path from source to target: each step is level, or an S-curve that starts and ends level."""
 
     edge: Edge
-    label: Label
+    label: EdgeLabel
     points: tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class SelfLoops:
     """All self loops of one state: one arc on top of the box under a stack of labels, lowest first."""
 
     box: StateBox
-    labels: tuple[Label, ...]
+    labels: tuple[EdgeLabel, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class DiagramLayout:
     """A placed machine; all coordinates are within (0, 0) and (width, height)."""
 
     width: float
     height: float
     boxes: tuple[StateBox, ...]
-    routes: tuple[Route, ...]
-    loops: tuple[Loop, ...]
+    routes: tuple[EdgeRoute, ...]
+    loops: tuple[SelfLoops, ...]
     start: tuple[float, float]
 
     @property
-    def labels(self) -> tuple[Label, ...]:
+    def labels(self) -> tuple[EdgeLabel, ...]:
         """Every label of every edge."""
         looped = tuple(label for loop in self.loops for label in loop.labels)
         return tuple(route.label for route in self.routes) + looped

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from html import escape
 
 from codegen.diagram.layout import MARGIN, lay_out
-from codegen.diagram.model import Edge, Label, Layout, Loop, Rect, Route, StateBox
+from codegen.diagram.model import DiagramLayout, Edge, EdgeLabel, EdgeRoute, Rect, SelfLoops, StateBox
 from codegen.diagram.style import HUES, format_stylesheet
 from codegen.diagram.text_metrics import NAME_SIZE, NOTE_SIZE, STATE_SIZE, TITLE_SIZE, measure_text
 
@@ -38,7 +38,7 @@ def draw_state_diagram(
     return "\n".join(lines) + "\n"
 
 
-def _describe_machine(layout: Layout, edges: Sequence[Edge]) -> str:
+def _describe_machine(layout: DiagramLayout, edges: Sequence[Edge]) -> str:
     states = ", ".join(box.name for box in layout.boxes)
     first = ", ".join(box.name for box in layout.boxes if box.initial)
     final = ", ".join(box.name for box in layout.boxes if box.terminal) or "none"
@@ -59,7 +59,7 @@ def _assign_hues(edges: Sequence[Edge]) -> dict[str, int]:
     return hues
 
 
-def _draw_layout(layout: Layout, hues: Mapping[str, int]) -> list[str]:
+def _draw_layout(layout: DiagramLayout, hues: Mapping[str, int]) -> list[str]:
     lines = _draw_start(layout)
     for route in layout.routes:
         lines.extend(_draw_route(route, hues[route.edge.note]))
@@ -70,7 +70,7 @@ def _draw_layout(layout: Layout, hues: Mapping[str, int]) -> list[str]:
     return lines
 
 
-def _draw_start(layout: Layout) -> list[str]:
+def _draw_start(layout: DiagramLayout) -> list[str]:
     x, y = layout.start
     tip = next(box.rect.x for box in layout.boxes if box.initial)
     return [
@@ -82,7 +82,7 @@ def _draw_start(layout: Layout) -> list[str]:
     ]
 
 
-def _draw_route(route: Route, hue: int) -> list[str]:
+def _draw_route(route: EdgeRoute, hue: int) -> list[str]:
     (tip_x, tip_y), (before_x, _) = route.points[-1], route.points[-2]
     towards = 1.0 if before_x < tip_x else -1.0
     path = _format_path((*route.points[:-1], (tip_x - towards * (_ARROW - 1), tip_y)))
@@ -110,7 +110,7 @@ def _format_path(points: Sequence[tuple[float, float]]) -> str:
     return "".join(steps)
 
 
-def _draw_loops(loop: Loop, hues: Mapping[str, int]) -> list[str]:
+def _draw_loops(loop: SelfLoops, hues: Mapping[str, int]) -> list[str]:
     """Draw an arc that leaves and enters the top of the box, its upper end behind the lowest label."""
     x, y = loop.box.rect.centre_x, loop.box.rect.y
     notes = list(dict.fromkeys(label.edge.note for label in loop.labels))
@@ -139,7 +139,7 @@ def _draw_arrow_head(x: float, y: float, along_x: float, along_y: float) -> str:
     return f'<path class="head" d="M{_format_point(x, y)}L{corners}Z"/>'
 
 
-def _draw_label(label: Label) -> list[str]:
+def _draw_label(label: EdgeLabel) -> list[str]:
     rect, edge = label.rect, label.edge
     lines = [_format_rect("pill", rect, 12.0)]
     both = bool(edge.name and edge.note)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codegen.diagram import Edge, Layout, Rect, draw_state_diagram, format_mermaid, lay_out
+from codegen.diagram import DiagramLayout, Edge, Rect, draw_state_diagram, format_mermaid, lay_out
 from codegen.diagram.layers import rank_states
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -25,7 +25,7 @@ class Machine:
     terminal: list[str]
     edges: list[Edge]
 
-    def layout(self) -> Layout:
+    def layout(self) -> DiagramLayout:
         return lay_out(self.states, self.initial, self.terminal, self.edges)
 
     def svg(self, title: str = "Machine") -> str:
@@ -90,12 +90,12 @@ def texts(svg: str) -> list[str]:
     return [element.text or "" for element in ET.fromstring(svg).iter(f"{SVG}text")]
 
 
-def collisions(layout: Layout) -> list[tuple[Rect, Rect]]:
+def collisions(layout: DiagramLayout) -> list[tuple[Rect, Rect]]:
     rects = [box.rect for box in layout.boxes] + [label.rect for label in layout.labels]
     return [pair for pair in combinations(rects, 2) if pair[0].overlaps(pair[1])]
 
 
-def trespasses(layout: Layout) -> list[tuple[Edge, Rect]]:
+def trespasses(layout: DiagramLayout) -> list[tuple[Edge, Rect]]:
     """Where an edge runs through a label that is not its own, or through any box between its ends."""
     found = []
     for route in layout.routes:

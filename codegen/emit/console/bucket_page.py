@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from codegen.emit.artefact import Artefact, oneline, stamp
+from codegen.emit.artefact import Artefact, format_stamp, join_lines
 from codegen.emit.docs.reference import drawing
 from codegen.emit.python.lifecycle import states_of, time_in
 from codegen.emit.python.records import in_s3
@@ -29,12 +29,12 @@ def emit(spec: Spec) -> Iterator[Artefact]:
     told = {
         "system": spec.name,
         "title": spec.system.title,
-        "doc": oneline(spec.system.summary),
+        "doc": join_lines(spec.system.summary),
         "principal": spec.system.page.principal,
         **{name: _entity(spec, name, entity) for name, entity in entities.items()},
     }
     text = json.dumps(told, indent=2, ensure_ascii=False)
-    yield Artefact(f"{folder}/spec.js", f"// {stamp(spec)}\nexport const spec = {text};\n")
+    yield Artefact(f"{folder}/spec.js", f"// {format_stamp(spec)}\nexport const spec = {text};\n")
     for name, entity in entities.items():
         if entity.transitions:
             yield Artefact(f"{folder}/lifecycle-{name}.svg", drawing(spec, name))

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from codegen.emit.artefact import Artefact, fill
+from codegen.emit.artefact import Artefact, render_template
 from codegen.emit.deploy import env_example, servers, wiring
 from codegen.emit.deploy.image import RESULTS, dockerfile_path, image_name, load_dockerfile_path
 from codegen.emit.deploy.wiring import Peer, Port, Setting, dns
@@ -85,7 +85,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
 
 def _compose(spec: Spec, name: str, deployment: Deployment) -> str:
     nodes = [_node(spec, deployment, each) for each in deployment.processes]
-    return fill(
+    return render_template(
         "deploy/compose.yaml.j2",
         spec,
         about=wiring.one_line(f"{deployment.title}: {deployment.doc}"),

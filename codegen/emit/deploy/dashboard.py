@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from codegen.emit.artefact import Artefact, oneline
+from codegen.emit.artefact import Artefact, join_lines
 from codegen.emit.postgres.history import histories
 from codegen.emit.python.metrics_module import labels_of
 from codegen.language.metrics import Metric
@@ -38,8 +38,8 @@ def dashboard(spec: Spec) -> dict[str, Any]:
     """The whole of it."""
     return {
         "uid": hashlib.sha256(f"charter {spec.name}".encode()).hexdigest()[:16],
-        "title": oneline(spec.system.title),
-        "description": oneline(spec.system.summary),
+        "title": join_lines(spec.system.title),
+        "description": join_lines(spec.system.summary),
         "tags": ["charter", spec.name],
         "schemaVersion": SCHEMA_VERSION,
         "version": 1,
@@ -137,7 +137,7 @@ def _drawn(title: str, doc: str, unit: str, queries: Sequence[Query]) -> Panel:
     return {
         "type": "timeseries",
         "title": title,
-        "description": oneline(doc),
+        "description": join_lines(doc),
         "datasource": SOURCE,
         "targets": [_target(number, *query) for number, query in enumerate(queries)],
         "fieldConfig": {

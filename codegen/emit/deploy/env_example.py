@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from codegen.emit.artefact import fill
+from codegen.emit.artefact import render_template
 from codegen.emit.deploy import wiring
 from codegen.emit.deploy.servers import SERVERS
 from codegen.emit.deploy.wiring import Setting
@@ -26,7 +26,7 @@ class Entry(NamedTuple):
 
 def text(spec: Spec, name: str, deployment: Deployment) -> str:
     """The file for one deployment."""
-    return fill(
+    return render_template(
         "deploy/env.example.j2",
         spec,
         title=wiring.one_line(deployment.title),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from codegen.emit.artefact import Artefact, fill
+from codegen.emit.artefact import Artefact, render_template
 from codegen.emit.deploy import wiring
 from codegen.source.spec import Spec
 
@@ -27,7 +27,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         "description": spec.system.summary,
         "version": str(spec.system.version),
     }
-    text = fill(
+    text = render_template(
         "deploy/Dockerfile.j2",
         spec,
         user=wiring.USER_ID,
@@ -40,13 +40,15 @@ def emit(spec: Spec) -> Iterator[Artefact]:
     yield Artefact(dockerfile_path(spec), text)
     yield Artefact(f"{dockerfile_path(spec)}.dockerignore", _ignored(spec, LOCK, bench=False))
     if any(each.load_generator for each in spec.deployments.root.values()):
-        text = fill("deploy/Dockerfile.load.j2", spec, user=wiring.USER_ID, lock=LOAD_LOCK, results=RESULTS)
+        text = render_template(
+            "deploy/Dockerfile.load.j2", spec, user=wiring.USER_ID, lock=LOAD_LOCK, results=RESULTS
+        )
         yield Artefact(load_dockerfile_path(spec), text)
         yield Artefact(f"{load_dockerfile_path(spec)}.dockerignore", _ignored(spec, LOAD_LOCK, bench=True))
 
 
 def _ignored(spec: Spec, lock: str, *, bench: bool) -> str:
-    return fill("deploy/dockerignore.j2", spec, lock=lock, bench=bench)
+    return render_template("deploy/dockerignore.j2", spec, lock=lock, bench=bench)
 
 
 def image_name(spec: Spec) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from codegen.emit.artefact import Artefact, fill
+from codegen.emit.artefact import Artefact, render_template
 from codegen.emit.deploy import network_policies, wiring, yaml_text
 from codegen.emit.deploy.image import image_name
 from codegen.emit.deploy.pod import labels, pod_template, selector
@@ -33,7 +33,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
             POLICIES: list(network_policies.documents(spec, name, deployment)),
         }
         for file, documents in files.items():
-            text = fill("deploy/manifest.yaml.j2", spec, body=yaml_text.documents(documents))
+            text = render_template("deploy/manifest.yaml.j2", spec, body=yaml_text.documents(documents))
             yield Artefact(f"generated/{spec.name}/deploy/{name}/kubernetes/{file}", text)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.emit.artefact import Artefact, fill
+from codegen.emit.artefact import Artefact, render_template
 from codegen.emit.deploy import servers, wiring
 from codegen.language.deployments import Deployment
 from codegen.source.spec import Spec
@@ -20,7 +20,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
 
 def _text(spec: Spec, deployment: Deployment) -> str:
     variable = deployment.servers["redis"]
-    return fill(
+    return render_template(
         "deploy/compose.sentinel.yaml.j2",
         spec,
         about=wiring.one_line(f"{deployment.title}: {deployment.doc}"),

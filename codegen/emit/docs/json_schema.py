@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import pydantic
 
 from codegen.emit.artefact import Artefact
-from codegen.emit.template_cache import kept
+from codegen.emit.template_cache import cache_texts
 from codegen.language import FILES
 from codegen.review.record import record_schema
 
 
 def emit() -> Iterator[Artefact]:
     """A schema for each file of a spec, and one for change records."""
-    for name, text in kept("schemas", pydantic.VERSION, _schemas).items():
+    for name, text in cache_texts("schemas", pydantic.VERSION, _schemas).items():
         yield Artefact(f"spec/schema/{name}.schema.json", text)
 
 

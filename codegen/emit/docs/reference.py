@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from codegen.diagram import Edge, draw_state_diagram, format_mermaid
-from codegen.emit.artefact import Artefact, fill
+from codegen.emit.artefact import Artefact, render_template
 from codegen.emit.deploy.wiring import in_containers
 from codegen.emit.docs import reference_lifecycle, reference_metrics, reference_tables, tables
 from codegen.emit.docs.markdown import code, codes, duration, prose
@@ -20,7 +20,7 @@ FOLDER = "docs/reference"
 
 def emit(spec: Spec) -> Iterator[Artefact]:
     """`<system>.md`, and `<system>/lifecycle-<entity>.svg` beside it."""
-    text = fill(
+    text = render_template(
         "docs/index.md.j2",
         spec,
         tables=tables,

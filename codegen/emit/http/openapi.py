@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from codegen.emit.artefact import Artefact, fill, stamp
+from codegen.emit.artefact import Artefact, format_stamp, render_template
 from codegen.emit.http import openapi_content
 from codegen.emit.http.openapi_schemas import Schema, Schemas, example, is_needed
 from codegen.emit.http.openapi_security import callers, listed, schemes, security
@@ -39,7 +39,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
     if routed(spec):
         text = json.dumps(document(spec), indent=2, sort_keys=True, ensure_ascii=False)
         yield Artefact(f"generated/{spec.name}/openapi.json", f"{text}\n")
-        yield Artefact(f"generated/{spec.name}/docs.html", fill("http/docs.html.j2", spec))
+        yield Artefact(f"generated/{spec.name}/docs.html", render_template("http/docs.html.j2", spec))
 
 
 def routed(spec: Spec) -> list[tuple[MethodRow, Route]]:
@@ -72,7 +72,7 @@ def document(spec: Spec) -> Schema:
             "schemas": {**schemas.components, "Error": _error(spec)},
             "securitySchemes": schemes(spec),
         },
-        "x-generated": stamp(spec),
+        "x-generated": format_stamp(spec),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.emit.artefact import Artefact, fill
+from codegen.emit.artefact import Artefact, render_template
 from codegen.language.callers import Permission
 from codegen.source.spec import MethodRow, Spec, field_enum
 
@@ -22,7 +22,9 @@ def emit(spec: Spec) -> Iterator[Artefact]:
     )
     yield Artefact(
         f"generated/{spec.name}/callers.py",
-        fill("python/callers.py.j2", spec, matrix=matrix, modes=modes, values=states, arguments=_arguments),
+        render_template(
+            "python/callers.py.j2", spec, matrix=matrix, modes=modes, values=states, arguments=_arguments
+        ),
     )
 
 

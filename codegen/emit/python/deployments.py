@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.emit.artefact import Artefact, fill
+from codegen.emit.artefact import Artefact, render_template
 from codegen.emit.python.callers import path_of
 from codegen.language.deployments import Deployment, Node
 from codegen.source.spec import Spec
@@ -15,7 +15,7 @@ _ALL = ", ".join(_TABLES)
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:
-    text = fill(
+    text = render_template(
         "python/deployments.py.j2",
         spec,
         tables=_ALL,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Iterator
 
-from codegen.emit.artefact import Artefact, fill
+from codegen.emit.artefact import Artefact, render_template
 from codegen.source.spec import Spec
 
 
@@ -14,9 +14,9 @@ def emit(spec: Spec) -> Iterator[Artefact]:
     soft = {name: row for name, row in spec.errors.conditions.items() if row.soft is not None}
     yield Artefact(
         f"generated/{spec.name}/errors.py",
-        fill("python/errors.py.j2", spec, conditions=conditions, soft=soft),
+        render_template("python/errors.py.j2", spec, conditions=conditions, soft=soft),
     )
-    yield Artefact(f"generated/{spec.name}/events.py", fill("python/events.py.j2", spec))
+    yield Artefact(f"generated/{spec.name}/events.py", render_template("python/events.py.j2", spec))
 
 
 def placeholders(message: str) -> list[str]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from codegen.emit.artefact import Artefact, camel, fill
+from codegen.emit.artefact import Artefact, render_template, to_camel_case
 from codegen.emit.http.openapi_schemas import UUID, UUID4
 from codegen.emit.python.records import held_messages, in_s3, kept_entities
 from codegen.language.lifecycle import Entity
@@ -49,14 +49,14 @@ def emit(spec: Spec) -> Iterator[Artefact]:
     data: dict[str, Any] = {
         "entities": {name: (row, states_of(spec, row)) for name, row in spec.lifecycle.entities.items()},
         "imported": sorted(_enum_values(spec)),
-        "records": sorted([*(f"{camel(name)}Record" for name in kept_entities(spec)), *held]),
+        "records": sorted([*(f"{to_camel_case(name)}Record" for name in kept_entities(spec)), *held]),
         "values_of": lambda entity, values: _literals(spec, entity, values),
         "fields_of": lambda entity: fields_of(spec, entity.record),
         "in_s3": lambda name, entity: _in_s3(spec, name, entity),
         "key_form": lambda entity: _key_form(spec, entity),
     }
     # What the text turns out to use is imported on one line, as a person would.
-    text = fill("python/lifecycle/lifecycle.py.j2", spec, tables="tables", **data)
+    text = render_template("python/lifecycle/lifecycle.py.j2", spec, tables="tables", **data)
     for imported, tables in ((_S3_IMPORT, _S3_TABLES), (_IMPORT, _TABLES)):
         used = ", ".join(name for name in tables if re.search(rf"\b{name}\b[\](]", text))
         line = f"{imported} {used}\n" if used else ""
@@ -77,11 +77,11 @@ def _key_form(spec: Spec, entity: Entity) -> str | None:
 def _in_s3(spec: Spec, name: str, entity: Entity) -> str:
     """How a bucket keeps an entity, as the engine is told."""
     rows = spec.messages[entity.record].fields
-    return fill(
+    return render_template(
         "python/lifecycle/lifecycle_s3.j2",
         spec,
         row=entity.in_s3,
-        made=f"{camel(name)}Record",
+        made=f"{to_camel_case(name)}Record",
         fields=fields_of(spec, entity.record),
         messages={each: fields_of(spec, each) for each in held_messages(spec, entity)},
         time_in=lambda key: time_in(key, rows),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.emit.artefact import Artefact, fill
+from codegen.emit.artefact import Artefact, render_template
 from codegen.source.spec import Spec
 
 
@@ -13,7 +13,9 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         f"generated.{proto.file.removesuffix('.proto')}_pb2": _names(spec, key)
         for key, proto in spec.system.protos.items()
     }
-    yield Artefact(f"generated/{spec.name}/messages.py", fill("python/messages.py.j2", spec, modules=modules))
+    yield Artefact(
+        f"generated/{spec.name}/messages.py", render_template("python/messages.py.j2", spec, modules=modules)
+    )
 
 
 def _names(spec: Spec, proto: str) -> list[str]:

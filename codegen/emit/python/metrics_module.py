@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from codegen.emit.artefact import Artefact, fill
+from codegen.emit.artefact import Artefact, render_template
 from codegen.emit.python.lifecycle import states_of
 from codegen.emit.redis.lua_metrics import bounds, label_names, series, words
 from codegen.language.lifecycle import Entity
@@ -21,7 +21,9 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         rows = {
             name: (entity_of(metric), source(spec, metric)) for name, metric in spec.metrics.metrics.items()
         }
-        yield Artefact(f"generated/{spec.name}/metrics.py", fill("python/metrics.py.j2", spec, rows=rows))
+        yield Artefact(
+            f"generated/{spec.name}/metrics.py", render_template("python/metrics.py.j2", spec, rows=rows)
+        )
 
 
 def entity_of(metric: Metric) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.emit.artefact import Artefact, fill
+from codegen.emit.artefact import Artefact, render_template
 from codegen.source.spec import MethodRow, Spec
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:
     calls = {row.ref: (row, retry_when_set(row)) for row in spec.methods.values()}
-    yield Artefact(f"generated/{spec.name}/policy.py", fill("python/policy.py.j2", spec, calls=calls))
+    yield Artefact(
+        f"generated/{spec.name}/policy.py", render_template("python/policy.py.j2", spec, calls=calls)
+    )
 
 
 def retry_when_set(row: MethodRow) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.emit.artefact import Artefact, fill
+from codegen.emit.artefact import Artefact, render_template
 from codegen.language.lifecycle import Entity
 from codegen.language.types import MessageField
 from codegen.source.spec import SCALARS, Spec, type_ref
@@ -14,7 +14,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
     kept = kept_entities(spec)
     if kept:
         rows = {name: spec.messages[entity.record] for name, entity in kept.items()}
-        text = fill(
+        text = render_template(
             "python/records.py.j2",
             spec,
             rows=rows,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from codegen.emit.artefact import Artefact, fill, snake
+from codegen.emit.artefact import Artefact, render_template, to_snake_case
 from codegen.emit.python.text_rules import is_storable, may_hold_nul
 from codegen.language.types import FieldRules, ItemRules, MessageField
 from codegen.source.spec import Spec, field_enum, type_ref
@@ -72,11 +72,11 @@ def emit(spec: Spec) -> Iterator[Artefact]:
             if rules and rules.pattern
         }
     )
-    body = fill("python/requests/requests_body.py.j2", spec, messages=messages)
+    body = render_template("python/requests/requests_body.py.j2", spec, messages=messages)
     helpers = [name for name in ("cut", "is_uuid", "is_uuid4", "sha256_hex") if f"{name}(" in body]
     holds_json = "json_problem(" in body
     values = {value for enum in spec.enums.values() for value in enum.values}
-    text = fill(
+    text = render_template(
         "python/requests/requests.py.j2",
         spec,
         imported=sorted(
@@ -318,8 +318,8 @@ def functions_of(spec: Spec) -> dict[str, tuple[str, str]]:
     """The names of the check and settle functions of every request; empty where it needs none."""
     return {
         each.name: (
-            f"check_{snake(each.name)}" if each.checked else "",
-            f"settle_{snake(each.name)}" if each.settled else "",
+            f"check_{to_snake_case(each.name)}" if each.checked else "",
+            f"settle_{to_snake_case(each.name)}" if each.settled else "",
         )
         for each in message_checks(spec)
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from codegen.emit.artefact import Artefact, fill
+from codegen.emit.artefact import Artefact, render_template
 from codegen.emit.python.requests import functions_of
 from codegen.source.spec import MethodRow, Spec
 
@@ -33,7 +33,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         "functions": sorted({name for row in rows for name in (row.check, row.settle) if name}),
     }
     for module in ("services", "methods", "clients"):
-        text = fill(f"python/services/{module}.py.j2", spec, **data)
+        text = render_template(f"python/services/{module}.py.j2", spec, **data)
         yield Artefact(f"generated/{spec.name}/{module}.py", text)
 
 

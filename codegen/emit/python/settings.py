@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.emit.artefact import Artefact, fill
+from codegen.emit.artefact import Artefact, render_template
 from codegen.language.environment import Variable
 from codegen.source.spec import Spec
 
@@ -21,7 +21,7 @@ PYTHON_TYPES = {
 
 def emit(spec: Spec) -> Iterator[Artefact]:
     components = {name: spec.settings_of(name) for name in spec.services.components}
-    text = fill(
+    text = render_template(
         "python/settings.py.j2", spec, components=components, python_type=python_type, text_of=text_of
     )
     yield Artefact(f"generated/{spec.name}/settings.py", text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.emit.artefact import Artefact, fill
+from codegen.emit.artefact import Artefact, render_template
 from codegen.source.spec import Spec, type_ref
 
 TRANSPORT_LIMITS = {"message_bytes": 4 * 1024 * 1024, "concurrent_streams": 1024, "connections": 4096}
@@ -14,7 +14,7 @@ TRANSPORT_LIMITS = {"message_bytes": 4 * 1024 * 1024, "concurrent_streams": 1024
 def emit(spec: Spec) -> Iterator[Artefact]:
     named = spec.system.policies.limits
     limits = {name: named[name].value if name in named else usual for name, usual in TRANSPORT_LIMITS.items()}
-    text = fill(
+    text = render_template(
         "python/system.py.j2",
         spec,
         json_fields=sorted(_json_fields(spec)),
@@ -28,7 +28,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         **limits,
     )
     yield Artefact(f"generated/{spec.name}/system.py", text)
-    yield Artefact(f"generated/{spec.name}/__init__.py", fill("python/package.py.j2", spec))
+    yield Artefact(f"generated/{spec.name}/__init__.py", render_template("python/package.py.j2", spec))
 
 
 def _json_style(spec: Spec) -> str:
