@@ -7,7 +7,6 @@ from functools import partial
 
 from codegen.diagram import Edge, draw_state_diagram, format_mermaid
 from codegen.emit.artefact import Artefact, render_template
-from codegen.emit.deploy.wiring import in_containers
 from codegen.emit.docs import reference_lifecycle, reference_metrics, reference_tables, tables
 from codegen.emit.docs.markdown import code, codes, duration, prose
 from codegen.emit.docs.policy_tables import policies
@@ -35,7 +34,6 @@ def emit(spec: Spec) -> Iterator[Artefact]:
         codes=codes,
         prose=prose,
         duration=duration,
-        in_containers=in_containers,
         holders=lambda entity: (entity.held_by, *entity.shared_with),
         silent=_silent(spec),
     )

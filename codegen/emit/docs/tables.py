@@ -21,13 +21,13 @@ def endpoints(spec: Spec, deployment: Deployment) -> str:
 
 def _endpoint(spec: Spec, deployment: Deployment, name: str) -> tuple[str, ...]:
     node = deployment.nodes[name]
-    hosts = _span([wiring.host(peer) for peer in wiring.replicas(name, node)])
+    hosts = _span([wiring.format_host(peer) for peer in wiring.list_replicas(name, node)])
     ports = {
         each.name: f"{code(each.number) if each.number else 'any'} ({code(each.variable)})"
-        for each in wiring.ports(spec, name, node)
+        for each in wiring.list_ports(spec, name, node)
     }
     http = f"{code(node.http.host)} {ports.get('http') or _unset(node.http)}" if node.http else ""
-    published = [row for row in wiring.published(spec, deployment) if row.peer.node == name]
+    published = [row for row in wiring.assign_published_ports(spec, deployment) if row.peer.node == name]
     # A port that is any that is free is nothing to be told beforehand. Each port has a range of its own.
     by_port: dict[str, list[str]] = {}
     for row in published:
