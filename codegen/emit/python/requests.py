@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from codegen.emit.artefact import Artefact, render_template, to_snake_case
-from codegen.emit.python.text_rules import is_storable, may_hold_nul
+from codegen.emit.python.text_rules import is_nul_possible, is_storable
 from codegen.language.types import FieldRules, ItemRules, MessageField
 from codegen.source.spec import Spec, field_enum, type_ref
 
@@ -157,9 +157,9 @@ def _field_checks(
     found.tests += _value_tests(spec, row, row.rules, value)
     items = row.rules.items or ItemRules()
     found.item_tests += _value_tests(spec, row, items, item) if row.rules.items else ()
-    if row.type == "string" and may_hold_nul(spec, row.rules):
+    if row.type == "string" and is_nul_possible(spec, row.rules):
         found.tests.append(Test(f'"\\0" in {value}', _NUL))
-    elif row.type == "repeated string" and may_hold_nul(spec, items):
+    elif row.type == "repeated string" and is_nul_possible(spec, items):
         found.item_tests.append(Test(f'"\\0" in {item}', _NUL))
     elif kind == "map" and is_storable(spec, row.rules):
         found.tests += _map_tests(row, value)

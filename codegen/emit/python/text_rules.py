@@ -17,7 +17,7 @@ def is_storable(spec: Spec, rules: ItemRules) -> bool:
     return any(entity.kept_in is not None for entity in spec.lifecycle.entities.values())
 
 
-def may_hold_nul(spec: Spec, rules: ItemRules) -> bool:
+def is_nul_possible(spec: Spec, rules: ItemRules) -> bool:
     """Whether a text has to be searched for NUL, because no other rule refuses one."""
     closed = rules.uuid or rules.uuid4 or rules.one_of is not None
     if isinstance(rules, FieldRules):
