@@ -12,8 +12,8 @@ from typing import Any
 
 from codegen.emit.artefact import Artefact, format_stamp, join_lines
 from codegen.emit.docs.reference import drawing
-from codegen.emit.python.lifecycle import states_of, time_in
-from codegen.emit.python.records import in_s3
+from codegen.emit.python.lifecycle import find_time_field, list_states
+from codegen.emit.python.records import select_s3_entities
 from codegen.language.lifecycle import Entity, Shift, Transition
 from codegen.language.types import MessageField
 from codegen.source.spec import Spec, field_enum
@@ -25,7 +25,7 @@ def emit(spec: Spec) -> Iterator[Artefact]:
     """`spec.js`, and `lifecycle-<entity>.svg` of each entity that has edges."""
     if spec.system.page is None:
         return
-    folder, entities = FOLDER.format(system=spec.name), in_s3(spec)
+    folder, entities = FOLDER.format(system=spec.name), select_s3_entities(spec)
     told = {
         "system": spec.name,
         "title": spec.system.title,
@@ -64,10 +64,10 @@ def _entity(spec: Spec, name: str, entity: Entity) -> dict[str, Any]:
                 "initial": state == entity.initial,
                 "final": state in entity.terminal,
             }
-            for state in states_of(spec, entity)
+            for state in list_states(spec, entity)
         ],
         "indexes": {
-            title: {"key": row.key, "time": time_in(row.key, rows), "in": list(row.in_)}
+            title: {"key": row.key, "time": find_time_field(row.key, rows), "in": list(row.in_)}
             for title, row in kept.indexes.items()
         },
         "hint": _hint(entity, kept.revision) if kept.indexes else [],

@@ -12,7 +12,7 @@ from typing import Any
 
 from codegen.emit.artefact import Artefact, join_lines
 from codegen.emit.postgres.history import histories
-from codegen.emit.python.metrics_module import labels_of
+from codegen.emit.python.metrics_module import list_labels
 from codegen.language.metrics import Metric
 from codegen.source.spec import Spec
 
@@ -114,7 +114,7 @@ def _build_rows(spec: Spec) -> list[tuple[str, list[Panel]]]:
 
 
 def _build_panel(name: str, metric: Metric) -> Panel:
-    labels = labels_of(metric)
+    labels = list_labels(metric)
     by = f"by ({', '.join(labels)}) " if labels else ""
     legend = " ".join(f"{{{{{label}}}}}" for label in labels) or name
     if metric.type == "histogram":

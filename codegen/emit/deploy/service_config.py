@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from codegen.emit.artefact import Artefact
-from codegen.emit.python.policy import retry_when_set
+from codegen.emit.python.policy import find_retry_key
 from codegen.language.system import RetryProfile
 from codegen.source.spec import MethodRow, Spec
 
@@ -33,7 +33,7 @@ def _build_method_config(spec: Spec, row: MethodRow) -> dict[str, Any]:
         "timeout": _format_seconds(row.deadline_ms),
     }
     profile = spec.system.policies.retry.get(row.retry)
-    if profile and profile.attempts > 1 and retry_when_set(row) is None:
+    if profile and profile.attempts > 1 and find_retry_key(row) is None:
         found["retryPolicy"] = _build_retry_policy(profile)
     return found
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from codegen.emit.python.settings import text_of
+from codegen.emit.python.settings import format_value
 from codegen.language.deployments import Deployment, Node
 from codegen.language.environment import EngineRole, Variable
 from codegen.source.spec import Spec
@@ -123,7 +123,7 @@ def _build_setting(
             for word, listener in node.listeners.items()
         )
         fixed = variable.type == "constant" or wired
-        return NodeSetting(name, variable, "fixed" if fixed else "default", text_of(default) or "")
+        return NodeSetting(name, variable, "fixed" if fixed else "default", format_value(default) or "")
     return NodeSetting(name, variable, "required" if variable.required else "open")
 
 

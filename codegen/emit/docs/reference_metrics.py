@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen.emit.docs.markdown import code, codes, prose, table
-from codegen.emit.python.metrics_module import entity_of, index_keys, labels_of, state_keys
+from codegen.emit.python.metrics_module import find_entity_name, list_index_keys, list_labels, list_state_keys
 from codegen.emit.redis.lua_metrics import series
 from codegen.language.metrics import Metric
 from codegen.source.spec import Spec
@@ -45,12 +45,12 @@ def alerts(spec: Spec) -> str:
 
 def tellers(spec: Spec) -> list[str]:
     """The components whose nodes tell the metrics."""
-    entities = [entity_of(metric) for metric in spec.metrics.metrics.values()]
+    entities = [find_entity_name(metric) for metric in spec.metrics.metrics.values()]
     return [*dict.fromkeys(spec.lifecycle.entities[each].held_by for each in entities)]
 
 
 def _labels(spec: Spec, metric: Metric) -> Iterator[str]:
-    for number, label in enumerate(labels_of(metric)):
+    for number, label in enumerate(list_labels(metric)):
         values = dict.fromkeys(row[number] for row in series(spec, metric))
         yield f"{code(label)}: {codes(values or _values(spec, metric, label))}"
 
@@ -60,7 +60,7 @@ def _values(spec: Spec, metric: Metric, label: str) -> list[str]:
     if label == "percentile" and label != metric.label:
         return [f"p{each}" for each in metric.percentiles]
     if metric.states_of:
-        return [*state_keys(spec, spec.lifecycle.entities[metric.states_of])]
+        return [*list_state_keys(spec, spec.lifecycle.entities[metric.states_of])]
     entity, _, index = (metric.size_of or metric.age_in or "").partition(".")
     kept = spec.lifecycle.entities[entity].in_redis
-    return [*index_keys(spec, spec.lifecycle.entities[entity], kept.indexes[index])] if kept else []
+    return [*list_index_keys(spec, spec.lifecycle.entities[entity], kept.indexes[index])] if kept else []

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from codegen.emit.deploy import wiring
 from codegen.emit.docs.markdown import code, codes, prose, table
-from codegen.emit.python.deployments import serves
-from codegen.emit.python.settings import text_of
+from codegen.emit.python.deployments import list_served_services
+from codegen.emit.python.settings import format_value
 from codegen.language.deployments import Deployment, Listen, Node
 from codegen.language.environment import Variable, VariableRule
 from codegen.source.spec import Spec
@@ -43,7 +43,7 @@ def _endpoint(spec: Spec, deployment: Deployment, name: str) -> tuple[str, ...]:
 def _served(spec: Spec, deployment: Deployment, node: Node) -> list[str]:
     """The services that are reached at a node: all over gRPC, those with routes over HTTP."""
     if node.listen is not None:
-        return serves(spec, deployment, node)
+        return list_served_services(spec, deployment, node)
     routed = {row.service_name for row in spec.methods.values() if row.method.route is not None}
     offered = spec.services_of(deployment, node) if node.http is not None else []
     return [service for service in offered if service in routed]
@@ -80,7 +80,7 @@ def _default(spec: Spec, name: str, row: Variable) -> str:
         return "**required**"
     if row.default_from:
         return f"the {row.default_from}" if row.default_from == "hostname" else "a name of the process"
-    usual = "none" if row.default is None else code(text_of(row.default))
+    usual = "none" if row.default is None else code(format_value(row.default))
     others = [
         f"{code(node.defaults[name])} in {deployment}"
         for deployment, _, _, node in spec.nodes()

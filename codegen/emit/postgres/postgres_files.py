@@ -12,7 +12,7 @@ from codegen.emit.artefact import quote_sql as quoted
 from codegen.emit.postgres.history import emit as emit_histories
 from codegen.emit.postgres.history import histories, history_schema
 from codegen.emit.postgres.postgres_entity import KeptEntity
-from codegen.emit.python.records import in_postgres
+from codegen.emit.python.records import select_postgres_entities
 from codegen.language.lifecycle import Transition
 from codegen.source.spec import Spec
 
@@ -21,7 +21,7 @@ MIGRATIONS = "spec/migrations"
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:
-    kept = {name: KeptEntity(spec, name, row) for name, row in in_postgres(spec).items()}
+    kept = {name: KeptEntity(spec, name, row) for name, row in select_postgres_entities(spec).items()}
     if not kept and not histories(spec):
         return
     folder = f"generated/{spec.name}/sql"
@@ -55,12 +55,12 @@ def schema(spec: Spec) -> str:
 
 def with_tables(spec: Spec) -> list[str]:
     """The entities that have tables: those that are kept there, and those whose history is."""
-    return [*in_postgres(spec), *histories(spec)]
+    return [*select_postgres_entities(spec), *histories(spec)]
 
 
 def table_schema(spec: Spec, name: str) -> str:
     """The tables of one entity."""
-    return entity_schema(spec, name) if name in in_postgres(spec) else history_schema(spec, name)
+    return entity_schema(spec, name) if name in select_postgres_entities(spec) else history_schema(spec, name)
 
 
 def entity_schema(spec: Spec, name: str) -> str:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from codegen.emit.artefact import Artefact, render_template, to_camel_case
-from codegen.emit.python.lifecycle import fields_of
-from codegen.emit.python.records import in_redis
+from codegen.emit.python.lifecycle import describe_fields
+from codegen.emit.python.records import select_redis_entities
 from codegen.emit.redis.lua_files import scripts
 from codegen.emit.redis.redis_entity import SIGNATURE, RedisEntity
 from codegen.emit.redis.script_arguments import Layout
@@ -23,7 +23,7 @@ _TEXTS = ("string", "json")
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:
-    encoders = [Encoder(RedisEntity(spec, name, row)) for name, row in in_redis(spec).items()]
+    encoders = [Encoder(RedisEntity(spec, name, row)) for name, row in select_redis_entities(spec).items()]
     if encoders:
         tables = [table for each in encoders for table in each.constants.values()]
         text = render_template(
@@ -75,7 +75,7 @@ class Encoder:
     @cached_property
     def words(self) -> dict[str, dict[str, str]]:
         """The words of each enum that is encoded, by the constant that has them."""
-        found = fields_of(self.entity.spec, self.entity.row.record).words
+        found = describe_fields(self.entity.spec, self.entity.row.record).words
         return {self._constant(name): found[name] for name in self._given if name in found}
 
     @cached_property
