@@ -99,7 +99,7 @@ def _format_counts(spec: Spec, metric: Metric, store: KeptInRedis) -> str:
 
 def _format_used(spec: Spec, entity: Entity) -> str:
     if entity.lease is None or entity.lease.holder is None:
-        raise ValueError(f"{entity.record} is leased to no owner that has a capacity")
+        raise ValueError(f"{entity.record} has no lease to an owner with a capacity")
     lease, owner = entity.lease, spec.lifecycle.entities[entity.lease.holder.entity]
     leased = list_state_keys(spec, entity)[_find_state_word(spec, entity, lease.state)]
     owner_keys = list_state_keys(spec, owner)
@@ -118,5 +118,5 @@ def _find_state_word(spec: Spec, entity: Entity, state: str) -> str:
 
 def _require_redis(entity: Entity) -> KeptInRedis:
     if entity.in_redis is None:
-        raise ValueError(f"{entity.record} is not store in Redis")
+        raise ValueError(f"{entity.record} is not stored in Redis")
     return entity.in_redis
