@@ -46,7 +46,7 @@ def to_camel_case(name: str) -> str:
 
 
 def format_docstring(text: str, indent: int = 0) -> str:
-    """Escape a text for a place between triple quotes, and wrap it to the width of a line."""
+    """Escape a text for use between triple quotes, and wrap it to the width of a line."""
     safe = join_lines(text).replace("\\", "\\\\").replace('"""', r"\"\"\"")
     safe = safe[:-1] + r"\"" if safe.endswith('"') else safe
     return textwrap.fill(

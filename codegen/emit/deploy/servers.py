@@ -119,15 +119,15 @@ def format_sentinel_url(spec: Spec) -> str:
 
 def list_bucket_variables(spec: Spec) -> set[str]:
     """List the variables that configure the buckets of a system."""
-    kept = [row.in_s3 for row in spec.lifecycle.entities.values() if row.in_s3 is not None]
+    buckets = [row.in_s3 for row in spec.lifecycle.entities.values() if row.in_s3 is not None]
     server = SERVERS["s3"]
     found = {
         name
-        for each in kept
+        for each in buckets
         for name in (each.endpoint, each.bucket, each.region, each.prefix, each.unversioned)
         if name is not None
     }
-    return {server.user, server.password, *found, *(each.retires.days for each in kept if each.retires)}
+    return {server.user, server.password, *found, *(each.retires.days for each in buckets if each.retires)}
 
 
 def has_redis(deployment: Deployment) -> bool:

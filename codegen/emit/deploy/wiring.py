@@ -264,12 +264,12 @@ def compute_memory_mib(spec: Spec, deployment: Deployment, node_name: str) -> in
     """Compute a memory limit that suffices for all that the retention policies of a node allow."""
     read = spec.variables_of(deployment, node_name)
     defaults = deployment.nodes[node_name].defaults
-    kept = 0
+    retained_bytes = 0
     for policy in spec.system.policies.retention.values():
         if policy.bound in read:
             bound = int(defaults.get(policy.bound, read[policy.bound].default or 0))
-            kept += bound * (RECORD_BYTES if policy.unit == "records" else 1)
-    return BASE_MEMORY_MIB + math.ceil(kept / 2**20 / 64) * 64
+            retained_bytes += bound * (RECORD_BYTES if policy.unit == "records" else 1)
+    return BASE_MEMORY_MIB + math.ceil(retained_bytes / 2**20 / 64) * 64
 
 
 def list_node_calls(spec: Spec, deployment: Deployment) -> list[tuple[str, str]]:

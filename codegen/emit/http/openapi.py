@@ -102,23 +102,23 @@ def _build_operation(spec: Spec, schemas: SchemaBuilder, row: MethodRow, route: 
         schema = (
             schemas.build_message(row.request, "request", in_path)
             if in_path
-            else schemas.ref(row.request, "request")
+            else schemas.build_ref(row.request, "request")
         )
         content = {"schema": schema, "example": build_example(schema, schemas.components)}
         found["requestBody"] = {"required": True, "content": {"application/json": content}}
     return found
 
 
-def _build_parameter(spec: Spec, schemas: SchemaBuilder, message: str, name: str, place: str) -> Schema:
+def _build_parameter(spec: Spec, schemas: SchemaBuilder, message: str, name: str, location: str) -> Schema:
     row = spec.messages[message].fields[name]
     schema = schemas.build_field(row.model_copy(update={"optional": False}), "request")
     text = schema.pop("description", None)
-    if place == "path" and schema.get("type") == "string":
+    if location == "path" and schema.get("type") == "string":
         schema["minLength"] = max(1, schema.get("minLength", 1))
     found: Schema = {
         "name": spec.json_name(name),
-        "in": place,
-        "required": place == "path" or is_needed(spec, row),
+        "in": location,
+        "required": location == "path" or is_needed(spec, row),
         "schema": schema,
     }
     return found | ({"description": text} if text else {})
@@ -149,7 +149,7 @@ def _build_responses(
 def _build_success(spec: Spec, schemas: SchemaBuilder, row: MethodRow, status: int) -> Schema:
     found: Schema = {"description": row.method.doc, "headers": _HEADERS}
     if status != 204:
-        schema = schemas.ref(row.response, "response")
+        schema = schemas.build_ref(row.response, "response")
         content = {"schema": schema, "example": build_example(schema, schemas.components)}
         found["content"] = {"application/json": content}
         if links := _build_links(spec, row):

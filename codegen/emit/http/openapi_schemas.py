@@ -62,7 +62,7 @@ class SchemaBuilder:
             if (inner := type_ref(row.type).name) in self._spec.messages:
                 self.register(inner, side)
 
-    def ref(self, message: str, side: Side) -> Schema:
+    def build_ref(self, message: str, side: Side) -> Schema:
         """Build a reference to a message, and add its schema to the components."""
         both = side == "request" and "response" in self._sides[message]
         name = f"{message}InRequest" if both else message
@@ -143,7 +143,7 @@ class SchemaBuilder:
 
     def _build_value(self, row: MessageField, name: str, rules: ItemRules | None, side: Side) -> Schema:
         if name in self._spec.messages:
-            return self.ref(name, side)
+            return self.build_ref(name, side)
         if (enum := self._spec.enums.get(name)) is not None:
             return self._build_enum(name, enum, rules, side)
         if name == "json":

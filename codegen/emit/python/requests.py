@@ -49,7 +49,7 @@ class MessageChecks:
     fields: list[FieldChecks]
 
     @property
-    def checked(self) -> list[FieldChecks]:
+    def checked_fields(self) -> list[FieldChecks]:
         return [
             each
             for each in self.fields
@@ -57,12 +57,12 @@ class MessageChecks:
         ]
 
     @property
-    def settled(self) -> list[FieldChecks]:
+    def settled_fields(self) -> list[FieldChecks]:
         return [each for each in self.fields if each.settles or each.nested_settled]
 
 
 def emit(spec: Spec) -> Iterator[Artefact]:
-    messages = [each for each in build_message_checks(spec) if each.checked or each.settled]
+    messages = [each for each in build_message_checks(spec) if each.checked_fields or each.settled_fields]
     patterns = sorted(
         {
             rules.pattern
@@ -101,11 +101,14 @@ def build_message_checks(spec: Spec) -> list[MessageChecks]:
         for message in found.values():
             for each in message.fields:
                 inner = found.get(each.nested)
-                if inner and (bool(inner.checked), bool(inner.settled)) != (
+                if inner and (bool(inner.checked_fields), bool(inner.settled_fields)) != (
                     each.nested_checked,
                     each.nested_settled,
                 ):
-                    each.nested_checked, each.nested_settled = bool(inner.checked), bool(inner.settled)
+                    each.nested_checked, each.nested_settled = (
+                        bool(inner.checked_fields),
+                        bool(inner.settled_fields),
+                    )
                     changed = True
     return list(found.values())
 
@@ -320,8 +323,8 @@ def name_functions(spec: Spec) -> dict[str, tuple[str, str]]:
     """Name the check and settle functions of every request; empty where it needs none."""
     return {
         each.name: (
-            f"check_{to_snake_case(each.name)}" if each.checked else "",
-            f"settle_{to_snake_case(each.name)}" if each.settled else "",
+            f"check_{to_snake_case(each.name)}" if each.checked_fields else "",
+            f"settle_{to_snake_case(each.name)}" if each.settled_fields else "",
         )
         for each in build_message_checks(spec)
     }

@@ -22,11 +22,11 @@ def is_nul_possible(spec: Spec, rules: ItemRules) -> bool:
     is_closed = rules.uuid or rules.uuid4 or rules.one_of is not None
     if isinstance(rules, FieldRules):
         is_closed = is_closed or bool(rules.page_token or rules.sha256_of)
-    is_open = rules.pattern is None or _matches_nul(rules.pattern)
+    is_open = rules.pattern is None or _is_nul_matched(rules.pattern)
     return is_storable(spec, rules) and not is_closed and is_open
 
 
-def _matches_nul(pattern: str) -> bool:
+def _is_nul_matched(pattern: str) -> bool:
     """Whether a text that matches could contain NUL; in doubt it could."""
     for negated, members in _CLASS.findall(pattern):
         names_nul = re.search(r"\\x00|\\0|\\[DSW]|\0", members) is not None
