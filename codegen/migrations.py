@@ -13,7 +13,7 @@ from codegen.emit.postgres.history import histories, history_schema
 from codegen.emit.postgres.history import steps as history_steps
 from codegen.emit.postgres.postgres_entity import KeptEntity
 from codegen.emit.postgres.postgres_files import MIGRATIONS, entity_schema, guards, table_schema, with_tables
-from codegen.emit.python.records import in_postgres
+from codegen.emit.python.records import select_postgres_entities
 from codegen.emit.sql.stored_entity import Column
 from codegen.emit.sqlite import sqlite_files
 from codegen.source.spec import Spec
@@ -92,7 +92,7 @@ def derive_migration(old: Spec, new: Spec) -> tuple[list[str], list[str]]:
     found, undecided = _derive_histories(old, new)
     steps += found
     problems += undecided
-    before, after = in_postgres(old), in_postgres(new)
+    before, after = select_postgres_entities(old), select_postgres_entities(new)
     for name in before.keys() - after.keys():
         problems.append(f"{name} is kept no longer: say what becomes of its rows.")
     for name in after:

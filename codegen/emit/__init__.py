@@ -67,13 +67,13 @@ PAGES_AND_MANIFESTS: Sequence[Emitter] = (
 
 
 def emit_code(specs: Sequence[Spec]) -> list[Artefact]:
-    """The .proto files, and the Python modules as the templates leave them: not formatted yet."""
+    """Emit the .proto files, and the Python modules, which are not formatted yet."""
     package = Artefact("generated/__init__.py", _PACKAGE)
     return [package, *(artefact for spec in specs for emit in CODE for artefact in emit(spec))]
 
 
 def emit_rest(specs: Sequence[Spec], root: Path) -> list[Artefact]:
-    """Every other artefact that needs no compiler."""
+    """Emit every other artefact that needs no compiler."""
     return [
         *(artefact for spec in specs for emit in PAGES_AND_MANIFESTS for artefact in emit(spec)),
         *(artefact for spec in specs for artefact in postgres_files.emit_migrations(spec, root)),
@@ -81,7 +81,7 @@ def emit_rest(specs: Sequence[Spec], root: Path) -> list[Artefact]:
         *json_schema.emit(),
         *language_page.emit(),
         Artefact("docs/reference/errors.md", render_catalogue()),
-        # Type checkers believe the annotations of an installed package that has this file (PEP 561).
+        # Type checkers use the annotations of an installed package only if it has this file (PEP 561).
         Artefact("generated/py.typed", ""),
     ]
 

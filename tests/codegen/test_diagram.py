@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codegen.diagram import Edge, Layout, Rect, lay_out, mermaid, state_diagram
+from codegen.diagram import DiagramLayout, Edge, Rect, draw_state_diagram, format_mermaid, lay_out
 from codegen.diagram.layers import rank_states
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -25,11 +25,11 @@ class Machine:
     terminal: list[str]
     edges: list[Edge]
 
-    def layout(self) -> Layout:
+    def layout(self) -> DiagramLayout:
         return lay_out(self.states, self.initial, self.terminal, self.edges)
 
     def svg(self, title: str = "Machine") -> str:
-        return state_diagram(title, self.states, self.initial, self.terminal, self.edges)
+        return draw_state_diagram(title, self.states, self.initial, self.terminal, self.edges)
 
 
 JOB = Machine(
@@ -90,12 +90,12 @@ def texts(svg: str) -> list[str]:
     return [element.text or "" for element in ET.fromstring(svg).iter(f"{SVG}text")]
 
 
-def collisions(layout: Layout) -> list[tuple[Rect, Rect]]:
+def collisions(layout: DiagramLayout) -> list[tuple[Rect, Rect]]:
     rects = [box.rect for box in layout.boxes] + [label.rect for label in layout.labels]
     return [pair for pair in combinations(rects, 2) if pair[0].overlaps(pair[1])]
 
 
-def trespasses(layout: Layout) -> list[tuple[Edge, Rect]]:
+def trespasses(layout: DiagramLayout) -> list[tuple[Edge, Rect]]:
     """Where an edge runs through a label that is not its own, or through any box between its ends."""
     found = []
     for route in layout.routes:
@@ -171,9 +171,9 @@ def test_numbers_have_one_decimal_at_most() -> None:
 
 def test_the_order_of_a_collection_of_terminal_states_is_irrelevant() -> None:
     """Terminal states may come as a list or a set without changing the picture or the Mermaid text."""
-    svg = state_diagram("T", JOB.states, JOB.initial, set(JOB.terminal), JOB.edges)
+    svg = draw_state_diagram("T", JOB.states, JOB.initial, set(JOB.terminal), JOB.edges)
     assert svg == JOB.svg("T")
-    assert mermaid(JOB.initial, set(JOB.terminal), JOB.edges) == mermaid(
+    assert format_mermaid(JOB.initial, set(JOB.terminal), JOB.edges) == format_mermaid(
         JOB.initial, JOB.terminal[::-1], JOB.edges
     )
 
@@ -181,7 +181,7 @@ def test_the_order_of_a_collection_of_terminal_states_is_irrelevant() -> None:
 def test_the_bytes_do_not_depend_on_the_hash_seed() -> None:
     """Two processes with different hash seeds draw the same bytes."""
     code = (
-        "from codegen.diagram import Edge, state_diagram as draw\n"
+        "from codegen.diagram import Edge, draw_state_diagram as draw\n"
         "edges = [Edge(a, b, a + b, b) for a in 'abcdef' for b in 'abcdef' if (ord(a) * ord(b)) % 3]\n"
         "print(draw('T', 'abcdef', 'a', {'e', 'f'}, edges))\n"
     )
@@ -290,7 +290,7 @@ def test_a_machine_that_contradicts_itself_is_refused(
 
 def test_mermaid_has_start_edges_and_ends() -> None:
     """The Mermaid text holds the start, every labelled edge, and the end of each terminal state."""
-    assert mermaid(JOB.initial, JOB.terminal, JOB.edges) == (
+    assert format_mermaid(JOB.initial, JOB.terminal, JOB.edges) == (
         "stateDiagram-v2\n"
         "    direction LR\n"
         "    [*] --> QUEUED\n"
@@ -307,7 +307,9 @@ def test_mermaid_has_start_edges_and_ends() -> None:
 
 def test_mermaid_gets_no_character_it_would_stumble_over() -> None:
     """Odd state names get an alias, and special characters in labels a harmless look."""
-    text = mermaid("s2", ["end"], [Edge("s2", "two words", "x: y; #z", ""), Edge("two words", "end", "", "")])
+    text = format_mermaid(
+        "s2", ["end"], [Edge("s2", "two words", "x: y; #z", ""), Edge("two words", "end", "", "")]
+    )
     assert text.splitlines()[2:] == [
         '    state "two words" as s2_',
         '    state "end" as s3',

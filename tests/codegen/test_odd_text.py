@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from codegen.emit.artefact import docstring
+from codegen.emit.artefact import format_docstring
 from codegen.generate import build
 from tests.support import quick_yaml
 from tests.support.codegen.projects import BAKERY, LOCKER
@@ -72,6 +72,6 @@ def code_lines(text: str) -> list[str]:
 @pytest.mark.parametrize("indent", [0, 4, 8])
 def test_a_docstring_says_what_the_spec_says(sentence: str, indent: int) -> None:
     """Read by Python, the text between the quotes is the sentence of the spec, line breaks apart."""
-    literal = f'"""{docstring(sentence, indent)}"""'
+    literal = f'"""{format_docstring(sentence, indent)}"""'
     assert " ".join(ast.literal_eval(literal).split()) == " ".join(sentence.split())
     assert all(len(line) <= 110 for line in f"{' ' * indent}{literal}".splitlines())

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from codegen.emit.docs.reference_lifecycle import transitions
+from codegen.emit.docs.reference_lifecycle import render_transitions
 from codegen.emit.postgres import postgres_files
 from codegen.emit.python import lifecycle
 from codegen.emit.redis import lua_files
@@ -55,4 +55,4 @@ def test_it_is_subtracted_where_the_store_decides(
     assert comparison in made and comparison not in usual
     (table,) = texts(lifecycle.emit, less(folder, *names)).values()
     assert f'less="{field}"' in table
-    assert f"less `{field}`" in transitions(less(folder, *names).lifecycle.entities[entity])
+    assert f"less `{field}`" in render_transitions(less(folder, *names).lifecycle.entities[entity])

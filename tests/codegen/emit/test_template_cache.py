@@ -9,7 +9,7 @@ import jinja2
 import pytest
 
 from codegen.emit import template_cache as module
-from codegen.emit.template_cache import CompiledTemplates, kept
+from codegen.emit.template_cache import TemplateBytecodeCache, cache_texts
 
 
 @pytest.fixture
@@ -28,30 +28,30 @@ def make(text: str) -> dict[str, str]:
 
 def test_texts_are_made_once(folder: Path) -> None:
     """The second time they come from the folder."""
-    assert kept("name", "1", lambda: make("first")) == make("first")
-    assert kept("name", "1", lambda: make("second")) == make("first")
+    assert cache_texts("name", "1", lambda: make("first")) == make("first")
+    assert cache_texts("name", "1", lambda: make("second")) == make("first")
 
 
 def test_texts_are_made_again_when_their_makers_change(folder: Path) -> None:
     """New code of the generator or another version of its library makes them anew."""
-    kept("name", "1", lambda: make("first"))
-    assert kept("name", "2", lambda: make("second")) == make("second")
+    cache_texts("name", "1", lambda: make("first"))
+    assert cache_texts("name", "2", lambda: make("second")) == make("second")
     (folder.parent / "codegen/code.py").write_text("2")
-    assert kept("name", "2", lambda: make("third")) == make("third")
+    assert cache_texts("name", "2", lambda: make("third")) == make("third")
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"{}"])
 def test_a_broken_file_is_made_again(folder: Path, content: bytes) -> None:
     """Half a file or another's file is no reason to fail."""
-    kept("name", "1", lambda: make("first"))
+    cache_texts("name", "1", lambda: make("first"))
     (folder / "name.json").write_bytes(content)
-    assert kept("name", "1", lambda: make("second")) == make("second")
+    assert cache_texts("name", "1", lambda: make("second")) == make("second")
 
 
 def test_a_place_that_takes_nothing_is_no_reason_to_fail(folder: Path) -> None:
     """Where nothing can be written, everything is made each time."""
     folder.write_text("a file where the folder should be")
-    assert kept("name", "1", lambda: make("first")) == make("first")
+    assert cache_texts("name", "1", lambda: make("first")) == make("first")
     assert rendered("{{ 1 + 1 }}", {}) == "2"
 
 
@@ -66,6 +66,6 @@ def test_a_template_compiled_under_other_options_is_not_used(folder: Path) -> No
 def rendered(text: str, options: dict[str, Any]) -> str:
     """The text as a new process would fill it."""
     environment = jinja2.Environment(
-        loader=jinja2.DictLoader({"template": text}), bytecode_cache=CompiledTemplates(options), **options
+        loader=jinja2.DictLoader({"template": text}), bytecode_cache=TemplateBytecodeCache(options), **options
     )
     return environment.get_template("template").render()

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from codegen.emit.artefact import Artefact
-from codegen.emit.deploy import wiring
 from codegen.language import FILES
 from codegen.source.loader import load
 from codegen.source.spec import Spec
@@ -37,7 +36,7 @@ def texts(emit: Callable[[Spec], Iterator[Artefact]], of: Spec) -> dict[str, str
 
 def in_containers(of: Spec) -> list[str]:
     """The deployments of a spec that containers can run."""
-    return [name for name, row in of.deployments.root.items() if wiring.in_containers(row)]
+    return [name for name, row in of.deployments.root.items() if row.in_containers]
 
 
 def changed(of: Spec, file: str, change: Callable[[Any], None]) -> Spec:

@@ -32,7 +32,7 @@ def test_containers_may_do_no_more_than_they_need(folder: str) -> None:
             assert service["read_only"] and service["init"]
             assert service["tmpfs"] == ["/tmp"]
             assert service["user"] == "${RUN_AS:-10001:10001}"
-            ends = name in (compose.BUCKETS, compose.SCHEMA) or "profiles" in service
+            ends = name in (compose.BUCKETS_SERVICE, compose.MIGRATION_SERVICE) or "profiles" in service
             assert service["restart"] == ("no" if ends else "unless-stopped")
             assert set(service["deploy"]["resources"]["limits"]) == {"cpus", "memory", "pids"}
 

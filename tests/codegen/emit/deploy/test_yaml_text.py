@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codegen.emit.deploy.yaml_text import documents, scalar
+from codegen.emit.deploy.yaml_text import dump_documents, dump_scalar
 
 LINES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Zl", "Zp"]), max_size=12)
 ODD = [
@@ -52,7 +52,7 @@ class Library(yaml.SafeDumper):
 @given(st.lists(st.dictionaries(LINES, VALUES, min_size=1, max_size=4), min_size=1, max_size=3))
 def test_what_is_written_can_be_read(data: list[dict[str, Any]]) -> None:
     """A reader finds in the documents what was put there."""
-    assert list(yaml.safe_load_all(documents(data))) == data
+    assert list(yaml.safe_load_all(dump_documents(data))) == data
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_what_is_written_can_be_read(data: list[dict[str, Any]]) -> None:
 )
 def test_text_is_quoted_as_the_library_quotes_it(text: str) -> None:
     """Quotes are there exactly where the library would put them."""
-    assert yaml.safe_dump({"key": text}, allow_unicode=True) == f"key: {scalar(text)}\n"
+    assert yaml.safe_dump({"key": text}, allow_unicode=True) == f"key: {dump_scalar(text)}\n"
 
 
 def test_the_layout_is_the_library_s() -> None:
@@ -72,4 +72,4 @@ def test_the_layout_is_the_library_s() -> None:
         "j": {"k": {"l": True}},
     }
     expected = yaml.dump_all([data, data], Dumper=Library, sort_keys=False, width=10**9)
-    assert documents([data, data]) == expected
+    assert dump_documents([data, data]) == expected

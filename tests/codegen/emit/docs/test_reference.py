@@ -245,17 +245,17 @@ def test_transitions_tell_what_the_clock_does() -> None:
     assert burn["Stamps"].endswith("burnt + 1")
     assert burn["Waits"].startswith("until again_at: COOLING_SECONDS seconds, twice as long for each")
     assert burn["Gives up"] == "bin once burnt is above MAX_BURNT"
-    assert burn["Due"] == "at oven_until; porter looks every LOOK_SECONDS seconds"
+    assert burn["Due"] == "at oven_until; porter sweeps every LOOK_SECONDS seconds"
 
 
 def test_the_page_tells_where_entities_are_kept_and_how_they_are_shown() -> None:
     """Table, history, lease and what outsiders are told of each state are on the page."""
     text = page(spec("tests/specs/bakery"))
-    assert "A postgres server keeps it, at `BAKERY_DATABASE` in the table `orders`" in text
+    assert "A postgres server stores it, at `BAKERY_DATABASE` in the table `orders`" in text
     assert "No two have the same `order_number`." in text
-    assert "Whoever takes it to `BAKING` owns it for `OVEN_SECONDS` seconds" in text
+    assert "A claim sets it to `BAKING` with a lease of `OVEN_SECONDS` seconds" in text
     assert table(text, "State")["BINNED"]["Shown as"] == "PROGRESS_GONE"
-    assert "`counter`, `baker`, `porter` hold it as `OrderRow`" in text
+    assert "`counter`, `baker`, `porter` store it as `OrderRow`" in text
 
 
 def test_the_page_tells_routes_and_http_ports() -> None:
@@ -270,15 +270,15 @@ def test_the_page_tells_routes_and_http_ports() -> None:
 def test_the_page_tells_what_redis_keeps() -> None:
     """Hash, indexes, holder, clocks and shifts of an entity in Redis are on the page."""
     text = page(spec("tests/specs/rental"))
-    assert "in the hash `bikes:{bike_id}` behind `RENTAL_PREFIX`" in text
+    assert "in the hash `bikes:{bike_id}` with the prefix `RENTAL_PREFIX`" in text
     assert "No two have the same `plate` within `PLATE_SECONDS` seconds" in text
-    assert "It is booked on a van in `DRIVING`, never more than its `room` at a time" in text
+    assert "Its lease belongs to a van in `DRIVING`, which has at most `room` at a time" in text
     text = text.partition("### van")[0]
     assert "Unless it is given, `most_drops` depends on `size`: `SMALL_DROPS` for `SIZE_SMALL`" in text
     assert table(text, "Index")["waiting"]["Parts"] == "yard:{urgency}:with:{signature} for each set of tools"
     drop = table(text, "Transition")["drop"]
-    assert drop["Gives up"] == "lose in its place once drops has reached most_drops"
-    assert "or as soon as its holder is in GONE" in drop["Due"]
+    assert drop["Gives up"] == "lose instead once drops has reached most_drops"
+    assert "or as soon as its owner is in GONE" in drop["Due"]
     hurry = table(text, "Shift")["hurry_small"]
     assert (hurry["Needs"], hurry["Writes"]) == ("urgency = SIZE_SMALL", "urgency = SIZE_LARGE")
 

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from codegen.emit.python.records import in_redis
+from codegen.emit.python.records import select_redis_entities
 from codegen.emit.redis import creation_encoder
 from codegen.source.spec import Spec
 from tests.support.codegen.specs import FOLDERS, changed, spec, texts
@@ -72,7 +72,7 @@ def bike(**given: Any) -> Any:
 def test_a_module_where_redis_keeps_entities(folder: str) -> None:
     of = spec(folder)
     made = texts(creation_encoder.emit, of)
-    assert [*made] == ([f"generated/{of.name}/creation.py"] if in_redis(of) else [])
+    assert [*made] == ([f"generated/{of.name}/creation.py"] if select_redis_entities(of) else [])
     for path, text in made.items():
         compile(text, path, "exec")
 
