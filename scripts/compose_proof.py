@@ -78,7 +78,7 @@ class Proof:
             self.demo()
 
     def demo(self) -> None:
-        """Runs the system's own demo through the published ports."""
+        """Run the system's own demo through the published ports."""
         self._stack.say("the demo, through the published port")
         ingress = self._deployment.nodes[self._deployment.ingress[0]]
         addresses = [f"127.0.0.1:{port}" for port in self._published(ingress, ingress.port_variable)]
@@ -99,7 +99,7 @@ class Proof:
             raise SystemExit("The demo did not come out as expected.")
 
     def http(self) -> None:
-        """Asks over HTTPS: ready to everyone, a listing to a proven caller and to nobody else."""
+        """Ask over HTTPS: ready to everyone, a listing to a proven caller and to nobody else."""
         ingress = self._deployment.nodes[self._deployment.ingress[0]]
         if ingress.http is None:
             return
@@ -140,7 +140,7 @@ class Proof:
         return found
 
     def denial(self) -> None:
-        """Lets a node call something that it may not, with its own valid certificate."""
+        """Let a node call something that it may not, with its own valid certificate."""
         node, principal, variable, method = self._forbidden()
         component = self._system.services[method.service.rpartition(".")[2]].component
         files = [f"$TLS_{kind}_FILE" for kind in ("CERT", "KEY", "CA")]
@@ -151,7 +151,7 @@ class Proof:
             raise SystemExit(f"{principal} was not denied {method}.")
 
     def fail_over(self) -> None:
-        """Loses the Redis that is the master, and waits until the sentinels have made another one so."""
+        """Lose the Redis that is the master, and waits until the sentinels have made another one so."""
         before = self._master()
         self._stack.say(f"kill of the master, {before}")
         self._stack.run("kill", "redis")
@@ -184,7 +184,7 @@ class Proof:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Proves one deployment; 0 when all of it held."""
+    """Prove one deployment; 0 when all of it held."""
     options = [each for each in arguments if each.startswith("--")]
     names = [part for each in arguments if each not in options for part in each.split(".")]
     if len(names) != 2 or options not in ([], [SENTINEL]):

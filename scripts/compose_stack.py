@@ -64,19 +64,19 @@ class Stack:
         ]
 
     def up(self) -> None:
-        """Starts everything and waits for every healthcheck."""
+        """Start everything and wait for every healthcheck."""
         self.say("building and starting; waiting for every healthcheck")
         self.run("up", "--detach", "--build", "--wait")
         for each in self.containers():
             self.say(f"  {each['Service']}: {each['Health'] or each['State']}")
 
     def down(self) -> None:
-        """Takes everything away."""
+        """Take everything away."""
         self.run("down", "--volumes", "--timeout", "10", check=False)
         self.say("all down")
 
     def kill(self, service: str) -> None:
-        """Kills the process of a node within its container, and sees it come back."""
+        """Kill the process of a node within its container, and sees it come back."""
         before = self.started(service)
         self.say(f"kill -9 of {service}")
         self.run("exec", "-T", service, "python", "-c", _KILL, check=False)
@@ -87,7 +87,7 @@ class Stack:
         self.say(f"{service} is back and healthy")
 
     def wait_until(self, holds: Callable[[], bool], otherwise: Callable[[], str]) -> None:
-        """Waits for something, and ends all with a reason where it does not happen."""
+        """Wait for something, and ends all with a reason where it does not happen."""
         deadline = time.monotonic() + PATIENCE_S
         while not holds():
             if time.monotonic() > deadline:

@@ -35,7 +35,7 @@ class StoreProof:
             self._stack.kill(services[0])
 
     def demo(self) -> None:
-        """Runs the system's own demo, as whoever uses it does it: through the published port of the store."""
+        """Run the system's own demo, as whoever uses it does it: through the published port of the store."""
         self._stack.say("the demo, through the published port of the store")
 
         async def run() -> int:
@@ -47,7 +47,7 @@ class StoreProof:
             raise SystemExit("The demo did not come out as expected.")
 
     def denial(self) -> None:
-        """Starts a container of each node with a wrong password: it says so in one line, and ends."""
+        """Start a container of each node with a wrong password: it says so in one line, and ends."""
         wrong = {SERVERS[each].password: "wrong" for each in self._stack.deployment.servers}
         for service, *_ in self._started:
             done = self._stack.tried("run", "--rm", "--no-deps", "-T", service, changes=wrong)
@@ -56,7 +56,7 @@ class StoreProof:
                 raise SystemExit(f"{service} was not denied: exit code {done.code}.\n{done.out}{done.err}")
 
     def lose_a_replica(self, services: list[str]) -> None:
-        """Kills the one container that works on something: another one has to bring it to an end."""
+        """Kill the one container that works on something: another one has to bring it to an end."""
         first, *others = services
         self._stack.run("stop", *others)
 
@@ -69,7 +69,7 @@ class StoreProof:
         self._come_back(first)
 
     def lose_the_store(self, store: str) -> None:
-        """Kills the store while something is worked on, and brings it back: nothing may be missing."""
+        """Kill the store while something is worked on, and brings it back: nothing may be missing."""
 
         async def lose() -> None:
             self._stack.say(f"kill of {store}, and back again")

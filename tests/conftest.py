@@ -20,7 +20,7 @@ pytest_plugins = ["tests.support.s3.fixtures"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts what takes long first, and leaves together what belongs together."""
+    """Put what takes long first, and leaves together what belongs together."""
     order = turns(unit_of(item.nodeid) for item in items)
     items.sort(key=lambda item: order[unit_of(item.nodeid)])
 
@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tells the modules and the parallel workers, which are started after this."""
+    """Report the modules and the parallel workers, which are started after this."""
     # Processes that tests start find their modules compiled, whatever the surroundings wish: half the time.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if config.getoption("--deep"):
@@ -61,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def clusters() -> Iterator[Clusters]:
-    """Makes PostgreSQL servers."""
+    """Make PostgreSQL servers."""
     with tempfile.TemporaryDirectory(prefix="charter-test-") as folder:
         Path(folder).chmod(0o711)
         yield Clusters(Path(folder))

@@ -19,7 +19,7 @@ LAST_A_WHILE = {
 
 
 def fixed_sleeps(node: ast.AST, *, repeated: bool = False) -> Iterator[ast.Call]:
-    """Calls in a test itself that sleep, but for turns of the loop and pauses between looks."""
+    """Call in a test itself that sleep, but for turns of the loop and pauses between looks."""
     for child in ast.iter_child_nodes(node):
         match child:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():

@@ -1,4 +1,4 @@
-"""One design under every load of the workload in turn."""
+"""Measurement of one design under every load of the workload in turn."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench.designs.nodes import Reading, used
-from bench.designs.records import read_jobs, settled
-from bench.designs.results import Jobs, Moment, StepResult, requests
-from bench.designs.sites import Launch, Place, Site
-from bench.generator.fleet import Fleet, Outcome, Tick, Window
+from bench.designs.nodes import Reading, compute_use
+from bench.designs.records import read_jobs, wait_until_idle
+from bench.designs.results import Jobs, Moment, StepResult, summarize_requests
+from bench.designs.sites import Launch, Site, SiteProvider
+from bench.generator.fleet import Fleet, LoadOutcome, Tick, Window
 from bench.workload import Load, Workload
 
 Watch = Callable[[Load, Tick], None]
@@ -19,8 +19,8 @@ Finished = Callable[[StepResult], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """A launch and what was measured of it."""
+class Measurement:
+    """A launch and the results of its steps."""
 
     launch: Launch
     steps: tuple[StepResult, ...]
@@ -30,81 +30,81 @@ async def measure(
     deployment: str,
     workload: Workload,
     repeat: int,
-    place: Place,
+    provider: SiteProvider,
     *,
     watch: Watch | None = None,
     finished: Finished | None = None,
-) -> Measured:
-    """Puts each load on a design, in the place where it is brought up or found."""
+) -> Measurement:
+    """Run each load against a design, on a site of the provider."""
     async with (
-        place.open(deployment, workload.tls) as site,
+        provider.open(deployment, workload.tls) as site,
         Fleet(site.target, workload.clients) as fleet,
     ):
-        bench = _Bench(site, fleet, workload, watch or _unwatched)
+        bench = _StepRunner(site, fleet, workload, watch or _ignore_tick)
         steps = []
         for load in workload.loads():
-            steps.append(await bench.step(load, repeat))
+            steps.append(await bench.run_step(load, repeat))
             if finished is not None:
                 finished(steps[-1])
-        return Measured(site.launch, tuple(steps))
+        return Measurement(site.launch, tuple(steps))
 
 
 @dataclass(frozen=True, slots=True)
-class _Bench:
+class _StepRunner:
     site: Site
     fleet: Fleet
     workload: Workload
     watch: Watch
 
-    async def step(self, load: Load, repeat: int) -> StepResult:
-        """Puts one load on the deployment, and waits until it has worked it off."""
+    async def run_step(self, load: Load, repeat: int) -> StepResult:
+        """Run one load against the deployment, and wait until it has drained."""
         meter, readings = self.site.meter, list[Reading]()
 
         async def read(window: Window) -> None:
             await asyncio.sleep(window.start - time.monotonic())
-            readings.append(await meter.before())
+            readings.append(await meter.read_before())
             await asyncio.sleep(window.end - time.monotonic())
-            readings.append(await meter.after())
+            readings.append(await meter.read_after())
 
         since_ms = int(time.time() * 1000)
         outcome = await self.fleet.send(load, watch=lambda tick: self.watch(load, tick), meanwhile=read)
-        await settled(self.site.client, self.workload.drain_s)
+        await wait_until_idle(self.site.client, self.workload.drain_s)
         jobs = await read_jobs(self.site.client, outcome, since_ms)
-        return _result(load, repeat, outcome, jobs, readings[0], readings[1])
+        return _build_result(load, repeat, outcome, jobs, readings[0], readings[1])
 
 
-def _result(
-    load: Load, repeat: int, outcome: Outcome, jobs: Jobs, before: Reading, after: Reading
+def _build_result(
+    load: Load, repeat: int, outcome: LoadOutcome, jobs: Jobs, before: Reading, after: Reading
 ) -> StepResult:
-    nodes = used(before, after)
+    nodes = compute_use(before, after)
     others = after.machine_s - before.machine_s - outcome.cpu_s - sum(each.cpu_s for each in nodes)
     kinds, answered, failures = outcome.latencies, outcome.answered, outcome.failures
-    listings = requests(kinds, answered, failures, load.run_s, secondary=True)
+    listings = summarize_requests(kinds, answered, failures, load.run_s, secondary=True)
     return StepResult(
         load=load,
         repeat=repeat,
-        primary=requests(kinds, answered, failures, load.run_s, secondary=False),
+        primary=summarize_requests(kinds, answered, failures, load.run_s, secondary=False),
         secondary=listings if listings.latency.count else None,
         jobs=jobs,
         nodes=nodes,
         clients=outcome.clients,
         client_cpu_s=round(outcome.cpu_s, 3),
         other_cpu_s=round(max(0.0, others), 3) if nodes else None,
-        lag=outcome.lag.summary(),
+        lag=outcome.lag.summarize(),
         keyed=outcome.keyed,
-        moments=_moments(outcome),
+        moments=_build_moments(outcome),
     )
 
 
-def _moments(outcome: Outcome) -> tuple[Moment, ...]:
-    found, before = [], 0.0
+def _build_moments(outcome: LoadOutcome) -> tuple[Moment, ...]:
+    moments, before = [], 0.0
     for tick in outcome.ticks:
-        p50, p99 = tick.times.ranks((50, 99))
+        p50, p99 = tick.times.percentiles((50, 99))
         per_s = tick.calls / (tick.seconds - before)
-        found.append(Moment(seconds=tick.seconds, per_s=round(per_s, 1), p50_ms=p50, p99_ms=p99))
+        moments.append(Moment(seconds=tick.seconds, per_s=round(per_s, 1), p50_ms=p50, p99_ms=p99))
         before = tick.seconds
-    return tuple(found)
+    return tuple(moments)
 
 
-def _unwatched(_load: Load, _tick: Tick) -> None:
-    """What stands where nobody watches."""
+def _ignore_tick(_load: Load, _tick: Tick) -> None:
+    """Ignore a tick; the default for `watch`."""

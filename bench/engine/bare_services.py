@@ -86,7 +86,7 @@ SERVICERS: dict[str, tuple[Any, Any]] = {
 
 
 async def serve(role: str, port: int, upstreams: list[str]) -> None:
-    """Serves one of the baselines until it is killed."""
+    """Serve one of the baselines until it is killed."""
     server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
     called = zip(upstreams, ("job", "queue"), strict=False)
     channels = [open_channel(address, component) for address, component in called]

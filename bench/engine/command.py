@@ -18,8 +18,8 @@ from rich.console import Console
 
 from bench.engine.retained_jobs import retained
 from bench.engine.servers import bare, engine, measured
-from bench.machine import describe
-from bench.pickup import pickup
+from bench.machine import describe_host
+from bench.pickup import measure_pickup
 from bench.report.terminal import narrow_table
 from runtime.certs import make_certificates
 from runtime.node.systems import load_system
@@ -34,8 +34,8 @@ IN_FLIGHT = 32
 
 
 def main(_arguments: list[str]) -> int:
-    """Runs all comparisons; 1 if one misses its bar."""
-    found: dict[str, Any] = {"machine": describe(), "command": "nox -s bench -- engine", "bars": {}}
+    """Run all comparisons; 1 if one misses its bar."""
+    found: dict[str, Any] = {"machine": describe_host(), "command": "nox -s bench -- engine", "bars": {}}
     console = Console()
     with tempfile.TemporaryDirectory(prefix="charter-bench-") as folder:
         for name, method, tls, bars in (
@@ -52,7 +52,7 @@ def main(_arguments: list[str]) -> int:
                 found[title] = row
                 found["bars"][title] = {"ratio": row["calls_per_s_ratio"], "at_least": bars.get(carrier)}
                 console.print(f"{title}: {row['calls_per_s_ratio']:.2f}x")
-    found["idle pickup"] = asyncio.run(pickup(DEPLOYMENT))
+    found["idle pickup"] = asyncio.run(measure_pickup(DEPLOYMENT))
     found["retained jobs"] = asyncio.run(retained())
     _show(console, found)
     RESULTS.mkdir(exist_ok=True)

@@ -25,7 +25,7 @@ from rich.console import Console
 
 from bench.capacity import JOB, REQUESTS
 from bench.engine.servers import Side, carried_by, processes
-from bench.machine import describe, free_port
+from bench.machine import allocate_port, describe_host
 from bench.report.terminal import narrow_table
 from generated.taskqueue.clients import TaskQueuePublicServiceClient
 from generated.taskqueue.messages import (
@@ -69,9 +69,9 @@ class Rate:
 
 
 def main(_arguments: list[str]) -> int:
-    """Runs all comparisons; 1 if one misses its bar."""
+    """Run all comparisons; 1 if one misses its bar."""
     console = Console()
-    before = describe()
+    before = describe_host()
     found = {}
     for carrier in CARRIERS:
         with carried_by(carrier):
@@ -140,7 +140,7 @@ async def _pairs(
     bare: Callable[[], Awaitable[Rate]],
     ours: Callable[[], Awaitable[Rate]],
 ) -> dict[str, float]:
-    """Measures both in turns. What bare gRPC would allow is its RPCs a second over those of a thing."""
+    """Measure both in turns. What bare gRPC would allow is its RPCs a second over those of a thing."""
     measured = [(await bare(), await ours()) for _ in range(PAIRS)]
     rows = [(plain.for_rpcs(own.rpcs), own) for plain, own in measured]
     found = {
@@ -157,7 +157,7 @@ async def _pairs(
 
 
 async def _calls(side: Side, clients: int) -> Rate:
-    """Submits from so many client processes."""
+    """Submit from so many client processes."""
     before = side.cpu()
     told = await asyncio.gather(*(_load(side.address, IN_FLIGHT // clients) for _ in range(clients)))
     calls = sum(each["calls"] for each in told)
@@ -203,7 +203,7 @@ def _side(running: Launched, nodes: int | None = None) -> Side:
 
 @contextmanager
 def _echoes(count: int) -> Iterator[Side]:
-    ports = {f"submit-{number}": free_port() for number in range(count)}
+    ports = {f"submit-{number}": allocate_port() for number in range(count)}
     commands: dict[str, tuple[list[str], dict[str, str]]] = {
         name: (["bench.engine.bare_services", "submit", str(port)], {}) for name, port in ports.items()
     }

@@ -49,7 +49,7 @@ METHODS: dict[str, tuple[str, str, Any, Any]] = {
 async def load(
     address: str, method: str, calls: int, in_flight: int, token: str, *, typed: bool = False
 ) -> dict[str, float]:
-    """Makes so many calls, so many at a time."""
+    """Make so many calls, so many at a time."""
     async with _typed(address, method, token) if typed else _bare(address, method, token) as call:
 
         async def keep_calling(count: int) -> None:

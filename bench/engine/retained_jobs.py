@@ -23,7 +23,7 @@ FEW, MANY, PAGE = 10_000, 1_000_000, 200
 
 
 async def retained() -> dict[str, Any]:
-    """Fills a small and a large store and reads pages from anywhere in both."""
+    """Fill a small and a large store and read pages from anywhere in both."""
     few, _ = await _filled(FEW)
     many, bytes_each = await _filled(MANY)
     small, large = await _page_ms(few, FEW), await _page_ms(many, MANY)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from bench.machine import free_port
+from bench.machine import allocate_port
 from runtime.transport.grpc.carrier import DEFAULT, VARIABLE
 
 DEPLOYMENT = "taskqueue.microservices"
@@ -37,7 +37,7 @@ class Side:
 @contextmanager
 def bare(method: str, certificates: Path | None) -> Iterator[Side]:
     """Hand-written services: one that is called, or a chain of three."""
-    ports = {role: free_port() for role in ("gateway", "job", "queue")}
+    ports = {role: allocate_port() for role in ("gateway", "job", "queue")}
     roles = ["queue"] if method == "enqueue" else ["job", "queue", "gateway"]
     upstreams = {"gateway": [f"127.0.0.1:{ports['job']}", f"127.0.0.1:{ports['queue']}"]}
     commands = {
@@ -54,11 +54,11 @@ def bare(method: str, certificates: Path | None) -> Iterator[Side]:
 @contextmanager
 def engine(method: str, certificates: Path | None, carrier: str = DEFAULT) -> Iterator[Side]:
     """The same services under the engine, with one of its carriers."""
-    ports = {role: free_port() for role in ("gateway", "job", "queue")}
+    ports = {role: allocate_port() for role in ("gateway", "job", "queue")}
     roles = ["queue"] if method == "enqueue" else ["job", "queue", "gateway"]
     wiring = {f"{role.upper()}_PORT": str(port) for role, port in ports.items()}
     wiring |= {f"{role.upper()}_SERVICE_ADDR": f"127.0.0.1:{port}" for role, port in ports.items()}
-    wiring["RESULT_SERVICE_ADDR"] = f"127.0.0.1:{free_port()}"
+    wiring["RESULT_SERVICE_ADDR"] = f"127.0.0.1:{allocate_port()}"
     commands = {
         role: (
             ["runtime.serve", f"{DEPLOYMENT}.{role}"],
@@ -124,7 +124,7 @@ def carried_by(carrier: str) -> Iterator[None]:
 @contextmanager
 def crowd(certificates: Path | None, count: int) -> Iterator[Side]:
     """So many queues under the engine, which have nothing to do with each other."""
-    ports = {f"queue-{number}": free_port() for number in range(count)}
+    ports = {f"queue-{number}": allocate_port() for number in range(count)}
     commands = {
         name: (
             ["runtime.serve", f"{DEPLOYMENT}.queue"],
@@ -140,7 +140,7 @@ def crowd(certificates: Path | None, count: int) -> Iterator[Side]:
 def processes(
     commands: Mapping[str, tuple[list[str], dict[str, str]]], ports: Mapping[str, int]
 ) -> Iterator[list[psutil.Process]]:
-    """Starts modules, by role, each with its arguments and variables, and waits until all of them listen."""
+    """Start modules, by role, each with its arguments and variables, and waits until all of them listen."""
     started = []
     try:
         for arguments, variables in commands.values():

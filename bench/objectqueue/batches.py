@@ -63,7 +63,7 @@ def _body(before: bytes) -> bytes:
 
 
 async def measure(objects: Objects, *, seconds: float, rounds: int) -> list[dict[str, float | str]]:
-    """Changes a second for each way, number of writers and delay of the store."""
+    """Change a second for each way, number of writers and delay of the store."""
     await objects.put("shard", json.dumps({"rev": 0, "text": BODY * TOGETHER}).encode())
     for writer in range(max(WRITERS)):
         for number in range(TOGETHER):
@@ -116,7 +116,7 @@ async def _run(server: EmbeddedSeaweedfs, *, seconds: float, rounds: int) -> lis
 
 
 def main(arguments: list[str]) -> int:
-    """Measures, prints and writes the results."""
+    """Measure, print and write the results."""
     asked = argparse.ArgumentParser(prog="nox -s bench -- object-batches")
     asked.add_argument("--seconds", type=float, default=4.0)
     asked.add_argument("--rounds", type=int, default=3)

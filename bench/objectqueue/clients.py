@@ -175,7 +175,7 @@ def _botocore(server: EmbeddedSeaweedfs) -> Mapping[str, Ask]:
 
 
 def main(arguments: list[str]) -> int:
-    """Measures and prints a table, or JSON."""
+    """Measure and print a table, or JSON."""
     parser = argparse.ArgumentParser(prog="nox -s bench -- object-clients", description=__doc__)
     parser.add_argument("--requests", type=int, default=200, help="of each kind in each round")
     parser.add_argument("--rounds", type=int, default=5)

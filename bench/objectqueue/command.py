@@ -12,8 +12,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from bench.designs.manifest import commit
-from bench.machine import describe
+from bench.designs.manifest import describe_commit
+from bench.machine import describe_host
 from bench.objectqueue import measures
 from bench.objectqueue.findings import KINDS_SHOWN, OF_BARE, Findings, Polls, Rates, dollars
 from bench.objectqueue.stage import Stage
@@ -30,8 +30,8 @@ Tell = Callable[[str], None]
 @click.option("--past", type=click.IntRange(min=1), help="How many tasks the long past has.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Where to write the findings.")
 def measure(quick: bool, past: int | None, out: Path | None) -> int:
-    """Measures the queue; 1 if a goal is missed."""
-    console, machine = Console(), describe()
+    """Measure the queue; 1 if a goal is missed."""
+    console, machine = Console(), describe_host()
     begun = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     with tempfile.TemporaryDirectory(prefix="charter-bench-") as folder:
         many = past or (MANY // 50 if quick else MANY)
@@ -66,7 +66,7 @@ async def _measured(
         polls = await _polls(stage, many, 3, tell)
     return Findings(
         stamp=begun,
-        commit=commit(),
+        commit=describe_commit(),
         quick=quick,
         machine=machine,
         claim_p50_ms=round(1000 * statistics.median(took), 2),
@@ -105,7 +105,7 @@ async def _rates(stage: Stage, at_once: int, rounds: int, count: int, tell: Tell
 
 
 async def _polls(stage: Stage, many: int, rounds: int, tell: Tell) -> list[Polls]:
-    """Looks at both queues in turns, after a monitor has swept them, as it has in every running system."""
+    """Look at both queues in turns, after a monitor has swept them, as it has in every running system."""
     few, past = measures.Past(stage, FEW), measures.Past(stage, many)
     for each in (past, few):
         await each.fill()
@@ -154,5 +154,5 @@ def _show(findings: Findings, console: Console) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Runs it."""
+    """Run it."""
     return invoked(measure, arguments)

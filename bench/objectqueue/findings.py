@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bench.designs.results import Record
+from bench.designs.results import ResultRecord
 
 CLAIM_P99_MS = 50.0
 TASKS_PER_S = 100.0
@@ -22,7 +22,7 @@ PRICES = {"LIST": 5.0, "PUT": 5.0, "GET": 0.4, "DELETE": 0.0}
 its first region. An example; others ask for more or less, and some for nothing."""
 
 
-class Rates(Record):
+class Rates(ResultRecord):
     """One worker process and bare requests, in turns, with the same number under way."""
 
     at_once: int
@@ -49,7 +49,7 @@ class Rates(Record):
         )
 
 
-class Polls(Record):
+class Polls(ResultRecord):
     """A look at an empty queue that a monitor has swept, with few and with many tasks that have ended."""
 
     mode: str
@@ -70,7 +70,7 @@ class Polls(Record):
         return self.many_requests / self.few_requests
 
 
-class Findings(Record):
+class Findings(ResultRecord):
     """One run."""
 
     stamp: str

@@ -9,5 +9,5 @@ from handlers.jobs import Job, job
 
 @job("bench_noop")
 async def bench_noop(_given: Job) -> Any:
-    """Returns at once."""
+    """Return at once."""
     return None

@@ -158,7 +158,7 @@ class Past:
         self._filled_at = 0.0
 
     async def fill(self) -> None:
-        """Writes the tasks as if they had been done long ago."""
+        """Write the tasks as if they had been done long ago."""
         objects = Objects(self._stage.place(f"{self._queue}/"))
         async with self._stage.tasks(self._queue) as (tasks, call):
             model, _ = await tasks.create_or_find(wanted_task(), call)
@@ -203,7 +203,7 @@ class Past:
 
 
 async def _sweep(stage: Stage, queue: str, **settings: str) -> None:
-    """Looks at all tasks of a queue once, as a monitor."""
+    """Look at all tasks of a queue once, as a monitor."""
     async with stage.tasks(queue, **settings) as (tasks, call):
         call.caller = "monitor"
         while await tasks.repair(call):

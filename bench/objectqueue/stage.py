@@ -132,7 +132,7 @@ class Stage:
             await asyncio.to_thread(process.wait, 60)
 
     async def done(self, queue: str, count: int) -> None:
-        """Waits until the worker says that it has completed so many."""
+        """Wait until the worker says that it has completed so many."""
         objects, deadline = Objects(self.place(f"{queue}/")), time.monotonic() + _PATIENCE_S
         try:
             while True:
@@ -156,7 +156,7 @@ def wanted_task() -> TaskRecord:
 
 
 async def in_turns(given: Sequence[Any], work: Any, at_once: int) -> list[Any]:
-    """Does the same for all of some, so many at a time."""
+    """Do the same for all of some, so many at a time."""
     found: dict[int, Any] = {}
     waiting = iter(enumerate(given))
 

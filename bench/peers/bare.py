@@ -32,11 +32,11 @@ class Bare:
         self.database.run("install")
 
     def prepare(self, aged: bool) -> None:
-        """Leaves no job, or none but the finished ones of the past."""
+        """Leave no job, or none but the finished ones of the past."""
         self.database.run("clear" if aged else "empty")
 
     def age(self, jobs: int) -> str:
-        """Gives it a past of so many finished jobs; what to tell of it."""
+        """Give it a past of so many finished jobs; what to tell of it."""
         return aged(self.database, jobs)
 
     def submits(self, kind: str, count: int, width: int) -> Rate:
@@ -47,7 +47,7 @@ class Bare:
         return self._pgbench("bulk", 1, count // BULK, BULK)
 
     def drain(self, name: str, jobs: int) -> Rate:
-        """Takes every job and finishes it, in two transactions. One at a time a quarter of them is enough."""
+        """Take every job and finishes it, in two transactions. One at a time a quarter of them is enough."""
         script, connections, size = DRAINS[name]
         jobs = jobs // 4 if connections == size == 1 else jobs
         self.database.run("fill", jobs=jobs + _SPARE)

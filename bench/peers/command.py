@@ -47,7 +47,7 @@ QUICK = Sizes(
 @options
 @click.option("--aged", type=int, help="Finished jobs in the tables of the second half.")
 def compare(quick: bool, rounds: int | None, aged: int | None, out: Path | None) -> int:
-    """Measures the orchestrator and its peers on one PostgreSQL; 1 if a goal is missed."""
+    """Measure the orchestrator and its peers on one PostgreSQL; 1 if a goal is missed."""
     sizes = (QUICK if quick else FULL).but(rounds=rounds, aged=aged)
     return compared(partial(_measured, sizes, quick), out)
 
@@ -80,5 +80,5 @@ async def _halves(
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the comparison."""
+    """Run the comparison."""
     return invoked(compare, arguments)

@@ -24,11 +24,11 @@ class Queue:
     """The producer that fills it before a drain."""
 
     def prepare(self, aged: bool) -> None:
-        """Leaves no job, or none but the finished ones of the past."""
+        """Leave no job, or none but the finished ones of the past."""
         self.database.run("clear" if aged else "empty")
 
     def age(self, jobs: int) -> str:
-        """Gives it a past of so many finished jobs, with all that they leave behind; what to tell of it."""
+        """Give it a past of so many finished jobs, with all that they leave behind; what to tell of it."""
         return aged(self.database, jobs)
 
 

@@ -6,15 +6,15 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from bench.designs.results import Record
-from bench.percentiles import Summary, Times
+from bench.designs.results import ResultRecord
+from bench.percentiles import LatencyHistogram, Summary
 
 Table = Literal["empty", "aged", "shallow", "deep"]
 """What the contestants carry along: nothing or finished jobs, nothing or jobs that wait and are not taken."""
 Measure = Literal["single-1", "single-16", "bulk", "drain"]
 
 
-class Rate(Record):
+class Rate(ResultRecord):
     """Something that was done so many times a second, and what it cost in all processes together."""
 
     per_s: float
@@ -22,14 +22,14 @@ class Rate(Record):
     count: int
 
 
-class Pickup(Record):
+class Pickup(ResultRecord):
     """Times from submit to start."""
 
     waited: Summary
     histogram: str
 
 
-class Middle(Record):
+class Middle(ResultRecord):
     """A rate from several rounds."""
 
     per_s: float
@@ -49,14 +49,14 @@ class Middle(Record):
         )
 
 
-class Half(Record):
+class Half(ResultRecord):
     """Everything that was measured with one kind of table."""
 
     rates: Mapping[Measure, Mapping[str, Middle]]
     pickups: Mapping[str, Pickup]
 
 
-class Goal(Record):
+class Goal(ResultRecord):
     """A goal of the comparison: of two numbers, or of one and a bound. Met if `value` is beyond `bar`."""
 
     name: str
@@ -82,7 +82,7 @@ class Goal(Record):
         return f"{'<' if self.less else '>'}{'=' if self.equal else ''} {self.bar:g}"
 
 
-class Sizes(Record):
+class Sizes(ResultRecord):
     """How much was measured."""
 
     rounds: int
@@ -104,7 +104,7 @@ class Sizes(Record):
         return self.model_copy(update={name: each for name, each in given.items() if each is not None})
 
 
-class Findings(Record):
+class Findings(ResultRecord):
     """One invocation."""
 
     system: str = "orchestrator"
@@ -129,5 +129,5 @@ class Findings(Record):
 
 def together(pickups: Sequence[Pickup]) -> Pickup:
     """The pickups of several rounds as one."""
-    times = Times(each.histogram for each in pickups)
-    return Pickup(waited=times.summary(), histogram=times.encode())
+    times = LatencyHistogram(each.histogram for each in pickups)
+    return Pickup(waited=times.summarize(), histogram=times.encode())

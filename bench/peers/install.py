@@ -66,7 +66,7 @@ def installed(folder: Path = KEPT, requirements: Path = WANTED) -> Environment:
 
 
 def run_installer(command: list[str]) -> None:
-    """Runs a command that installs; raises with its last line if it fails."""
+    """Run a command that installs; raise with its last line if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         said = (done.stderr or done.stdout).strip().splitlines()[-1:]

@@ -62,7 +62,7 @@ class Bench(Measuring[Server]):
         process: subprocess.Popen[bytes],
         name: str,
     ) -> None:
-        """Returns when the first job is finished: from then on the worker is up."""
+        """Return when the first job is finished: from then on the worker is up."""
         until = time.monotonic() + PATIENCE_S
         query = f"SELECT EXISTS ({queue.database.text('finished')})"
         while not await connection.fetchval(query, since):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bench.machine import free_port
+from bench.machine import allocate_port
 from bench.peers.apps.on_postgres.enqueue_app import KEYS
 from bench.peers.contestants import Queue
 from bench.peers.programs import Producing, Program, python
@@ -31,7 +31,7 @@ async def queue(server: Server, name: str = SYSTEM) -> Queue:
 
 def around(place: Place) -> Queue:
     """The programs around a database that has the schema."""
-    ports = {each: str(free_port()) for each in ("API_PORT", "GRPC_PORT", "WORKER_PORT")}
+    ports = {each: str(allocate_port()) for each in ("API_PORT", "GRPC_PORT", "WORKER_PORT")}
     environ = {"DATABASE_URL": place.url, **ports}
     api = Program((*python("runtime.serve"), f"{SYSTEM}.local.api"), environ)
     http = Producing(

@@ -13,8 +13,8 @@ from typing import Any
 import click
 from rich.console import Console
 
-from bench.designs.manifest import commit
-from bench.machine import describe
+from bench.designs.manifest import describe_commit
+from bench.machine import describe_host
 from bench.peers.findings import Findings, Sizes
 from bench.peers.install import NotInstalled
 from bench.peers.programs import Stuck
@@ -40,7 +40,7 @@ def options(function: Options) -> Options:
 
 
 def compared(measure: Callable[[Path, Tell], Findings], out: Path | None) -> int:
-    """Measures, with a folder for logs, and keeps what was found; 1 if a goal is missed."""
+    """Measure, with a folder for logs, and keeps what was found; 1 if a goal is missed."""
     console = Console()
 
     def tell(line: str) -> None:
@@ -60,15 +60,15 @@ def circumstances(system: str, sizes: Sizes, *, quick: bool) -> dict[str, Any]:
         "system": system,
         "stamp": time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()),
         "command": f"nox -s bench -- {shlex.join(sys.argv[1:])}",
-        "commit": commit(),
+        "commit": describe_commit(),
         "quick": quick,
-        "machine": describe(),
+        "machine": describe_host(),
         "sizes": sizes,
     }
 
 
 def invoked(command: click.Command, arguments: list[str]) -> int:
-    """Runs a comparison by its command line; the exit code."""
+    """Run a comparison by its command line; the exit code."""
     try:
         missed: int = command.main(
             arguments, prog_name=f"nox -s bench -- {command.name}", standalone_mode=False
@@ -80,7 +80,7 @@ def invoked(command: click.Command, arguments: list[str]) -> int:
 
 
 def kept(found: Findings, console: Console, out: Path | None) -> int:
-    """Writes the numbers and the page, shows the tables, and names what was missed; 1 if anything was."""
+    """Write the numbers and the page, shows the tables, and names what was missed; 1 if anything was."""
     where = out or RESULTS / found.stamp
     where.mkdir(parents=True, exist_ok=True)
     text, name = found.model_dump_json(indent=1) + "\n", f"{found.system}.json"

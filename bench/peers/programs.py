@@ -34,7 +34,7 @@ class Program:
 
     @contextmanager
     def running(self, log: Path, **more: str) -> Iterator[subprocess.Popen[bytes]]:
-        """Runs it in the background; what it says goes to a file."""
+        """Run it in the background; what it says goes to a file."""
         with log.open("ab") as told:
             process = subprocess.Popen(
                 self.command, env=self.variables(**more), stdout=told, stderr=told, cwd=ROOT
@@ -62,7 +62,7 @@ class Producing:
 
 @contextmanager
 def serviced(producing: Producing, log: Path) -> Iterator[list[int]]:
-    """Runs the service of a producer, if it has one; the ids of its processes."""
+    """Run the service of a producer, if it has one; the ids of its processes."""
     with ExitStack() as running:
         if producing.service is None:
             yield []
@@ -76,7 +76,7 @@ def serviced(producing: Producing, log: Path) -> Iterator[list[int]]:
 
 
 def require(process: subprocess.Popen[bytes], until: float, log: Path, problem: str) -> None:
-    """Raises, with the end of its log, if a process has ended or took too long."""
+    """Raise, with the end of its log, if a process has ended or took too long."""
     if process.poll() is None and time.monotonic() < until:
         return
     said = log.read_text(errors="replace").strip().splitlines()[-8:]
@@ -94,7 +94,7 @@ def python(module: str) -> tuple[str, ...]:
 
 
 def run_once(program: Program) -> None:
-    """Runs a program that ends by itself; raises with what it said if that was no good end."""
+    """Run a program that ends by itself; raise with what it said if that was no good end."""
     done = subprocess.run(
         program.command, env=program.variables(), capture_output=True, text=True, check=False, cwd=ROOT
     )

@@ -76,7 +76,7 @@ class Run(Generic[QueueT]):
         self._close_pickups = close_pickups
 
     def age(self) -> None:
-        """Gives every queue so many jobs to carry along, all at once."""
+        """Give every queue so many jobs to carry along, all at once."""
         for each in self._queues:
             self._tell(each.age(self._sizes.aged))
         self._tell(self._bare.age(self._sizes.aged))

@@ -32,12 +32,12 @@ class Database:
     kind: str
 
     def run(self, name: str, **variables: int) -> str:
-        """Runs a script of the folder."""
+        """Run a script of the folder."""
         given = [part for key, value in variables.items() for part in ("-v", f"{key}={value}")]
         return self._psql(*given, "-f", str(self.path(name)))
 
     def say(self, sql: str) -> str:
-        """Runs a statement."""
+        """Run a statement."""
         return self._psql("-c", sql)
 
     def text(self, name: str) -> str:
@@ -78,7 +78,7 @@ class Server:
         return Database(self.postgres.url_of(name), kind)
 
     def settle_down(self) -> None:
-        """Writes everything out, so that no measurement pays for what came before it."""
+        """Write everything out, so that no measurement pays for what came before it."""
         Database(self.postgres.url_of("postgres"), "").say("CHECKPOINT")
 
     def cpu_s(self) -> float:

@@ -20,7 +20,7 @@ import psutil
 from bench.peers.apps.producer import PICKUP, STARTS
 from bench.peers.findings import Pickup, Rate
 from bench.peers.programs import PATIENCE_S, Producing, Program, Stuck, require, serviced
-from bench.percentiles import Times
+from bench.percentiles import LatencyHistogram
 
 LOOK_S = 0.1
 
@@ -29,7 +29,7 @@ class Served(Protocol):
     """The server that all contestants share."""
 
     def settle_down(self) -> None:
-        """Writes everything out, so that no measurement pays for what came before it."""
+        """Write everything out, so that no measurement pays for what came before it."""
         ...
 
     def cpu_s(self) -> float:
@@ -53,11 +53,11 @@ class Contestant(Protocol):
     def pickups(self) -> Mapping[str, tuple[str, Program]]: ...
 
     def prepare(self, aged: bool) -> None:
-        """Leaves nothing but, where that is asked for, what it was given by `age`."""
+        """Leave nothing but, where that is asked for, what it was given by `age`."""
         ...
 
     def age(self, jobs: int) -> str:
-        """Gives it that many jobs to carry along; what to tell of it."""
+        """Give it that many jobs to carry along; what to tell of it."""
         ...
 
 
@@ -73,7 +73,7 @@ class Measuring(Generic[ServerT]):
         return self.folder / f"{name}.log"
 
     def submits(self, queue: Contestant, name: str, kind: str, count: int, width: int) -> Rate:
-        """Submits so many jobs: `single` with so many calls in flight, or `bulk` with so many jobs a call."""
+        """Submit so many jobs: `single` with so many calls in flight, or `bulk` with so many jobs a call."""
         producing = queue.producers[name]
         with serviced(producing, self.log(name)) as services:
             self.server.settle_down()
@@ -88,7 +88,7 @@ class Measuring(Generic[ServerT]):
         )
 
     async def pickup(self, queue: Contestant, name: str, count: int) -> Pickup:
-        """Submits a job now and then to an idle worker, and takes the times from submit to start."""
+        """Submit a job now and then to an idle worker, and takes the times from submit to start."""
         chosen, worker = queue.pickups[name]
         producing, starts = queue.producers[chosen], self.folder / "starts"
         starts.unlink(missing_ok=True)
@@ -103,10 +103,10 @@ class Measuring(Generic[ServerT]):
             starts.write_text("")
             produced(producing, PICKUP, count, 1)
             lines = await self._lines(starts, count, process, name)
-        times = Times()
+        times = LatencyHistogram()
         for each in lines:
             times.record(float(each))
-        return Pickup(waited=times.summary(), histogram=times.encode())
+        return Pickup(waited=times.summarize(), histogram=times.encode())
 
     async def _lines(
         self, path: Path, count: int, process: subprocess.Popen[bytes], name: str
@@ -119,7 +119,7 @@ class Measuring(Generic[ServerT]):
 
 
 def produced(producing: Producing, kind: str, count: int, width: int) -> dict[str, float]:
-    """Runs a producer; what it told."""
+    """Run a producer; what it told."""
     program: Program = producing.program
     done = subprocess.run(
         [*program.command, producing.address, kind, str(count), str(width)],

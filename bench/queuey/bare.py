@@ -78,7 +78,7 @@ def _now() -> int:
 
 
 def main(path: str) -> None:
-    """Serves until it is ended; says first where."""
+    """Serve until it is ended; print first where."""
     queue = Queue(path)
     app = Starlette(
         routes=[

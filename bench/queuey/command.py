@@ -13,8 +13,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from bench.designs.manifest import commit
-from bench.machine import describe
+from bench.designs.manifest import describe_commit
+from bench.machine import describe_host
 from bench.peers.outcome import RESULTS, invoked
 from bench.queuey import runs
 from bench.queuey.findings import Compared, Findings, Goal
@@ -33,15 +33,20 @@ Tell = Callable[[str], None]
 @click.option("--quick", is_flag=True, help="A minute or two: less of everything, a past of 100,000 jobs.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Where to write the report.")
 def measure(quick: bool, out: Path | None) -> int:
-    """Measures the queue; 1 if a goal is missed."""
+    """Measure the queue; 1 if a goal is missed."""
     console = Console()
-    machine = describe()
+    machine = describe_host()
     begun = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     rounds, count = (3, 150) if quick else (7, 400)
     with tempfile.TemporaryDirectory(prefix="charter-bench-") as folder:
         found = _measured(Path(folder), rounds, count, MANY // 10 if quick else MANY, console.print)
     findings = Findings(
-        stamp=begun, commit=commit(), quick=quick, machine=machine, comparisons=found[0], figures=found[1]
+        stamp=begun,
+        commit=describe_commit(),
+        quick=quick,
+        machine=machine,
+        comparisons=found[0],
+        figures=found[1],
     )
     where = out or RESULTS / begun
     where.mkdir(parents=True, exist_ok=True)
@@ -157,5 +162,5 @@ def _show(findings: Findings, console: Console) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Runs it."""
+    """Run it."""
     return invoked(measure, arguments)

@@ -6,16 +6,16 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bench.designs.results import Record
+from bench.designs.results import ResultRecord
 
 
-class Goal(Record):
+class Goal(ResultRecord):
     """What a ratio should be."""
 
     at_least: float
 
 
-class Compared(Record):
+class Compared(ResultRecord):
     """Two things that were measured in turns, so many times each."""
 
     title: str
@@ -45,7 +45,7 @@ class Compared(Record):
         return self.ratio >= self.goal.at_least
 
 
-class Findings(Record):
+class Findings(ResultRecord):
     """One run."""
 
     stamp: str

@@ -15,7 +15,7 @@ FROM counted
 
 
 def finish(file: Path, jobs: int) -> None:
-    """Adds finished jobs. The guards, which would let none begin at its end, stand aside meanwhile."""
+    """Add finished jobs. The guards, which would let none begin at its end, stand aside meanwhile."""
     connection = sqlite3.connect(file, isolation_level=None)
     try:
         guards = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()

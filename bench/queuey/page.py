@@ -16,7 +16,7 @@ PICTURE = "queuey.png"
 
 
 def write(findings: Findings, folder: Path) -> Path:
-    """Writes `report.html` and the PNG; returns the page."""
+    """Write `report.html` and the PNG; return the page."""
     report = Path(__file__).parents[1] / "report"
     environment = Environment(
         loader=FileSystemLoader([Path(__file__).parent, report]), undefined=StrictUndefined, autoescape=True

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bench.designs.findings import Findings
+from bench.designs.findings import DesignFindings
 from bench.report.numbers import Level, closed_steps, levels
 from bench.report.style import Palette, drawing
 
@@ -17,7 +17,7 @@ _LEAST_LABELLED = 0.045
 """Parts that are narrower than this share of the widest bar have no room for their name."""
 
 
-def cpu_per_request(findings: Findings, palette: Palette) -> Figure | None:
+def cpu_per_request(findings: DesignFindings, palette: Palette) -> Figure | None:
     """Processor time of one primary request, node by node."""
     bars = {name: level.cpu_us() for name, level in busiest(findings).items()}
     if not all(bars.values()) or not bars:
@@ -30,7 +30,7 @@ def cpu_per_request(findings: Findings, palette: Palette) -> Figure | None:
     return _stacked(bars, palette, title, colour, named=True)
 
 
-def hop_by_hop(findings: Findings, palette: Palette) -> Figure | None:
+def hop_by_hop(findings: DesignFindings, palette: Palette) -> Figure | None:
     """The way of one SubmitJob, part by part."""
     bars = {
         name: {segment.name: segment.median_us for segment in anatomy.segments}
@@ -43,7 +43,7 @@ def hop_by_hop(findings: Findings, palette: Palette) -> Figure | None:
     return _stacked(bars, palette, title, lambda _design, part, _name: palette.part(part), named=False)
 
 
-def predicted(findings: Findings, palette: Palette) -> Figure | None:
+def predicted(findings: DesignFindings, palette: Palette) -> Figure | None:
     """The model beside what was measured, and what it says of six machines."""
     model = findings.model
     if model is None:
@@ -78,7 +78,7 @@ def predicted(findings: Findings, palette: Palette) -> Figure | None:
         return figure
 
 
-def busiest(findings: Findings) -> dict[str, Level]:
+def busiest(findings: DesignFindings) -> dict[str, Level]:
     """The highest rung of each design's ladder."""
     return {
         name: levels(design, steps[0])[-1]

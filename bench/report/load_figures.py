@@ -6,14 +6,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from bench.designs.findings import Findings
+from bench.designs.findings import DesignFindings
 from bench.designs.results import DesignResult
 from bench.percentiles import Summary
 from bench.report.numbers import Level, Spread, closed_steps, levels, open_steps
 from bench.report.style import Palette, drawing
-from bench.workload import Kind
+from bench.workload import RequestKind
 
-_KINDS: tuple[tuple[Kind, str], ...] = (
+_KINDS: tuple[tuple[RequestKind, str], ...] = (
     ("submit", "SubmitJob"),
     ("status", "GetJobStatus"),
     ("result", "GetJobResult"),
@@ -21,7 +21,7 @@ _KINDS: tuple[tuple[Kind, str], ...] = (
 )
 
 
-def throughput(findings: Findings, palette: Palette) -> Figure | None:
+def throughput(findings: DesignFindings, palette: Palette) -> Figure | None:
     """Requests and finished jobs per second, over how many users there are."""
     ladders = {name: _ladder(design) for name, design in findings.designs.items()}
     if not any(ladders.values()):
@@ -44,7 +44,7 @@ def throughput(findings: Findings, palette: Palette) -> Figure | None:
         return figure
 
 
-def percentiles(findings: Findings, palette: Palette) -> Figure | None:
+def percentiles(findings: DesignFindings, palette: Palette) -> Figure | None:
     """Latency of each primary method: p50, p95 and p99 on one line."""
     rows = [
         (title, index, name, summary)
@@ -70,7 +70,7 @@ def percentiles(findings: Findings, palette: Palette) -> Figure | None:
         return figure
 
 
-def over_time(findings: Findings, palette: Palette) -> Figure | None:
+def over_time(findings: DesignFindings, palette: Palette) -> Figure | None:
     """Latency in every half second of an open loop, of the first round."""
     runs = {
         name: levels(design, steps[0])[-1].repeats[0]
@@ -94,7 +94,7 @@ def over_time(findings: Findings, palette: Palette) -> Figure | None:
         return figure
 
 
-def end_to_end(findings: Findings, palette: Palette) -> Figure | None:
+def end_to_end(findings: DesignFindings, palette: Palette) -> Figure | None:
     """How many jobs were done within what time of their submission, by how long jobs take."""
     chosen = end_to_end_levels(findings)
     if not chosen:
@@ -102,7 +102,7 @@ def end_to_end(findings: Findings, palette: Palette) -> Figure | None:
     with drawing(palette, len(chosen), 3.1, sharey=True) as (figure, panels):
         for axes, (title, by_design) in zip(panels, chosen.items(), strict=True):
             for index, (name, level) in enumerate(by_design.items()):
-                points = level.end_to_end.distribution()
+                points = level.end_to_end.to_distribution()
                 axes.step(
                     [0.5, *(max(ms, 0.5) for ms, _ in points)],
                     [0.0, *(share * 100 for _, share in points)],
@@ -118,7 +118,7 @@ def end_to_end(findings: Findings, palette: Palette) -> Figure | None:
         return figure
 
 
-def end_to_end_levels(findings: Findings) -> dict[str, dict[str, Level]]:
+def end_to_end_levels(findings: DesignFindings) -> dict[str, dict[str, Level]]:
     """A load of jobs without duration, and each of jobs that keep the slots busy; by title, then design."""
     found: dict[str, dict[str, Level]] = {}
     for name, design in findings.designs.items():
@@ -137,7 +137,7 @@ def _with_duration(design: DesignResult) -> list[Level]:
     return [levels(design, step)[-1] for step in found]
 
 
-def _of_kind(design: DesignResult, kind: Kind) -> Summary | None:
+def _of_kind(design: DesignResult, kind: RequestKind) -> Summary | None:
     """Of the ladder's second rung, or of whatever step has this kind."""
     candidates = [*_ladder(design)[1:2], *_ladder(design)[:1]]
     candidates += [

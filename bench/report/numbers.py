@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bench.designs.results import DesignResult, StepResult
-from bench.percentiles import Summary, Times
-from bench.workload import Kind
+from bench.percentiles import LatencyHistogram, Summary
+from bench.workload import RequestKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +46,20 @@ class Level:
 
     @property
     def latency(self) -> Summary:
-        return Times(each.primary.histogram for each in self.repeats).summary()
+        return LatencyHistogram(each.primary.histogram for each in self.repeats).summarize()
 
     @property
-    def end_to_end(self) -> Times:
-        return Times(each.jobs.end_to_end_histogram for each in self.repeats)
+    def end_to_end(self) -> LatencyHistogram:
+        return LatencyHistogram(each.jobs.end_to_end_histogram for each in self.repeats)
 
     @property
-    def observed(self) -> Times:
-        return Times(each.jobs.observed_histogram for each in self.repeats)
+    def observed(self) -> LatencyHistogram:
+        return LatencyHistogram(each.jobs.observed_histogram for each in self.repeats)
 
     @property
     def listings(self) -> Summary | None:
         found = [each.secondary.histogram for each in self.repeats if each.secondary is not None]
-        return Times(found).summary() if found else None
+        return LatencyHistogram(found).summarize() if found else None
 
     @property
     def listings_per_s(self) -> float:
@@ -97,10 +97,10 @@ class Level:
         """Of all nodes together."""
         return statistics.median(sum(node.rss_mb for node in each.nodes) for each in self.repeats)
 
-    def by_kind(self, kind: Kind) -> Summary | None:
+    def by_kind(self, kind: RequestKind) -> Summary | None:
         """Latency of one kind of request."""
         found = [each.primary.histograms[kind] for each in self.repeats if kind in each.primary.histograms]
-        return Times(found).summary() if found else None
+        return LatencyHistogram(found).summarize() if found else None
 
     def cpu_us(self) -> dict[str, float]:
         """Processor time of each node, and of the clients, for one primary request.

@@ -10,13 +10,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from bench.designs.findings import Findings
+from bench.designs.findings import DesignFindings
 from bench.report import cost_figures, load_figures
 from bench.report.numbers import every_level
 from bench.report.style import DARK, LIGHT, STAND_IN, Palette, as_png, as_svg
 from bench.report.summary import sentences
 
-Draw = Callable[[Findings, Palette], Figure | None]
+Draw = Callable[[DesignFindings, Palette], Figure | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,8 @@ PICTURES = (
 )
 
 
-def write(findings: Findings, folder: Path) -> Path:
-    """Writes `report.html` and the PNGs; returns the page."""
+def write(findings: DesignFindings, folder: Path) -> Path:
+    """Write `report.html` and the PNGs; return the page."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn = []
     for picture in PICTURES:
@@ -97,7 +97,7 @@ def write(findings: Findings, folder: Path) -> Path:
     return path
 
 
-def _page(findings: Findings, drawn: list[tuple[Picture, Markup]]) -> str:
+def _page(findings: DesignFindings, drawn: list[tuple[Picture, Markup]]) -> str:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, autoescape=True
     )

@@ -13,7 +13,7 @@ from bench.peers.findings import Findings, Measure, Middle
 from bench.peers.goals import TITLES
 from bench.peers.on_redis.ceiling import DRAINS as EVALSHA_DRAINS
 from bench.peers.on_redis.ceiling import EVALSHA
-from bench.percentiles import Times
+from bench.percentiles import LatencyHistogram
 from bench.report.peers_tables import BRIEF
 from bench.report.style import Palette, drawing
 
@@ -39,7 +39,7 @@ def pickups(findings: Findings, palette: Palette) -> Figure | None:
     with drawing(palette, len(findings.halves), 3.1, sharey=True) as (figure, panels):
         for axes, (name, half) in zip(panels, findings.halves.items(), strict=True):
             for number, (contestant, each) in enumerate(half.pickups.items()):
-                points = Times([each.histogram]).distribution()
+                points = LatencyHistogram([each.histogram]).to_distribution()
                 axes.step(
                     [points[0][0], *(ms for ms, _ in points)],
                     [0.0, *(share * 100 for _, share in points)],

@@ -16,7 +16,7 @@ from bench.report.style import DARK, LIGHT, STAND_IN, Palette, as_png, as_svg
 
 
 def write(findings: Findings, folder: Path) -> Path:
-    """Writes `report.html` and the PNGs; returns the page."""
+    """Write `report.html` and the PNGs; return the page."""
     folder.mkdir(parents=True, exist_ok=True)
     story, drawn = STORIES[findings.system], []
     for picture in story.pictures:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from bench.designs.findings import Findings
+from bench.designs.findings import DesignFindings
 from bench.report import page, tables
 
 PEERS = tuple(f"{name}.json" for name in ("orchestrator", "priority"))
@@ -14,7 +14,7 @@ RESULTS_PAGE = Path(__file__).resolve().parents[1] / "RESULTS.md"
 
 
 def main(arguments: list[str]) -> int:
-    """Reads the JSON files of a folder and writes the rest."""
+    """Read the JSON files of a folder and write the rest."""
     if len(arguments) != 1:
         print("usage: nox -s bench -- report FOLDER", file=sys.stderr)
         return 2
@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
 
 def _designs(folder: Path) -> Path:
     """The page, the CSV files, and the tables of `RESULTS.md` where the folder is one that it shows."""
-    findings = Findings.load(folder)
+    findings = DesignFindings.load(folder)
     tables.write(findings, folder)
     if folder.resolve().parent == RESULTS_PAGE.parent / "results":
         RESULTS_PAGE.write_text(

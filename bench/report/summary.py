@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.table import Table
 from rich.text import Text
 
-from bench.designs.findings import Findings
+from bench.designs.findings import DesignFindings
 from bench.report.cost_figures import busiest
 from bench.report.load_figures import end_to_end_levels
 from bench.report.numbers import every_level
@@ -16,7 +16,7 @@ from bench.report.terminal import narrow_table
 _NOISY = 0.15
 
 
-def table(findings: Findings) -> Table:
+def table(findings: DesignFindings) -> Table:
     """Every load of every design in a line that fits on a terminal; the report has the rest."""
     found = narrow_table(
         *("load", "req/s", "p50", "p95", "p99", "jobs/s", "done p50", "p99", "CPU µs"),
@@ -25,7 +25,7 @@ def table(findings: Findings) -> Table:
     for name, design in findings.designs.items():
         found.add_row(Text(name, style="bold"))
         for level in every_level(design):
-            latency, jobs = level.latency, level.end_to_end.summary()
+            latency, jobs = level.latency, level.end_to_end.summarize()
             cpu = level.cpu_us()
             found.add_row(
                 level.title.replace("requests/s", "/s"),
@@ -38,12 +38,12 @@ def table(findings: Findings) -> Table:
     return found
 
 
-def sentences(findings: Findings) -> list[str]:
+def sentences(findings: DesignFindings) -> list[str]:
     """What a reader should take away, where there are two designs to compare."""
     return [*_comparison(findings), *_warnings(findings)]
 
 
-def _comparison(findings: Findings) -> Iterator[str]:
+def _comparison(findings: DesignFindings) -> Iterator[str]:
     tops = busiest(findings)
     if len(tops) == 2:
         (first, low), (second, high) = sorted(tops.items(), key=lambda each: each[1].requests_per_s.middle)
@@ -60,14 +60,14 @@ def _comparison(findings: Findings) -> Iterator[str]:
     for title, by_design in end_to_end_levels(findings).items():
         if len(by_design) == 2:
             told = ", ".join(
-                f"{name} p50 {level.end_to_end.summary().p50_ms:.0f} ms and "
-                f"p99 {level.end_to_end.summary().p99_ms:.0f} ms"
+                f"{name} p50 {level.end_to_end.summarize().p50_ms:.0f} ms and "
+                f"p99 {level.end_to_end.summarize().p99_ms:.0f} ms"
                 for name, level in by_design.items()
             )
             yield f"From submit to done ({title}): {told}."
 
 
-def _warnings(findings: Findings) -> Iterator[str]:
+def _warnings(findings: DesignFindings) -> Iterator[str]:
     everything = [level for design in findings.designs.values() for level in every_level(design)]
     others = max((level.others_share for level in everything), default=0.0)
     if others > _NOISY:

@@ -7,14 +7,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bench.designs.findings import Findings
+from bench.designs.findings import DesignFindings
 from bench.designs.results import DesignResult, StepResult
 from bench.percentiles import Summary
 from bench.report.numbers import Level, every_level
-from bench.workload import Kind
+from bench.workload import RequestKind
 
 Row = dict[str, str | int | float]
-METHODS: Mapping[Kind, str] = {
+METHODS: Mapping[RequestKind, str] = {
     "submit": "SubmitJob",
     "status": "GetJobStatus",
     "result": "GetJobResult",
@@ -23,7 +23,7 @@ METHODS: Mapping[Kind, str] = {
 }
 
 
-def write(findings: Findings, folder: Path) -> None:
+def write(findings: DesignFindings, folder: Path) -> None:
     """Write `loads.csv`, a row for each load, and `methods.csv`, a row for each method of each load."""
     for name, rows in (("loads", load_rows(findings)), ("methods", method_rows(findings))):
         found = list(rows)
@@ -33,7 +33,7 @@ def write(findings: Findings, folder: Path) -> None:
             writer.writerows(found)
 
 
-def load_rows(findings: Findings) -> Iterator[Row]:
+def load_rows(findings: DesignFindings) -> Iterator[Row]:
     """Each load of each repeat of each design."""
     for name, design in findings.designs.items():
         for step in design.steps:
@@ -57,7 +57,7 @@ def load_rows(findings: Findings) -> Iterator[Row]:
             }
 
 
-def method_rows(findings: Findings) -> Iterator[Row]:
+def method_rows(findings: DesignFindings) -> Iterator[Row]:
     """Each method of each load of each repeat of each design."""
     for name, design in findings.designs.items():
         for step in design.steps:
@@ -98,7 +98,7 @@ def _times(what: str, summary: Summary) -> Row:
     }
 
 
-def markdown_loads(findings: Findings) -> str:
+def markdown_loads(findings: DesignFindings) -> str:
     """The table of loads: what clients and jobs saw, and what a request cost."""
     header = (
         *("load", "", "requests/s", "p50 / p95 / p99 ms", "jobs/s"),
@@ -107,7 +107,7 @@ def markdown_loads(findings: Findings) -> str:
     return _markdown(header, _paired(findings, _load_cells))
 
 
-def markdown_methods(findings: Findings) -> str:
+def markdown_methods(findings: DesignFindings) -> str:
     """The table of methods, under every load that has cancels and listings in it."""
     names = [
         level.title
@@ -131,7 +131,7 @@ def fill_page(text: str, folder: Path) -> str:
     """
 
     def filled(mark: re.Match[str]) -> str:
-        made = _MADE[mark["table"]](Findings.load(folder / mark["name"]))
+        made = _MADE[mark["table"]](DesignFindings.load(folder / mark["name"]))
         return f"{mark['begin']}\n{made}\n{mark['end']}"
 
     return _MARK.sub(filled, text)
@@ -144,7 +144,7 @@ _MARK = re.compile(
 )
 
 
-def _paired(findings: Findings, cells: Callable[[Level], Sequence[str]]) -> list[Sequence[str]]:
+def _paired(findings: DesignFindings, cells: Callable[[Level], Sequence[str]]) -> list[Sequence[str]]:
     first = next(iter(findings.designs.values()))
     return [
         (level.title if place == 0 else "", name, *cells(_level(design, level.title)))
@@ -161,7 +161,7 @@ def _load_cells(level: Level) -> tuple[str, ...]:
         f"{level.jobs_per_s.middle:,.0f}"
         if level.jobs_per_s.middle >= 20
         else f"{level.jobs_per_s.middle:.1f}",
-        _ranks(level.end_to_end.summary(), 0),
+        _ranks(level.end_to_end.summarize(), 0),
         f"{sum(cpu.values()) / 1000:.2f} ms" if cpu else "",
     )
 
@@ -170,7 +170,7 @@ def _level(design: DesignResult, title: str) -> Level:
     return next(each for each in every_level(design) if each.title == title)
 
 
-def _of_method(level: Level, kind: Kind) -> Summary | None:
+def _of_method(level: Level, kind: RequestKind) -> Summary | None:
     return level.listings if kind == "list" else level.by_kind(kind)
 
 

@@ -33,7 +33,7 @@ LISTING = ("status_filter", "sort", "page")
 async def tries(
     name: str, code: str, *, mode: CallMode | None = None, deadline: float | None = None, **fields: Any
 ) -> tuple[list[float], StillWorld]:
-    """Calls a method that always fails with a code; the seconds each attempt had, and the world after it."""
+    """Call a method that always fails with a code; the seconds each attempt had, and the world after it."""
     world, patience = StillWorld(), []
     method: Method = METHODS[name]
 

@@ -78,7 +78,7 @@ def test_a_wrong_request_gets_an_invalid_argument(request_: Message, fields: lis
 
 
 def admitted(method: Method, request: Any) -> None:
-    """Passes a request through the guard as the caller with the fewest conditions."""
+    """Pass a request through the guard as the caller with the fewest conditions."""
     row = SYSTEM.matrix[method.path]
     caller = min(row, key=lambda principal: len(row[principal].only))
     if method.names_caller:

@@ -40,7 +40,7 @@ class Scene:
         self.lines = lines
 
     def start(self, job_type: str, payload: Any = None, **more: Any) -> asyncio.Task[Any]:
-        """Starts a function; what it returns."""
+        """Start a function; what it returns."""
         return asyncio.create_task(self._value(job_type, payload, more))
 
     async def _value(self, job_type: str, payload: Any, more: Mapping[str, Any]) -> Any:

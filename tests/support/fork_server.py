@@ -44,7 +44,7 @@ STORES = {
 
 
 def main(system: str, number: int) -> None:
-    """Ends with the tests. In a forked process it returns once that has its name, its files and its words."""
+    """End with the tests. In a forked process it returns once that has its name, its files and its words."""
     _load(system)
     line = socket.socket(fileno=number)
     woken, waker = socket.socketpair()
@@ -96,7 +96,7 @@ def _load(system: str) -> None:
 
 
 def _become(parent: int, asked: dict[str, Any]) -> None:
-    """Makes of a forked process what a new one would be."""
+    """Make of a forked process what a new one would be."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()

@@ -73,7 +73,7 @@ class Forked:
 def start(
     system: str, module: str, arguments: Sequence[str], environ: Mapping[str, str], out: Path, errors: Path
 ) -> Process:
-    """Runs `python -m <module> <arguments>` with the modules of a system; both outputs are appended to.
+    """Run `python -m <module> <arguments>` with the modules of a system; both outputs are appended to.
 
     Where variables of Python itself differ from ours it is an interpreter of its own: these count from the
     beginning.

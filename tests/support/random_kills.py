@@ -46,7 +46,7 @@ class Fate:
                 node.begin()
 
     def revive(self) -> None:
-        """Brings everybody back."""
+        """Bring everybody back."""
         for node in self._nodes:
             if not node.running:
                 node.begin()

@@ -13,7 +13,7 @@ from tests.support.deep import DEEP
 
 
 def does_what_is_described(url: str, folder: Path, *options: str) -> None:
-    """Fails with the request on which they differ; goes step by step along the links as well."""
+    """Fail with the request on which they differ; goes step by step along the links as well."""
     command = shutil.which("schemathesis", path=str(Path(sys.executable).parent))
     assert command is not None
     done = subprocess.run(

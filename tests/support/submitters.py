@@ -50,7 +50,7 @@ class Submitter(threading.Thread):
         return len(self.when) > 10
 
     def end(self) -> None:
-        """Tells it to stop, and waits for it; what it has in hand is still submitted."""
+        """Report it to stop, and waits for it; what it has in hand is still submitted."""
         self.over.set()
         self.join()
 

@@ -50,7 +50,7 @@ class Connection(asyncio.Protocol):
         self._body = bytearray()
 
     async def post(self, head: str, path: str, body: bytes, wanted: Container[int]) -> bytes:
-        """Sends, waits, and raises unless the answer is as wanted."""
+        """Send, wait, and raises unless the answer is as wanted."""
         assert self._transport is not None
         self._answer = asyncio.get_running_loop().create_future()
         start = f"POST {path} HTTP/1.1\r\n{head}Content-Type: application/json\r\n"

@@ -10,13 +10,13 @@ from runtime.serve import main
 
 
 async def pickup(given: Job) -> None:
-    """Says how long it took to be started."""
+    """Print how long it took to be started."""
     assert given.payload is not None
     note_start(given.payload["sent"])
 
 
 async def noop(given: Job) -> None:
-    """Does nothing."""
+    """Do nothing."""
     assert given.payload is not None
     note_run(given.payload["n"])
 

@@ -51,7 +51,7 @@ Opened = Callable[[str], AbstractAsyncContextManager[Producer]]
 
 
 def main(opened: Opened, crowded: Opened | None = None) -> None:
-    """Does what the command line says with a producer that is opened for the address.
+    """Do what the command line says with a producer that is opened for the address.
 
     `crowded` opens the one for many calls in flight, if that is another.
     """
@@ -65,7 +65,7 @@ def main(opened: Opened, crowded: Opened | None = None) -> None:
 
 
 async def produce(opened: Opened, address: str, kind: str, count: int, width: int) -> dict[str, float]:
-    """Submits, and says how long that took and what it cost this process."""
+    """Submit, and says how long that took and what it cost this process."""
     async with opened(address) as producer:
         if kind == "pickup":
             return await _now_and_then(producer, count)
@@ -99,7 +99,7 @@ async def _singly(producer: Producer, count: int, in_flight: int) -> None:
 
 
 async def _now_and_then(producer: Producer, count: int) -> dict[str, float]:
-    """Submits to a worker with nothing to do, after pauses of uneven length."""
+    """Submit to a worker with nothing to do, after pauses of uneven length."""
     for number in range(count):
         await asyncio.sleep(0.02 + (number * 37 % 50) / 1000)
         await producer.submit(PICKUP, {"sent": time.time()})
@@ -108,7 +108,7 @@ async def _now_and_then(producer: Producer, count: int) -> dict[str, float]:
 
 
 def note_run(_number: float) -> None:
-    """Counts a job that is run, whatever process it is run in; called by the job's function."""
+    """Count a job that is run, whatever process it is run in; called by the job's function."""
     os.write(_runs(), b".")
 
 
@@ -118,7 +118,7 @@ def _runs() -> int:
 
 
 def note_start(sent: float) -> None:
-    """Writes down how long ago a job was sent; called by the job's function as the first thing."""
+    """Write down how long ago a job was sent; called by the job's function as the first thing."""
     waited = time.time() - sent
     with Path(os.environ[STARTS]).open("a") as file:
         file.write(f"{waited:.6f}\n")

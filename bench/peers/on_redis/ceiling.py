@@ -38,14 +38,14 @@ class Bare:
             self._take = str(there.script_load((_LUA / "take.lua").read_text()))
 
     def prepare(self, aged: bool) -> None:
-        """Leaves nothing, or nothing but the entries that nobody takes."""
+        """Leave nothing, or nothing but the entries that nobody takes."""
         if aged:
             self._database.forget(_OTHERS)
         else:
             self._database.empty()
 
     def age(self, jobs: int) -> str:
-        """Gives it entries that nobody takes; what to tell of it."""
+        """Give it entries that nobody takes; what to tell of it."""
         self._database.empty()
         return f"{self.name}: {self._database.run('fill', (_OTHERS,), jobs):,} entries wait besides"
 
@@ -54,7 +54,7 @@ class Bare:
         return self._timed([self._submitting(number) for number in range(count)], min(width, BULK))
 
     def drain(self, name: str, jobs: int) -> Rate:
-        """Takes every entry."""
+        """Take every entry."""
         with self._connected() as connection:
             _converse(connection, [self._submitting(number) for number in range(jobs)], BULK)
         taking = _command("EVALSHA", self._take, "1", _WAITING)
@@ -90,7 +90,7 @@ def _command(*words: str) -> bytes:
 
 
 def _converse(connection: socket.socket, commands: Sequence[bytes], width: int) -> None:
-    """Sends so many at a time and reads their answers, which are a line each."""
+    """Send so many at a time and read their answers, which are a line each."""
     for first in range(0, len(commands), width):
         some = commands[first : first + width]
         connection.sendall(b"".join(some))

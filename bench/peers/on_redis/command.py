@@ -49,7 +49,7 @@ QUICK = Sizes(
 def compare(
     quick: bool, rounds: int | None, depth: int | None, only: tuple[str, ...], out: Path | None
 ) -> int:
-    """Measures the priority queue and its peers on one Redis; 1 if a goal is missed."""
+    """Measure the priority queue and its peers on one Redis; 1 if a goal is missed."""
     sizes = (QUICK if quick else FULL).but(rounds=rounds, aged=depth)
     return compared(partial(_measured, sizes, quick or bool(only), only), out)
 
@@ -93,5 +93,5 @@ async def _halves(
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the comparison."""
+    """Run the comparison."""
     return invoked(compare, arguments)

@@ -37,14 +37,14 @@ class Queue:
     left: Left
 
     def prepare(self, aged: bool) -> None:
-        """Leaves no job, or none but those that no worker of the run takes."""
+        """Leave no job, or none but those that no worker of the run takes."""
         if aged:
             self.database.forget(_OTHERS)
         else:
             self.database.empty()
 
     def age(self, jobs: int) -> str:
-        """Gives it another queue with so many jobs that nobody takes; what to tell of it."""
+        """Give it another queue with so many jobs that nobody takes; what to tell of it."""
         self.database.empty()
         return f"{self.name}: {self.database.run('fill', (_OTHERS,), jobs):,} jobs wait in another queue"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import redis
 
-from bench.machine import free_port
+from bench.machine import allocate_port
 from bench.peers.apps.on_redis.task_app import NEEDS
 from bench.peers.on_redis.contestants import Queue
 from bench.peers.on_redis.server import Server
@@ -33,14 +33,14 @@ class OurQueue(Queue):
     carrying: Producing
 
     def prepare(self, aged: bool) -> None:
-        """Leaves no task, or none but those that need what no worker has."""
+        """Leave no task, or none but those that need what no worker has."""
         if aged:
             self.database.run("clear_tasks")
         else:
             self.database.empty()
 
     def age(self, jobs: int) -> str:
-        """Gives it tasks that no worker can run; what to tell of it."""
+        """Give it tasks that no worker can run; what to tell of it."""
         self.database.empty()
         # As many again as one call has are submitted before its clock runs.
         produced(self.carrying, "bulk", jobs - BULK, BULK)
@@ -54,7 +54,7 @@ class Unburdened(Queue):
     """Ours without anything else in it, to be measured in the same rounds as one that has much."""
 
     def prepare(self, aged: bool) -> None:  # noqa: ARG002
-        """Leaves no task, whatever the others have."""
+        """Leave no task, whatever the others have."""
         self.database.empty()
 
     def age(self, _jobs: int) -> str:
@@ -81,7 +81,7 @@ def queue(server: Server, number: int) -> OurQueue:
     """A database, and the programs around it."""
     database = server.database(number)
     token = secrets.token_urlsafe(16)
-    ports = {each: str(free_port()) for each in ("API_PORT", "GRPC_PORT", "WORKER_PORT")}
+    ports = {each: str(allocate_port()) for each in ("API_PORT", "GRPC_PORT", "WORKER_PORT")}
     environ = {
         "REDIS_URL": database.url,
         "DATABASE_URL": server.history.url,

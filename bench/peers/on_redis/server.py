@@ -40,7 +40,7 @@ class Server:
         return found
 
     def settle_down(self) -> None:
-        """Lets the log be synced, so that no measurement pays for what came before it."""
+        """Let the log be synced, so that no measurement pays for what came before it."""
         time.sleep(_SETTLING_S)
 
     def cpu_s(self) -> float:
@@ -66,7 +66,7 @@ class Database:
             yield there
 
     def run(self, script: str, keys: tuple[str, ...] = (), *arguments: str | int) -> int:
-        """Runs a script of the folder."""
+        """Run a script of the folder."""
         text = (_LUA / f"{script}.lua").read_text()
         with self.opened() as there:
             found = there.eval(text, len(keys), *keys, *map(str, arguments))
@@ -78,7 +78,7 @@ class Database:
             there.flushdb()
 
     def forget(self, kept: str) -> None:
-        """Removes all keys but one."""
+        """Remove all keys but one."""
         with self.opened() as there:
             names = [name for name in there.scan_iter(count=5000) if name != kept]
             for first in range(0, len(names), 5000):

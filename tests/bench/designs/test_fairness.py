@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bench.designs.fairness import Unfair, require_fair, require_fair_plan
-from bench.designs.manifest import Dedup, DesignManifest, Manifest
+from bench.designs.fairness import UnfairComparison, require_fair, require_fair_plan
+from bench.designs.manifest import DedupUse, DesignManifest, Manifest
 from tests.support.bench.canned_findings import WORKLOAD, manifest
 
 BOTH = ["taskqueue.microservices", "taskqueue.monolith"]
@@ -30,13 +30,13 @@ def test_what_is_alike_may_be_compared() -> None:
 @pytest.mark.req("TQ-199")
 def test_other_sums_of_slots_are_refused() -> None:
     """The harness does not run when a design has other slots in all than the budget."""
-    with pytest.raises(Unfair) as told:
+    with pytest.raises(UnfairComparison) as told:
         require_fair_plan(BOTH, WORKLOAD, {"WORKER_SLOTS": "2"})
     assert told.value.problems == (
         "taskqueue.microservices has 2 slots in all, and the spec's budget is 6.",
         "taskqueue.monolith has 12 slots in all, and the spec's budget is 6.",
     )
-    with pytest.raises(Unfair, match=r"monolith has 12 slots in all"):
+    with pytest.raises(UnfairComparison, match=r"monolith has 12 slots in all"):
         require_fair(altered(slots=12))
 
 
@@ -54,28 +54,30 @@ def test_other_sums_of_slots_are_refused() -> None:
 )
 def test_every_circumstance_must_be_the_same(changes: dict[str, Any], reason: str) -> None:
     """Workload, seed, TLS, spec, machine and repeats: one difference is enough."""
-    with pytest.raises(Unfair, match=reason):
+    with pytest.raises(UnfairComparison, match=reason):
         require_fair(altered(**changes))
 
 
 @pytest.mark.req("CH-24")
 def test_more_keys_than_a_design_remembers_are_refused() -> None:
     """Beyond the bound designs forget different keys, so the benchmark stays below it."""
-    with pytest.raises(Unfair, match="10001 keyed submits in a launch are more than the 10000 keys"):
-        require_fair(altered(dedup=Dedup(per_process=10000, in_all=60000, keyed_submits=10001)))
-    with pytest.raises(Unfair, match="are more than the 100 keys that a process remembers"):
+    with pytest.raises(
+        UnfairComparison, match="10001 keyed submits in a launch are more than the 10000 keys"
+    ):
+        require_fair(altered(dedup=DedupUse(per_process=10000, in_all=60000, keyed_submits=10001)))
+    with pytest.raises(UnfairComparison, match="are more than the 100 keys that a process remembers"):
         require_fair_plan(BOTH, WORKLOAD, {"MAX_DEDUP_KEYS": "100"})
 
 
 @pytest.mark.parametrize("order", [BOTH[:1] * 2 + BOTH[1:] * 2, [*BOTH, *reversed(BOTH)], BOTH[:1] * 2])
 def test_designs_take_turns(order: list[str]) -> None:
     """One design after the other would measure the machine's mood, not the designs."""
-    with pytest.raises(Unfair, match="did not take turns"):
+    with pytest.raises(UnfairComparison, match="did not take turns"):
         require_fair(manifest().model_copy(update={"order": tuple(order)}))
 
 
 def test_all_reasons_are_told_at_once() -> None:
     """Nobody has to run it again to learn of the next problem."""
-    with pytest.raises(Unfair) as told:
+    with pytest.raises(UnfairComparison) as told:
         require_fair(altered(seed=1, tls=True, slots=5))
     assert len(told.value.problems) == 4

@@ -8,10 +8,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from bench.designs.findings import Findings
-from bench.designs.results import DesignResult, requests
-from bench.percentiles import Times
-from bench.workload import Kind
+from bench.designs.findings import DesignFindings
+from bench.designs.results import DesignResult, summarize_requests
+from bench.percentiles import LatencyHistogram
+from bench.workload import RequestKind
 from tests.support.bench.canned_findings import findings, times
 
 
@@ -31,13 +31,13 @@ def test_a_result_has_rates_percentiles_and_end_to_end_times() -> None:
 @pytest.mark.req("TQ-204")
 def test_listings_are_in_no_primary_number() -> None:
     """A slow listing changes neither the primary rate nor a primary percentile."""
-    latencies: dict[Kind, Times] = {"status": times(1, 2), "list": times(900)}
-    answered: dict[Kind, int] = {"status": 2, "list": 1}
-    failed: dict[Kind, dict[str, int]] = {"list": {"UNAVAILABLE": 3}}
-    primary = requests(latencies, answered, failed, 1.0, secondary=False)
+    latencies: dict[RequestKind, LatencyHistogram] = {"status": times(1, 2), "list": times(900)}
+    answered: dict[RequestKind, int] = {"status": 2, "list": 1}
+    failed: dict[RequestKind, dict[str, int]] = {"list": {"UNAVAILABLE": 3}}
+    primary = summarize_requests(latencies, answered, failed, 1.0, secondary=False)
     assert (primary.answered, primary.latency.max_ms, primary.failed) == (2, 2, {})
     assert primary.by_kind.keys() == {"status"}
-    secondary = requests(latencies, answered, failed, 1.0, secondary=True)
+    secondary = summarize_requests(latencies, answered, failed, 1.0, secondary=True)
     assert secondary.answered == 1
     assert secondary.latency.max_ms == pytest.approx(900, rel=1e-3)
     assert secondary.failed == {"list": {"UNAVAILABLE": 3}}
@@ -47,4 +47,4 @@ def test_findings_can_be_read_again(tmp_path: Path) -> None:
     """A report can be made from the files alone."""
     found = findings()
     found.save(tmp_path)
-    assert Findings.load(tmp_path) == found
+    assert DesignFindings.load(tmp_path) == found

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from bench.designs.command import bench
-from bench.designs.findings import Findings
-from bench.designs.sites import read_container
+from bench.designs.findings import DesignFindings
+from bench.designs.sites import parse_container
 from runtime.launch import Launched, launched
 
 
@@ -39,7 +39,7 @@ def test_load_is_put_on_a_deployment_that_runs_already(running: Launched, tmp_pa
     target = ("--target", running.env["CHARTER_ADDRESS"], "--ca-file", running.env["CHARTER_CA_FILE"])
     code, output = run(running.name, *options.split(), *target, "--out", str(tmp_path))
     assert code == 0, output
-    found = Findings.load(tmp_path)
+    found = DesignFindings.load(tmp_path)
     assert found.manifest.place == "running"
     (design,) = found.designs.values()
     (step,) = design.steps
@@ -96,6 +96,6 @@ def test_a_container_is_read_as_the_engine_describes_it() -> None:
             "Labels": {"com.docker.compose.service": "worker"},
         },
     }
-    found = read_container(described)
+    found = parse_container(described)
     assert (found.service, found.pid) == ("worker", 4711)
     assert found.variables == {"WORKER_SLOTS": "6", "PATH": "/venv/bin:/bin", "NOTHING": ""}

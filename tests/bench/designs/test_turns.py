@@ -9,12 +9,12 @@ from bench.peers.findings import Pickup, Rate, Sizes
 from bench.peers.programs import Producing, Program
 from bench.peers.run import Run
 from bench.peers.shared_measures import Contestant
-from bench.percentiles import Times
+from bench.percentiles import LatencyHistogram
 
 SIZES = Sizes(rounds=2, single=1, crowded=1, bulk=1, drain=1, drain_at_most_s=1.0, pickups=1, aged=0, turns=3)
-TIMES = Times()
+TIMES = LatencyHistogram()
 TIMES.record(0.001)
-PICKUP = Pickup(waited=TIMES.summary(), histogram=TIMES.encode())
+PICKUP = Pickup(waited=TIMES.summarize(), histogram=TIMES.encode())
 RATE = Rate(per_s=1.0, cpu_us=1.0, count=1)
 
 

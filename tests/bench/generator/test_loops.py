@@ -8,9 +8,9 @@ from itertools import repeat
 
 import pytest
 
-from bench.generator.arrivals import chance, poisson
-from bench.generator.loops import Recorder, arriving, closed
-from bench.workload import Kind
+from bench.generator.arrivals import generate_arrivals, seed_random
+from bench.generator.loops import Recorder, run_closed_loop, run_open_loop
+from bench.workload import RequestKind
 from runtime.call.conditions import CallFailed
 from runtime.simulation import SimulatedWorld, simulate
 from tests.support.bench.canned_findings import WORKLOAD
@@ -26,7 +26,7 @@ class Stalling:
     def __init__(self, world: SimulatedWorld) -> None:
         self._world = world
 
-    async def send(self, kind: Kind, _origin: float) -> Kind:
+    async def send(self, kind: RequestKind, _origin: float) -> RequestKind:
         await asyncio.sleep(ANSWER_S)
         now = asyncio.get_running_loop().time()
         if STALL[0] <= now < STALL[1]:
@@ -37,7 +37,7 @@ class Stalling:
 class Failing:
     """A server that is not there."""
 
-    async def send(self, _kind: Kind, _origin: float) -> Kind:
+    async def send(self, _kind: RequestKind, _origin: float) -> RequestKind:
         raise CallFailed("UNAVAILABLE", "nobody listens", "gateway")
 
 
@@ -50,16 +50,16 @@ def test_an_open_loop_hides_no_stall() -> None:
 
     async def run(world: SimulatedWorld) -> Recorder:
         found = recorder()
-        times = list(poisson(100, 5.0, chance(LOAD, "arrivals")))
-        await arriving(found, Stalling(world), repeat("status"), times)
+        times = list(generate_arrivals(100, 5.0, seed_random(LOAD, "arrivals")))
+        await run_open_loop(found, Stalling(world), repeat("status"), times)
         stalled = sum(STALL[0] <= each < STALL[1] for each in times)
         late = found.latencies["status"]
-        assert late.ranks((100,))[0] > 900
+        assert late.percentiles((100,))[0] > 900
         assert round(late.count * (1 - _share_within(found, 2.0))) >= stalled * 0.95
         return found
 
     found = simulate(run)
-    assert found.latencies["status"].ranks((90,))[0] > 400
+    assert found.latencies["status"].percentiles((90,))[0] > 400
 
 
 def test_a_closed_loop_sees_a_stall_once_for_each_user() -> None:
@@ -67,8 +67,8 @@ def test_a_closed_loop_sees_a_stall_once_for_each_user() -> None:
 
     async def run(world: SimulatedWorld) -> Recorder:
         found = recorder()
-        kinds: Iterator[Kind] = repeat("status")
-        await closed(found, [(Stalling(world), kinds) for _ in range(2)], until=5.0)
+        kinds: Iterator[RequestKind] = repeat("status")
+        await run_closed_loop(found, [(Stalling(world), kinds) for _ in range(2)], until=5.0)
         return found
 
     found = simulate(run)
@@ -85,8 +85,8 @@ def test_a_request_that_is_sent_late_is_timed_from_when_it_was_meant() -> None:
         return found
 
     found = simulate(run)
-    assert found.latencies["submit"].ranks((50,))[0] >= 750
-    assert found.lag.ranks((50,))[0] >= 750
+    assert found.latencies["submit"].percentiles((50,))[0] >= 750
+    assert found.lag.percentiles((50,))[0] >= 750
 
 
 def test_what_is_sent_in_the_warm_up_does_not_count() -> None:
@@ -94,7 +94,7 @@ def test_what_is_sent_in_the_warm_up_does_not_count() -> None:
 
     async def run(world: SimulatedWorld) -> Recorder:
         found = recorder(start=1.0, end=1.5)
-        await closed(found, [(Stalling(world), repeat("status"))], until=1.5)
+        await run_closed_loop(found, [(Stalling(world), repeat("status"))], until=1.5)
         return found
 
     found = simulate(run)
@@ -118,5 +118,5 @@ def test_failures_are_timed_and_counted_and_are_no_answers() -> None:
 
 def _share_within(found: Recorder, milliseconds: float) -> float:
     return max(
-        (share for ms, share in found.latencies["status"].distribution() if ms <= milliseconds), default=0
+        (share for ms, share in found.latencies["status"].to_distribution() if ms <= milliseconds), default=0
     )

@@ -51,7 +51,7 @@ def half(slower: float = 1.0, beside: str = "") -> Half:
             "drain": rates(dict.fromkeys(SLOTS.values(), 2000.0), tuple(DRAINS)),
         },
         pickups={
-            name: Pickup(waited=each.summary(), histogram=each.encode()) for name, each in pickups.items()
+            name: Pickup(waited=each.summarize(), histogram=each.encode()) for name, each in pickups.items()
         },
     )
 

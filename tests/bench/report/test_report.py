@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.designs.findings import Findings
+from bench.designs.findings import DesignFindings
 from bench.report import page, summary
 from bench.report.rerender import main as again
 from tests.support.bench.canned_findings import findings
@@ -64,7 +64,7 @@ def test_the_sentences_come_from_the_numbers() -> None:
 def test_one_design_alone_is_reported_too(tmp_path: Path) -> None:
     """Without the model, the traces and a second design the page still comes out."""
     both = findings()
-    alone = Findings(
+    alone = DesignFindings(
         manifest=both.manifest.model_copy(
             update={"designs": {"monolith": both.manifest.designs["monolith"]}}
         ),

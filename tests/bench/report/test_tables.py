@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench.designs.findings import Findings
+from bench.designs.findings import DesignFindings
 from bench.report import tables
 from bench.report.numbers import every_level
 from bench.report.summary import table
@@ -18,7 +18,7 @@ from tests.support.bench.canned_findings import findings
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     findings().save(tmp_path / "run")
-    tables.write(Findings.load(tmp_path / "run"), tmp_path / "run")
+    tables.write(DesignFindings.load(tmp_path / "run"), tmp_path / "run")
     return tmp_path
 
 

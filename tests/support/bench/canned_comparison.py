@@ -48,7 +48,7 @@ def half(slower: float = 1.0) -> Half:
             "drain": {name: middle(each, each, each) for name, each in drains.items()},
         },
         pickups={
-            name: Pickup(waited=each.summary(), histogram=each.encode()) for name, each in pickups.items()
+            name: Pickup(waited=each.summarize(), histogram=each.encode()) for name, each in pickups.items()
         },
     )
 

@@ -30,11 +30,11 @@ async def worker() -> AsyncIterator[Any]:
 
 
 async def noop(_job: Any) -> None:
-    """Does nothing."""
+    """Do nothing."""
 
 
 async def pickup(job: Any) -> None:
-    """Says how long it took to be started."""
+    """Print how long it took to be started."""
     note_start(json.loads(job.payload)["sent"])
 
 

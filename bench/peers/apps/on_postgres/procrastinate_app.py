@@ -12,11 +12,11 @@ from bench.peers.apps.producer import NOTHING, PICKUP, main, note_start
 
 
 async def noop(n: float) -> None:
-    """Does nothing."""
+    """Do nothing."""
 
 
 async def pickup(sent: float) -> None:
-    """Says how long it took to be started."""
+    """Print how long it took to be started."""
     note_start(sent)
 
 
@@ -36,7 +36,7 @@ class Producer:
 
 @asynccontextmanager
 async def opened(address: str) -> AsyncIterator[Producer]:
-    """Opens the app, which knows the address from its environment."""
+    """Open the app, which knows the address from its environment."""
     assert address == os.environ["DATABASE_URL"]
     async with app.open_async():
         yield Producer()

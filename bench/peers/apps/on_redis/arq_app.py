@@ -14,12 +14,12 @@ from bench.peers.apps.producer import InWaves, main, note_run, note_start
 
 
 async def noop(_context: Any, n: float) -> None:
-    """Does nothing."""
+    """Do nothing."""
     note_run(n)
 
 
 async def pickup(_context: Any, sent: float) -> None:
-    """Says how long it took to be started."""
+    """Print how long it took to be started."""
     note_start(sent)
 
 

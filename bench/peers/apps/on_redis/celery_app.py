@@ -14,12 +14,12 @@ app = Celery("bench", broker=os.environ["REDIS_URL"])
 
 
 def noop(n: float) -> None:
-    """Does nothing."""
+    """Do nothing."""
     note_run(n)
 
 
 def pickup(sent: float) -> None:
-    """Says how long it took to be started."""
+    """Print how long it took to be started."""
     note_start(sent)
 
 

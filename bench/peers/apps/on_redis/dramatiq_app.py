@@ -15,12 +15,12 @@ dramatiq.set_broker(RedisBroker(url=os.environ["REDIS_URL"]))
 
 
 def noop(n: float) -> None:
-    """Does nothing."""
+    """Do nothing."""
     note_run(n)
 
 
 def pickup(sent: float) -> None:
-    """Says how long it took to be started."""
+    """Print how long it took to be started."""
     note_start(sent)
 
 

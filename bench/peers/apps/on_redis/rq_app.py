@@ -12,12 +12,12 @@ from bench.peers.apps.producer import NOTHING, PICKUP, main, note_run, note_star
 
 
 def noop(n: float) -> None:
-    """Does nothing."""
+    """Do nothing."""
     note_run(n)
 
 
 def pickup(sent: float) -> None:
-    """Says how long it took to be started."""
+    """Print how long it took to be started."""
     note_start(sent)
 
 

@@ -15,12 +15,12 @@ broker = RedisStreamBroker(url=os.environ["REDIS_URL"])
 
 
 async def noop(n: float) -> None:
-    """Does nothing."""
+    """Do nothing."""
     note_run(n)
 
 
 async def pickup(sent: float) -> None:
-    """Says how long it took to be started."""
+    """Print how long it took to be started."""
     note_start(sent)
 
 
