@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.designs.results import ResultRecord
-from bench.engine.servers import bare, crowd, engine, measured
+from bench.engine.servers import measure_calls, start_bare, start_crowd, start_engine
 from runtime.certs import make_certificates
 from runtime.node.systems import load_system
 
@@ -53,13 +53,13 @@ def calibrate(*, tls: bool) -> Costs:
         certificates = Path(folder) if tls else None
         if certificates is not None:
             make_certificates(load_system("taskqueue"), "microservices", certificates)
-        with bare("enqueue", certificates) as side:
-            plain = measured(side, "enqueue", certificates, CALLS, IN_FLIGHT)
-        with engine("enqueue", certificates) as side:
-            guarded = measured(side, "enqueue", certificates, CALLS, IN_FLIGHT, typed=True)
-            alone = measured(side, "enqueue", certificates, CALLS, CROWD + 2)
-        with crowd(certificates, CROWD) as side:
-            crowded = measured(side, "enqueue", certificates, CALLS, CROWD + 2)
+        with start_bare("enqueue", certificates) as side:
+            plain = measure_calls(side, "enqueue", certificates, CALLS, IN_FLIGHT)
+        with start_engine("enqueue", certificates) as side:
+            guarded = measure_calls(side, "enqueue", certificates, CALLS, IN_FLIGHT, typed=True)
+            alone = measure_calls(side, "enqueue", certificates, CALLS, CROWD + 2)
+        with start_crowd(certificates, CROWD) as side:
+            crowded = measure_calls(side, "enqueue", certificates, CALLS, CROWD + 2)
     in_process = _measure_in_process()
     return Costs(
         bare_server_us=round(plain["cpu_us_per_call"], 1),

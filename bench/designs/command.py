@@ -27,7 +27,7 @@ from bench.designs.manifest import (
     describe_machine,
     format_notes,
 )
-from bench.designs.measure import Measurement, measure
+from bench.designs.measurement import Measurement, measure
 from bench.designs.progress import ProgressDisplay, estimate_seconds
 from bench.designs.results import DesignResult
 from bench.designs.sites import (

@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 from rich.console import Console
 
 from bench.designs.nodes import Meter, list_process_tree
-from bench.engine.servers import carried_by
+from bench.engine.servers import use_carrier
 from bench.generator.fleet import Target
 from bench.generator.traffic import touch_nodes
 from runtime.call.conditions import Failure
@@ -74,7 +74,7 @@ class LocalProcesses:
     async def open(self, deployment: str, tls: bool, /) -> AsyncIterator[Site]:
         """Launch the deployment, and stop it at the end."""
         async with AsyncExitStack() as stack:
-            with carried_by(self._carrier):
+            with use_carrier(self._carrier):
                 running = await stack.enter_async_context(
                     launched(deployment, ports="auto", tls=tls, settings=self._settings)
                 )

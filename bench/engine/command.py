@@ -1,4 +1,4 @@
-"""What the engine costs: the same messages through hand-written gRPC and through the engine, in one run.
+"""Benchmark of the engine: the same messages through hand-written gRPC and through the engine, in one run.
 
 `nox -s bench -- engine` prints the ratios and writes them to `bench/results/engine.json`.
 """
@@ -16,8 +16,8 @@ from typing import Any
 
 from rich.console import Console
 
-from bench.engine.retained_jobs import retained
-from bench.engine.servers import bare, engine, measured
+from bench.engine.retained_jobs import measure_retained_jobs
+from bench.engine.servers import measure_calls, start_bare, start_engine
 from bench.machine import describe_host
 from bench.pickup import measure_pickup
 from bench.report.terminal import narrow_table
@@ -29,12 +29,12 @@ DEPLOYMENT = "taskqueue.microservices"
 RESULTS = Path(__file__).parents[1] / "results"
 PAIRS = 5
 CALLS = 8000
-"""So many that processor time, which is counted in ticks of 10 ms, is known to a few hundredths."""
+"""Enough that CPU time, which is counted in ticks of 10 ms, is exact to a few hundredths."""
 IN_FLIGHT = 32
 
 
 def main(_arguments: list[str]) -> int:
-    """Run all comparisons; 1 if one misses its bar."""
+    """Run all comparisons; return 1 if one misses its bar."""
     found: dict[str, Any] = {"machine": describe_host(), "command": "nox -s bench -- engine", "bars": {}}
     console = Console()
     with tempfile.TemporaryDirectory(prefix="charter-bench-") as folder:
@@ -53,7 +53,7 @@ def main(_arguments: list[str]) -> int:
                 found["bars"][title] = {"ratio": row["calls_per_s_ratio"], "at_least": bars.get(carrier)}
                 console.print(f"{title}: {row['calls_per_s_ratio']:.2f}x")
     found["idle pickup"] = asyncio.run(measure_pickup(DEPLOYMENT))
-    found["retained jobs"] = asyncio.run(retained())
+    found["retained jobs"] = asyncio.run(measure_retained_jobs())
     _show(console, found)
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "engine.json").write_text(json.dumps(found, indent=2) + "\n")
@@ -63,16 +63,16 @@ def main(_arguments: list[str]) -> int:
 
 
 def compare(method: str, certificates: Path | None) -> dict[str, dict[str, Any]]:
-    """Interleaved runs of the baseline and the engine with each carrier.
-
-    Medians, so that one bad moment does not count.
-    """
+    """Compare interleaved runs of the baseline and of the engine with each carrier, by their medians."""
     with ExitStack() as running:
-        sides = {"bare": running.enter_context(bare(method, certificates))}
+        sides = {"bare": running.enter_context(start_bare(method, certificates))}
         for carrier in CARRIERS:
-            sides[carrier] = running.enter_context(engine(method, certificates, carrier))
+            sides[carrier] = running.enter_context(start_engine(method, certificates, carrier))
         runs = [
-            {name: measured(side, method, certificates, CALLS, IN_FLIGHT) for name, side in sides.items()}
+            {
+                name: measure_calls(side, method, certificates, CALLS, IN_FLIGHT)
+                for name, side in sides.items()
+            }
             for _ in range(PAIRS)
         ]
     medians = {

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bench.designs.job_records import read_jobs, wait_until_idle
 from bench.designs.nodes import Reading, compute_use
-from bench.designs.records import read_jobs, wait_until_idle
 from bench.designs.results import Jobs, Moment, StepResult, summarize_requests
 from bench.designs.sites import Launch, Site, SiteProvider
 from bench.generator.fleet import Fleet, LoadOutcome, Tick, Window
