@@ -19,7 +19,7 @@ import redis
 from rich.console import Console
 from rich.table import Table
 
-from bench.peers.outcome import invoked
+from bench.peers.comparison import invoke
 from bench.percentiles import LatencyHistogram
 from bench.report.terminal import narrow_table
 from generated.priority.clients import TasksServiceClient, WorkersServiceClient
@@ -257,4 +257,4 @@ def starvation(seconds: float, per_s: int) -> int:
 
 def main(arguments: list[str]) -> int:
     """Run the measurement."""
-    return invoked(starvation, arguments)
+    return invoke(starvation, arguments)

@@ -17,7 +17,7 @@ from bench.machine import describe_host
 from bench.objectqueue import measures
 from bench.objectqueue.findings import KINDS_SHOWN, OF_BARE, ObjectQueueFindings, Polls, Rates, price_requests
 from bench.objectqueue.queue_bench import QueueBench
-from bench.peers.outcome import RESULTS, invoked
+from bench.peers.comparison import RESULTS, invoke
 from bench.report.terminal import narrow_table
 
 MODES = ("index-only", "hybrid")
@@ -157,4 +157,4 @@ def _show(findings: ObjectQueueFindings, console: Console) -> None:
 
 def main(arguments: list[str]) -> int:
     """Run the command line."""
-    return invoked(measure, arguments)
+    return invoke(measure, arguments)

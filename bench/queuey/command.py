@@ -15,7 +15,7 @@ from rich.console import Console
 
 from bench.designs.manifest import describe_commit
 from bench.machine import describe_host
-from bench.peers.outcome import RESULTS, invoked
+from bench.peers.comparison import RESULTS, invoke
 from bench.queuey import runs
 from bench.queuey.findings import Compared, Findings, Goal
 from bench.queuey.finished_jobs import finish
@@ -163,4 +163,4 @@ def _show(findings: Findings, console: Console) -> None:
 
 def main(arguments: list[str]) -> int:
     """Run it."""
-    return invoked(measure, arguments)
+    return invoke(measure, arguments)

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from bench.peers.bare import DRAINS, PGBENCH
-from bench.peers.findings import Findings, Measure, Middle
+from bench.peers.ceiling import DRAINS, PGBENCH
+from bench.peers.findings import Measure, MedianRate, PeerFindings
 from bench.peers.goals import TITLES
 from bench.peers.on_redis.ceiling import DRAINS as EVALSHA_DRAINS
 from bench.peers.on_redis.ceiling import EVALSHA
@@ -22,17 +22,17 @@ _OURS = "design-0"
 _PEERS = ("part-1", "part-2", "part-3", "part-4", "part-5")
 
 
-def submits(findings: Findings, palette: Palette) -> Figure | None:
+def submits(findings: PeerFindings, palette: Palette) -> Figure | None:
     """Rates of submits, one panel for each way."""
     return _rates(findings, palette, ("single-1", "single-16", "bulk"), _height(findings, 2.2))
 
 
-def drains(findings: Findings, palette: Palette) -> Figure | None:
+def drains(findings: PeerFindings, palette: Palette) -> Figure | None:
     """Rates of drains."""
     return _rates(findings, palette, ("drain",), _height(findings, 3.6))
 
 
-def pickups(findings: Findings, palette: Palette) -> Figure | None:
+def pickups(findings: PeerFindings, palette: Palette) -> Figure | None:
     """How many jobs were started within what time of their submission."""
     if not any(half.pickups for half in findings.halves.values()):
         return None
@@ -58,7 +58,7 @@ def pickups(findings: Findings, palette: Palette) -> Figure | None:
         return figure
 
 
-def guards(findings: Findings, palette: Palette) -> Figure | None:
+def guards(findings: PeerFindings, palette: Palette) -> Figure | None:
     """Our drain as it is, and without one guard each."""
     if not findings.guards:
         return None
@@ -79,14 +79,14 @@ def _is_peer(contestant: str) -> bool:
     return contestant not in _CEILINGS and not contestant.startswith("charter")
 
 
-def _height(findings: Findings, least: float) -> float:
+def _height(findings: PeerFindings, least: float) -> float:
     """Room for every contestant."""
     most = max(len(rates) for half in findings.halves.values() for rates in half.rates.values())
     return max(least, 0.6 + 0.26 * most)
 
 
 def _rates(
-    findings: Findings, palette: Palette, measures: tuple[Measure, ...], height: float
+    findings: PeerFindings, palette: Palette, measures: tuple[Measure, ...], height: float
 ) -> Figure | None:
     shown = [(half, name, m) for name, half in findings.halves.items() for m in measures if m in half.rates]
     if not shown:
@@ -102,7 +102,7 @@ def _rates(
         return figure
 
 
-def _bars(axes: Axes, palette: Palette, rates: Mapping[str, Middle], colours: Mapping[str, str]) -> None:
+def _bars(axes: Axes, palette: Palette, rates: Mapping[str, MedianRate], colours: Mapping[str, str]) -> None:
     axes.grid(visible=False, axis="y")
     axes.grid(visible=True, axis="x", linewidth=0.8)
     widest = max(each.per_s for each in rates.values()) or 1.0

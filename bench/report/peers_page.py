@@ -8,14 +8,14 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from bench.peers.findings import Findings
+from bench.peers.findings import PeerFindings
 from bench.peers.goals import PICKUP_TITLE, TITLES
 from bench.report.peers_stories import STORIES
 from bench.report.peers_tables import guard_costs, heading
 from bench.report.style import DARK, LIGHT, STAND_IN, Palette, as_png, as_svg
 
 
-def write(findings: Findings, folder: Path) -> Path:
+def write(findings: PeerFindings, folder: Path) -> Path:
     """Write `report.html` and the PNGs; return the page."""
     folder.mkdir(parents=True, exist_ok=True)
     story, drawn = STORIES[findings.system], []
@@ -48,8 +48,8 @@ def write(findings: Findings, folder: Path) -> Path:
     return path
 
 
-def sentences(findings: Findings) -> Iterator[str]:
+def sentences(findings: PeerFindings) -> Iterator[str]:
     """What a reader should take away."""
     yield from STORIES[findings.system].sentences(findings)
-    met = sum(goal.met for goal in findings.goals)
+    met = sum(goal.is_met for goal in findings.goals)
     yield f"{met} of {len(findings.goals)} goals are met."

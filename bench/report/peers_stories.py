@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 
 from bench.peers.contestants import PGQUEUER, PROCRASTINATE
-from bench.peers.findings import Findings
-from bench.peers.goals import DRAINS, ratio
+from bench.peers.findings import PeerFindings
+from bench.peers.goals import DRAINS, compute_ratio
 from bench.peers.on_redis.contestants import BULLMQ, PYTHON_PEERS
 from bench.peers.on_redis.ours import IN_PROCESS, SLOTS
 from bench.peers.ours import IN_DATABASE
@@ -18,7 +18,7 @@ from bench.report import peers_figures
 from bench.report.peers_tables import heading
 from bench.report.style import Palette
 
-Draw = Callable[[Findings, Palette], Figure | None]
+Draw = Callable[[PeerFindings, Palette], Figure | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Story:
     server: str
     """The version and the settings of the server; {versions} has the versions."""
     pictures: tuple[Picture, ...]
-    sentences: Callable[[Findings], Iterator[str]]
+    sentences: Callable[[PeerFindings], Iterator[str]]
     circumstances: tuple[str, ...]
 
 
@@ -73,11 +73,11 @@ ORCHESTRATOR_PICTURES = (
 )
 
 
-def _orchestrator(findings: Findings) -> Iterator[str]:
+def _orchestrator(findings: PeerFindings) -> Iterator[str]:
     for name, half in findings.halves.items():
         drains, single = half.rates["drain"], half.rates["single-1"]
         told = ", ".join(
-            f"{ratio(drains[own], drains[peer]):.2f} times {peer} ({own}: {drains[own].per_s:,.0f}/s)"
+            f"{compute_ratio(drains[own], drains[peer]):.2f} times {peer} ({own}: {drains[own].per_s:,.0f}/s)"
             for peer, (own, _) in DRAINS.items()
         )
         yield f"Drain with {heading(findings, name)}: {told}."
@@ -112,12 +112,12 @@ PRIORITY_PICTURES = (
 )
 
 
-def _priority(findings: Findings) -> Iterator[str]:
+def _priority(findings: PeerFindings) -> Iterator[str]:
     own = SLOTS[100]
     for name, half in findings.halves.items():
         drains, single = half.rates["drain"], half.rates["single-1"]
         told = ", ".join(
-            f"{ratio(drains[own], drains[peer]):.2f} times {peer} ({drains[peer].per_s:,.0f}/s)"
+            f"{compute_ratio(drains[own], drains[peer]):.2f} times {peer} ({drains[peer].per_s:,.0f}/s)"
             for peer in (*PYTHON_PEERS, BULLMQ)
             if peer in drains
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.table import Table
 from rich.text import Text
 
-from bench.peers.findings import Findings, Goal, Half
+from bench.peers.findings import HalfFindings, PeerFindings, PeerGoal
 from bench.peers.goals import PICKUP_TITLE, TITLES
 from bench.report.terminal import narrow_table
 
@@ -25,12 +25,12 @@ BRIEF = {
 }
 
 
-def heading(findings: Findings, half: str) -> str:
+def heading(findings: PeerFindings, half: str) -> str:
     """What the contestants carried along."""
     return HALVES[half].format(aged=findings.sizes.aged)
 
 
-def tables(findings: Findings) -> Iterator[Table]:
+def tables(findings: PeerFindings) -> Iterator[Table]:
     """Rates and times of each half, then what guards cost, then the goals."""
     for name, half in findings.halves.items():
         yield _half(heading(findings, name), half)
@@ -39,14 +39,14 @@ def tables(findings: Findings) -> Iterator[Table]:
     yield _goals(findings)
 
 
-def told(goal: Goal) -> str:
+def format_goal(goal: PeerGoal) -> str:
     """A goal in a sentence."""
     where = f"with {BRIEF[goal.table]}"
-    found = f"{goal.ours} against {goal.theirs} is {goal.value:g}, and must be {goal.told}"
+    found = f"{goal.ours} against {goal.theirs} is {goal.value:g}, and must be {goal.bar_text}"
     return f"{goal.name}, {where}: {found}"
 
 
-def guard_costs(findings: Findings) -> dict[str, float]:
+def guard_costs(findings: PeerFindings) -> dict[str, float]:
     """By how much a drain is faster without each guard."""
     if not findings.guards:
         return {}
@@ -54,7 +54,7 @@ def guard_costs(findings: Findings) -> dict[str, float]:
     return {name: each.per_s / max(whole[1].per_s, 0.1) - 1 for name, each in others}
 
 
-def _half(title: str, half: Half) -> Table:
+def _half(title: str, half: HalfFindings) -> Table:
     found = narrow_table("", "jobs/s", "spread", "CPU µs", title=f"With {title}")
     for measure, rates in half.rates.items():
         found.add_row(Text(TITLES[measure], style="bold"))
@@ -69,7 +69,7 @@ def _half(title: str, half: Half) -> Table:
     return found
 
 
-def _guards(findings: Findings) -> Table:
+def _guards(findings: PeerFindings) -> Table:
     found = narrow_table("our drain, 100 at a time", "jobs/s", "spread", "CPU µs", "faster by")
     costs = guard_costs(findings)
     for name, each in findings.guards.items():
@@ -79,11 +79,11 @@ def _guards(findings: Findings) -> Table:
     return found
 
 
-def _goals(findings: Findings) -> Table:
+def _goals(findings: PeerFindings) -> Table:
     found = narrow_table("goal", "found", "must be", "")
     for goal in findings.goals:
         found.add_row(
             f"{goal.name}, {goal.table}: {goal.ours} against {goal.theirs}",
-            *(f"{goal.value:g}", goal.told, "met" if goal.met else "MISSED"),
+            *(f"{goal.value:g}", goal.bar_text, "met" if goal.is_met else "MISSED"),
         )
     return found

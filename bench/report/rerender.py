@@ -39,7 +39,7 @@ def _designs(folder: Path) -> Path:
 
 
 def _peers(path: Path) -> Path:
-    from bench.peers.findings import Findings as Compared
+    from bench.peers.findings import PeerFindings as Compared
     from bench.report import peers_page
 
     return peers_page.write(Compared.model_validate_json(path.read_text()), path.parent)

@@ -1,4 +1,4 @@
-"""What is done with the findings of a comparison: kept, shown, and judged."""
+"""Command line of a comparison: its options, its run, and publishing of its findings."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from rich.console import Console
 
 from bench.designs.manifest import describe_commit
 from bench.machine import describe_host
-from bench.peers.findings import Findings, Sizes
-from bench.peers.install import NotInstalled
-from bench.peers.programs import Stuck
-from bench.peers.run import Tell
+from bench.peers.findings import PeerFindings, RunSizes
+from bench.peers.install import InstallFailed
+from bench.peers.programs import ProgramFailed
+from bench.peers.rounds import PrintLine
 from bench.peers.server import SqlFailed
 from bench.report import peers_page, peers_tables
 from runtime.embedded.programs import EmbeddedError
@@ -27,35 +27,35 @@ Options = Callable[..., Any]
 RESULTS = Path(__file__).parents[1] / "results"
 
 
-def options(function: Options) -> Options:
-    """What every comparison can be told."""
+def add_options(function: Options) -> Options:
+    """Add the options that all comparisons have."""
     out = click.Path(file_okay=False, path_type=Path)
     for option in (
-        click.option("--out", type=out, help="Where to write the report."),
-        click.option("--rounds", type=int, help="How often everything is measured."),
+        click.option("--out", type=out, help="The folder for the report."),
+        click.option("--rounds", type=int, help="Number of rounds."),
         click.option("--quick", is_flag=True, help="A few minutes: fewer jobs, one round."),
     ):
         function = option(function)
     return function
 
 
-def compared(measure: Callable[[Path, Tell], Findings], out: Path | None) -> int:
-    """Measure, with a folder for logs, and keeps what was found; 1 if a goal is missed."""
+def run_comparison(measure: Callable[[Path, PrintLine], PeerFindings], out: Path | None) -> int:
+    """Measure, with a folder for logs, and publish the findings; return 1 if a goal is missed."""
     console = Console()
 
-    def tell(line: str) -> None:
+    def print_line(line: str) -> None:
         console.print(line, soft_wrap=True, highlight=False)
 
     try:
         with tempfile.TemporaryDirectory(prefix="charter-bench-") as folder:
-            found = measure(Path(folder), tell)
-    except (EmbeddedError, NotInstalled, SqlFailed, Stuck) as error:
+            found = measure(Path(folder), print_line)
+    except (EmbeddedError, InstallFailed, SqlFailed, ProgramFailed) as error:
         raise click.ClickException(str(error)) from error
-    return kept(found, console, out)
+    return publish_findings(found, console, out)
 
 
-def circumstances(system: str, sizes: Sizes, *, quick: bool) -> dict[str, Any]:
-    """What findings have to say of themselves; to be asked for before anything is measured."""
+def describe_run(system: str, sizes: RunSizes, *, quick: bool) -> dict[str, Any]:
+    """Describe the run for its findings; to be called before the measurements."""
     return {
         "system": system,
         "stamp": time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()),
@@ -67,8 +67,8 @@ def circumstances(system: str, sizes: Sizes, *, quick: bool) -> dict[str, Any]:
     }
 
 
-def invoked(command: click.Command, arguments: list[str]) -> int:
-    """Run a comparison by its command line; the exit code."""
+def invoke(command: click.Command, arguments: list[str]) -> int:
+    """Run a click command with these arguments; return its exit code."""
     try:
         missed: int = command.main(
             arguments, prog_name=f"nox -s bench -- {command.name}", standalone_mode=False
@@ -79,8 +79,8 @@ def invoked(command: click.Command, arguments: list[str]) -> int:
     return missed
 
 
-def kept(found: Findings, console: Console, out: Path | None) -> int:
-    """Write the numbers and the page, shows the tables, and names what was missed; 1 if anything was."""
+def publish_findings(found: PeerFindings, console: Console, out: Path | None) -> int:
+    """Write the numbers and the page, and print the tables and missed goals; return 1 if there are any."""
     where = out or RESULTS / found.stamp
     where.mkdir(parents=True, exist_ok=True)
     text, name = found.model_dump_json(indent=1) + "\n", f"{found.system}.json"
@@ -91,7 +91,7 @@ def kept(found: Findings, console: Console, out: Path | None) -> int:
         console.print(table)
     console.print(f"Report: {peers_page.write(found, where)}", soft_wrap=True, highlight=False)
     for goal in found.missed:
-        console.print(f"Missed: {peers_tables.told(goal)}", soft_wrap=True, highlight=False)
+        console.print(f"Missed: {peers_tables.format_goal(goal)}", soft_wrap=True, highlight=False)
     if not found.missed:
         console.print("Every goal is met.")
     return int(bool(found.missed))
