@@ -180,9 +180,9 @@ def bench(
         raise click.ClickException(str(error)) from error
     folder = out or RESULTS / findings.manifest.stamp
     findings.save(folder)
-    tables.write(findings, folder)
-    console.print(summary.table(findings))
-    console.print(f"Report: {page.write(findings, folder)}", soft_wrap=True, highlight=False)
+    tables.write_csv(findings, folder)
+    console.print(summary.make_table(findings))
+    console.print(f"Report: {page.write_page(findings, folder)}", soft_wrap=True, highlight=False)
 
 
 def choose_provider(

@@ -104,7 +104,7 @@ class DesignResult(ResultRecord):
     deployment: str
     steps: tuple[StepResult, ...]
 
-    def of(self, step: str, level: float | None = None) -> list[StepResult]:
+    def select(self, step: str, level: float | None = None) -> list[StepResult]:
         """List the repeats of a step at a level."""
         return [
             each

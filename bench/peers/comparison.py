@@ -87,9 +87,9 @@ def publish_findings(found: PeerFindings, console: Console, out: Path | None) ->
     (where / name).write_text(text)
     if not found.quick:
         (RESULTS / name).write_text(text)
-    for table in peers_tables.tables(found):
+    for table in peers_tables.make_tables(found):
         console.print(table)
-    console.print(f"Report: {peers_page.write(found, where)}", soft_wrap=True, highlight=False)
+    console.print(f"Report: {peers_page.write_page(found, where)}", soft_wrap=True, highlight=False)
     for goal in found.missed:
         console.print(f"Missed: {peers_tables.format_goal(goal)}", soft_wrap=True, highlight=False)
     if not found.missed:

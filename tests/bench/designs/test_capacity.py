@@ -36,7 +36,7 @@ def test_microservices_pay_every_call_as_an_rpc() -> None:
 
 def test_a_check_uses_the_cores_that_others_left() -> None:
     """The predicted rate is what is left of the machine over what a request costs among six nodes."""
-    step = findings().designs["monolith"].of("ladder", 8)[0].model_copy(update={"other_cpu_s": 4.0})
+    step = findings().designs["monolith"].select("ladder", 8)[0].model_copy(update={"other_cpu_s": 4.0})
     found = check_step(step, COSTS, 2, in_process=True)
     assert found.cores_available == 1.0
     assert found.predicted_us == pytest.approx(

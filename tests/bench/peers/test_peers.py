@@ -102,7 +102,7 @@ def test_the_tables_have_everything() -> None:
     """Both halves, what each guard costs, and the goals."""
     console = Console(width=200)
     with console.capture() as captured:
-        for table in peers_tables.tables(findings()):
+        for table in peers_tables.make_tables(findings()):
             console.print(table)
     text = captured.get()
     assert "With an empty table" in text

@@ -105,14 +105,14 @@ def test_the_page_tells_of_redis(tmp_path: Path) -> None:
     assert text.count("<svg") == len(PRIORITY_PICTURES)
     assert "priority and its peers" in text and "Redis 6.2.14" in text and "PostgreSQL" not in text
     assert text.count(">missed<") == len(findings(slower=2.5).missed)
-    told = list(peers_page.sentences(findings()))
+    told = list(peers_page.format_sentences(findings()))
     assert "2.00 times huey" in told[0]
 
 
 def test_the_tables_have_both_halves() -> None:
     console = Console(width=200)
     with console.capture() as captured:
-        for table in peers_tables.tables(findings()):
+        for table in peers_tables.make_tables(findings()):
             console.print(table)
     assert "With an empty queue" in captured.get()
     assert "With 1,000,000 tasks that wait and are not taken" in captured.get()

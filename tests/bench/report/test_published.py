@@ -28,7 +28,7 @@ def test_the_tables_of_the_page_are_those_of_the_files() -> None:
 def test_the_csv_files_have_the_same_numbers(name: str, tmp_path: Path) -> None:
     """They are what the JSON files give."""
     folder = BENCH / "results" / name
-    tables.write(DesignFindings.load(folder), tmp_path)
+    tables.write_csv(DesignFindings.load(folder), tmp_path)
     for each in ("loads.csv", "methods.csv"):
         assert (folder / each).read_text(encoding="utf-8") == (tmp_path / each).read_text(encoding="utf-8")
 

@@ -55,7 +55,7 @@ def test_listings_have_a_section_of_their_own(folder: Path) -> None:
 
 def test_the_sentences_come_from_the_numbers() -> None:
     """Two designs that do the same are told to do the same."""
-    told = summary.sentences(findings())
+    told = summary.format_sentences(findings())
     assert told[0] == (
         "With 32 users the monolith answers 8 requests a second, 1.0 times as many as the microservices (8)."
     )
@@ -72,4 +72,4 @@ def test_one_design_alone_is_reported_too(tmp_path: Path) -> None:
         anatomies={},
         model=None,
     )
-    assert "<svg" in page.write(alone, tmp_path).read_text()
+    assert "<svg" in page.write_page(alone, tmp_path).read_text()

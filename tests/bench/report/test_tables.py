@@ -10,15 +10,15 @@ from rich.console import Console
 
 from bench.designs.findings import DesignFindings
 from bench.report import tables
-from bench.report.numbers import every_level
-from bench.report.summary import table
+from bench.report.numbers import list_all_levels
+from bench.report.summary import make_table
 from tests.support.bench.canned_findings import findings
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     findings().save(tmp_path / "run")
-    tables.write(DesignFindings.load(tmp_path / "run"), tmp_path / "run")
+    tables.write_csv(DesignFindings.load(tmp_path / "run"), tmp_path / "run")
     return tmp_path
 
 
@@ -70,10 +70,10 @@ def test_the_table_fits_on_a_terminal() -> None:
     """At 80 columns every number stands on its line, and no cell is cut."""
     console = Console(width=80)
     with console.capture() as shown:
-        console.print(table(findings()))
+        console.print(make_table(findings()))
     lines = shown.get().splitlines()
     assert all(len(line) <= 80 for line in lines)
     for design in findings().designs.values():
-        for level in every_level(design):
+        for level in list_all_levels(design):
             assert any(line.startswith(level.title.replace("requests/s", "/s")) for line in lines)
     assert "…" not in shown.get()
