@@ -112,7 +112,7 @@ def test_environments_take_what_is_locked_when_there_is_a_newer_release(
     pip: list[str], index: Index, python: Path
 ) -> None:
     """A release after the lock was written stops neither `nox -s demo` nor `nox -s test`."""
-    install([*pip, *noxfile.locked_install(index.lock)], index, python)
+    install([*pip, *noxfile.make_install_arguments(index.lock)], index, python)
 
 
 @pytest.mark.req("TQ-219")

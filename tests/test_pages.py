@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.docs_site import find_loaded_from_network, stage
+from scripts.docs_site import find_loaded_from_network, stage_site
 from scripts.links import find_broken, list_anchors, list_links, list_pages, resolve
 
 ROOT = Path(__file__).parent.parent
@@ -60,7 +60,7 @@ def test_every_session_on_a_page_is_there(page: str) -> None:
 
 def test_the_site_is_whole_by_itself(tmp_path: Path) -> None:
     """What the pages link to is in the site, and no link leads out of it."""
-    stage(ROOT, tmp_path)
+    stage_site(ROOT, tmp_path)
     for page in tmp_path.rglob("*.md"):
         place = page.relative_to(tmp_path).as_posix()
         for link in list_links(page.read_text(encoding="utf-8")):

@@ -161,20 +161,20 @@ class ComposeContainers:
     async def open(self, deployment: str, _tls: bool, /) -> AsyncIterator[Site]:
         """Build the image, start the containers, and remove them at the end."""
         # Only this provider needs the scripts for containers, which an image does not have.
-        from scripts.compose_proof import make_readable
+        from scripts.compose_proof import make_certificates_readable
         from scripts.compose_stack import Stack
 
         system, table = find_deployment(deployment)
         with tempfile.TemporaryDirectory(prefix="charter-certs-") as folder:
             certificates = Path(folder)
             make_certificates(system, table.name, certificates)
-            make_readable(certificates)
+            make_certificates_readable(certificates)
             stack = Stack(system, table, self._console, certificates)
-            stack.made_up.update(self._settings)
+            stack.server_secrets.update(self._settings)
             try:
                 stack.up()
                 port = _listening_port(system, table, self._settings)
-                addresses = tuple(f"127.0.0.1:{port}" for port in stack.published(port))
+                addresses = tuple(f"127.0.0.1:{port}" for port in stack.list_published_ports(port))
                 require_addresses(deployment, table, addresses)
                 authority = str(certificates / "ca.crt")
                 containers = inspect_containers(stack.run("ps", "--quiet").split())

@@ -83,8 +83,8 @@ def _summarize_orchestrator(findings: PeerFindings) -> Iterator[str]:
         )
         yield f"Drain with {heading}: {ratios}."
         yield (
-            f"Submit with {heading}, one at a time: {single[IN_DATABASE].per_s:,.0f}/s "
-            f"in the database and {single[ORCHESTRATOR_HTTP].per_s:,.0f}/s over HTTP, where procrastinate has "
+            f"Submit with {heading}, one at a time: {single[IN_DATABASE].per_s:,.0f}/s in "
+            f"the database and {single[ORCHESTRATOR_HTTP].per_s:,.0f}/s over HTTP, where procrastinate has "
             f"{single[PROCRASTINATE].per_s:,.0f} and pgqueuer {single[PGQUEUER].per_s:,.0f}."
         )
 

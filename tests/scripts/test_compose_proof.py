@@ -149,7 +149,7 @@ def test_who_is_let_in_or_says_too_much_fails_the_proof(docker: Docker, answer: 
 
 
 @pytest.mark.parametrize(
-    ("name", "why"), [("demo", "did not come out as expected"), ("interrupted", "has come to its end")]
+    ("name", "why"), [("demo", "The demo failed"), ("interrupted", "job that was started has ended")]
 )
 @pytest.mark.usefixtures("seen")
 def test_what_does_not_come_out_fails_the_proof(
@@ -179,7 +179,7 @@ def test_what_is_called_is_proven_by_calls(docker: Docker, monkeypatch: pytest.M
     """The tables tell which of the two a deployment is."""
     proven: list[bool] = []
     monkeypatch.setattr(
-        compose_proof.Proof, "prove", lambda _self, *, loses_master: proven.append(loses_master)
+        compose_proof.IngressProof, "prove", lambda _self, *, with_failover: proven.append(with_failover)
     )
     assert compose_proof.main(["priority.compose", "--sentinel"]) == 0
     assert proven == [True]

@@ -125,7 +125,7 @@ def test_timeout_and_service_are_optional(listener: socket.socket) -> None:
 
     assert done.returncode == 0
     assert only_line(done.stdout)["service"] == "healthcheck"
-    assert healthcheck._parser().parse_args(["--mode", "tcp", "--target", target]).timeout_ms == 1000
+    assert healthcheck._create_parser().parse_args(["--mode", "tcp", "--target", target]).timeout_ms == 1000
 
 
 @pytest.mark.req("TQ-181", "TQ-183")

@@ -6,7 +6,17 @@ import ast
 import re
 from pathlib import Path
 
-from scripts.walks import CLIENT, PAGE, WALKS, Step, Visit, drawing, files, keep_own, visits
+from scripts.walks import (
+    CLIENT,
+    PAGE,
+    WALKS,
+    EnteredFunction,
+    Visit,
+    draw_sequence,
+    group_visits,
+    list_files,
+    select_own_steps,
+)
 
 ROOT = Path(__file__).parents[2]
 MOST_FILES = 25
@@ -15,8 +25,10 @@ ROW = re.compile(r"^\| \[(?P<file>[\w/.]+)\]\(\.\./\.\./(?P=file)\) \| (?P<funct
 WALK, WORKED = WALKS[0], WALKS[1]
 
 
-def step(moment: int, node: str, function: str, call: tuple[str, str, str] | None, task: str = "t") -> Step:
-    return Step(moment, node, f"runtime/{node}.py", function, task, call)
+def step(
+    moment: int, node: str, function: str, call: tuple[str, str, str] | None, task: str = "t"
+) -> EnteredFunction:
+    return EnteredFunction(moment, node, f"runtime/{node}.py", function, task, call)
 
 
 def test_every_file_and_function_of_the_page_is_there() -> None:
@@ -51,7 +63,7 @@ def test_a_walk_has_the_steps_of_its_request_alone() -> None:
         step(5, "queue", "sweep", None, "c"),
         step(6, "gateway", "flush", own, ""),
     ]
-    assert [each.moment for each in keep_own(WALK, steps)] == [1, 2, 3]
+    assert [each.moment for each in select_own_steps(WALK, steps)] == [1, 2, 3]
 
 
 def test_a_worker_that_finds_a_job_by_itself_belongs_to_its_walk() -> None:
@@ -60,17 +72,17 @@ def test_a_worker_that_finds_a_job_by_itself_belongs_to_its_walk() -> None:
         step(2, "worker-1", "claim", None, "b"),
         step(3, "api", "sweep", None, "c"),
     ]
-    assert [each.moment for each in keep_own(WORKED, steps)] == [1, 2]
+    assert [each.moment for each in select_own_steps(WORKED, steps)] == [1, 2]
 
 
 def test_steps_are_told_by_call() -> None:
     call = (CLIENT, "A.Submit", "1")
     steps = [step(1, "api", "A.<locals>.b", call), step(2, "api", "c", call), step(3, "worker", "d", None)]
-    assert visits(steps) == [
+    assert group_visits(steps) == [
         Visit(CLIENT, "api", "A.Submit", {"runtime/api.py": ["A.b", "c"]}),
         Visit(None, "worker", "finds work and does it", {"runtime/worker.py": ["d"]}),
     ]
-    assert files(steps) == ["runtime/api.py", "runtime/worker.py"]
+    assert list_files(steps) == ["runtime/api.py", "runtime/worker.py"]
 
 
 def test_a_walk_is_drawn_with_a_column_for_each_node() -> None:
@@ -80,7 +92,7 @@ def test_a_walk_is_drawn_with_a_column_for_each_node() -> None:
         Visit("store", "api", "A.One", {}),
         Visit(None, "store", "C", {}),
     ]
-    assert list(drawing(made)) == [
+    assert list(draw_sequence(made)) == [
         "client         api            store",
         "|-- 1 A.One -->|              |",
         "|              |-- 2 B.Two -->|",
