@@ -74,7 +74,7 @@ def test_an_enum_counts_from_zero_in_this_order(name: str, values: list[str]) ->
 
 @pytest.mark.req("CH-10")
 def test_only_the_internal_file_knows_outcomes() -> None:
-    """What a worker reports is no business of clients, so its enum is internal."""
+    """A worker's report is not for clients, so its enum is internal."""
     assert list(enums(INTERNAL)) == ["JobOutcome"]
     assert sorted(enums(PUBLIC)) == ["JobSort", "JobStatus"]
 

@@ -212,7 +212,7 @@ def test_command_line_runs() -> None:
 
 
 def test_ids_may_have_a_letter(tmp_path: Path) -> None:
-    """What goes beyond the requirements is counted by itself, and neighbours are told as a range."""
+    """Ids with a letter are counted by themselves, and neighbours are listed as a range."""
     checklist = "- SH-001: a\n- SH-X01: b\n- SH-X02: c\n- SH-X03: d\n"
     (report,) = conformance.compare(project(tmp_path, checklist=checklist)).systems
     assert report.requirements.missing == ["SH-001", "SH-X01", "SH-X02", "SH-X03"]

@@ -1,4 +1,4 @@
-"""The page of walks: what it says is in the code, and one SubmitJob goes through few files."""
+"""The page of walks: its files and functions exist, and one SubmitJob goes through few files."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_every_file_and_function_of_the_page_is_there() -> None:
             each.name for each in ast.walk(source) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
         }
         named = {name.rpartition(".")[2] for name in re.findall(r"`([^`]+)`", row["functions"])}
-        made = {name for name in named if name == "__init__"}
-        assert named - made <= defined, row["file"]
+        visits = {name for name in named if name == "__init__"}
+        assert named - visits <= defined, row["file"]
 
 
 def test_one_submit_goes_through_few_files() -> None:
@@ -66,7 +66,7 @@ def test_a_walk_has_the_steps_of_its_request_alone() -> None:
     assert [each.moment for each in select_own_steps(WALK, steps)] == [1, 2, 3]
 
 
-def test_a_worker_that_finds_a_job_by_itself_belongs_to_its_walk() -> None:
+def test_a_worker_that_claims_a_job_belongs_to_its_walk() -> None:
     steps = [
         step(1, "api", "answer", (CLIENT, WORKED.method, "1")),
         step(2, "worker-1", "claim", None, "b"),
@@ -75,7 +75,7 @@ def test_a_worker_that_finds_a_job_by_itself_belongs_to_its_walk() -> None:
     assert [each.moment for each in select_own_steps(WORKED, steps)] == [1, 2]
 
 
-def test_steps_are_told_by_call() -> None:
+def test_steps_are_grouped_by_call() -> None:
     call = (CLIENT, "A.Submit", "1")
     steps = [step(1, "api", "A.<locals>.b", call), step(2, "api", "c", call), step(3, "worker", "d", None)]
     assert group_visits(steps) == [
@@ -86,13 +86,13 @@ def test_steps_are_told_by_call() -> None:
 
 
 def test_a_walk_is_drawn_with_a_column_for_each_node() -> None:
-    made = [
+    visits = [
         Visit("anybody", "api", "A.One", {}),
         Visit("api", "store", "B.Two", {}),
         Visit("store", "api", "A.One", {}),
         Visit(None, "store", "C", {}),
     ]
-    assert list(draw_sequence(made)) == [
+    assert list(draw_sequence(visits)) == [
         "client         api            store",
         "|-- 1 A.One -->|              |",
         "|              |-- 2 B.Two -->|",

@@ -1,4 +1,4 @@
-"""The capacity model on costs that can be reckoned by hand."""
+"""The capacity model, with costs that can be computed by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bench.capacity import check_step, count_hops, estimate_node_us, estimate_re
 from bench.designs.anatomy import CREATE, ENQUEUE, SUBMIT, assemble_anatomy
 from bench.designs.collector import CallSpan
 from bench.workload import Mix
-from tests.support.bench.canned_findings import COSTS, findings
+from tests.support.bench.canned_findings import COSTS, create_findings
 
 SUBMITS = Mix(submit=1)
 MIX = Mix(submit=1, status=2, result=1)
@@ -20,13 +20,13 @@ def test_calls_between_components_are_counted() -> None:
     assert count_hops(MIX) == (2 + 2 * 1 + 2 + 8) / 4
 
 
-def test_a_monolith_pays_one_rpc_and_the_rest_inside() -> None:
+def test_a_monolith_pays_one_rpc_and_in_process_calls() -> None:
     """800 for the RPC, 180 for the submit beyond taking it in, 500 for running the job."""
     assert estimate_request_us(SUBMITS, COSTS, in_process=True) == pytest.approx(800 + 180 + 500)
 
 
 def test_microservices_pay_every_call_as_an_rpc() -> None:
-    """Eleven RPCs, and the handlers' own work, which is what is left when steps within are taken off."""
+    """Eleven RPCs, and the handlers' own work, which is the in-process cost less its calls."""
     own = (180 - 2 * 20) + (500 - 8 * 20)
     assert estimate_request_us(SUBMITS, COSTS, in_process=False) == pytest.approx(11 * 800 + own)
     assert set(estimate_node_us(SUBMITS, COSTS, in_process=False)) == {
@@ -35,8 +35,10 @@ def test_microservices_pay_every_call_as_an_rpc() -> None:
 
 
 def test_a_check_uses_the_cores_that_others_left() -> None:
-    """The predicted rate is what is left of the machine over what a request costs among six nodes."""
-    step = findings().designs["monolith"].select("ladder", 8)[0].model_copy(update={"other_cpu_s": 4.0})
+    """The predicted rate is the free part of the machine over the cost of a request among six nodes."""
+    step = (
+        create_findings().designs["monolith"].select("ladder", 8)[0].model_copy(update={"other_cpu_s": 4.0})
+    )
     found = check_step(step, COSTS, 2, in_process=True)
     assert found.cores_available == 1.0
     assert found.predicted_us == pytest.approx(
@@ -46,7 +48,7 @@ def test_a_check_uses_the_cores_that_others_left() -> None:
 
 
 def test_on_six_machines_the_busiest_node_decides() -> None:
-    """A monolith's nodes share alike; of the microservices the one with the most to do sets the pace."""
+    """A monolith's nodes have the same load; of the microservices the busiest one is the limit."""
     alike = extrapolate(MIX, COSTS, in_process=True, slots=6)
     apart = extrapolate(MIX, COSTS, in_process=False, slots=6)
     assert alike.requests_per_s == round(6e6 / alike.node_us["monolith"])
@@ -54,7 +56,7 @@ def test_on_six_machines_the_busiest_node_decides() -> None:
     assert alike.requests_per_s > apart.requests_per_s
 
 
-def test_the_parts_of_a_submit_add_up() -> None:
+def test_the_segments_of_a_submit_add_up() -> None:
     """Seven stretches from the client and back to it, with nothing left out between them."""
     spans = [
         CallSpan("t", SUBMIT, 100_000, 900_000),

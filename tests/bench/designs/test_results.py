@@ -1,4 +1,4 @@
-"""What is written down of a step, and that listings stay apart from what conclusions rest on."""
+"""Results of a step; listings are separate from the primary numbers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from bench.designs.findings import DesignFindings
 from bench.designs.results import DesignResult, summarize_requests
 from bench.percentiles import LatencyHistogram
 from bench.workload import RequestKind
-from tests.support.bench.canned_findings import findings, times
+from tests.support.bench.canned_findings import create_findings, create_histogram
 
 
 @pytest.mark.req("TQ-202")
 def test_a_result_has_rates_percentiles_and_end_to_end_times() -> None:
     """Requests and jobs per second, p50/p95/p99, and submit to done, in a file with a schema."""
-    design = findings().designs["monolith"]
+    design = create_findings().designs["monolith"]
     told = json.loads(design.model_dump_json())
     jsonschema.validate(told, DesignResult.model_json_schema(mode="serialization"))
     step = told["steps"][0]
@@ -31,7 +31,10 @@ def test_a_result_has_rates_percentiles_and_end_to_end_times() -> None:
 @pytest.mark.req("TQ-204")
 def test_listings_are_in_no_primary_number() -> None:
     """A slow listing changes neither the primary rate nor a primary percentile."""
-    latencies: dict[RequestKind, LatencyHistogram] = {"status": times(1, 2), "list": times(900)}
+    latencies: dict[RequestKind, LatencyHistogram] = {
+        "status": create_histogram(1, 2),
+        "list": create_histogram(900),
+    }
     answered: dict[RequestKind, int] = {"status": 2, "list": 1}
     failed: dict[RequestKind, dict[str, int]] = {"list": {"UNAVAILABLE": 3}}
     primary = summarize_requests(latencies, answered, failed, 1.0, secondary=False)
@@ -45,6 +48,6 @@ def test_listings_are_in_no_primary_number() -> None:
 
 def test_findings_can_be_read_again(tmp_path: Path) -> None:
     """A report can be made from the files alone."""
-    found = findings()
+    found = create_findings()
     found.save(tmp_path)
     assert DesignFindings.load(tmp_path) == found

@@ -1,4 +1,4 @@
-"""When requests are sent, and of which kind: all of it from the seed."""
+"""Arrival times and kinds of requests, all of them from the seed."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_arrivals_are_those_of_a_poisson_process() -> None:
 
 
 @pytest.mark.req("TQ-203")
-def test_a_deal_has_the_mix_exactly() -> None:
-    """Every deal is shuffled and complete, so that the shortest run has the right mix."""
+def test_a_cycle_has_the_mix_exactly() -> None:
+    """Every cycle is shuffled and complete, so that the shortest run has the right mix."""
     kinds = shuffle_kinds(Mix(submit=1, status=2, result=1, cancel=1), seed_random(LOAD, "user 0"))
     hands = [list(islice(kinds, 5)) for _ in range(20)]
     assert all(Counter(hand) == {"submit": 1, "status": 2, "result": 1, "cancel": 1} for hand in hands)
@@ -47,7 +47,7 @@ def test_a_deal_has_the_mix_exactly() -> None:
 
 
 def test_levels_are_split_over_client_processes() -> None:
-    """Users are whole and nobody is left without one; a rate is split evenly."""
+    """Users are whole and every process has one; a rate is split evenly."""
     assert split_level(1, 2, whole=True) == [1]
     assert split_level(8, 3, whole=True) == [3, 3, 2]
     assert split_level(100, 4, whole=False) == [25, 25, 25, 25]

@@ -42,7 +42,7 @@ def test_the_quick_form_has_the_same_steps() -> None:
 
 
 def test_a_workload_that_makes_no_sense_is_refused() -> None:
-    """Mixes without submits, users in fractions and unknown steps or keys are told off."""
+    """Mixes without submits, fractions of users and unknown steps or keys are refused."""
     with pytest.raises(ValidationError, match="at least one submit"):
         Mix.parse("0:1:1")
     with pytest.raises(ValidationError, match="whole number of users"):

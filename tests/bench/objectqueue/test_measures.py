@@ -1,4 +1,4 @@
-"""What the measurements of the object queue rest on: goals that are judged, sides that do what they say."""
+"""Measures of the object queue: goals are judged, and all sides complete their requests."""
 
 from __future__ import annotations
 
@@ -66,17 +66,17 @@ def findings(
     ],
 )
 def test_goals_are_judged(made: ObjectQueueFindings, missed: str | None) -> None:
-    """Each by itself, with what was found."""
+    """Each by itself, with the measured number."""
     assert missed in made.missed if missed else made.missed == []
 
 
-def test_a_price_is_a_price() -> None:
+def test_requests_are_priced() -> None:
     """A million writes and a million reads, as the example says."""
     assert price_requests({"PUT": 1e6, "GET": 1e6, "LIST": 0, "DELETE": 5e6}) == pytest.approx(5.4)
 
 
-async def test_all_sides_do_what_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tasks are done, requests are sent and counted, and a past is found to be over."""
+async def test_all_sides_complete_their_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks are completed, requests are sent and counted, and finished tasks are not claimed."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "")
     async with QueueBench(tmp_path) as bench:

@@ -1,4 +1,4 @@
-"""The scripts of the comparison fit the schema that they are for, and a real worker drains a queue."""
+"""The SQL scripts of the comparison match their schema, and a real worker drains a queue."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def test_submits_go_through_the_api(server: PostgresServer, queue: PostgresQueue
     assert count(queue, "state = 'QUEUED'") == 2032
 
 
-def test_a_past_outlives_what_is_cleared_away(queue: PostgresQueue) -> None:
-    """Finished jobs have their transitions, and jobs that wait are gone."""
+def test_finished_jobs_survive_a_clear(queue: PostgresQueue) -> None:
+    """Finished jobs have their transitions, and waiting jobs are deleted."""
     queue.prepare(aged=False)
     queue.database.run_script("age", jobs=50)
     queue.database.execute(
@@ -73,7 +73,7 @@ def test_a_past_outlives_what_is_cleared_away(queue: PostgresQueue) -> None:
     assert queue.database.execute("SELECT count(*) FROM job_transitions") == "200"
 
 
-async def test_what_is_pending_and_what_is_finished(queue: PostgresQueue) -> None:
+async def test_pending_and_finished_jobs_are_found(queue: PostgresQueue) -> None:
     """By the queries that a drain is timed with."""
     queue.prepare(aged=False)
     connection = await asyncpg.connect(queue.database.url)
@@ -90,7 +90,7 @@ async def test_what_is_pending_and_what_is_finished(queue: PostgresQueue) -> Non
 
 
 @pytest.mark.parametrize("script", WITHOUT.values())
-async def test_each_guard_can_be_taken_away(server: PostgresServer, script: str) -> None:
+async def test_each_guard_can_be_removed(server: PostgresServer, script: str) -> None:
     """The scripts name triggers and constraints that the schema has."""
     (await ours.create_queue(server, script)).database.run_script(script)
 

@@ -1,4 +1,4 @@
-"""The comparison on Redis: what counts as a goal, how it is told, and scripts that fit what is stored."""
+"""The comparison with peers on Redis: goals, tables, the page, and scripts that match the stored keys."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from bench.report import peers_page, peers_tables
 from bench.report.peers_stories import PRIORITY_PICTURES
 from bench.report.rerender import PEERS
 from bench.report.rerender import main as again
-from tests.support.bench.canned_comparison import middle
-from tests.support.bench.canned_findings import times
+from tests.support.bench.canned_comparison import create_median
+from tests.support.bench.canned_findings import create_histogram
 
 
 def half(slower: float = 1.0, beside: str = "") -> HalfFindings:
@@ -38,11 +38,11 @@ def half(slower: float = 1.0, beside: str = "") -> HalfFindings:
             **{name: each / slower for name, each in ours.items()},
             **dict.fromkeys(ceilings, 9000.0),
         }
-        return {name: middle(each, each, each) for name, each in found.items()}
+        return {name: create_median(each, each, each) for name, each in found.items()}
 
     submits = {IN_PROCESS: 2000.0, OVER_GRPC: 1500.0, OVER_HTTP: 1200.0}
     waits = {**dict.fromkeys((*PYTHON_PEERS, BULLMQ), 5.0), IN_PROCESS: 2.0, OVER_HTTP: 3.0}
-    pickups = {name: times(ms, ms, 9 * ms) for name, ms in waits.items()}
+    pickups = {name: create_histogram(ms, ms, 9 * ms) for name, ms in waits.items()}
     return HalfFindings(
         rates={
             "single-1": rates(submits, (EVALSHA,)),
@@ -97,7 +97,7 @@ def test_ours_has_to_be_ahead_of_every_peer_and_stay_so_in_a_deep_queue() -> Non
     assert {goal.theirs for goal in findings(slower=2.5).missed} >= {HUEY, BULLMQ}
 
 
-def test_the_page_tells_of_redis(tmp_path: Path) -> None:
+def test_the_page_is_about_redis(tmp_path: Path) -> None:
     """It is made from the file alone, with every picture and every goal in it."""
     (tmp_path / PEERS[1]).write_text(findings(slower=2.5).model_dump_json())
     assert again([str(tmp_path)]) == 0
@@ -124,29 +124,29 @@ def server() -> Iterator[RedisServer]:
         yield started
 
 
-def test_what_is_carried_along_survives_the_rest(server: RedisServer) -> None:
-    """A deep queue is emptied of everything but the tasks that no worker of the run takes."""
+def test_unclaimable_tasks_survive_a_clear(server: RedisServer) -> None:
+    """Clearing a deep queue leaves only the tasks that no worker of the run can claim."""
     queue = ours.create_queue(server, 1)
     assert "2,000 tasks wait" in queue.age(2000)
-    with queue.database.open() as there:
-        before = set(there.scan_iter())
+    with queue.database.open() as client:
+        before = set(client.scan_iter())
         run_producer(queue.producers[IN_PROCESS], "bulk", 1000, 1000)
-        assert there.zcard("queue:medium") == 4000
+        assert client.zcard("queue:medium") == 4000
         queue.prepare(aged=True)
-        left = {name for name in there.scan_iter() if not name.startswith(("clock:", "queue:capabilities"))}
+        left = {name for name in client.scan_iter() if not name.startswith(("clock:", "queue:capabilities"))}
         assert left <= before
-        assert there.zcard("queue:medium") == there.zcard("tasks:status:queued") == 2000
-        assert not queue.count_left(there)
+        assert client.zcard("queue:medium") == client.zcard("tasks:status:queued") == 2000
+        assert not queue.count_left(client)
 
 
 async def test_a_worker_drains_ours(server: RedisServer, tmp_path: Path) -> None:
-    """A real process; what was run and what is left of it."""
+    """With a real worker process; no task is left."""
     queue = ours.create_queue(server, 2)
     queue.prepare(aged=False)
     rate = await RedisBench(server, tmp_path).drain(queue, SLOTS[100], 1500, 120)
     assert rate.count > 1000 and rate.per_s > 0 and rate.cpu_us > 0
-    with queue.database.open() as there:
-        assert there.zcard("tasks:status:completed") == 1500
+    with queue.database.open() as client:
+        assert client.zcard("tasks:status:completed") == 1500
 
 
 def test_the_ceiling_submits_and_drains(server: RedisServer) -> None:

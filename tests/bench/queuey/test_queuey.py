@@ -1,4 +1,4 @@
-"""What the measurements of the queue for WASI jobs rest on: equal sides, a past, goals that are judged."""
+"""Measures of the queue for WASI jobs: equal sides, finished jobs, and goals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.queuey.page import PICTURE, write_page
 from bench.queuey.processes import start_bare, start_ours
 
 
-def compared(*ratios: float) -> Comparison:
+def create_comparison(*ratios: float) -> Comparison:
     return Comparison(
         title="taken",
         first="by hand",
@@ -27,7 +27,7 @@ def compared(*ratios: float) -> Comparison:
 
 
 def test_both_sides_do_the_same(tmp_path: Path) -> None:
-    """Jobs that the clients create are taken and completed on either side."""
+    """Jobs that the clients create are claimed and completed on either side."""
     with start_bare(tmp_path / "bare.db") as theirs, start_ours(tmp_path / "ours.db") as own:
         for served in (theirs, own):
             for what in ("create", "pair"):
@@ -40,8 +40,8 @@ def test_both_sides_do_the_same(tmp_path: Path) -> None:
         connection.close()
 
 
-def test_a_past_is_as_if_it_had_happened(tmp_path: Path) -> None:
-    """Finished jobs are counted, the guards are back, and new jobs are taken as ever."""
+def test_inserted_jobs_look_finished(tmp_path: Path) -> None:
+    """Finished jobs are counted, the guards are back, and new jobs are claimed."""
     file = tmp_path / "q.db"
     with start_ours(file):
         pass
@@ -57,9 +57,9 @@ def test_a_past_is_as_if_it_had_happened(tmp_path: Path) -> None:
     assert guards[0] >= 7
 
 
-def test_goals_are_judged_by_the_middle(tmp_path: Path) -> None:
-    """One bad round does not miss a goal; the page says what was found."""
-    good, bad = compared(0.1, 0.9, 0.9), compared(0.9, 0.7, 0.7)
+def test_goals_are_judged_by_the_median(tmp_path: Path) -> None:
+    """One bad round does not miss a goal; the page has the numbers."""
+    good, bad = create_comparison(0.1, 0.9, 0.9), create_comparison(0.9, 0.7, 0.7)
     findings = QueueyFindings(
         stamp="now",
         commit="abc",

@@ -1,4 +1,4 @@
-"""What is published can be computed again from the files that are published with it."""
+"""Published numbers can be computed again from the files that are published with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small findings that never happened, for tests of what is made of findings."""
+"""Canned findings of both designs, for tests of tables and reports."""
 
 from __future__ import annotations
 
@@ -52,20 +52,20 @@ LAUNCHES = {
 }
 
 
-def times(*milliseconds: float) -> LatencyHistogram:
-    """A histogram of these."""
+def create_histogram(*milliseconds: float) -> LatencyHistogram:
+    """Create a histogram of these times."""
     found = LatencyHistogram()
     for each in milliseconds:
         found.record(each / 1000)
     return found
 
 
-def step(load: Load, repeat: int, nodes: list[str]) -> StepResult:
-    """A step in which every kind of the mix was answered ten times, in 1 to 10 ms."""
+def create_step(load: Load, repeat: int, nodes: list[str]) -> StepResult:
+    """Create a step in which every kind of the mix was answered ten times, in 1 to 10 ms."""
     kinds: list[RequestKind] = list(dict.fromkeys(load.mix.expand()))
-    latencies = {kind: times(*range(1, 11)) for kind in kinds}
+    latencies = {kind: create_histogram(*range(1, 11)) for kind in kinds}
     answered = Counter(dict.fromkeys(kinds, 10))
-    jobs = times(5, 10, 20, 40)
+    jobs = create_histogram(5, 10, 20, 40)
     listings = summarize_requests(latencies, answered, {}, load.run_s, secondary=True)
     return StepResult(
         load=load,
@@ -91,14 +91,14 @@ def step(load: Load, repeat: int, nodes: list[str]) -> StepResult:
         clients=2,
         client_cpu_s=0.02,
         other_cpu_s=0.0,
-        lag=times(0.1).summarize(),
+        lag=create_histogram(0.1).summarize(),
         keyed=3,
         moments=tuple(Moment(seconds=each / 2, per_s=20, p50_ms=2, p99_ms=9) for each in range(1, 9)),
     )
 
 
-def manifest(workload: Workload = WORKLOAD) -> Manifest:
-    """Two designs, measured in turns."""
+def create_manifest(workload: Workload = WORKLOAD) -> Manifest:
+    """Create a manifest of two designs, measured in turns."""
     designs = {
         name: describe_design(launch.deployment, workload, MACHINE, [launch] * 2, {}, 30)
         for name, launch in LAUNCHES.items()
@@ -120,13 +120,15 @@ def manifest(workload: Workload = WORKLOAD) -> Manifest:
 
 
 @cache
-def findings() -> DesignFindings:
-    """All that a run of both designs gives."""
+def create_findings() -> DesignFindings:
+    """Create the findings of a run of both designs."""
     designs = {
         name: DesignResult(
             deployment=launch.deployment,
             steps=tuple(
-                step(load, repeat, list(launch.nodes)) for repeat in range(2) for load in WORKLOAD.loads()
+                create_step(load, repeat, list(launch.nodes))
+                for repeat in range(2)
+                for load in WORKLOAD.loads()
             ),
         )
         for name, launch in LAUNCHES.items()
@@ -137,7 +139,7 @@ def findings() -> DesignFindings:
     }
     segments = (Segment(name="client → gateway", median_us=300), Segment(name="job: CreateJob", median_us=90))
     return DesignFindings(
-        manifest=manifest(),
+        manifest=create_manifest(),
         designs=designs,
         anatomies={
             name: Anatomy(deployment=name, calls=3, segments=segments, total_median_us=390)
