@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from bench.designs.job_records import read_jobs, wait_until_idle
 from bench.designs.nodes import Reading, compute_use
-from bench.designs.results import Jobs, Moment, StepResult, summarize_requests
+from bench.designs.results import IntervalResult, Jobs, StepResult, summarize_requests
 from bench.designs.sites import Launch, Site, SiteProvider
 from bench.generator.fleet import Fleet, LoadOutcome, Tick, Window
 from bench.workload import Load, Workload
@@ -96,12 +96,12 @@ def _build_result(
     )
 
 
-def _build_moments(outcome: LoadOutcome) -> tuple[Moment, ...]:
+def _build_moments(outcome: LoadOutcome) -> tuple[IntervalResult, ...]:
     moments, before = [], 0.0
     for tick in outcome.ticks:
         p50, p99 = tick.times.percentiles((50, 99))
         per_s = tick.calls / (tick.seconds - before)
-        moments.append(Moment(seconds=tick.seconds, per_s=round(per_s, 1), p50_ms=p50, p99_ms=p99))
+        moments.append(IntervalResult(seconds=tick.seconds, per_s=round(per_s, 1), p50_ms=p50, p99_ms=p99))
         before = tick.seconds
     return tuple(moments)
 

@@ -44,7 +44,7 @@ class ProgressDisplay:
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
-            columns = TextColumn("{task.description}"), BarColumn(24), TextColumn("{task.fields[told]}")
+            columns = TextColumn("{task.description}"), BarColumn(24), TextColumn("{task.fields[text]}")
             self._live = Progress(*columns, console=self._console, transient=True)
             self._live.start()
             self._task = self._live.add_task("starting", total=self._planned, text="")

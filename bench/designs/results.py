@@ -61,7 +61,7 @@ class NodeUse(ResultRecord):
     """Calls that it answered, over the network or within the process, by method."""
 
 
-class Moment(ResultRecord):
+class IntervalResult(ResultRecord):
     """Results of clients within half a second."""
 
     seconds: float
@@ -89,7 +89,7 @@ class StepResult(ResultRecord):
     lag: Summary
     """How much later than intended requests were sent."""
     keyed: int
-    moments: tuple[Moment, ...]
+    moments: tuple[IntervalResult, ...]
 
     @property
     def client_cpu_share(self) -> float:

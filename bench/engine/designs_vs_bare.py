@@ -54,7 +54,7 @@ RPCS: Mapping[str, Callable[[float], float]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class CallRate:
+class RpcRate:
     """A rate per second, and the CPU time of all processes for each call or job."""
 
     per_s: float
@@ -62,9 +62,9 @@ class CallRate:
     rpcs: float = 1.0
     """Calls over the network for each of them."""
 
-    def scale_to_rpcs(self, rpcs: float) -> CallRate:
+    def scale_to_rpcs(self, rpcs: float) -> RpcRate:
         """Scale to that many calls over the network for each of them."""
-        return CallRate(self.per_s * self.rpcs / rpcs, self.cpu_us * rpcs / self.rpcs, rpcs)
+        return RpcRate(self.per_s * self.rpcs / rpcs, self.cpu_us * rpcs / self.rpcs, rpcs)
 
 
 def main(_arguments: list[str]) -> int:
@@ -142,8 +142,8 @@ async def _compare_all(console: Console, carrier: str) -> dict[str, dict[str, fl
 async def _measure_pairs(
     console: Console,
     name: str,
-    bare: Callable[[], Awaitable[CallRate]],
-    ours: Callable[[], Awaitable[CallRate]],
+    bare: Callable[[], Awaitable[RpcRate]],
+    ours: Callable[[], Awaitable[RpcRate]],
 ) -> dict[str, float]:
     """Measure both sides in turns, with bare gRPC scaled to as many calls as ours took."""
     measured = [(await bare(), await ours()) for _ in range(PAIRS)]
@@ -161,7 +161,7 @@ async def _measure_pairs(
     return {key: round(value, 3) for key, value in found.items()}
 
 
-async def _measure_submits(side: Side, clients: int) -> CallRate:
+async def _measure_submits(side: Side, clients: int) -> RpcRate:
     """Measure submits from that many client processes."""
     before = side.cpu()
     reports = await asyncio.gather(*(_run_client(side.address, IN_FLIGHT // clients) for _ in range(clients)))
@@ -169,10 +169,10 @@ async def _measure_submits(side: Side, clients: int) -> CallRate:
     cpu_us = (side.cpu() - before) / calls * 1e6 + statistics.fmean(
         each["client_cpu_us_per_call"] for each in reports
     )
-    return CallRate(sum(each["calls_per_s"] for each in reports), cpu_us)
+    return RpcRate(sum(each["calls_per_s"] for each in reports), cpu_us)
 
 
-async def _measure_jobs(side: Side, rpcs: Callable[[float], float]) -> CallRate:
+async def _measure_jobs(side: Side, rpcs: Callable[[float], float]) -> RpcRate:
     """Measure jobs from their submit to the answer with their result."""
     before = side.cpu()
     reports = await asyncio.gather(
@@ -181,7 +181,7 @@ async def _measure_jobs(side: Side, rpcs: Callable[[float], float]) -> CallRate:
     jobs, early = sum(each["calls"] for each in reports), statistics.fmean(each["early"] for each in reports)
     clients_us = statistics.fmean(each["client_cpu_us_per_call"] for each in reports)
     cpu_us = (side.cpu() - before) / jobs * 1e6 + clients_us
-    return CallRate(sum(each["calls_per_s"] for each in reports), cpu_us, rpcs(early))
+    return RpcRate(sum(each["calls_per_s"] for each in reports), cpu_us, rpcs(early))
 
 
 async def _run_client(address: str, in_flight: int, method: str = "submit") -> Mapping[str, float]:

@@ -32,7 +32,7 @@ class ContestantBench(Protocol[ContestantT_contra]):
     async def measure_pickup(self, queue: Contestant, name: str, count: int) -> Pickup: ...
 
 
-class Ceiling(Protocol):
+class CeilingBench(Protocol):
     """The most that the server can do, with a program that does nothing else."""
 
     @property
@@ -57,7 +57,7 @@ class ComparisonRun(Generic[QueueT]):
         self,
         bench: ContestantBench[QueueT],
         queues: Sequence[QueueT],
-        ceiling: Ceiling,
+        ceiling: CeilingBench,
         sizes: RunSizes,
         print_line: PrintLine,
         *,

@@ -42,7 +42,7 @@ _COMPLETE = (
 )
 
 
-class BareQueue:
+class HandwrittenQueue:
     """Queue with one connection, and a transaction for each request."""
 
     def __init__(self, path: str) -> None:
@@ -79,7 +79,7 @@ def _read_now_ms() -> int:
 
 def main(path: str) -> None:
     """Serve until the process ends; print the port first."""
-    queue = BareQueue(path)
+    queue = HandwrittenQueue(path)
     app = Starlette(
         routes=[
             Route("/jobs/create", queue.create, methods=["POST"]),

@@ -141,7 +141,7 @@ def test_the_same_kind_of_thing_has_the_same_type_everywhere() -> None:
 
 @pytest.mark.req("TQ-051")
 def test_unset_text_is_empty_text() -> None:
-    """No scalar can be told apart from its zero value, so unset text is the empty string."""
+    """No scalar can be distinguished from its zero value, so unset text is the empty string."""
     for field in fields(*FILES):
         assert field.message_type is not None or not field.has_presence, field.full_name
 

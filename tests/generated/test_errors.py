@@ -161,13 +161,13 @@ def test_these_outcomes_are_no_errors(method: str, outcome: str, fields: dict[st
 @pytest.mark.req("TQ-146", "TQ-155")
 def test_soft_outcomes_have_flags_in_the_answers(spec: Spec) -> None:
     """Every method that can end in a soft outcome has a boolean field for it."""
-    told = 0
+    count = 0
     for ref, row in spec.methods.items():
         for name in SOFT_OUTCOMES.keys() & set(row.method.raises):
             for field in SOFT_OUTCOMES[name]:
                 assert RESPONSES[ref].DESCRIPTOR.fields_by_name[field].type == FieldDescriptor.TYPE_BOOL
-                told += 1
-    assert told == len(SOFT_OUTCOMES)
+                count += 1
+    assert count == len(SOFT_OUTCOMES)
 
 
 @pytest.mark.req("TQ-146")

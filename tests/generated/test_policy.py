@@ -39,7 +39,7 @@ async def record_attempts(
 
     async def attempt(_request: Any, _call: Any, seconds: float) -> Any:
         patience.append(seconds)
-        raise CallFailed(code, "told to fail", "test")
+        raise CallFailed(code, "fails on purpose", "test")
 
     with pytest.raises(CallFailed):
         await apply_call_policy(method, attempt, "gateway", mode)(

@@ -28,7 +28,7 @@ NEEDS: dict[str, dict[str, str]] = {
     "result": {},
     "monolith": {"NODE_INDEX": "0", "NODE_ADDRS": "monolith-0:50051,monolith-1:50051"},
 }
-"""What each node must be told."""
+"""The required variables of each node."""
 DESIGN = {name: "monolith" if name == "monolith" else "microservices" for name in NEEDS}
 EVERYONE = {
     *("LOG_LEVEL", "PYTHONUNBUFFERED", "METRICS_PORT", "CALLER_TOKEN", "ACCEPTED_TOKENS"),

@@ -47,7 +47,7 @@ class ExecutorBench:
         output = await self.execute(FUNCTIONS[job_type], create_job(job_type, payload, **more))
         return output.value
 
-    def told(self, event: str) -> list[str]:
+    def read_events(self, event: str) -> list[str]:
         return [line["message"] for line in self.lines.read_back(event)]
 
 
@@ -137,12 +137,18 @@ async def test_a_function_that_blocks_is_named_and_blocks_no_worker(scene: Execu
     blocked, neighbour = scene.start("tried block"), scene.start("tried ident")
     name = "tried block (tests.support.jobs.functions.block, job an id)"
     await eventually(
-        lambda: [told for told in scene.told("job_loop_blocked") if told.startswith(f"{name} blocks")]
+        lambda: [
+            message
+            for message in scene.read_events("job_loop_blocked")
+            if message.startswith(f"{name} blocks")
+        ]
     )
     assert not blocked.done() and not neighbour.done()
     FREE.set()
     assert await blocked == "freed" and await neighbour
-    await eventually(lambda: [told for told in scene.told("job_loop_free") if told.endswith(f"by {name}")])
+    await eventually(
+        lambda: [message for message in scene.read_events("job_loop_free") if message.endswith(f"by {name}")]
+    )
 
 
 async def test_a_process_that_was_suspended_blames_no_function(scene: ExecutorBench, tmp_path: Path) -> None:
@@ -156,7 +162,7 @@ async def test_a_process_that_was_suspended_blames_no_function(scene: ExecutorBe
         await eventually(lambda: asked)
         time.sleep(2 * module._BLOCKED_AFTER_S)
         await eventually(lambda: loop.blocked_s)
-        assert scene.told("job_loop_blocked") == [] and loop.blocked_s < module._BLOCKED_AFTER_S
+        assert scene.read_events("job_loop_blocked") == [] and loop.blocked_s < module._BLOCKED_AFTER_S
     loop._probes_answered = loop._probes_sent
     FREE.set()
     assert await running == "done all the same"
@@ -167,7 +173,7 @@ async def test_a_run_that_is_cancelled_before_it_begins_never_does(
 ) -> None:
     """Its loop was blocked until then; for its caller it is cancelled like any other."""
     blocked, mark = scene.start("tried block"), tmp_path / "mark"
-    await eventually(lambda: scene.told("job_loop_blocked"))
+    await eventually(lambda: scene.read_events("job_loop_blocked"))
     late = scene.start("tried stubborn", str(mark))
     await asyncio.sleep(0)
     late.cancel()
@@ -184,7 +190,7 @@ async def test_a_loop_that_stays_blocked_is_left(
     """A run that should have ended and still blocks is not waited for without end; others have a new loop."""
     monkeypatch.setattr(module, "_CANCEL_WAIT_S", 0.1)
     blocked = scene.start("tried block")
-    await eventually(lambda: scene.told("job_loop_blocked"))
+    await eventually(lambda: scene.read_events("job_loop_blocked"))
     blocked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await blocked

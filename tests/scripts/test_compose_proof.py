@@ -107,7 +107,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
 def test_containers_without_an_ingress_are_proven_by_their_store(
     docker: Docker, seen: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each replica and the store are lost while something is worked on, and all is taken away at last.
+    """Each replica and the store are killed while a job runs, and all containers are removed at the end.
 
     The store is used by its published port with a key of its own; one that is there for something else stays
     where it is, and those who are to be denied have a wrong one.

@@ -30,9 +30,9 @@ def test_equal_designs_may_be_compared() -> None:
 @pytest.mark.req("TQ-199")
 def test_other_sums_of_slots_are_refused() -> None:
     """The harness does not run when a design has other slots in all than the budget."""
-    with pytest.raises(UnfairComparison) as told:
+    with pytest.raises(UnfairComparison) as refusal:
         require_fair_plan(BOTH, WORKLOAD, {"WORKER_SLOTS": "2"})
-    assert told.value.problems == (
+    assert refusal.value.problems == (
         "taskqueue.microservices has 2 slots in all, and the spec's budget is 6.",
         "taskqueue.monolith has 12 slots in all, and the spec's budget is 6.",
     )
@@ -78,6 +78,6 @@ def test_designs_take_turns(order: list[str]) -> None:
 
 def test_all_reasons_are_in_one_message() -> None:
     """Another run is not needed to see the next problem."""
-    with pytest.raises(UnfairComparison) as told:
+    with pytest.raises(UnfairComparison) as refusal:
         require_fair(alter_monolith(seed=1, tls=True, slots=5))
-    assert len(told.value.problems) == 4
+    assert len(refusal.value.problems) == 4

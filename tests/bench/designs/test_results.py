@@ -19,9 +19,9 @@ from tests.support.bench.canned_findings import create_findings, create_histogra
 def test_a_result_has_rates_percentiles_and_end_to_end_times() -> None:
     """Requests and jobs per second, p50/p95/p99, and submit to done, in a file with a schema."""
     design = create_findings().designs["monolith"]
-    told = json.loads(design.model_dump_json())
-    jsonschema.validate(told, DesignResult.model_json_schema(mode="serialization"))
-    step = told["steps"][0]
+    stored = json.loads(design.model_dump_json())
+    jsonschema.validate(stored, DesignResult.model_json_schema(mode="serialization"))
+    step = stored["steps"][0]
     assert step["primary"]["per_s"] == 7.5
     assert step["jobs"]["done_per_s"] == 1.0
     assert {"p50_ms", "p95_ms", "p99_ms"} <= step["primary"]["latency"].keys()

@@ -54,9 +54,9 @@ def test_two_levels_of_concurrency_run_by_option_only(found: DesignFindings) -> 
 
 
 async def count_calls(deployment: str) -> tuple[list[Mapping[str, int]], int]:
-    """The calls that each node answered to one client process, and how many of its submits had no answer.
+    """Count the calls that each node answered to one client process, and its submits without an answer.
 
-    They are counted before the process begins to call and after it has ended.
+    They are counted before the process starts to call and after it has ended.
     """
     load = Load(
         step="ladder",

@@ -38,7 +38,7 @@ class FailingTraffic:
     """A server that does not run."""
 
     async def send(self, _kind: RequestKind, _origin: float) -> RequestKind:
-        raise CallFailed("UNAVAILABLE", "nobody listens", "gateway")
+        raise CallFailed("UNAVAILABLE", "nothing listens", "gateway")
 
 
 def create_recorder(start: float = 0.0, end: float = 5.0) -> Recorder:

@@ -105,8 +105,8 @@ def test_the_page_is_about_redis(tmp_path: Path) -> None:
     assert text.count("<svg") == len(PRIORITY_PICTURES)
     assert "priority and its peers" in text and "Redis 6.2.14" in text and "PostgreSQL" not in text
     assert text.count(">missed<") == len(findings(slower=2.5).missed)
-    told = list(peers_page.format_sentences(findings()))
-    assert "2.00 times huey" in told[0]
+    sentences = list(peers_page.format_sentences(findings()))
+    assert "2.00 times huey" in sentences[0]
 
 
 def test_the_tables_have_both_halves() -> None:

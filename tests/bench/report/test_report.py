@@ -55,8 +55,8 @@ def test_listings_have_a_section_of_their_own(folder: Path) -> None:
 
 def test_the_sentences_come_from_the_numbers() -> None:
     """Two designs with the same numbers have the same sentences."""
-    told = summary.format_sentences(create_findings())
-    assert told[0] == (
+    sentences = summary.format_sentences(create_findings())
+    assert sentences[0] == (
         "With 32 users the monolith answers 8 requests a second, 1.0 times as many as the microservices (8)."
     )
 

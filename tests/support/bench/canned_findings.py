@@ -10,7 +10,7 @@ from bench.capacity import model_capacity
 from bench.designs.anatomy import Anatomy, Segment
 from bench.designs.findings import CapacityModel, DesignFindings
 from bench.designs.manifest import MachineInfo, Manifest, describe_design, format_notes
-from bench.designs.results import DesignResult, Jobs, Moment, NodeUse, StepResult, summarize_requests
+from bench.designs.results import DesignResult, IntervalResult, Jobs, NodeUse, StepResult, summarize_requests
 from bench.designs.sites import Launch
 from bench.percentiles import LatencyHistogram
 from bench.workload import FOLDER, Load, RequestKind, Workload, read_workload
@@ -93,7 +93,7 @@ def create_step(load: Load, repeat: int, nodes: list[str]) -> StepResult:
         other_cpu_s=0.0,
         lag=create_histogram(0.1).summarize(),
         keyed=3,
-        moments=tuple(Moment(seconds=each / 2, per_s=20, p50_ms=2, p99_ms=9) for each in range(1, 9)),
+        moments=tuple(IntervalResult(seconds=each / 2, per_s=20, p50_ms=2, p99_ms=9) for each in range(1, 9)),
     )
 
 
