@@ -74,7 +74,7 @@ def test_an_enum_counts_from_zero_in_this_order(name: str, values: list[str]) ->
 
 @pytest.mark.req("CH-10")
 def test_only_the_internal_file_knows_outcomes() -> None:
-    """What a worker reports is no business of clients, so its enum is internal."""
+    """A worker's report is not for clients, so its enum is internal."""
     assert list(enums(INTERNAL)) == ["JobOutcome"]
     assert sorted(enums(PUBLIC)) == ["JobSort", "JobStatus"]
 
@@ -141,7 +141,7 @@ def test_the_same_kind_of_thing_has_the_same_type_everywhere() -> None:
 
 @pytest.mark.req("TQ-051")
 def test_unset_text_is_empty_text() -> None:
-    """No scalar can be told apart from its zero value, so unset text is the empty string."""
+    """No scalar can be distinguished from its zero value, so unset text is the empty string."""
     for field in fields(*FILES):
         assert field.message_type is not None or not field.has_presence, field.full_name
 

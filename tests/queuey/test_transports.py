@@ -18,7 +18,7 @@ from runtime.call.conditions import CONDITION_HEADER
 from tests.support.deep import DEEP
 from tests.support.queuey.in_process_queue import House
 from tests.support.queuey.processes import Process
-from tests.support.schemathesis_check import does_what_is_described
+from tests.support.schemathesis_check import check_description
 
 METHODS = {method.name: method for method in SYSTEM.services["QueueService"].methods}
 
@@ -146,7 +146,7 @@ def test_the_api_does_what_is_described(tmp_path: Path) -> None:
         options += ["--exclude-operation-id", "GetJob", "--exclude-operation-id", "ClaimJob"]
     queue = Process(tmp_path, "queue", "queue", {"DB_PATH": str(tmp_path / "q.db")}).begin().wait()
     try:
-        does_what_is_described(queue.url, tmp_path, *options)
+        check_description(queue.url, tmp_path, *options)
         assert queue.events("rpc_fault") == []
     finally:
         queue.kill()

@@ -1,4 +1,4 @@
-"""Whether to try all of what is tried in part otherwise: `--deep`, or CHARTER_DEEP=1."""
+"""Switch for more random tests: `--deep`, or CHARTER_DEEP=1."""
 
 from __future__ import annotations
 

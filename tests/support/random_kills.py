@@ -1,4 +1,4 @@
-"""Kills at random moments: processes of a stack, and the server that they share."""
+"""Random kills of the nodes of a stack and of their server."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from runtime.embedded.server import EmbeddedServer
 from tests.support.orchestrator.stack import Node
 
 
-class Fate:
-    """Kills at random moments, and brings back to life. `name` is that of the server among victims."""
+class RandomKills:
+    """Kills and restarts at random moments. `name` is that of the server among the victims."""
 
     def __init__(
         self, nodes: Sequence[Node], name: str, server: EmbeddedServer, chance: random.Random
@@ -23,13 +23,13 @@ class Fate:
         self._server = server
         self._chance = chance
 
-    def strike_all(self, victims: Sequence[str], kills: int) -> None:
-        """About so many kills, in an order that chance decides."""
+    def kill_all(self, victims: Sequence[str], kills: int) -> None:
+        """Kill about that many times, in a random order."""
         for kind in self._chance.sample(victims, len(victims)) * (kills // len(victims)):
-            self.strike(kind)
+            self.kill_one(kind)
 
-    def strike(self, kind: str) -> None:
-        """One kill. Whoever is dead comes back after a while, and maybe not before the next kill."""
+    def kill_one(self, kind: str) -> None:
+        """Kill one victim, and restart some of the dead nodes; others stay dead until a later kill."""
         time.sleep(self._chance.uniform(0, 0.6))
         self.killed[kind] += 1
         if kind == self._name:
@@ -46,7 +46,7 @@ class Fate:
                 node.begin()
 
     def revive(self) -> None:
-        """Brings everybody back."""
+        """Restart all dead nodes, and wait for all."""
         for node in self._nodes:
             if not node.running:
                 node.begin()

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from generated.orchestrator.system import SYSTEM
 from tests.orchestrator.conftest import NewDatabase
 from tests.support.orchestrator.stack import Node, Stack, get, new_key, post, submit
-from tests.support.schemathesis_check import does_what_is_described
+from tests.support.schemathesis_check import check_description
 
 TOKEN = secrets.token_urlsafe(32)
 
@@ -123,7 +123,7 @@ def test_the_page_needs_nothing_from_elsewhere(api: Node) -> None:
 @pytest.mark.req("ORC-X09", "ORC-075", "ORC-089", "ORC-096")
 def test_the_api_does_what_is_described(probed: Stack, tmp_path: Path) -> None:
     """Schemathesis looks for a request on which the two differ, step by step along the links as well."""
-    does_what_is_described(probed.api.url, tmp_path, "--header", f"Authorization: Bearer {TOKEN}")
+    check_description(probed.api.url, tmp_path, "--header", f"Authorization: Bearer {TOKEN}")
     faults = [line for line in probed.api.lines() if line["event"] == "rpc_fault"]
     assert faults == []
     assert json.loads(probed.api.http.get("/readyz").text) == {"ready": True}

@@ -20,7 +20,7 @@ from tests.support.orchestrator.stack import SERVE, Node, wait_until
 from tests.support.orchestrator.stage import BEGUN
 from tests.support.orchestrator.verdict import verdict
 from tests.support.orchestrator.worker_processes import CALM, Crew
-from tests.support.random_kills import Fate
+from tests.support.random_kills import RandomKills
 from tests.support.submitters import Submitter
 
 WORKERS, JOBS = (20, 2000) if DEEP else (4, 300)
@@ -74,9 +74,9 @@ def test_whatever_is_killed_nothing_acknowledged_is_lost(shaken: Crew, own_serve
     clients = [Client(name, api.url, chance) for name in ("one", "another")]
     for client in clients:
         client.start()
-    fate = Fate(shaken.nodes, "postgres", own_server, chance)
+    fate = RandomKills(shaken.nodes, "postgres", own_server, chance)
     try:
-        fate.strike_all(VICTIMS, KILLS)
+        fate.kill_all(VICTIMS, KILLS)
     finally:
         fate.revive()
         for client in clients:

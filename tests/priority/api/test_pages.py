@@ -14,7 +14,7 @@ from tests.support.deep import DEEP
 from tests.support.priority.metrics_scrape import scrape
 from tests.support.priority.probes import METHODS
 from tests.support.priority.stack import ROLES, TOKENS, Queue, Stack, told
-from tests.support.schemathesis_check import does_what_is_described
+from tests.support.schemathesis_check import check_description
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_the_api_does_what_is_described(probed: Stack, tmp_path: Path, role: str
     """Schemathesis looks for a request on which the two differ, step by step along the links as well."""
     # Whoever asks for the end of a task waits for it, and nobody ends any here.
     without = () if DEEP or role == "worker" else ("--exclude-operation-id", "GetTask")
-    does_what_is_described(
+    check_description(
         probed.nodes[0].url, tmp_path, "--header", f"Authorization: Bearer {TOKENS[role]}", *without
     )
     faults = [line for line in probed.nodes[0].lines() if line["event"] == "rpc_fault"]

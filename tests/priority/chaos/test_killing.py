@@ -19,7 +19,7 @@ from runtime.embedded.redis import EmbeddedRedis
 from tests.support.deep import DEEP
 from tests.support.priority.stack import BRISK, TOKENS, Stack, wait_until
 from tests.support.priority.submitters import Client
-from tests.support.random_kills import Fate
+from tests.support.random_kills import RandomKills
 
 KILLS = 200 if DEEP else 10
 VICTIMS = ["worker"] * 3 + ["api"] * 2 + ["scheduler"] * 3 + ["redis"] * 2
@@ -51,9 +51,9 @@ def test_whatever_is_killed_nothing_acknowledged_is_lost(shaken: Stack, own_redi
     clients = [Client(f"client-{place}", api.url, chance) for place, api in enumerate(apis)]
     for client in clients:
         client.start()
-    fate = Fate(shaken.nodes, "redis", own_redis, chance)
+    fate = RandomKills(shaken.nodes, "redis", own_redis, chance)
     try:
-        fate.strike_all(VICTIMS, KILLS)
+        fate.kill_all(VICTIMS, KILLS)
     finally:
         fate.revive()
         for client in clients:

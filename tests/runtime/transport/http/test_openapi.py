@@ -14,7 +14,7 @@ from runtime.model.system import System
 from tests.runtime.transport.http.counter import Served
 from tests.runtime.transport.http.test_values import EMPTY, FULL
 from tests.support.plain_http import NO_TLS
-from tests.support.schemathesis_check import does_what_is_described
+from tests.support.schemathesis_check import check_description
 
 ALWAYS_FAIL = ("BreakForm", "CloseForm", "WaitForm")
 """Methods of the counter that answer nothing but faults, which is what they are for."""
@@ -131,4 +131,4 @@ def test_links_lead_from_an_answer_to_what_it_is_about(described: dict[str, Any]
 def test_the_served_node_does_what_is_described(kiosk: Served, tmp_path: Path) -> None:
     """Schemathesis looks for a request on which the two differ, step by step along the links as well."""
     excluded = [word for name in ALWAYS_FAIL for word in ("--exclude-operation-id", name)]
-    does_what_is_described(kiosk.url, tmp_path, *excluded)
+    check_description(kiosk.url, tmp_path, *excluded)

@@ -1,4 +1,4 @@
-"""A store, tasks in it, and one worker process: what every measurement of the object queue is made on."""
+"""Test bed of the object queue's measurements: a store, tasks in it, and one worker process."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from runtime.stores.s3.client.objects import Objects, Place
 from runtime.world import RealWorld
 
 BUCKET = "bench-queue"
-_PATIENCE_S = 300.0
+_TIMEOUT_S = 300.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 _WORKER = "bench"
 
 
-class Stage:
-    """One server for the whole run; every measurement has a queue of its own in the same bucket."""
+class QueueBench:
+    """Test bed: one server for the whole run, and a queue in its bucket for every measurement."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -46,7 +46,7 @@ class Stage:
     async def __aenter__(self) -> Self:
         await asyncio.to_thread(self.server.start)
         os.environ.update(self.server.variables)
-        self.objects = Objects(self.place())
+        self.objects = Objects(self.bucket())
         await set_up(self.objects, [TASK], {"QO_ALLOW_NO_VERSIONING": False, "QO_ARCHIVE_DAYS": None})
         return self
 
@@ -56,11 +56,11 @@ class Stage:
         await self.objects.close()
         await asyncio.to_thread(self.server.remove)
 
-    def place(self, prefix: str = "") -> Place:
+    def bucket(self, prefix: str = "") -> Place:
         return Place(bucket=BUCKET, endpoint=self.server.url, region=REGION, prefix=prefix)
 
-    def settings(self, queue: str, **more: str) -> dict[str, str]:
-        """The environment of whoever works on a queue."""
+    def make_settings(self, queue: str, **more: str) -> dict[str, str]:
+        """Make the environment of a process that works on a queue."""
         return {
             **self.server.variables,
             "S3_ENDPOINT": self.server.url,
@@ -74,16 +74,18 @@ class Stage:
         }
 
     @asynccontextmanager
-    async def tasks(self, queue: str, **more: str) -> AsyncIterator[tuple[ObjectStore[TaskRecord], Call]]:
-        """The tasks of a queue, as a process has them that does everything."""
+    async def open_tasks(
+        self, queue: str, **more: str
+    ) -> AsyncIterator[tuple[ObjectStore[TaskRecord], Call]]:
+        """Open the store of a queue's tasks, with all components in this process."""
         design = self._system.deployments["local"]
         parts = Assembly(
             self._system,
             design,
             design.nodes["worker"],
-            self.settings(queue, **more),
+            self.make_settings(queue, **more),
             RealWorld(),
-            _nobody,
+            _refuse_channel,
             stream=io.StringIO(),
         )
         try:
@@ -93,31 +95,31 @@ class Stage:
             await parts.close()
 
     async def submit(self, queue: str, count: int) -> list[str]:
-        """As many tasks that do nothing."""
-        wanted = [wanted_task() for _ in range(count)]
-        async with self.tasks(queue) as (tasks, call):
-            made = await tasks.create_or_find_all(wanted, call)
+        """Submit that many tasks that do nothing; return their keys."""
+        records = [create_task() for _ in range(count)]
+        async with self.open_tasks(queue) as (tasks, call):
+            created = await tasks.create_or_find_all(records, call)
             await tasks.drained()
-        return [each[0].id for each in made if isinstance(each, tuple)]
+        return [each[0].id for each in created if isinstance(each, tuple)]
 
-    async def ends(self, queue: str, keys: Sequence[str]) -> list[datetime]:
-        """When each task was completed, in order."""
-        objects = Objects(self.place(f"{queue}/"))
+    async def read_ends(self, queue: str, keys: Sequence[str]) -> list[datetime]:
+        """Read when each task was completed, sorted."""
+        objects = Objects(self.bucket(f"{queue}/"))
 
         async def end(key: str) -> datetime:
-            found = await objects.get(f"tasks/{key[0]}/{key}.json")
-            assert found is not None
-            return datetime.fromisoformat(json.loads(found.body)["completed_at"])
+            results = await objects.get(f"tasks/{key[0]}/{key}.json")
+            assert results is not None
+            return datetime.fromisoformat(json.loads(results.body)["completed_at"])
 
         try:
-            return sorted(await in_turns(keys, end, 16))
+            return sorted(await run_bounded(keys, end, 16))
         finally:
             await objects.close()
 
     @asynccontextmanager
-    async def worker(self, queue: str, **more: str) -> AsyncIterator[subprocess.Popen[bytes]]:
-        """One worker process, from its start to an orderly end."""
-        settings = {**os.environ, **self.settings(queue, **more)}
+    async def run_worker(self, queue: str, **more: str) -> AsyncIterator[subprocess.Popen[bytes]]:
+        """Run one worker process, and stop it gracefully at the end."""
+        settings = {**os.environ, **self.make_settings(queue, **more)}
         with (self._folder / f"{re.sub('[^a-z0-9]', '-', queue)}.log").open("ab") as log:
             process = subprocess.Popen(
                 (sys.executable, "-m", "runtime.serve", "objectqueue.local.worker"),
@@ -131,22 +133,22 @@ class Stage:
             process.terminate()
             await asyncio.to_thread(process.wait, 60)
 
-    async def done(self, queue: str, count: int) -> None:
-        """Waits until the worker says that it has completed so many."""
-        objects, deadline = Objects(self.place(f"{queue}/")), time.monotonic() + _PATIENCE_S
+    async def wait_for_completed(self, queue: str, count: int) -> None:
+        """Wait until the worker reports that it has completed that many tasks."""
+        objects, deadline = Objects(self.bucket(f"{queue}/")), time.monotonic() + _TIMEOUT_S
         try:
             while True:
-                found = await objects.get(f"workers/{_WORKER}.json")
-                if found is not None and json.loads(found.body)["tasks_completed"] >= count:
+                results = await objects.get(f"workers/{_WORKER}.json")
+                if results is not None and json.loads(results.body)["tasks_completed"] >= count:
                     return
-                assert time.monotonic() < deadline, "the worker does not come to an end"
+                assert time.monotonic() < deadline, "the worker does not complete its tasks in time"
                 await asyncio.sleep(0.3)
         finally:
             await objects.close()
 
 
-def wanted_task() -> TaskRecord:
-    """A task as it is submitted without saying much."""
+def create_task() -> TaskRecord:
+    """Create a task with default settings."""
     policy = RetryPolicy(
         initial_interval_ms=1000, max_interval_ms=60_000, multiplier=2.0, jitter_percent=0.25
     )
@@ -155,24 +157,24 @@ def wanted_task() -> TaskRecord:
     )
 
 
-async def in_turns(given: Sequence[Any], work: Any, at_once: int) -> list[Any]:
-    """Does the same for all of some, so many at a time."""
-    found: dict[int, Any] = {}
-    waiting = iter(enumerate(given))
+async def run_bounded(items: Sequence[Any], work: Any, at_once: int) -> list[Any]:
+    """Run the same work for every item, with so many at a time; return the results in order."""
+    results: dict[int, Any] = {}
+    waiting = iter(enumerate(items))
 
-    async def some() -> None:
+    async def run_some() -> None:
         for number, each in waiting:
-            found[number] = await work(each)
+            results[number] = await work(each)
 
-    await asyncio.gather(*(some() for _ in islice(given, at_once)))
-    return [found[number] for number in range(len(given))]
+    await asyncio.gather(*(run_some() for _ in islice(items, at_once)))
+    return [results[number] for number in range(len(items))]
 
 
-def cpu_s(pid: int | None) -> float:
-    """Processor time of a process and of what it has started and waited for."""
+def read_cpu_s(pid: int | None) -> float:
+    """Read the CPU seconds of a process and of the children that it has waited for."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(int(each) for each in fields[11:15]) / _TICKS
 
 
-def _nobody(*_asked: object) -> Any:
-    raise AssertionError("nothing is elsewhere")
+def _refuse_channel(*_asked: object) -> Any:
+    raise AssertionError("all components are in this process")

@@ -1,4 +1,4 @@
--- The least that a run can be: the first of the sorted set, its payload, and its end.
+-- Minimal claim and settlement: pop the first of the sorted set, read its payload, and delete it.
 local found = redis.call('ZPOPMIN', KEYS[1])
 if #found == 0 then
   return 0

@@ -1,4 +1,4 @@
-"""What became of the jobs, by their own records, read through the public API when the load is over."""
+"""Job records after a load, read through the public API: the jobs' outcomes and times."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import time
 from collections.abc import AsyncIterator
 
 from bench.designs.results import Jobs
-from bench.generator.fleet import Outcome, Window
-from bench.percentiles import Times
+from bench.generator.fleet import LoadOutcome, Window
+from bench.percentiles import LatencyHistogram
 from generated.taskqueue.clients import TaskQueuePublicServiceClient
 from generated.taskqueue.lifecycle import JOB
 from generated.taskqueue.messages import (
@@ -26,8 +26,8 @@ _PAGE = 200
 _PAUSE = 0.1
 
 
-async def settled(client: Client, seconds: float) -> bool:
-    """Waits until no node has a job that waits or runs. Whether that came to pass in time."""
+async def wait_until_idle(client: Client, seconds: float) -> bool:
+    """Wait until no node has a queued or running job; return whether that was within the time."""
     until = time.monotonic() + seconds
     request = ListJobsRequest(status_filter=[QUEUED, RUNNING], page=PageRequest(page_size=1))
     for node in client.nodes("gateway"):
@@ -39,16 +39,16 @@ async def settled(client: Client, seconds: float) -> bool:
     return True
 
 
-async def read_jobs(client: Client, outcome: Outcome, since_ms: int) -> Jobs:
-    """Everything that was created since then, on every node."""
+async def read_jobs(client: Client, outcome: LoadOutcome, since_ms: int) -> Jobs:
+    """Read the jobs that were created since then, on every node."""
     window, seconds = outcome.window, outcome.window.end - outcome.window.start
-    end_to_end, waited = Times(), Times()
+    end_to_end, waited = LatencyHistogram(), LatencyHistogram()
     done = submitted = backlog = unfinished = 0
-    async for job in _created_since(client, since_ms):
+    async for job in _list_created_since(client, since_ms):
         over = job.status in JOB.terminal
-        if job.status == DONE and _within(job.finished_at_ms, window):
+        if job.status == DONE and _is_within(job.finished_at_ms, window):
             done += 1
-        if not _within(job.created_at_ms, window):
+        if not _is_within(job.created_at_ms, window):
             continue
         submitted += 1
         backlog += not over or job.finished_at_ms >= window.end_ms
@@ -62,15 +62,15 @@ async def read_jobs(client: Client, outcome: Outcome, since_ms: int) -> Jobs:
         submitted=submitted,
         backlog=backlog,
         unfinished=unfinished,
-        end_to_end=end_to_end.summary(),
+        end_to_end=end_to_end.summarize(),
         end_to_end_histogram=end_to_end.encode(),
-        waited=waited.summary(),
-        observed=outcome.observed.summary(),
+        waited=waited.summarize(),
+        observed=outcome.observed.summarize(),
         observed_histogram=outcome.observed.encode(),
     )
 
 
-async def _created_since(client: Client, since_ms: int) -> AsyncIterator[JobSummary]:
+async def _list_created_since(client: Client, since_ms: int) -> AsyncIterator[JobSummary]:
     for node in client.nodes("gateway"):
         api, token = node.of(TaskQueuePublicServiceClient), ""
         while True:
@@ -89,5 +89,5 @@ async def _created_since(client: Client, since_ms: int) -> AsyncIterator[JobSumm
             break
 
 
-def _within(at_ms: int, window: Window) -> bool:
+def _is_within(at_ms: int, window: Window) -> bool:
     return window.start_ms <= at_ms < window.end_ms

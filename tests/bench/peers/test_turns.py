@@ -1,21 +1,23 @@
-"""What is close to each other is measured several times in a round, in turns."""
+"""Turns of a comparison: contestants with close results are measured several times in a round."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bench.peers.findings import Pickup, Rate, Sizes
-from bench.peers.programs import Producing, Program
-from bench.peers.run import Run
-from bench.peers.shared_measures import Contestant
-from bench.percentiles import Times
+from bench.peers.findings import JobRate, Pickup, RunSizes
+from bench.peers.programs import ProducerCommand, Program
+from bench.peers.rounds import ComparisonRun
+from bench.peers.server_bench import Contestant
+from bench.percentiles import LatencyHistogram
 
-SIZES = Sizes(rounds=2, single=1, crowded=1, bulk=1, drain=1, drain_at_most_s=1.0, pickups=1, aged=0, turns=3)
-TIMES = Times()
+SIZES = RunSizes(
+    rounds=2, single=1, crowded=1, bulk=1, drain=1, drain_at_most_s=1.0, pickups=1, aged=0, turns=3
+)
+TIMES = LatencyHistogram()
 TIMES.record(0.001)
-PICKUP = Pickup(waited=TIMES.summary(), histogram=TIMES.encode())
-RATE = Rate(per_s=1.0, cpu_us=1.0, count=1)
+PICKUP = Pickup(waited=TIMES.summarize(), histogram=TIMES.encode())
+RATE = JobRate(per_s=1.0, cpu_us=1.0, count=1)
 
 
 @dataclass
@@ -24,7 +26,7 @@ class Queue:
 
     name: str
     workers: Mapping[str, Program]
-    producers: Mapping[str, Producing] = field(default_factory=dict)
+    producers: Mapping[str, ProducerCommand] = field(default_factory=dict)
     pickups: Mapping[str, tuple[str, Program]] = field(default_factory=dict)
 
     def prepare(self, aged: bool) -> None: ...
@@ -35,28 +37,28 @@ class Queue:
 
 @dataclass
 class Bench:
-    """Notes who was measured."""
+    """Bench that records the names it measures."""
 
     singly: list[str] = field(default_factory=list)
     drained: list[str] = field(default_factory=list)
     picked: list[str] = field(default_factory=list)
 
-    def submits(self, queue: Contestant, name: str, kind: str, count: int, width: int) -> Rate:
+    def measure_submits(self, queue: Contestant, name: str, kind: str, count: int, width: int) -> JobRate:
         if (kind, width) == ("single", 1):
             self.singly.append(name)
         return RATE
 
-    async def drain(self, queue: Queue, name: str, jobs: int, at_most_s: float) -> Rate:
+    async def drain(self, queue: Queue, name: str, jobs: int, at_most_s: float) -> JobRate:
         self.drained.append(name)
         return RATE
 
-    async def pickup(self, queue: Contestant, name: str, count: int) -> Pickup:
+    async def measure_pickup(self, queue: Contestant, name: str, count: int) -> Pickup:
         self.picked.append(name)
         return PICKUP
 
 
-class Bare:
-    """A ceiling of nothing."""
+class NoCeiling:
+    """A ceiling that measures nothing."""
 
     name = "bare"
     drains: Sequence[str] = ()
@@ -66,17 +68,17 @@ class Bare:
     def age(self, jobs: int) -> str:
         return ""
 
-    def submits(self, kind: str, count: int, width: int) -> Rate:
+    def measure_submits(self, kind: str, count: int, width: int) -> JobRate:
         return RATE
 
-    def drain(self, name: str, jobs: int) -> Rate:
+    def drain(self, name: str, jobs: int) -> JobRate:
         return RATE
 
 
 async def test_those_that_are_close_take_turns() -> None:
     """The others are measured once in a round, so that a run takes little longer."""
     program = Program((), {})
-    producing = Producing(program, "")
+    producing = ProducerCommand(program, "")
     either = {"e": ("", program), "f": ("", program)}
     queues = [
         Queue("theirs", {"a": program, "b": program}, {"g": producing}),
@@ -84,8 +86,8 @@ async def test_those_that_are_close_take_turns() -> None:
     ]
     bench = Bench()
     close = {"close_singles": "h", "close_drains": "bd", "close_pickups": "f"}
-    run = Run(bench, queues, Bare(), SIZES, lambda _: None, **close)
-    half = await run.half(aged=False)
+    run = ComparisonRun(bench, queues, NoCeiling(), SIZES, lambda _: None, **close)
+    half = await run.measure_half(aged=False)
     assert "".join(bench.singly) == 2 * "ghhh"
     assert "".join(bench.drained) == 2 * "abcdbdbd"
     drains = half.rates["drain"]
