@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from generated.priority import messages as m
-from tests.support.orchestrator.grpc_calls import Remote, Told
+from tests.support.orchestrator.grpc_calls import Outcome, Remote
 from tests.support.priority.probes import METHODS, NOBODY
 from tests.support.priority.stack import TOKENS, Queue, Stack
 
@@ -27,7 +27,7 @@ def worker(shared: Stack) -> Iterator[Remote]:
         yield made
 
 
-def call(remote: Remote, name: str, request: object) -> Told:
+def call(remote: Remote, name: str, request: object) -> Outcome:
     return remote.call(METHODS[name], request)
 
 

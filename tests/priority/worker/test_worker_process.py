@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.priority.conftest import NewServers
-from tests.support.orchestrator.worker_processes import gone
+from tests.support.orchestrator.worker_processes import wait_for_exit
 from tests.support.priority.stack import BRISK, TOKENS, Queue, Stack, told, wait_until
 
 STAGED = "tests.support.priority.staged_node"
@@ -144,7 +144,7 @@ def test_a_worker_that_is_told_to_stop(fresh: Stack, tmp_path: Path) -> None:
     wait_until(lambda: [line for line in worker.lines() if line["event"] == "service_stopping"], "it knows")
     left = queue.submit()
     gate.touch()
-    assert gone(worker) == 0
+    assert wait_for_exit(worker) == 0
     assert queue.get(short)["status"] == "completed"
     assert queue.status(left) == "queued"
     workers = queue.stats()["workers"]
