@@ -42,7 +42,7 @@ def test_a_repeat_with_an_equivalent_payload_is_the_same(api: Node) -> None:
 
 @pytest.mark.req("ORC-062", "ORC-074", "ORC-103")
 @pytest.mark.parametrize(
-    ("states", "shown"),
+    ("states", "status"),
     [
         ([], "PENDING"),
         (["RUNNING"], "RUNNING"),
