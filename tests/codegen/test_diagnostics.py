@@ -23,7 +23,7 @@ from codegen.rules.lifecycle.due_transitions import bad_sweeper
 from codegen.source.loader import examine
 from tests.support import quick_yaml
 from tests.support.codegen import specs
-from tests.support.codegen.cached_loading import remembering
+from tests.support.codegen.cached_loading import cached_files
 
 HERE = Path(__file__).parent / "diagnostics"
 SPECS = Path(__file__).parent.parent / "specs"
@@ -33,7 +33,7 @@ STYLES = {"expected.txt": "text", "expected.json": "json", "expected.github.txt"
 
 @pytest.fixture(scope="module", autouse=True)
 def _remembering() -> Iterator[None]:
-    with remembering():
+    with cached_files():
         yield
 
 
@@ -122,7 +122,7 @@ def test_who_drives_by_the_clock_has_the_store() -> None:
         cake["shared_with"] = ["baker"]
         cake["driven_by"] = "CounterService.ForgetOrders"
 
-    found = bad_sweeper.find(specs.changed(specs.spec("tests/specs/bakery"), "lifecycle", unshare))
+    found = bad_sweeper.find(specs.change_spec(specs.spec("tests/specs/bakery"), "lifecycle", unshare))
     assert [each.message for each in found] == [
         f"'{edge}' is driven by porter, which does not hold a cake." for edge in ("burn", "serve_again")
     ]

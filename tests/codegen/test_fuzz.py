@@ -18,7 +18,7 @@ from codegen.language import FILES
 from codegen.source.loader import examine
 from codegen.source.spec import Spec
 from codegen.source.yaml_reader import parse
-from tests.support.codegen.cached_loading import remembering
+from tests.support.codegen.cached_loading import cached_files
 
 ROOT = Path(__file__).parent.parent.parent
 SPECS = (
@@ -65,7 +65,7 @@ ODD_BYTES = (
 
 @pytest.fixture(scope="module", autouse=True)
 def _remembering() -> Iterator[None]:
-    with remembering():
+    with cached_files():
         yield
 
 

@@ -17,7 +17,7 @@ from codegen.__main__ import main
 from codegen.generate import build
 from codegen.output import Deviation, apply
 from codegen.source.loader import load
-from tests.support.codegen.cached_loading import compiling_once
+from tests.support.codegen.cached_loading import cached_protos
 from tests.support.codegen.projects import LOCKER, ROOT, TASKQUEUE, edit, project, snapshot
 
 OUTPUTS = ("proto", "generated", "docs", "spec/schema")
@@ -29,7 +29,7 @@ def generate(root: Path, *options: str) -> int:
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiling_once() -> Iterator[None]:
-    with compiling_once():
+    with cached_protos():
         yield
 
 

@@ -13,7 +13,7 @@ from codegen.emit.python import lifecycle
 from codegen.emit.redis import lua_files
 from codegen.emit.sqlite import sqlite_files
 from codegen.source.spec import Spec
-from tests.support.codegen.specs import changed, spec, texts
+from tests.support.codegen.specs import change_spec, spec, texts
 
 
 def less(folder: str, entity: str, edge: str, field: str) -> Spec:
@@ -22,7 +22,7 @@ def less(folder: str, entity: str, edge: str, field: str) -> Spec:
     def change(data: Any) -> None:
         data["entities"][entity]["transitions"][edge]["gives_up"]["less"] = field
 
-    return changed(spec(f"tests/specs/{folder}"), "lifecycle", change)
+    return change_spec(spec(f"tests/specs/{folder}"), "lifecycle", change)
 
 
 @pytest.mark.parametrize(

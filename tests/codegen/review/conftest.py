@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.codegen.review_project import Project, project_at
+from tests.support.codegen.review_project import Project, make_project
 
 
 @pytest.fixture
 def project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Project:
     """A project with one system that was never accepted."""
-    return project_at(tmp_path, capsys)
+    return make_project(tmp_path, capsys)
 
 
 @pytest.fixture

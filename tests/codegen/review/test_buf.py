@@ -15,7 +15,7 @@ from codegen.review.form import write
 from codegen.source.loader import load
 from codegen.source.spec import Spec
 from tests.support import quick_yaml
-from tests.support.codegen.review_forms import edited, spec
+from tests.support.codegen.review_forms import apply_edits, spec
 from tests.support.codegen.review_project import LOCKER
 
 BUF = Path(sys.executable).with_name("buf")
@@ -69,7 +69,7 @@ def test_a_reserved_deletion_keeps_the_wire(tmp_path: Path) -> None:
 
 
 def _locker(edits: dict[str, Any]) -> Spec:
-    return spec(edited(write(load(LOCKER)), edits))
+    return spec(apply_edits(write(load(LOCKER)), edits))
 
 
 def _buf_breaking(root: Path, old: Spec, new: Spec) -> str:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from codegen.review.accepted import text_of
 from codegen.review.form import rule_name, write
-from tests.support.codegen.review_forms import base, edited, spec
+from tests.support.codegen.review_forms import apply_edits, base, spec
 
 
 def test_members_stand_by_number_and_names_by_name() -> None:
@@ -21,7 +21,7 @@ def test_members_stand_by_number_and_names_by_name() -> None:
 
 def test_defaults_are_left_out() -> None:
     """What the language says anyway is not stored."""
-    form = write(spec(edited(base(), {"system/policies/shutdown/grace_ms": 5000})))
+    form = write(spec(apply_edits(base(), {"system/policies/shutdown/grace_ms": 5000})))
     assert "shutdown" not in form["system"]["policies"]
     assert form["types"]["inner"] == {"messages": {"Empty": {}}}
 
@@ -36,7 +36,7 @@ def test_spaces_in_a_map_type_say_nothing() -> None:
     """`map<string,string>` is stored as `map<string, string>`."""
     path = "types/public/messages/Order/fields/tags"
     forms = [
-        write(spec(edited(base(), {path: {"number": 11, "type": text}})))
+        write(spec(apply_edits(base(), {path: {"number": 11, "type": text}})))
         for text in ("map<string,string>", "map<string, string>")
     ]
     assert forms[0] == forms[1]
@@ -52,7 +52,7 @@ def test_the_text_is_stable() -> None:
 def test_a_form_of_another_language_is_refused() -> None:
     """A stored word that the language does not know is an error, never ignored."""
     with pytest.raises(ValidationError):
-        spec(edited(base(), {"system/colour": "red"}))
+        spec(apply_edits(base(), {"system/colour": "red"}))
 
 
 def test_rules_between_variables_are_named_by_what_they_say() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from codegen.review import FROZEN, KINDS, Verdict, compare
 from codegen.review.compare import Stored, differences, stored
-from tests.support.codegen.review_forms import at, base, cases, edited, spec, stored_base
+from tests.support.codegen.review_forms import apply_edits, base, cases, find_at, spec, stored_base
 
 CASES = cases()
 ORDERED = (
@@ -51,20 +51,20 @@ def test_equal_specs_have_no_differences() -> None:
 def test_order_says_nothing() -> None:
     """Names, grants, rules and the members of lists may stand in any order."""
     reordered = _reversed(base())
-    kept = {place: at(base(), place.split("/")) for place in ORDERED}
-    assert compare(spec(base()), spec(edited(reordered, kept))) == []
+    kept = {place: find_at(base(), place.split("/")) for place in ORDERED}
+    assert compare(spec(base()), spec(apply_edits(reordered, kept))) == []
 
 
 def test_a_permission_without_conditions_is_a_plain_one() -> None:
     """`Buy` and `Buy: {}` are the same permission."""
-    written_out = edited(base(), {"callers/may_call/booth/TillService/0": {"Buy": {}}})
+    written_out = apply_edits(base(), {"callers/may_call/booth/TillService/0": {"Buy": {}}})
     assert compare(spec(base()), spec(written_out)) == []
 
 
 def test_zero_is_not_false() -> None:
     """A condition that asks for 0 is another one than a condition that asks for false."""
     path = "callers/may_call/booth/TillService/0"
-    old, new = (edited(base(), {path: {"Buy": {"only": {"caller": value}}}}) for value in (0, False))
+    old, new = (apply_edits(base(), {path: {"Buy": {"only": {"caller": value}}}}) for value in (0, False))
     assert [each.id for each in compare(spec(old), spec(new))] == [
         "permission.condition booth TillService.Buy caller"
     ]
@@ -79,7 +79,7 @@ def test_the_gravest_comes_first() -> None:
         "types/public/messages/Order/fields/token/number": 12,
         "types/public/enums/Zone/values/YARD": {"number": 3},
     }
-    found = compare(spec(base()), spec(edited(base(), edits)))
+    found = compare(spec(base()), spec(apply_edits(base(), edits)))
     assert [each.kind for each in found] == [
         "method.added",
         "field.number",
@@ -119,12 +119,14 @@ def test_the_set_of_methods_is_frozen(name: str) -> None:
 )
 def test_only_additions_keep_the_wire(edits: dict[str, Any], verdict: Verdict) -> None:
     """A field may come with a number of its own; anything else done to fields breaks the wire."""
-    changed = edited(base(), {f"types/public/messages/Order/{path}": value for path, value in edits.items()})
+    changed = apply_edits(
+        base(), {f"types/public/messages/Order/{path}": value for path, value in edits.items()}
+    )
     assert compare(spec(base()), spec(changed))[0].verdict == verdict
 
 
 def _side(edits: dict[str, Any]) -> Stored:
-    return stored(spec(edited(base(), edits))) if edits else stored_base()
+    return stored(spec(apply_edits(base(), edits))) if edits else stored_base()
 
 
 def _reversed(data: Any) -> Any:

@@ -14,7 +14,7 @@ from codegen.language import FILES
 from codegen.review.compare import differences, stored
 from codegen.review.form import Data, leaves, tree, write
 from codegen.source.spec import Spec
-from tests.support.codegen.review_forms import at, base, changed, edited, spec, stored_base
+from tests.support.codegen.review_forms import apply_edits, base, change_at, find_at, spec, stored_base
 
 Steps = tuple[str | int, ...]
 
@@ -45,7 +45,7 @@ def test_any_change_is_a_difference(data: st.DataObject) -> None:
     now = STORED
     for _ in range(data.draw(st.integers(1, 3))):
         steps = data.draw(st.sampled_from(list(_places(now))))
-        acts = data.draw(st.permutations([REMOVED, *NAMES, *_others(at(now, steps))]))
+        acts = data.draw(st.permutations([REMOVED, *NAMES, *_others(find_at(now, steps))]))
         mutants = (_mutated(now, steps, act) for act in acts)
         now = next((each for each in mutants if _spec(each) is not None), now)
     new = _spec(now)
@@ -57,7 +57,9 @@ def test_any_change_is_a_difference(data: st.DataObject) -> None:
 
 def test_what_no_kind_knows_is_told_as_it_is() -> None:
     """Without any kind, every value that differs is still a difference of its own."""
-    new = spec(edited(base(), {"environment/variables/SEATS/default": 12, "types/public/messages/Hat": {}}))
+    new = spec(
+        apply_edits(base(), {"environment/variables/SEATS/default": 12, "types/public/messages/Hat": {}})
+    )
     assert [(each.id, each.sentence) for each in differences(stored_base(), stored(new), kinds=())] == [
         ("other environment.variables.SEATS.default", "environment.variables.SEATS.default 10 -> 12"),
         ("other types.public.messages.Hat", "types.public.messages.Hat none -> {}"),
@@ -118,7 +120,7 @@ def _mutated(data: Data, steps: Steps, act: Any) -> Data:
         else:
             holder[step] = act
 
-    mutant: Data = changed(data, steps, change)
+    mutant: Data = change_at(data, steps, change)
     return mutant
 
 

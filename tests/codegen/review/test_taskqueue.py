@@ -13,7 +13,7 @@ from codegen.review.form import write
 from codegen.review.record import Record, read_records
 from codegen.source.loader import load
 from codegen.source.spec import Spec
-from tests.support.codegen.review_forms import edited, spec
+from tests.support.codegen.review_forms import apply_edits, spec
 
 ROOT = Path(__file__).parents[3]
 METHODS = {
@@ -115,7 +115,7 @@ def test_the_accepted_methods_are_the_frozen_ones() -> None:
 def test_a_twentieth_method_is_frozen() -> None:
     """A method more would touch a frozen decision, and no record could pass it by as a small thing."""
     path = "services/services/QueueInternalService/methods"
-    new = edited(write(accepted()), {f"{path}/PeekJob": {"copy_of": f"{path}/DequeueJob"}})
+    new = apply_edits(write(accepted()), {f"{path}/PeekJob": {"copy_of": f"{path}/DequeueJob"}})
     assert [(each.id, each.verdict) for each in compare(accepted(), spec(new))] == [
         ("method.added QueueInternalService.PeekJob", Verdict.FROZEN)
     ]

@@ -9,7 +9,7 @@ from typing import Any
 from codegen.emit.deploy import compose, kubernetes, sentinel
 from codegen.source.spec import Spec
 from tests.support import quick_yaml
-from tests.support.codegen.specs import changed, run, spec, texts
+from tests.support.codegen.specs import change_spec, run, spec, texts
 
 FOLDER = "generated/bakery/deploy/village"
 
@@ -18,7 +18,7 @@ def with_redis() -> Spec:
     def bring(data: Any) -> None:
         data["village"]["servers"] = {"redis": "BAKERY_DATABASE"}
 
-    return changed(spec("tests/specs/bakery"), "deployments", bring)
+    return change_spec(spec("tests/specs/bakery"), "deployments", bring)
 
 
 def stack() -> Any:

@@ -11,7 +11,7 @@ import pytest
 from codegen.emit.deploy import compose
 from codegen.source.spec import Spec
 from tests.support import quick_yaml
-from tests.support.codegen.specs import FOLDERS, changed, in_containers, run, spec, texts
+from tests.support.codegen.specs import FOLDERS, change_spec, list_container_deployments, run, spec, texts
 
 
 def parsed(of: Spec, deployment: str) -> Any:
@@ -22,7 +22,7 @@ def parsed(of: Spec, deployment: str) -> Any:
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_containers_may_do_no_more_than_they_need(folder: str) -> None:
     """No container has a capability, a writable disk, a root user, or memory without a limit."""
-    for deployment in in_containers(spec(folder)):
+    for deployment in list_container_deployments(spec(folder)):
         servers = spec(folder).deployments.root[deployment].servers
         for name, service in parsed(spec(folder), deployment)["services"].items():
             if name in servers:
@@ -60,7 +60,7 @@ def test_compose_files_fit_the_compose_schema(folder: str, tmp_path: Path) -> No
         if path.endswith("compose.yaml"):
             files.append(tmp_path / path.replace("/", "-"))
             files[-1].write_text(text, encoding="utf-8")
-    assert len(files) == len(in_containers(spec(folder)))
+    assert len(files) == len(list_container_deployments(spec(folder)))
     if files:
         schema = ("--builtin-schema", "vendor.compose-spec")
         done = run(sys.executable, "-m", "check_jsonschema", *schema, *files)
@@ -86,7 +86,9 @@ def test_nodes_that_call_each_other_do_not_wait_in_a_circle() -> None:
     def address(data: Any) -> None:
         data["variables"]["DESK_ADDR"] = data["variables"]["VAULT_ADDR"] | {"read_by": ["vault"]}
 
-    of = changed(changed(spec("tests/specs/locker"), "deployments", call_back), "environment", address)
+    of = change_spec(
+        change_spec(spec("tests/specs/locker"), "deployments", call_back), "environment", address
+    )
     services = parsed(of, "branch")["services"]
     assert "depends_on" not in services["desk"] and "depends_on" not in services["vault"]
     assert services["vault"]["environment"]["DESK_ADDR"] == "desk:7001"
@@ -100,7 +102,7 @@ def test_what_has_no_value_must_be_set() -> None:
     def require(data: Any) -> None:
         data["variables"]["DOORS"] = {"type": "int", "required": True, "read_by": ["vault"], "doc": "Doors."}
 
-    service = parsed(changed(spec("tests/specs/locker"), "environment", require), "branch")["services"][
+    service = parsed(change_spec(spec("tests/specs/locker"), "environment", require), "branch")["services"][
         "vault"
     ]
     assert service["environment"]["DOORS"] == "${DOORS:?must be set}"
@@ -113,7 +115,7 @@ def test_without_certificates_each_node_has_its_own_token() -> None:
         for name in ("LOCKER_CERT", "LOCKER_KEY", "LOCKER_AUTHORITY"):
             del data["variables"][name]
 
-    found = parsed(changed(spec("tests/specs/locker"), "environment", drop), "branch")
+    found = parsed(change_spec(spec("tests/specs/locker"), "environment", drop), "branch")
     tokens = [row["environment"]["LOCKER_TOKEN"] for row in found["services"].values()]
     assert tokens == ["${DESK_LOCKER_TOKEN:-}", "${VAULT_LOCKER_TOKEN:-}"]
     assert "secrets" not in found
@@ -125,7 +127,7 @@ def test_replicas_share_the_name_of_their_node() -> None:
     def replicate(data: Any) -> None:
         data["branch"]["nodes"]["vault"]["replicas"] = 2
 
-    services = parsed(changed(spec("tests/specs/locker"), "deployments", replicate), "branch")["services"]
+    services = parsed(change_spec(spec("tests/specs/locker"), "deployments", replicate), "branch")["services"]
     assert list(services) == ["desk", "vault-0", "vault-1"]
     assert services["desk"]["environment"]["VAULT_ADDR"] == "vault:7002"
     assert list(services["desk"]["depends_on"]) == ["vault-0", "vault-1"]
@@ -204,5 +206,5 @@ def test_nodes_are_checked_over_http_from_within() -> None:
 
 def test_a_deployment_of_one_machine_has_no_compose_file() -> None:
     """Nodes that listen for their own machine only could not be reached in a container."""
-    assert in_containers(spec(BAKERY)) == ["village"]
+    assert list_container_deployments(spec(BAKERY)) == ["village"]
     assert not any("/home/" in path for path in texts(compose.emit, spec(BAKERY)))

@@ -12,7 +12,7 @@ import pytest
 
 from codegen.emit.deploy import kubernetes
 from tests.support import quick_yaml
-from tests.support.codegen.specs import FOLDERS, changed, in_containers, run, spec, texts
+from tests.support.codegen.specs import FOLDERS, change_spec, list_container_deployments, run, spec, texts
 
 VALIDATE = Path(sys.executable).parent / "kubernetes-validate"
 TASKQUEUE = "spec/taskqueue"
@@ -72,7 +72,7 @@ def test_the_base_lists_all_its_files(folder: str) -> None:
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_pods_may_do_no_more_than_they_need(folder: str) -> None:
     """Each pod satisfies the restricted profile that its namespace enforces."""
-    for deployment in in_containers(spec(folder)):
+    for deployment in list_container_deployments(spec(folder)):
         for workload in workloads(folder, deployment):
             pod = workload["spec"]["template"]["spec"]
             assert pod["securityContext"]["runAsNonRoot"] is True
@@ -156,7 +156,7 @@ def test_a_required_variable_without_a_value_comes_from_a_secret() -> None:
     def require(data: Any) -> None:
         data["variables"]["DOORS"] = {"type": "int", "required": True, "read_by": ["vault"], "doc": "Doors."}
 
-    of = changed(spec("tests/specs/locker"), "environment", require)
+    of = change_spec(spec("tests/specs/locker"), "environment", require)
     text = texts(kubernetes.emit, of)["generated/locker/deploy/branch/kubernetes/vault.yaml"]
     told = {row["name"]: row for row in container(list(quick_yaml.read_all(text))[-1])["env"]}
     secret = {"name": "vault-settings", "key": "DOORS", "optional": False}
@@ -203,7 +203,7 @@ def test_components_in_one_process_need_no_network() -> None:
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_all_else_is_denied(folder: str) -> None:
     """Every pod of the namespace is closed both ways until a policy opens it; names can be looked up."""
-    for deployment in in_containers(spec(folder)):
+    for deployment in list_container_deployments(spec(folder)):
         deny = one(folder, deployment, "NetworkPolicy", "default-deny")
         assert deny["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
         names = one(folder, deployment, "NetworkPolicy", "allow-dns")

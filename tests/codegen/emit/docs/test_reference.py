@@ -16,7 +16,7 @@ from codegen.emit.deploy import alerts, compose, dashboard, image, kubernetes, s
 from codegen.emit.docs import reference
 from codegen.source.spec import Spec
 from tests.support import quick_yaml
-from tests.support.codegen.specs import FOLDERS, ROOT, changed, run, spec, texts
+from tests.support.codegen.specs import FOLDERS, ROOT, change_spec, run, spec, texts
 
 Row = dict[str, str]
 
@@ -101,7 +101,7 @@ def test_addresses_from_outside_are_a_range_of_one_port() -> None:
     for of, wanted in (
         (spec("spec/priority"), "127.0.0.1:50071, 127.0.0.1:50072, 127.0.0.1:8090, 127.0.0.1:8091"),
         (
-            changed(spec("spec/priority"), "deployments", more),
+            change_spec(spec("spec/priority"), "deployments", more),
             "127.0.0.1:50071 to 127.0.0.1:50074, 127.0.0.1:8090 to 127.0.0.1:8093",
         ),
     ):
@@ -130,7 +130,7 @@ def test_tables_follow_the_start_command_and_the_environment() -> None:
     def start_otherwise(data: Any) -> None:
         data["monolith"]["command"] = "python -m other {node}"
 
-    assert "`python -m other {node}`" in page(changed(of, "deployments", start_otherwise))
+    assert "`python -m other {node}`" in page(change_spec(of, "deployments", start_otherwise))
 
 
 def test_variables_tell_type_default_bounds_and_readers() -> None:
@@ -304,7 +304,7 @@ def test_text_of_a_spec_cannot_break_a_table() -> None:
     def disturb(data: Any) -> None:
         data["variables"]["DOORS"]["doc"] = "this | that\nor <b>both</b>"
 
-    rows = tables(page(changed(spec("tests/specs/locker"), "environment", disturb)))
+    rows = tables(page(change_spec(spec("tests/specs/locker"), "environment", disturb)))
     (row,) = [row for rows in rows for row in rows if row.get("Variable") == "DOORS"]
     assert row["Meaning"] == "this | that or &lt;b>both&lt;/b>"
 

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from codegen.emit.http import openapi
 from codegen.emit.http.openapi_samples import sample_of_pattern
 from codegen.emit.http.openapi_schemas import UUID4
-from tests.support.codegen.specs import FOLDERS, changed, spec, texts
+from tests.support.codegen.specs import FOLDERS, change_spec, spec, texts
 
 ROUTED = [folder for folder in FOLDERS if openapi.routed(spec(folder))]
 
@@ -63,7 +63,7 @@ def test_a_spec_without_routes_has_no_description() -> None:
             for method in service["methods"].values():
                 method.pop("route", None)
 
-    assert texts(openapi.emit, changed(spec("tests/specs/locker"), "services", remove)) == {}
+    assert texts(openapi.emit, change_spec(spec("tests/specs/locker"), "services", remove)) == {}
 
 
 def test_the_page_is_of_its_system() -> None:
@@ -99,7 +99,7 @@ def test_names_and_refusals_are_as_the_spec_wants_them() -> None:
     def other_style(system: dict[str, object]) -> None:
         system["json"] = {"names": "snake", "unset": "shown", "details": True}
 
-    found = openapi.document(changed(spec("spec/orchestrator"), "system", other_style))
+    found = openapi.document(change_spec(spec("spec/orchestrator"), "system", other_style))
     assert "/jobs/{job_id}" in found["paths"]
     assert "job_type" in found["components"]["schemas"]["Job"]["properties"]
     error = found["components"]["schemas"]["Error"]["properties"]["error"]
@@ -118,7 +118,7 @@ def test_every_status_of_a_route_is_described() -> None:
         route = services["services"]["JobsService"]["methods"]["GetJob"]["route"]
         route["instead"] = [{"status": 204, "if_unset": "job_id"}, {"status": 201, "if_set": "status"}]
 
-    found = openapi.document(changed(spec("spec/orchestrator"), "services", instead))
+    found = openapi.document(change_spec(spec("spec/orchestrator"), "services", instead))
     answers = found["paths"]["/jobs/{jobId}"]["get"]["responses"]
     assert {"200", "201", "204"} < set(answers)
     assert "content" in answers["201"] and "content" not in answers["204"]
@@ -163,7 +163,7 @@ def test_a_number_with_a_default_may_be_0(least: int, allowed: list[int]) -> Non
         field = types["public"]["messages"]["ReplayDeadLettersRequest"]["fields"]["most"]
         field["rules"] = {"default": 4, "min": least, "max": 4}
 
-    found = openapi.document(changed(spec("spec/priority"), "types", bounded))
+    found = openapi.document(change_spec(spec("spec/priority"), "types", bounded))
     schema = found["components"]["schemas"]["ReplayDeadLettersRequest"]["properties"]["most"]
     fits = Draft202012Validator(schema)
     assert [number for number in range(-1, 6) if fits.is_valid(number)] == allowed

@@ -32,7 +32,7 @@ def changed(of: Spec, path: tuple[str, ...], value: Any) -> Spec:
         else:
             data[last] = value
 
-    return specs.changed(of, file, change)
+    return specs.change_spec(of, file, change)
 
 
 def test_a_column_for_each_field() -> None:

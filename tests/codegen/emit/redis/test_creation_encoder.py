@@ -13,7 +13,7 @@ import pytest
 from codegen.emit.python.records import in_redis
 from codegen.emit.redis import creation_encoder
 from codegen.source.spec import Spec
-from tests.support.codegen.specs import FOLDERS, changed, spec, texts
+from tests.support.codegen.specs import FOLDERS, change_spec, spec, texts
 
 RENTAL = "tests/specs/rental"
 SMALL = 1
@@ -29,7 +29,7 @@ def with_more_kinds() -> Spec:
             "bought_at": {"number": 101, "type": "timestamp", "optional": True},
         }
 
-    made = changed(spec(RENTAL), "types", change)
+    made = change_spec(spec(RENTAL), "types", change)
     # What was worked out from the types before is worked out anew.
     made.__dict__.pop("messages", None)
     made.__dict__.pop("enums", None)

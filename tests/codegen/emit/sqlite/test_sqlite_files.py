@@ -14,7 +14,7 @@ from codegen.emit.sqlite import sqlite_files
 from codegen.source.spec import Spec
 from codegen.sqlite_migrations import difference
 from runtime.stores.sqlite.statements import parsed
-from tests.support.codegen.specs import FOLDERS, changed, spec, texts
+from tests.support.codegen.specs import FOLDERS, change_spec, spec, texts
 
 LAUNDRY = "tests/specs/laundry"
 Change = Callable[[Any], None]
@@ -33,7 +33,7 @@ def fields(data: Any) -> Any:
 
 def typed(change: Change) -> Spec:
     """The laundry with other types."""
-    made = changed(spec(LAUNDRY), "types", change)
+    made = change_spec(spec(LAUNDRY), "types", change)
     # What was worked out from the types before is worked out anew.
     made.__dict__.pop("messages", None)
     made.__dict__.pop("enums", None)
@@ -42,7 +42,7 @@ def typed(change: Change) -> Spec:
 
 def lived(change: Change) -> Spec:
     """The laundry with other lives."""
-    return changed(spec(LAUNDRY), "lifecycle", change)
+    return change_spec(spec(LAUNDRY), "lifecycle", change)
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
