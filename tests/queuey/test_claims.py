@@ -18,15 +18,15 @@ UNKNOWN = "00000000-0000-4000-8000-000000000000"
 async def test_the_oldest_job_is_claimed_first(house: House) -> None:
     created = [(await house.create())["job_id"] for _ in range(3)]
     for number, job_id in enumerate(created):
-        claim_attempts = await house.claim("r")
-        assert claim_attempts is not None
-        assert claim_attempts["job_id"] == job_id
-        assert (claim_attempts["status"], claim_attempts["runner_id"], claim_attempts["run_attempts"]) == (
+        claimed = await house.claim("r")
+        assert claimed is not None
+        assert claimed["job_id"] == job_id
+        assert (claimed["status"], claimed["runner_id"], claimed["run_attempts"]) == (
             "active",
             "r",
             1,
         )
-        assert claim_attempts == await house.get(job_id)
+        assert claimed == await house.get(job_id)
         assert len(house.sql("SELECT 1 FROM jobs WHERE status = 'active'")) == number + 1
 
 
@@ -55,15 +55,15 @@ async def test_equal_times_are_claimed_in_order_and_an_abandoned_job_keeps_its_p
     created = [(await house.create())["job_id"] for _ in range(20)]
     assert (await house.claim())["job_id"] == created[0]  # type: ignore[index]
     house.world.step(300_001)
-    claim_attempts = [(await house.claim())["job_id"] for _ in created]  # type: ignore[index]
-    assert claim_attempts == created
+    claimed = [(await house.claim())["job_id"] for _ in created]  # type: ignore[index]
+    assert claimed == created
 
 
 @pytest.mark.req("QQ-083")
 async def test_no_job_is_claimed_twice(house: House) -> None:
     await asyncio.gather(*(house.create() for _ in range(20)))
-    claim_attempts = await asyncio.gather(*(house.claim(f"r{number}") for number in range(50)))
-    ids = [job["job_id"] for job in claim_attempts if job is not None]
+    claimed = await asyncio.gather(*(house.claim(f"r{number}") for number in range(50)))
+    ids = [job["job_id"] for job in claimed if job is not None]
     assert (len(ids), len(set(ids))) == (20, 20)
 
 

@@ -1,4 +1,4 @@
-"""What the tests of reviews share."""
+"""Fixtures of the tests of reviews."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Project:
 
 
 @pytest.fixture
-def accepted(project: Project) -> Project:
+def accepted_project(project: Project) -> Project:
     """A project whose system is accepted as it is."""
     project.accept_first()
     return project

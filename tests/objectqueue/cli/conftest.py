@@ -16,6 +16,6 @@ def shell(bucket: Bucket) -> Shell:
 
 
 @pytest.fixture
-def proxied(bucket: Bucket, s3_proxy: S3Proxy) -> Shell:
+def proxied_shell(bucket: Bucket, s3_proxy: S3Proxy) -> Shell:
     """A shell whose variables name the proxy."""
     return Shell(bucket.through(s3_proxy))

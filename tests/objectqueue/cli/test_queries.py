@@ -69,13 +69,13 @@ def test_list_filters_by_shard_and_state(shell: Shell) -> None:
 
 
 @pytest.mark.req("OQ-223", "OQ-172", "OQ-149", "OQ-020")
-def test_history_has_every_version_and_its_changes(proxied: Shell, s3_proxy: S3Proxy) -> None:
+def test_history_has_every_version_and_its_changes(proxied_shell: Shell, s3_proxy: S3Proxy) -> None:
     """From the creation on, each version read as such, also where the task is archived."""
-    task_id = proxied.submit()
-    proxied.out("cancel", task_id, "--reason", "why not")
-    proxied.out("archive", task_id)
+    task_id = proxied_shell.submit()
+    proxied_shell.out("cancel", task_id, "--reason", "why not")
+    proxied_shell.out("archive", task_id)
     s3_proxy.forget()
-    versions = proxied.json("history", task_id)
+    versions = proxied_shell.json("history", task_id)
     assert [each["task"]["status"] for each in versions] == ["Pending", "Failed", "Archived"]
     assert s3_proxy.asked("ListObjectVersions")
     read = {each.query["versionId"] for each in s3_proxy.asked("GetObject") if "versionId" in each.query}
@@ -83,7 +83,7 @@ def test_history_has_every_version_and_its_changes(proxied: Shell, s3_proxy: S3P
     changes = {each["path"]: (each["before"], each["after"]) for each in versions[1]["changes"]}
     assert changes["status"] == ("Pending", "Failed")
     assert changes["last_error"][0] is None and "why not" in changes["last_error"][1]
-    output = proxied.out("history", task_id)
+    output = proxied_shell.out("history", task_id)
     assert "status: Pending → Failed" in output and "status: Failed → Archived" in output
 
 
@@ -221,10 +221,10 @@ def test_a_type_that_no_live_worker_runs_is_reported(shell: Shell) -> None:
 
 
 @pytest.mark.req("OQ-087", "OQ-093")
-def test_a_submit_works_without_permission_to_read_workers(proxied: Shell, s3_proxy: S3Proxy) -> None:
+def test_a_submit_works_without_permission_to_read_workers(proxied_shell: Shell, s3_proxy: S3Proxy) -> None:
     """The hint is omitted."""
     s3_proxy.rule(kind="ListObjectsV2", status=403, times=None)
-    result = proxied.run("submit", "--type", "send_email")
+    result = proxied_shell.run("submit", "--type", "send_email")
     assert result.exit_code == DONE and result.stderr == ""
 
 

@@ -75,15 +75,15 @@ def test_the_page_is_presigned_where_it_is_not_public(empty_shell: Shell) -> Non
 
 
 @pytest.mark.req("OQ-X09", "OQ-017")
-def test_doctor_reports_the_abilities_of_a_store(proxied: Shell, s3_proxy: S3Proxy) -> None:
+def test_doctor_reports_the_abilities_of_a_store(proxied_shell: Shell, s3_proxy: S3Proxy) -> None:
     """All is well here; where conditional writes are ignored, that is reported."""
-    well = proxied.run("doctor", "--json")
+    well = proxied_shell.run("doctor", "--json")
     assert well.exit_code == DONE, well.output
     s3_proxy.rule(having="if-match", strip=("if-match",), times=None)
-    ill = proxied.run("doctor")
+    ill = proxied_shell.run("doctor")
     assert ill.exit_code == TROUBLE
     assert "wrong" in ill.stdout and "qo init" in ill.stderr
-    assert proxied.bucket.keys("trials/") == []
+    assert proxied_shell.bucket.keys("trials/") == []
 
 
 def _read_state(raw: Any, name: str) -> dict[str, Any]:

@@ -15,18 +15,18 @@ from tests.support.s3.proxy import S3Proxy
 
 
 @pytest.mark.req("OQ-083", "OQ-084", "OQ-085", "OQ-086", "OQ-087", "OQ-221")
-def test_a_task_is_created_and_then_its_entry(proxied: Shell, s3_proxy: S3Proxy) -> None:
+def test_a_task_is_created_and_then_its_entry(proxied_shell: Shell, s3_proxy: S3Proxy) -> None:
     """The id is the only line; the task is there before the entry, and at once due."""
-    task_id = proxied.submit("--input", '{"hello": "world"}')
+    task_id = proxied_shell.submit("--input", '{"hello": "world"}')
     assert UUID4.fullmatch(task_id)
-    writes = [each for each in s3_proxy.asked("PutObject") if each.bucket == proxied.bucket.name]
-    assert [each.key for each in writes] == [format_key(task_id), *proxied.list_ready_entries(task_id)]
+    writes = [each for each in s3_proxy.asked("PutObject") if each.bucket == proxied_shell.bucket.name]
+    assert [each.key for each in writes] == [format_key(task_id), *proxied_shell.list_ready_entries(task_id)]
     assert writes[0].headers["if-none-match"] == "*"
-    task = proxied.task(task_id)
+    task = proxied_shell.task(task_id)
     assert task["status"] == "Pending" and task["shard"] == task_id[0]
     assert task["available_at"] == task["created_at"] == task["updated_at"]
     minute = int(datetime.fromisoformat(task["available_at"]).timestamp() // 60)
-    assert proxied.list_ready_entries(task_id) == [f"ready/{task_id[0]}/{minute:010}/{task_id}"]
+    assert proxied_shell.list_ready_entries(task_id) == [f"ready/{task_id[0]}/{minute:010}/{task_id}"]
 
 
 @pytest.mark.req("OQ-X05", "OQ-235")
@@ -104,35 +104,35 @@ def test_invalid_options_are_refused_before_anything_is_written(
 @pytest.mark.req("OQ-089", "OQ-014")
 @pytest.mark.parametrize("harm", [{"drop": True}, {"status": 500, "carried_out": True}, {"truncate": 0}])
 def test_a_lost_answer_creates_no_second_task(
-    proxied: Shell, s3_proxy: S3Proxy, harm: dict[str, int]
+    proxied_shell: Shell, s3_proxy: S3Proxy, harm: dict[str, int]
 ) -> None:
     """The task that is there is our own: one version, its entry, and its id."""
     s3_proxy.rule(kind="PutObject", key="tasks/", **harm)
-    task_id = proxied.submit()
-    assert proxied.versions(task_id) == 1
-    assert len(proxied.list_ready_entries(task_id)) == 1
+    task_id = proxied_shell.submit()
+    assert proxied_shell.versions(task_id) == 1
+    assert len(proxied_shell.list_ready_entries(task_id)) == 1
 
 
 @pytest.mark.req("OQ-091", "OQ-064")
-def test_a_task_whose_entry_is_not_written_is_submitted(proxied: Shell, s3_proxy: S3Proxy) -> None:
+def test_a_task_whose_entry_is_not_written_is_submitted(proxied_shell: Shell, s3_proxy: S3Proxy) -> None:
     """A warning is printed, and nothing else happens."""
     s3_proxy.rule(kind="PutObject", key="ready/", status=500, times=None)
-    result = proxied.run("submit", "--type", "echo")
+    result = proxied_shell.run("submit", "--type", "echo")
     assert result.exit_code == DONE
     assert "warning" in result.stderr and "entry" in result.stderr
-    assert proxied.task(result.stdout.strip())["status"] == "Pending"
+    assert proxied_shell.task(result.stdout.strip())["status"] == "Pending"
 
 
 @pytest.mark.req("OQ-088", "OQ-X01")
-def test_an_id_in_use_is_a_conflict(proxied: Shell, s3_proxy: S3Proxy) -> None:
+def test_an_id_in_use_is_a_conflict(proxied_shell: Shell, s3_proxy: S3Proxy) -> None:
     """The task that has it stays as it is, and nothing is written for it."""
-    task_id = proxied.submit()
+    task_id = proxied_shell.submit()
     line = json.dumps({"task_type": "echo", "task_id": task_id, "input": 2})
     s3_proxy.forget()
-    result = proxied.run("submit", "--from-file", "-", stdin=line)
+    result = proxied_shell.run("submit", "--from-file", "-", stdin=line)
     assert (result.exit_code, result.stdout) == (TROUBLE, "-\n")
     assert f"there is a task {task_id} already" in result.stderr
-    assert proxied.versions(task_id) == 1
+    assert proxied_shell.versions(task_id) == 1
     assert not s3_proxy.asked("PutObject", "ready/")
 
 

@@ -39,22 +39,22 @@ def test_a_command_is_for_some_states_only(shell: Shell, command: str) -> None:
 
 
 @pytest.mark.req("OQ-168", "OQ-173", "OQ-174")
-def test_archiving_is_one_write_and_can_be_undone(proxied: Shell, s3_proxy: S3Proxy) -> None:
+def test_archiving_is_one_write_and_can_be_undone(proxied_shell: Shell, s3_proxy: S3Proxy) -> None:
     """By the ETag that was read, with the tag of the bucket's rule, which is removed again."""
-    task_id = proxied.submit_in("Completed", output={"done": True})
-    before = proxied.task(task_id)
+    task_id = proxied_shell.submit_in("Completed", output={"done": True})
+    before = proxied_shell.task(task_id)
     s3_proxy.forget()
-    proxied.out("archive", task_id)
+    proxied_shell.out("archive", task_id)
     (write,) = s3_proxy.asked("PutObject", "tasks/")
     assert write.headers["if-match"]
     assert not s3_proxy.asked("DeleteObject", "tasks/")
-    archived = proxied.task(task_id)
+    archived = proxied_shell.task(task_id)
     changed = {name for name in archived if archived[name] != before[name]}
     assert changed == {"status", "archived_from", "updated_at", "rev"}
-    assert _read_tags(proxied, task_id) == {"qo-status": "archived"}
-    assert proxied.out("unarchive", task_id) == "completed"
-    assert _read_tags(proxied, task_id) == {}
-    again = proxied.task(task_id)
+    assert _read_tags(proxied_shell, task_id) == {"qo-status": "archived"}
+    assert proxied_shell.out("unarchive", task_id) == "completed"
+    assert _read_tags(proxied_shell, task_id) == {}
+    again = proxied_shell.task(task_id)
     assert {name for name in again if again[name] != before[name]} == {"updated_at", "rev"}
 
 
@@ -84,15 +84,15 @@ def test_a_completed_task_is_not_replayed_after_its_archival(shell: Shell) -> No
 
 
 @pytest.mark.req("OQ-178", "OQ-193")
-def test_of_two_concurrent_replays_one_succeeds(proxied: Shell, s3_proxy: S3Proxy) -> None:
+def test_of_two_concurrent_replays_one_succeeds(proxied_shell: Shell, s3_proxy: S3Proxy) -> None:
     """The other one is a conflict, and there is one version more."""
-    task_id = proxied.submit_in("Failed", last_error="broken")
-    versions = proxied.versions(task_id)
+    task_id = proxied_shell.submit_in("Failed", last_error="broken")
+    versions = proxied_shell.versions(task_id)
     s3_proxy.rule(kind="PutObject", key="tasks/", times=None, delay_s=0.3)
     with ThreadPoolExecutor(2) as pool:
-        codes = sorted(pool.map(lambda _: _replay_in_process(proxied, task_id), range(2)))
+        codes = sorted(pool.map(lambda _: _replay_in_process(proxied_shell, task_id), range(2)))
     assert codes == [DONE, CONFLICT]
-    assert proxied.versions(task_id) == versions + 1
+    assert proxied_shell.versions(task_id) == versions + 1
 
 
 @pytest.mark.req("OQ-X03")

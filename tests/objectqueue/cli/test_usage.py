@@ -44,10 +44,10 @@ COMPLETED_BY_BASH = {"_QO_COMPLETE": "bash_complete", "COMP_WORDS": "qo sta", "C
     ],
 )
 def test_invalid_arguments_are_refused_before_any_request(
-    proxied: Shell, s3_proxy: S3Proxy, arguments: tuple[str, ...]
+    proxied_shell: Shell, s3_proxy: S3Proxy, arguments: tuple[str, ...]
 ) -> None:
     """With the code of wrong usage."""
-    result = proxied.run(*arguments)
+    result = proxied_shell.run(*arguments)
     assert (result.exit_code, result.stdout) == (USAGE, "")
     assert s3_proxy.asked() == []
 
@@ -82,12 +82,12 @@ def test_wrong_settings_are_named(shell: Shell, variable: str, value: str) -> No
 
 @pytest.mark.req("OQ-155", "OQ-235", "OQ-007")
 @pytest.mark.parametrize("name", ["a/b", "../w", ".hidden", "two words", "w\x7f", "w" * 201])
-def test_a_worker_name_must_be_valid_in_a_key(proxied: Shell, s3_proxy: S3Proxy, name: str) -> None:
+def test_a_worker_name_must_be_valid_in_a_key(proxied_shell: Shell, s3_proxy: S3Proxy, name: str) -> None:
     """Any other is refused by its flag and by its variable, with the code of wrong settings."""
     for arguments, more in ((("--id", name), {}), ((), {"QO_WORKER_ID": name})):
         ended = subprocess.run(
             [*QO, "worker", *arguments],
-            env={**proxied.environ, **more},
+            env={**proxied_shell.environ, **more},
             cwd=ROOT,
             capture_output=True,
             text=True,
@@ -152,13 +152,13 @@ def test_an_unknown_variable_is_a_warning(shell: Shell) -> None:
 
 
 @pytest.mark.req("OQ-234", "OQ-269", "OQ-023")
-def test_commands_only_list_read_and_write(proxied: Shell, s3_proxy: S3Proxy) -> None:
+def test_commands_only_list_read_and_write(proxied_shell: Shell, s3_proxy: S3Proxy) -> None:
     """Every answer comes from a listing of the store; no query is delegated to it."""
-    task_id = proxied.submit()
+    task_id = proxied_shell.submit()
     for command in (("list",), ("stats",), ("workers",), ("status", task_id), ("history", task_id)):
-        proxied.json(*command)
-    proxied.out("cancel", task_id)
-    proxied.out("replay", task_id)
+        proxied_shell.json(*command)
+    proxied_shell.out("cancel", task_id)
+    proxied_shell.out("replay", task_id)
     kinds = {each.kind for each in s3_proxy.asked()}
     allowed = {"PutObject", "GetObject", "HeadObject", "DeleteObject", "ListObjectsV2", "ListObjectVersions"}
     assert kinds <= {*allowed, "GetBucketVersioning"}
@@ -279,9 +279,9 @@ def test_the_words_of_the_command_equal_those_of_the_spec() -> None:
 def test_the_log_has_five_levels(shell: Shell) -> None:
     """It is on stderr on request; trace is as much as debug."""
     levels = {}
-    for read_level in ("trace", "debug", "info", "warn", "error"):
-        output = shell.run("list", QO_LOG=read_level, QO_INDEX_MOOD="x").stderr.splitlines()
-        levels[read_level] = {json.loads(line)["level"] for line in output}
+    for level in ("trace", "debug", "info", "warn", "error"):
+        output = shell.run("list", QO_LOG=level, QO_INDEX_MOOD="x").stderr.splitlines()
+        levels[level] = {json.loads(line)["level"] for line in output}
     assert levels["trace"] == levels["debug"] == {"DEBUG", "INFO", "WARNING"}
     assert levels["info"] == {"INFO", "WARNING"}
     assert "INFO" not in levels["warn"] | levels["error"]

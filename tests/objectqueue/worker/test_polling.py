@@ -18,8 +18,8 @@ from tests.support.s3.requests import Asked
 LIST = "ListObjectsV2"
 
 
-def list_requests(proxy: S3Proxy, read_prefix: str) -> list[Asked]:
-    return [each for each in proxy.asked(LIST) if each.query.get("prefix", "").startswith(read_prefix)]
+def list_requests(proxy: S3Proxy, prefix: str) -> list[Asked]:
+    return [each for each in proxy.asked(LIST) if each.query.get("prefix", "").startswith(prefix)]
 
 
 def format_minute(ahead: int = 0) -> str:

@@ -85,7 +85,7 @@ def probes() -> dict[str, Probe]:
 
 
 @pytest.fixture(scope="module")
-def both(new_database: NewDatabase, logs: Path) -> Iterator[Stack]:
+def two_apis(new_database: NewDatabase, logs: Path) -> Iterator[Stack]:
     """An API as in containers, which requires credentials of all callers, and one as on a single machine."""
     with Stack(new_database(), logs) as stack:
         stack.node("api", deployment="compose", ACCEPTED_TOKENS=ACCEPTED).begin()
@@ -96,13 +96,13 @@ def both(new_database: NewDatabase, logs: Path) -> Iterator[Stack]:
 
 
 @pytest.fixture
-def guarded(both: Stack) -> Node:
-    return both.nodes[0]
+def guarded(two_apis: Stack) -> Node:
+    return two_apis.nodes[0]
 
 
 @pytest.fixture
-def local(both: Stack) -> Node:
-    return both.nodes[1]
+def local(two_apis: Stack) -> Node:
+    return two_apis.nodes[1]
 
 
 @pytest.fixture
@@ -134,9 +134,9 @@ def is_permitted(principal: str, method: str) -> bool:
 
 @pytest.mark.parametrize("principal", SPEC["principals"])
 @pytest.mark.parametrize("where", ["guarded", "local"])
-def test_each_principal_may_call_what_the_spec_permits(both: Stack, principal: str, where: str) -> None:
+def test_each_principal_may_call_what_the_spec_permits(two_apis: Stack, principal: str, where: str) -> None:
     """All other methods are refused with 403 and PERMISSION_DENIED; no method is omitted."""
-    node, token = both.nodes[where == "local"], TOKENS[principal]
+    node, token = two_apis.nodes[where == "local"], TOKENS[principal]
     assert probes().keys() == METHODS.keys()
     with Remote(node.address, token) as remote:
         for name, probe in probes().items():
@@ -180,10 +180,12 @@ def test_on_one_machine_a_caller_without_credentials_is_a_client(local: Node, me
 
 @pytest.mark.parametrize("where", ["guarded", "local"])
 @pytest.mark.parametrize("wrong", WRONG)
-def test_wrong_credentials_are_refused_where_none_are_required(both: Stack, where: str, wrong: str) -> None:
+def test_wrong_credentials_are_refused_where_none_are_required(
+    two_apis: Stack, where: str, wrong: str
+) -> None:
     """Invalid credentials are refused, also where none would have been enough."""
     probe = probes()["JobsService.ListJobs"]
-    answer = ask(both.nodes[where == "local"], probe, WRONG[wrong])
+    answer = ask(two_apis.nodes[where == "local"], probe, WRONG[wrong])
     assert (answer.status_code, answer.json()["error"]["code"]) == (401, "UNAUTHENTICATED")
     assert TOKENS["operator"] not in answer.text
 
@@ -244,11 +246,11 @@ def test_a_caller_without_permission_learns_nothing_of_the_request(
 
 
 @pytest.mark.req("ORC-046", "ORC-154", "ORC-X11")
-def test_an_operator_sees_the_history_of_a_job(both: Stack, clients: dict[str, httpx.Client]) -> None:
+def test_an_operator_sees_the_history_of_a_job(two_apis: Stack, clients: dict[str, httpx.Client]) -> None:
     """Counters, the last error and every transition with its actor; clients see none of it."""
     job_id = submit(clients["client"], "echo", {"secret": "payload-mark"})
-    both.sql.transition(job_id, "RUNNING", "RETRY", "QUEUED", "RUNNING", "RETRY", "DEAD")
-    both.sql.run(f"UPDATE jobs SET last_error = 'why it failed' WHERE job_id = '{job_id}'")
+    two_apis.sql.transition(job_id, "RUNNING", "RETRY", "QUEUED", "RUNNING", "RETRY", "DEAD")
+    two_apis.sql.run(f"UPDATE jobs SET last_error = 'why it failed' WHERE job_id = '{job_id}'")
 
     answer = clients["operator"].get(f"/operator/jobs/{job_id}/history")
 
@@ -275,15 +277,15 @@ def test_an_operator_sees_the_history_of_a_job(both: Stack, clients: dict[str, h
 
 
 @pytest.mark.req("ORC-X11", "ORC-103")
-def test_an_operator_purges_old_terminal_jobs(both: Stack, clients: dict[str, httpx.Client]) -> None:
+def test_an_operator_purges_old_terminal_jobs(two_apis: Stack, clients: dict[str, httpx.Client]) -> None:
     """Only jobs that have ended and are old are deleted, with their history; their keys are free again."""
     client, operator = clients["client"], clients["operator"]
     key = new_key()
     old, young, waiting = submit(client, "echo", {}, key), submit(client), submit(client)
     for job_id in (old, young):
-        both.sql.transition(job_id, "RUNNING", "SUCCESS")
+        two_apis.sql.transition(job_id, "RUNNING", "SUCCESS")
     for job_id in (old, waiting):
-        both.sql.run(f"UPDATE jobs SET updated_at = now() - interval '40 days' WHERE job_id = '{job_id}'")
+        two_apis.sql.run(f"UPDATE jobs SET updated_at = now() - interval '40 days' WHERE job_id = '{job_id}'")
 
     for wrong in ({"olderThanDays": 0}, {}, {"olderThanDays": -1}, {"olderThanDays": "1"}):
         refused = operator.post("/operator/purge", json=wrong)
@@ -295,7 +297,7 @@ def test_an_operator_purges_old_terminal_jobs(both: Stack, clients: dict[str, ht
     assert purged == 1
 
     assert client.get(f"/jobs/{old}").status_code == 404
-    assert both.sql.history(old) == []
+    assert two_apis.sql.history(old) == []
     assert client.get(f"/jobs/{young}").status_code == 200
     assert client.get(f"/jobs/{waiting}").status_code == 200
     assert submit(client, "echo", {}, key) != old

@@ -25,7 +25,7 @@ ROUNDS = 6
 
 
 @pytest.fixture(scope="module")
-def listed(new_database: NewDatabase, logs: Path) -> Iterator[Stack]:
+def stack_with_jobs(new_database: NewDatabase, logs: Path) -> Iterator[Stack]:
     """An API over jobs of three types in every state, oldest first, a tenth of a second apart."""
     with Stack(new_database(), logs) as stack:
         http = stack.add("api", CREATED_GRACE_SECONDS="3600").http
@@ -70,19 +70,19 @@ def list_ids(jobs: list[dict[str, Any]]) -> list[str]:
 
 
 @pytest.mark.req("ORC-081", "ORC-090")
-def test_jobs_are_listed_newest_first_with_their_fields(listed: Stack) -> None:
+def test_jobs_are_listed_newest_first_with_their_fields(stack_with_jobs: Stack) -> None:
     """Each job has the same five fields with the same values as when it is read api_only."""
-    http = listed.api.http
+    http = stack_with_jobs.api.http
     got = get_page(http)
-    assert list_ids(got["jobs"]) == read_expected_ids(listed)[:50]
+    assert list_ids(got["jobs"]) == read_expected_ids(stack_with_jobs)[:50]
     assert got["nextPageToken"] == ""
     assert [get(http, each) for each in list_ids(got["jobs"])] == got["jobs"]
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 29, 30, 31, 200])
-def test_the_pages_have_every_job_once(listed: Stack, size: int) -> None:
+def test_the_pages_have_every_job_once(stack_with_jobs: Stack, size: int) -> None:
     """Whatever the size of a page, nothing is missing, double or out of order."""
-    assert list_ids(get_all(listed.api.http, pageSize=size)) == read_expected_ids(listed)
+    assert list_ids(get_all(stack_with_jobs.api.http, pageSize=size)) == read_expected_ids(stack_with_jobs)
 
 
 @pytest.mark.parametrize(
@@ -112,14 +112,18 @@ def test_the_pages_have_every_job_once(listed: Stack, size: int) -> None:
     ],
 )
 @pytest.mark.parametrize("size", [3, 100])
-def test_filters_narrow_every_page(listed: Stack, parameters: dict[str, Any], where: str, size: int) -> None:
+def test_filters_narrow_every_page(
+    stack_with_jobs: Stack, parameters: dict[str, Any], where: str, size: int
+) -> None:
     """Each filter applies alone and in combination, on the first page and on all that follow."""
-    assert list_ids(get_all(listed.api.http, pageSize=size, **parameters)) == read_expected_ids(listed, where)
+    assert list_ids(get_all(stack_with_jobs.api.http, pageSize=size, **parameters)) == read_expected_ids(
+        stack_with_jobs, where
+    )
 
 
-def test_a_range_begins_with_its_first_moment_and_ends_before_its_last(listed: Stack) -> None:
+def test_a_range_begins_with_its_first_moment_and_ends_before_its_last(stack_with_jobs: Stack) -> None:
     """A job of the very microsecond is in the range that begins then, not in the one that ends then."""
-    http = listed.api.http
+    http = stack_with_jobs.api.http
     job = get_page(http, pageSize=5)["jobs"][4]
     assert list_ids(get_all(http, createdFrom=job["createdAt"]))[-1] == job["jobId"]
     assert job["jobId"] not in list_ids(get_all(http, createdTo=job["createdAt"]))
@@ -200,9 +204,9 @@ def test_a_page_has_fifty_jobs_by_default(api_only: Stack) -> None:
         ("pageToken", "t" * 101),
     ],
 )
-def test_wrong_parameters_are_named(listed: Stack, parameter: str, value: str) -> None:
+def test_wrong_parameters_are_named(stack_with_jobs: Stack, parameter: str, value: str) -> None:
     """400 with the name of the parameter, never a fault and never a wrong page."""
-    answer = listed.api.http.get("/jobs", params={parameter: value})
+    answer = stack_with_jobs.api.http.get("/jobs", params={parameter: value})
     assert answer.status_code == 400, answer.text
     body = answer.json()["error"]
     assert (body["code"], body["field"].partition("[")[0]) == ("VALIDATION_ERROR", parameter)
@@ -211,23 +215,23 @@ def test_wrong_parameters_are_named(listed: Stack, parameter: str, value: str) -
 @pytest.mark.parametrize(
     "moment", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z", "1969-12-31T23:59:59Z"]
 )
-def test_any_valid_time_is_a_filter(listed: Stack, moment: str) -> None:
+def test_any_valid_time_is_a_filter(stack_with_jobs: Stack, moment: str) -> None:
     """The first and the last time that can be written are answered like any other."""
-    http = listed.api.http
+    http = stack_with_jobs.api.http
     earlier, later = get_all(http, createdTo=moment), get_all(http, createdFrom=moment)
-    assert sorted(list_ids(earlier) + list_ids(later)) == sorted(read_expected_ids(listed))
+    assert sorted(list_ids(earlier) + list_ids(later)) == sorted(read_expected_ids(stack_with_jobs))
 
 
-def test_a_token_is_only_a_position(listed: Stack) -> None:
+def test_a_token_is_only_a_position(stack_with_jobs: Stack) -> None:
     """A token says where the page before ended; the job of that position need not exist."""
-    http = listed.api.http
+    http = stack_with_jobs.api.http
     moment = datetime.fromisoformat(get_page(http, pageSize=10)["jobs"][9]["createdAt"])
     token = f"{moment.timestamp():.6f}~00000000-0000-4000-8000-000000000000"
     assert list_ids(get_all(http, pageSize=200))[10:] == list_ids(get_page(http, pageToken=token)["jobs"])
 
 
-def test_unknown_parameters_are_ignored(listed: Stack) -> None:
+def test_unknown_parameters_are_ignored(stack_with_jobs: Stack) -> None:
     """As unknown fields of a body are."""
     assert list_ids(
-        get_page(listed.api.http, order="oldest", owner="me", offset=3)["jobs"]
-    ) == read_expected_ids(listed)
+        get_page(stack_with_jobs.api.http, order="oldest", owner="me", offset=3)["jobs"]
+    ) == read_expected_ids(stack_with_jobs)

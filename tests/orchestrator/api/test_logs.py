@@ -110,12 +110,12 @@ def test_a_request_can_be_traced_by_the_id_of_its_client(verbose_stack: Stack) -
     api, secret = verbose_stack.api, uuid.uuid4().hex
     forged = f'{secret}","event":"forged" {"x" * 200}'
     api.http.get("/jobs/abc", headers={"x-request-id": forged})
-    has_logged = wait_until(
+    logged = wait_until(
         lambda: [line for line in api.lines() if str(line.get("request_id", "")).startswith(secret)],
-        "it is told",
+        "it is logged",
     )
-    assert all(len(line["request_id"]) <= 64 for line in has_logged)
-    assert all(line["event"] != "forged" for line in has_logged)
+    assert all(len(line["request_id"]) <= 64 for line in logged)
+    assert all(line["event"] != "forged" for line in logged)
 
 
 def test_no_token_and_no_password_is_ever_logged(verbose_stack: Stack) -> None:

@@ -30,7 +30,7 @@ def description(api_only: Stack) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def probed(new_database: NewDatabase, logs: Path) -> Iterator[Stack]:
+def probed_stack(new_database: NewDatabase, logs: Path) -> Iterator[Stack]:
     """An API with a worker, where the operator may call every method."""
     with Stack(new_database(), logs) as stack:
         digest = hashlib.sha256(TOKEN.encode()).hexdigest()
@@ -121,9 +121,9 @@ def test_the_page_loads_nothing_from_other_hosts(api: Node) -> None:
 
 
 @pytest.mark.req("ORC-X09", "ORC-075", "ORC-089", "ORC-096")
-def test_the_api_conforms_to_its_description(probed: Stack, tmp_path: Path) -> None:
+def test_the_api_conforms_to_its_description(probed_stack: Stack, tmp_path: Path) -> None:
     """Schemathesis looks for a request on which the two differ, also along the links."""
-    does_what_is_described(probed.api.url, tmp_path, "--header", f"Authorization: Bearer {TOKEN}")
-    faults = [line for line in probed.api.lines() if line["event"] == "rpc_fault"]
+    does_what_is_described(probed_stack.api.url, tmp_path, "--header", f"Authorization: Bearer {TOKEN}")
+    faults = [line for line in probed_stack.api.lines() if line["event"] == "rpc_fault"]
     assert faults == []
-    assert json.loads(probed.api.http.get("/readyz").text) == {"ready": True}
+    assert json.loads(probed_stack.api.http.get("/readyz").text) == {"ready": True}

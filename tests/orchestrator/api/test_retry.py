@@ -16,19 +16,19 @@ def retry(http: httpx.Client, job_id: str, key: object) -> httpx.Response:
 
 
 @pytest.fixture
-def submit_failed(api: Node, sql: Sql) -> str:
-    """Submit a job that fails for good."""
+def failed_job(api: Node, sql: Sql) -> str:
+    """A job that has failed for good."""
     job_id = submit(api.http, "SEND_EMAIL", {"to": "ann", "n": [1, 2.5]})
     sql.transition(job_id, "RUNNING", "RETRY", "DEAD")
     return job_id
 
 
 @pytest.mark.req("ORC-020", "ORC-056")
-def test_a_failed_job_is_submitted_again(api: Node, sql: Sql, submit_failed: str) -> None:
+def test_a_failed_job_is_submitted_again(api: Node, sql: Sql, failed_job: str) -> None:
     """The new one has the old type and payload, its own key and no history; the old one stays as it was."""
-    before, key = sql.job(submit_failed), new_key()
+    before, key = sql.job(failed_job), new_key()
 
-    answer = retry(api.http, submit_failed, key)
+    answer = retry(api.http, failed_job, key)
 
     assert (answer.status_code, answer.json().keys()) == (202, {"jobId", "status"})
     retried = sql.job(answer.json()["jobId"])
@@ -40,16 +40,16 @@ def test_a_failed_job_is_submitted_again(api: Node, sql: Sql, submit_failed: str
         0,
         0,
     )
-    assert sql.job(submit_failed) == before
+    assert sql.job(failed_job) == before
 
 
 @pytest.mark.req("ORC-060")
-def test_a_repeated_retry_finds_its_job(api: Node, sql: Sql, submit_failed: str) -> None:
+def test_a_repeated_retry_finds_its_job(api: Node, sql: Sql, failed_job: str) -> None:
     """One key is one job here too."""
     key = new_key()
-    first = retry(api.http, submit_failed, key)
+    first = retry(api.http, failed_job, key)
     before = sql.count()
-    assert [retry(api.http, submit_failed, key).json() for _ in range(3)] == [first.json()] * 3
+    assert [retry(api.http, failed_job, key).json() for _ in range(3)] == [first.json()] * 3
     assert sql.count() == before
 
 
@@ -72,19 +72,19 @@ def test_an_unknown_job_is_not_retried(api: Node, job_id: str) -> None:
 
 @pytest.mark.req("ORC-076", "ORC-077")
 @pytest.mark.parametrize("key", [None, "", 7, "k" * 256, "a\0"])
-def test_the_new_key_is_checked_like_any_other(api: Node, sql: Sql, submit_failed: str, key: object) -> None:
+def test_the_new_key_is_checked_like_any_other(api: Node, sql: Sql, failed_job: str, key: object) -> None:
     before = sql.count()
-    answer = retry(api.http, submit_failed, key)
+    answer = retry(api.http, failed_job, key)
     assert (answer.status_code, answer.json()["error"]["field"]) == (400, "idempotencyKey")
     assert sql.count() == before
 
 
 @pytest.mark.req("ORC-103")
-def test_the_key_of_the_failed_job_is_no_new_key(api: Node, sql: Sql, submit_failed: str) -> None:
+def test_the_key_of_the_failed_job_is_no_new_key(api: Node, sql: Sql, failed_job: str) -> None:
     """It still belongs to the failed job, which is answered and not run again."""
-    answer = retry(api.http, submit_failed, sql.job(submit_failed)["idempotency_key"])
-    assert (answer.status_code, answer.json()) == (202, {"jobId": submit_failed, "status": "FAILED"})
-    assert sql.job(submit_failed)["state"] == "DEAD"
+    answer = retry(api.http, failed_job, sql.job(failed_job)["idempotency_key"])
+    assert (answer.status_code, answer.json()) == (202, {"jobId": failed_job, "status": "FAILED"})
+    assert sql.job(failed_job)["state"] == "DEAD"
 
 
 @pytest.mark.req("ORC-020", "ORC-074")

@@ -18,7 +18,7 @@ from tests.support.schemathesis_check import does_what_is_described
 
 
 @pytest.fixture(scope="module")
-def probed(new_servers: NewServers, logs: Path) -> Iterator[Stack]:
+def probed_stack(new_servers: NewServers, logs: Path) -> Iterator[Stack]:
     """An API of its own, which tests may fill with anything."""
     with Stack(new_servers(), logs) as stack:
         stack.add("api")
@@ -73,12 +73,12 @@ def test_health_and_metrics(queue: Queue) -> None:
 
 @pytest.mark.req("PQ-123", "PQ-104", "PQ-096")
 @pytest.mark.parametrize("role", ROLES if DEEP else ("admin",))
-def test_the_api_conforms_to_its_description(probed: Stack, tmp_path: Path, role: str) -> None:
+def test_the_api_conforms_to_its_description(probed_stack: Stack, tmp_path: Path, role: str) -> None:
     """Schemathesis looks for a request on which the two differ, also along the links."""
     # A read may wait for the end of a task, and no task ends here.
     without = () if DEEP or role == "worker" else ("--exclude-operation-id", "GetTask")
     does_what_is_described(
-        probed.nodes[0].url, tmp_path, "--header", f"Authorization: Bearer {TOKENS[role]}", *without
+        probed_stack.nodes[0].url, tmp_path, "--header", f"Authorization: Bearer {TOKENS[role]}", *without
     )
-    faults = [line for line in probed.nodes[0].lines() if line["event"] == "rpc_fault"]
+    faults = [line for line in probed_stack.nodes[0].lines() if line["event"] == "rpc_fault"]
     assert faults == []

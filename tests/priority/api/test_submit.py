@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.deep import DEEP
+from tests.support.priority.probes import UUID4
 from tests.support.priority.stack import Queue, Stack, expect_refusal, expect_success
 
-UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 FULL: dict[str, Any] = {
     "task_type": "process_video",
     "priority": "high",

@@ -11,7 +11,7 @@ BALLAST = {"text": "x" * 20_000}
 
 
 @pytest.fixture
-def fill(stack_on_own_redis: Stack) -> tuple[Queue, list[str]]:
+def full_queue(stack_on_own_redis: Stack) -> tuple[Queue, list[str]]:
     """A queue whose Redis has no more memory, and the tasks in it."""
     stack_on_own_redis.add("api")
     queue = stack_on_own_redis.queue()
@@ -24,9 +24,9 @@ def fill(stack_on_own_redis: Stack) -> tuple[Queue, list[str]]:
     return queue, tasks
 
 
-def test_a_submit_to_a_full_redis_is_refused(fill: tuple[Queue, list[str]]) -> None:
+def test_a_submit_to_a_full_redis_is_refused(full_queue: tuple[Queue, list[str]]) -> None:
     """As full, not as broken; and nothing of it is stored."""
-    queue, tasks = fill
+    queue, tasks = full_queue
     before = queue.list_keys()
     answer = queue.post(task_type="echo", parameters=BALLAST, idempotency_key="no room")
     expect_refusal(answer, 429, "QUEUE_FULL")
@@ -41,9 +41,9 @@ def test_a_submit_to_a_full_redis_is_refused(fill: tuple[Queue, list[str]]) -> N
     assert queue.list_keys() == before
 
 
-def test_a_full_queue_can_be_drained(fill: tuple[Queue, list[str]], own_redis: EmbeddedRedis) -> None:
+def test_a_full_queue_can_be_drained(full_queue: tuple[Queue, list[str]], own_redis: EmbeddedRedis) -> None:
     """Tasks are claimed, ended and cancelled, heartbeats are received; then there is room again."""
-    queue, tasks = fill
+    queue, tasks = full_queue
     worker = str(queue.redis.zrange("workers:status:active", 0, -1)[0])
     ended = 0
     for task in queue.poll(worker, 3):

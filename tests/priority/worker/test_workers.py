@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.priority.api.test_submit import UUID4
 from tests.support.priority.metrics_scrape import scrape
-from tests.support.priority.probes import UNKNOWN_ID
+from tests.support.priority.probes import UNKNOWN_ID, UUID4
 from tests.support.priority.stack import Queue, Stack, expect_refusal, expect_success, wait_until
 
 

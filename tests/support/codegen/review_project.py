@@ -23,6 +23,9 @@ BLOCKER = {
     "scope": "One handle.",
     "impact_on_task": "None.",
 }
+SHELF = ("environment", "unit: days, default: 7", "unit: days, default: 9")
+STORE = ("callers", "[CollectParcel, FindParcel]", "[CollectParcel, FindParcel, StoreParcel]")
+"""Two edits of the spec: a default, and a permission."""
 
 
 @dataclass

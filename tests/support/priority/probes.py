@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 from generated.priority import messages as m
@@ -9,6 +10,7 @@ from generated.priority.system import SYSTEM
 from runtime.model.system import Method
 
 UNKNOWN_ID = "00000000-0000-4000-8000-000000000000"
+UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 METHODS: dict[str, Method] = {
     f"{name}.{method.name}": method for name, service in SYSTEM.services.items() for method in service.methods
 }

@@ -62,9 +62,9 @@ async def list_page(stack: Stack, **fields: Any) -> ListJobsResponse:
 
 
 async def expect_failure(call: Any) -> Failure:
-    with pytest.raises(Failure) as expect_failure:
+    with pytest.raises(Failure) as refused:
         await call
-    return expect_failure.value
+    return refused.value
 
 
 @pytest.mark.req("TQ-061", "TQ-062", "TQ-167", "CH-64")

@@ -26,9 +26,9 @@ from tests.support.taskqueue.stack import NO_WORKER, SPEC, Stack, play
 
 
 async def expect_failure(stack: Stack, key: str = "") -> Failure:
-    with pytest.raises(Failure) as expect_failure:
+    with pytest.raises(Failure) as refused:
         await stack.submit(key=key)
-    return expect_failure.value
+    return refused.value
 
 
 @pytest.mark.req("TQ-067", "TQ-054", "TQ-003", "TQ-052", "CH-05", "CH-07")

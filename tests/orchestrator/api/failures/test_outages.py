@@ -43,7 +43,7 @@ DETAILS = (
 
 
 @pytest.fixture(scope="module")
-def fragile(own_server: EmbeddedPostgres, logs: Path) -> Iterator[Stack]:
+def fragile_stack(own_server: EmbeddedPostgres, logs: Path) -> Iterator[Stack]:
     """An API on a server that tests stop and kill. Every test ends with the server running."""
     with Stack(make_database(own_server), logs) as stack:
         stack.add("api", program=SERVE, CREATED_GRACE_SECONDS="3600")
@@ -78,13 +78,13 @@ def is_unavailable(answer: httpx.Response) -> bool:
 
 @pytest.mark.req("ORC-079", "ORC-097", "ORC-089", "ORC-010", "ORC-X07")
 def test_an_api_without_its_database_is_unavailable_and_recovers(
-    own_server: EmbeddedPostgres, fragile: Stack
+    own_server: EmbeddedPostgres, fragile_stack: Stack
 ) -> None:
     """503 for every request that needs it, never 202 or 404; then the same process answers as before."""
-    api = fragile.api
+    api = fragile_stack.api
     key, known = new_key(), submit(api.http)
     pid = api.pid
-    with outage(own_server, fragile):
+    with outage(own_server, fragile_stack):
         assert is_unavailable(post(api.http, "echo", {}, key))
         assert is_unavailable(
             api.http.post(
@@ -107,16 +107,16 @@ def test_an_api_without_its_database_is_unavailable_and_recovers(
     assert api.http.get("/readyz").json() == {"ready": True}
     assert get(api.http, known)["jobId"] == known
     job_id = submit(api.http, "echo", {}, key)
-    assert [str(row["job_id"]) for row in fragile.sql.jobs(key)] == [job_id]
+    assert [str(row["job_id"]) for row in fragile_stack.sql.jobs(key)] == [job_id]
     assert api.pid == pid
 
 
 @pytest.mark.req("ORC-058", "ORC-102", "ORC-002", "ORC-001")
 def test_an_accepted_job_survives_the_loss_of_api_and_database(
-    own_server: EmbeddedPostgres, fragile: Stack
+    own_server: EmbeddedPostgres, fragile_stack: Stack
 ) -> None:
     """On receipt of the 202 the API and PostgreSQL are killed; the job is there, and so is its key."""
-    api, key = fragile.api, new_key()
+    api, key = fragile_stack.api, new_key()
     job_id = submit(api.http, "echo", {"n": 1}, key)
     api.kill()
     own_server.kill()
@@ -124,19 +124,19 @@ def test_an_accepted_job_survives_the_loss_of_api_and_database(
     own_server.wait()
 
     # That it was queued may be forgotten with the server; that it is stored may not.
-    assert fragile.sql.job(job_id)["state"] in ("CREATED", "QUEUED")
+    assert fragile_stack.sql.job(job_id)["state"] in ("CREATED", "QUEUED")
     api.start()
     assert submit(api.http, "echo", {"n": 1}, key) == job_id
-    assert [row["state"] for row in fragile.sql.jobs(key)] == ["QUEUED"]
+    assert [row["state"] for row in fragile_stack.sql.jobs(key)] == ["QUEUED"]
 
 
 @pytest.mark.req("ORC-145")
 def test_an_api_that_starts_before_its_database_waits_for_it(
-    own_server: EmbeddedPostgres, fragile: Stack
+    own_server: EmbeddedPostgres, fragile_stack: Stack
 ) -> None:
     """It is alive, is not ready, and becomes ready without a restart."""
-    with outage(own_server, fragile):
-        early = fragile.node("api", program=SERVE).begin()
+    with outage(own_server, fragile_stack):
+        early = fragile_stack.node("api", program=SERVE).begin()
         wait_until(lambda: _status(early, "/healthz") == 200, "it lives")
         assert _status(early, "/readyz") == 503
     early.wait()
@@ -145,11 +145,14 @@ def test_an_api_that_starts_before_its_database_waits_for_it(
 
 @pytest.mark.req("ORC-145", "ORC-079")
 def test_an_unreachable_database_is_not_flooded_with_connections(
-    own_server: EmbeddedPostgres, fragile: Stack
+    own_server: EmbeddedPostgres, fragile_stack: Stack
 ) -> None:
     """Of very many requests few try to connect; the others are refused at once."""
-    api, tried = fragile.api, 0
-    with outage(own_server, fragile), socket.create_server(("127.0.0.1", own_server.port)) as closed_door:
+    api, tried = fragile_stack.api, 0
+    with (
+        outage(own_server, fragile_stack),
+        socket.create_server(("127.0.0.1", own_server.port)) as closed_door,
+    ):
         closed_door.settimeout(0.2)
         over = threading.Event()
 
@@ -173,10 +176,10 @@ def test_an_unreachable_database_is_not_flooded_with_connections(
 
 
 @pytest.mark.req("ORC-079")
-def test_blocked_sessions_do_not_delay_other_calls_for_long(fragile: Stack) -> None:
+def test_blocked_sessions_do_not_delay_other_calls_for_long(fragile_stack: Stack) -> None:
     """When every session waits for a lock, further calls are refused at once, and all recovers afterwards."""
-    api, job_id = fragile.api, submit(fragile.api.http)
-    with Sql(fragile.database) as other:
+    api, job_id = fragile_stack.api, submit(fragile_stack.api.http)
+    with Sql(fragile_stack.database) as other:
         other.run("BEGIN; LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE")
         try:
             with ThreadPoolExecutor(20) as pool:
@@ -189,10 +192,10 @@ def test_blocked_sessions_do_not_delay_other_calls_for_long(fragile: Stack) -> N
 
 
 @pytest.mark.req("ORC-079")
-def test_a_session_that_ends_before_its_commit_stores_nothing(fragile: Stack) -> None:
+def test_a_session_that_ends_before_its_commit_stores_nothing(fragile_stack: Stack) -> None:
     """503 and no row; the repeat stores the job."""
-    api, key = fragile.api, new_key()
-    fragile.sql.run(
+    api, key = fragile_stack.api, new_key()
+    fragile_stack.sql.run(
         "CREATE FUNCTION be_ended() RETURNS trigger LANGUAGE plpgsql AS"
         " $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NEW; END $$;"
         " CREATE TRIGGER an_end AFTER INSERT ON jobs FOR EACH ROW EXECUTE FUNCTION be_ended()"
@@ -200,27 +203,29 @@ def test_a_session_that_ends_before_its_commit_stores_nothing(fragile: Stack) ->
     try:
         assert is_unavailable(post(api.http, "echo", {}, key))
     finally:
-        fragile.sql.run("DROP FUNCTION be_ended CASCADE")
-    assert fragile.sql.jobs(key) == []
+        fragile_stack.sql.run("DROP FUNCTION be_ended CASCADE")
+    assert fragile_stack.sql.jobs(key) == []
     job_id = submit(api.http, "echo", {}, key)
-    assert [str(row["job_id"]) for row in fragile.sql.jobs(key)] == [job_id]
+    assert [str(row["job_id"]) for row in fragile_stack.sql.jobs(key)] == [job_id]
 
 
 @pytest.mark.req("ORC-079", "ORC-072")
-def test_an_unconfirmed_commit_is_not_acknowledged(fragile: Stack, own_server: EmbeddedPostgres) -> None:
+def test_an_unconfirmed_commit_is_not_acknowledged(
+    fragile_stack: Stack, own_server: EmbeddedPostgres
+) -> None:
     """The row is stored and the answer of the database is lost: 503; the repeat finds this one row."""
     with Proxy(own_server.port) as line:
-        url = fragile.database.replace(f":{own_server.port}/", f":{line.port}/")
-        far = Stack(url, fragile.api.log.parent)
+        url = fragile_stack.database.replace(f":{own_server.port}/", f":{line.port}/")
+        far = Stack(url, fragile_stack.api.log.parent)
         with far:
             api = far.add("api", program=SERVE, CREATED_GRACE_SECONDS="3600")
             # A connection that has to ask for the plan first does not get as far as the row: then once more.
             for key in (new_key() for _ in range(10)):
                 submit(api.http)
-                if _submit_without_answer(fragile, api, line, key):
+                if _submit_without_answer(fragile_stack, api, line, key):
                     break
             job_id = submit(api.http, "echo", {}, key)
-    assert [str(row["job_id"]) for row in fragile.sql.jobs(key)] == [job_id]
+    assert [str(row["job_id"]) for row in fragile_stack.sql.jobs(key)] == [job_id]
 
 
 def _submit_without_answer(stack: Stack, api: Node, line: Proxy, key: str) -> bool:
