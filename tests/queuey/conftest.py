@@ -1,4 +1,4 @@
-"""A queue for each test that wants one."""
+"""A queue for each test that needs one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m codegen review`: its reports, what it accepts and what it refuses."""
+"""`python -m codegen review`: its reports, acceptance and refusals."""
 
 from __future__ import annotations
 

@@ -37,11 +37,11 @@ async def browser() -> AsyncIterator[Browser]:
     expect.set_options(timeout=PATIENCE_MS)
     async with async_playwright() as playwright:
         environment: dict[str, str | float | bool] = {**os.environ, **found.variables}
-        made = await playwright.chromium.launch(
+        browser = await playwright.chromium.launch(
             executable_path=found.program, args=[*FLAGS, NAMES], env=environment, timeout=2 * PATIENCE_MS
         )
-        yield made
-        await made.close()
+        yield browser
+        await browser.close()
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="package")

@@ -177,8 +177,8 @@ async def test_of_two_concurrent_replays_in_browsers_one_wins(stage: Stage, visi
         async with asyncio.timeout(PATIENCE_S):
             while not any(conflicts):
                 await asyncio.sleep(0.05)
-                shown = (visitor.page.locator("#detail-say .notice") for visitor in (first, second))
-                conflicts = [await each.count() for each in shown]
+                notices = (visitor.page.locator("#detail-say .notice") for visitor in (first, second))
+                conflicts = [await each.count() for each in notices]
         assert sorted(conflicts) == [0, 1]
         assert stage.versions(task) == before + 1
         assert stage.read(task)["status"] == "Pending"

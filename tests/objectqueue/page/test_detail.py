@@ -220,7 +220,7 @@ async def test_two_versions_are_compared_field_by_field(stage: Stage, visit: Vis
 
 
 @pytest.mark.req("OQ-198")
-async def test_a_refresh_keeps_what_is_open(stage: Stage, visit: Visit) -> None:
+async def test_a_refresh_keeps_the_open_task(stage: Stage, visit: Visit) -> None:
     """A refresh with changes keeps the open task, the open branches, the scrolling and the focus."""
     tasks = [stage.add(status="Completed") for _ in range(24)]
     task = stage.add(input={"deep": {"deeper": {"list": list(range(40))}}, "x": list(range(20))})

@@ -48,7 +48,7 @@ async def _overflow(page: Page) -> int:
 
 
 async def _list_problems(stage: Stage, visit: Visit, width: int, height: int) -> list[str]:
-    """Visit all views; list what is too wide, has no accessible name, or has too little contrast."""
+    """Visit all views; list elements that are too wide, have no accessible name, or too little contrast."""
     task = stage.add_with_history(input={"long": "x" * 300, "deep": {"list": [1, None, True]}})
     stage.add(status="Failed", task_type="a_type_with_a_very_long_name_" * 4)
     stage.add(status="Running")

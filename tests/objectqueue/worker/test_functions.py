@@ -210,7 +210,7 @@ async def test_a_process_without_the_function_reports_it() -> None:
 
 @pytest.mark.req("OQ-166")
 async def test_children_die_with_their_worker(tmp_path: Path) -> None:
-    """A worker that is killed takes its children with it, whatever they are doing."""
+    """When a worker is killed its children die, too, whatever they are doing."""
     pid_file = tmp_path / "pids"
     program = (
         "import asyncio\n"

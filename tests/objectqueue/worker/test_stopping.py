@@ -178,7 +178,7 @@ async def test_a_killed_worker_is_logged_and_its_task_requeued(
         assert (dead["worker_id"], dead["level"]) == ("victim", "WARNING")
         s3_proxy.forget()
         await eventually(count_checks, wanted=lambda seen: seen > 3)
-        assert len(monitor.events("worker_dead")) == 1, "told once"
+        assert len(monitor.events("worker_dead")) == 1, "logged once"
     assert crew.task(key) == running
     async with crew.monitor(later, **settings):
         task = await crew.wait_for_state(key, "Pending")

@@ -191,7 +191,7 @@ async def test_the_name_of_a_dead_worker_is_reused(crew: Crew) -> None:
     first = await crew.process("again").wait_until_ready()
     first.kill()
     stale = crew.worker_object("again")
-    assert stale is not None, "kill -9 leaves the object behind"
+    assert stale is not None, "kill -9 does not remove the object"
     silent = timedelta(seconds=0.2)
     await eventually(lambda: datetime.now(UTC) - parse_time(stale["last_heartbeat"]) > silent)
     async with crew.worker("again", QO_MONITOR_WORKER_HEALTH_THRESHOLD="0.2"):
@@ -211,7 +211,7 @@ async def test_a_killed_worker_restarts_at_once_under_its_name(crew: Crew) -> No
     first = await crew.process("again").wait_until_ready()
     first.kill()
     stale = crew.worker_object("again")
-    assert stale is not None, "kill -9 leaves the object behind"
+    assert stale is not None, "kill -9 does not remove the object"
     second = await crew.process("again", QO_MONITOR_WORKER_HEALTH_THRESHOLD=NEVER_S).wait_until_ready()
     seen = crew.worker_object("again")
     assert seen is not None and seen["instance"] != stale["instance"]

@@ -35,7 +35,7 @@ TOKENS = {name: secrets.token_urlsafe(32) for name in SPEC["principals"]}
 ACCEPTED = ",".join(f"{name}={hashlib.sha256(token.encode()).hexdigest()}" for name, token in TOKENS.items())
 ABSENT = "00000000-0000-4000-8000-000000000000"
 WRONG = {
-    "a token of nobody": "Bearer " + "x" * 43,
+    "an unknown token": "Bearer " + "x" * 43,
     "a token in part": f"Bearer {TOKENS['operator'][:-1]}",
     "a token and more": f"Bearer {TOKENS['operator']}=",
     "the digest of a token": f"Bearer {hashlib.sha256(TOKENS['operator'].encode()).hexdigest()}",

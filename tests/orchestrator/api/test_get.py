@@ -301,6 +301,6 @@ def test_an_error_of_the_database_is_a_fault_without_details(api_only: Stack) ->
     correlation = answer.json()["error"]["message"].rpartition(" ")[2]
     body = wait_until(
         lambda: [line for line in api_only.api.lines() if line.get("correlation_id") == correlation],
-        "it is told",
+        "it is logged",
     )
     assert all("payload-mark" not in str(line) for line in body)

@@ -48,7 +48,7 @@ async def test_without_settings_it_has_its_own_database() -> None:
 async def test_certificates_authenticate_the_same_callers_over_both_transports(
     database: str, tmp_path: Path
 ) -> None:
-    """Under TLS every caller needs a certificate of the deployment; each may do what the spec permits."""
+    """Under TLS every caller needs a certificate of the deployment; each has its permissions of the spec."""
     settings = {
         "DATABASE_URL": database,
         **{name: SHORT[name] for name in ("POLL_INTERVAL_MS", "LEASE_SECONDS", "LEASE_RENEW_SECONDS")},

@@ -97,9 +97,12 @@ def test_every_transition_can_be_traced_by_the_id_of_the_job(verbose_stack: Stac
     api, worker = verbose_stack.api, verbose_stack.worker
     job_id = submit(api.http)
     assert wait_until_final(api.http, job_id) == "COMPLETED"
-    wait_until(lambda: list_transitions(api, job_id) == ["create", "accept"], "the API has told its steps")
     wait_until(
-        lambda: list_transitions(worker, job_id) == ["acquire", "complete"], "the worker has told its steps"
+        lambda: list_transitions(api, job_id) == ["create", "accept"], "the API has logged its transitions"
+    )
+    wait_until(
+        lambda: list_transitions(worker, job_id) == ["acquire", "complete"],
+        "the worker has logged its transitions",
     )
     for node in verbose_stack.nodes:
         assert all({"level", "event"} <= line.keys() for line in node.lines())

@@ -94,7 +94,8 @@ def test_other_content_under_a_known_key_gets_the_first_job(
     assert sql.job(job_id) == before
     assert len(sql.jobs(key)) == 1
     warnings = wait_until(
-        lambda: [x for x in api.lines() if x["event"] == "key_reused" and x.get("job_id") == job_id], "told"
+        lambda: [x for x in api.lines() if x["event"] == "key_reused" and x.get("job_id") == job_id],
+        "it is logged",
     )
     assert [line["level"] for line in warnings] == ["WARNING"]
     assert _count_reused_keys(api.http) == counted + 1

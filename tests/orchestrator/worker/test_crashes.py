@@ -26,7 +26,7 @@ def test_the_job_of_a_dead_worker_is_run_again(fresh_crew: Crew, moment: str, en
     (victim,) = fresh_crew.start_workers("victim")
     job = fresh_crew.insert_job(**{moment: [1]})
     wait_for_exit(victim)
-    assert fresh_crew.sql.job(job)["state"] == "RUNNING", "a crash tells nobody"
+    assert fresh_crew.sql.job(job)["state"] == "RUNNING", "a crash is not reported"
     fresh_crew.expire(job)
     fresh_crew.start_workers("heir")
     row = fresh_crew.wait_for_state(job, "SUCCESS")
@@ -88,7 +88,7 @@ def test_all_state_is_in_the_database(fresh_crew: Crew) -> None:
     fresh_crew.stage.open("fifty")
     start_all(workers)
     assert fresh_crew.wait_until_ended(jobs) == {"SUCCESS": 50}
-    assert fresh_crew.sql.job(created)["state"] == "CREATED", "only the API moves it"
+    assert fresh_crew.sql.job(created)["state"] == "CREATED", "only the API queues it"
     assert submit(api.start().http, "act", {}, key=created) == created
     assert wait_until_final(api.http, created) == "COMPLETED"
     assert fresh_crew.sql.count() == 51

@@ -78,7 +78,7 @@ def test_workers_never_delete(logging_crew: Crew, slow_worker: Node, server: Emb
 
 @pytest.mark.req("ORC-049")
 def test_a_worker_needs_no_right_to_delete(logging_crew: Crew) -> None:
-    """A role that may read, write and add, and no more, is all that it takes once the schema is there."""
+    """A role that may select, insert and update is enough once the schema is there."""
     logging_crew.sql.run(
         "CREATE ROLE humble LOGIN PASSWORD 'humble';"
         "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO humble"
@@ -95,8 +95,8 @@ def test_a_worker_needs_no_right_to_delete(logging_crew: Crew) -> None:
 
 
 @pytest.mark.req("ORC-113", "ORC-157")
-def test_dead_rows_do_not_stop_acquisition(logging_crew: Crew, slow_worker: Node) -> None:
-    """While a transaction is held open that keeps all old versions alive, jobs are taken as before."""
+def test_dead_rows_do_not_stop_claims(logging_crew: Crew, slow_worker: Node) -> None:
+    """An open transaction keeps all old versions alive; jobs are claimed as before."""
     with Crew.session(logging_crew.database) as other:
         other.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM jobs")
         for _ in range(130 if DEEP else 4):

@@ -88,7 +88,9 @@ def test_a_worker_that_has_lost_a_lease_stops_the_run(fresh_crew: Crew) -> None:
     assert fresh_crew.wait_for_state(stubborn, "RETRY", "QUEUED")["retry_count"] == 1
     fresh_crew.stage.open("no end")
     assert fresh_crew.wait_for_state(stubborn, "SUCCESS")["attempt"] == 2
-    assert fresh_crew.stage.attempts(stubborn, ENDED) == [1, 2], "it came to its end, and nobody believed it"
+    assert fresh_crew.stage.attempts(stubborn, ENDED) == [1, 2], (
+        "it came to its end, and its outcome was dropped"
+    )
     wait_for_lines(node, "lease_lost", job_id=stubborn, attempt=1)
 
 

@@ -26,7 +26,7 @@ SELECT count(*) AS tasks, coalesce(sum(rows), 0)::int AS rows FROM (
 
 @pytest.fixture
 def sql(shared_stack: Stack) -> Iterator[Sql]:
-    """The database of the shared API, which creates its tables when it has begun to answer."""
+    """The database of the shared stack, whose API creates the tables when it has begun to answer."""
     with Sql(shared_stack.servers.database_url) as session:
         wait_until(
             lambda: session.value("SELECT to_regclass('task_changes') IS NOT NULL"), "the table is there"

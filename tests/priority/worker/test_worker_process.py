@@ -77,7 +77,7 @@ def test_progress_and_extensions(crew: Stack, tmp_path: Path) -> None:
     queue, gate = crew.queue(), tmp_path / "gate"
     patient = queue.submit("patient", parameters={"gate": str(gate)}, timeout_seconds=600)
     steps = queue.submit("stepwise", parameters={"gate": str(gate)})
-    wait_until(lambda: queue.get(steps)["progress"], "it tells", lambda seen: seen == {"step": 1})
+    wait_until(lambda: queue.get(steps)["progress"], "it reports", lambda seen: seen == {"step": 1})
 
     def read_deadline() -> int:
         stored = queue.read_hash(patient)
@@ -115,7 +115,7 @@ def test_a_cancelled_run_is_stopped(crew: Stack) -> None:
     assert wait_until_ended(queue, queue.submit())["status"] == "completed"
     wait_until(
         lambda: {line["task_id"] for line in crew.nodes[1].lines() if line["event"] == "lease_lost"},
-        "it has told of all of them",
+        "it has reported all of them",
         lambda seen: seen >= set(tasks),
     )
 
@@ -186,7 +186,7 @@ def test_a_worker_that_was_stopped_for_a_while(fresh: Stack, tmp_path: Path) -> 
     holder = wait_until_executing(queue, task)["assigned_worker_id"]
     (node,) = wait_until(
         lambda: [each for each in fresh.nodes[1:] if holder in each.log.read_text()],
-        "one tells that it is it",
+        "one reports that it runs",
     )
     node.signal(signal.SIGSTOP)
 
@@ -202,7 +202,7 @@ def test_a_worker_that_was_stopped_for_a_while(fresh: Stack, tmp_path: Path) -> 
     gate.touch()
     assert wait_until_ended(queue, task)["status"] == "completed"
     wait_until(lambda: queue.stats()["workers"]["active"], "it is back", lambda seen: seen == 2)
-    wait_until(lambda: any(line["event"] == "worker_lost" for line in node.lines()), "it is told")
+    wait_until(lambda: any(line["event"] == "worker_lost" for line in node.lines()), "it is logged")
     assert queue.get(task)["attempt"] == 2
 
 

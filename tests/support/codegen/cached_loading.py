@@ -42,7 +42,7 @@ def _compile(protos: tuple[Artefact, ...]) -> tuple[Artefact, ...]:
 
 def _copy(name: str, text: str) -> tuple[Source, list[Diagnostic]]:
     source, complaints, data = _parse(name, text)
-    # A check removes from the data what it cannot read.
+    # A check removes unreadable parts from the data.
     places = ({**source.keys}, {**source.values}, {*source.repeated})
     return Source(name, text, marshal.loads(data), *places), [*complaints]
 

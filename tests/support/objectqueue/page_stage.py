@@ -175,7 +175,7 @@ class Stage:
         )
 
     def worker(self, name: str, *, silent_s: float = 1.0, **fields: Any) -> None:
-        """Writes the object of a worker that was last heard of some seconds ago."""
+        """Write the object of a worker whose last heartbeat was some seconds ago."""
         now = datetime.now(UTC)
         made: Fields = {
             "worker_id": name,

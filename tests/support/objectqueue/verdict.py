@@ -88,5 +88,5 @@ def _check(versions: Sequence[dict[str, Any]]) -> None:
         # A worker counts from before it asked for the lease, and may end its own run a little earlier.
         if after["status"] == "Pending" and after["last_error"].startswith("lease expired"):
             assert parse_time(after["updated_at"]) >= parse_time(before["lease_expires_at"]), (
-                "nobody is cut short"
+                "no run is cut short"
             )

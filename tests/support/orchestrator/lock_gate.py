@@ -13,7 +13,7 @@ GATE = 4711
 
 
 @contextmanager
-def gated(stack: Stack, moment: str, condition: str) -> Iterator[Sql]:
+def close_gate(stack: Stack, moment: str, condition: str) -> Iterator[Sql]:
     """Block every session that reaches a moment of a row, until the block ends; then remove the gate."""
     with Sql(stack.database) as keeper:
         keeper.run(

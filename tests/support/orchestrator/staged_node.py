@@ -1,7 +1,7 @@
 """Serve a node like `python -m runtime.serve` does, with job functions for tests, and wrong clocks.
 
 The product has no door for this: functions are registered by importing the module that has them, so a program
-that does so and then serves is all it takes.
+that does so and then serves is enough.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Odd(BaseException):
 
 @job("odd")
 async def odd(job_: Job) -> Any:
-    """Raise or return what no job function should."""
+    """Raise or return something that no job function should."""
     write(BEGUN, job_)
     kind = (job_.payload or {})["kind"]
     if kind == "exit":

@@ -59,7 +59,7 @@ class House:
         self.path = path
         self.world = SteppedWorld()
         self.log = io.StringIO()
-        # Nothing happens by itself unless a test wants it to.
+        # No periodic work runs unless a test enables it.
         self._settings = {
             "DB_PATH": str(path),
             "SWEEP_INTERVAL": "3600",

@@ -130,7 +130,7 @@ def foreign_certificates(deployment: Launched) -> Mapping[str, Credentials]:
     other_system._system = "other"
     return {
         "another system": Credentials(None, certificate=other_system.issue("gateway")),
-        "nobody's principal": Credentials(None, certificate=proof._authority.issue("stranger")),
+        "unknown principal": Credentials(None, certificate=proof._authority.issue("stranger")),
         "client by certificate": Credentials(None, certificate=proof._authority.issue("client")),
         "another authority": Credentials(
             None, certificate=Authority("taskqueue").issue("gateway"), trusted=False
@@ -154,7 +154,7 @@ def bad_tokens(deployment: Launched) -> Mapping[str, Credentials]:
 
 def all_callers(deployment: Launched) -> Mapping[str, Credentials]:
     """Every sort of caller that a deployment may meet."""
-    forging = {"nobody with a header": Credentials("client", metadata=FORGED)}
+    forging = {"anonymous with a header": Credentials("client", metadata=FORGED)}
     forging["worker with a header"] = principal(deployment, "worker", *FORGED)
     proven = {name: principal(deployment, name) for name in PRINCIPALS}
     if isinstance(deployment._credentials, Certificates):
@@ -164,4 +164,4 @@ def all_callers(deployment: Launched) -> Mapping[str, Credentials]:
         }
     else:
         unproven = dict(bad_tokens(deployment))
-    return {**proven, "nobody": Credentials("client"), **forging, **unproven}
+    return {**proven, "anonymous": Credentials("client"), **forging, **unproven}

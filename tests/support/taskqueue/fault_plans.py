@@ -11,7 +11,7 @@ from generated.taskqueue.messages import RemoveJobIfPresentResponse
 from runtime.simulation import Exchange, Fault, Plan
 
 
-def failing(*names: str, fault: Fault = Fault.BEFORE, principal: str | None = None) -> Plan:
+def fail_calls(*names: str, fault: Fault = Fault.BEFORE, principal: str | None = None) -> Plan:
     """Make some methods fail whenever they are called, or whenever one principal calls them."""
 
     def plan(exchange: Exchange) -> Fault | None:

@@ -73,10 +73,10 @@ async def test_a_filter_lists_only_its_states(api: Api) -> None:
         assert {each.status for each in runs} == {RUNNING}
         assert {each.job_id for each in runs} == set(running)
 
-    failed, done = (await api.submit("fail")).job_id, (await api.submit()).job_id
+    failed, completed = (await api.submit("fail")).job_id, (await api.submit()).job_id
     await ensure_terminal_jobs(api, 0)
     everything = {each.job_id: each.status for each in await api.list_all()}
-    assert (everything[failed], everything[done]) == (FAILED, DONE)
+    assert (everything[failed], everything[completed]) == (FAILED, DONE)
     assert everything[canceled] == CANCELED
     for status in (DONE, FAILED, CANCELED):
         alone = await api.list_all(status, status)

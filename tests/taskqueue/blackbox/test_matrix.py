@@ -116,11 +116,11 @@ async def test_each_transition_is_for_the_actors_of_the_lifecycle(guarded: Guard
             credentials = Credentials(name) if name == ANONYMOUS else principal(guarded.nodes, name)
             async with caller(guarded.nodes, credentials) as calling:
                 for source, target in itertools.product(NUMBERS, NUMBERS):
-                    request = step(still.get(state_of(source), still["QUEUED"]), source, target, name)
+                    request = step(still.get(format_state(source), still["QUEUED"]), source, target, name)
                     expected = expected_codes(guarded, credentials, TRANSITION, request)
                     if expected == ANSWERED:
                         # It will apply, so it gets a job of its own.
-                        request.job_id = await create_job(gateway, coordinator, state_of(source))
+                        request.job_id = await create_job(gateway, coordinator, format_state(source))
                         answer = await calling.call(TRANSITION, request)
                         assert (answer.applied, answer.current_status) == (True, target)
                         continue
@@ -207,5 +207,5 @@ def step(job_id: str, source: int, target: int, actor: str) -> TransitionJobStat
     )
 
 
-def state_of(number: int) -> str:
+def format_state(number: int) -> str:
     return next((name for name, known in STATES.items() if known == number), "")

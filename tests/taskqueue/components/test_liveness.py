@@ -8,7 +8,7 @@ from generated.taskqueue.messages import DONE, FAILED, RUNNING, JobSpec, WorkerH
 from handlers.taskqueue.worker_registry import WorkerRegistry
 from runtime.call.conditions import Failure
 from tests.runtime.hand_world import HandWorld
-from tests.support.taskqueue.fault_plans import failing
+from tests.support.taskqueue.fault_plans import fail_calls
 from tests.support.taskqueue.stack import NO_WORKER, Stack, play
 
 
@@ -181,7 +181,7 @@ def test_a_lost_job_that_cannot_be_ended_is_ended_by_a_later_sweep() -> None:
 
     async def scenario(stack: Stack) -> None:
         job_id = await stack.submit_and_fetch()
-        stack.fail(failing("StoreResult", principal="coordinator"))
+        stack.fail(fail_calls("StoreResult", principal="coordinator"))
         await stack.world.sleep(9)
         assert (await stack.status(job_id)).status == RUNNING
         assert len([each for each in stack.anomalies(job_id) if "could not be ended" in each]) >= 2

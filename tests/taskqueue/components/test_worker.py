@@ -22,7 +22,7 @@ from generated.taskqueue.messages import (
 from handlers.jobs import Job, find_or_any
 from runtime.model.text import sha256_hex
 from runtime.simulation import Exchange, Fault
-from tests.support.taskqueue.fault_plans import failing
+from tests.support.taskqueue.fault_plans import fail_calls
 from tests.support.taskqueue.stack import SPEC, Stack, play
 
 
@@ -190,7 +190,7 @@ def test_a_report_that_never_arrives_is_dropped_after_four_attempts() -> None:
 
     async def scenario(stack: Stack) -> None:
         job_id = await stack.submit_job()
-        stack.fail(failing("ReportWorkOutcome"))
+        stack.fail(fail_calls("ReportWorkOutcome"))
         await stack.world.sleep(3)
         assert len(list_reports(stack)) == 4
         assert "its outcome could not be reported" in stack.anomalies(job_id)[0]
@@ -207,7 +207,7 @@ def test_a_fetch_is_not_repeated_at_once() -> None:
     async def scenario(stack: Stack) -> None:
         await stack.world.sleep(0.3)
         before = len(stack.exchanges)
-        stack.fail(failing("FetchWork"))
+        stack.fail(fail_calls("FetchWork"))
         await stack.world.sleep(2.9)
         assert 2 <= stack.calls("worker", before).count("FetchWork") <= 4
         assert {line["grpc_code"] for line in stack.log("fetch_failed")} == {"UNAVAILABLE"}

@@ -19,7 +19,7 @@ from generated.taskqueue.messages import (
 )
 from runtime.call.conditions import Failure
 from runtime.simulation import Fault
-from tests.support.taskqueue.fault_plans import before, failing, not_in_queue
+from tests.support.taskqueue.fault_plans import before, fail_calls, not_in_queue
 from tests.support.taskqueue.stack import NO_WORKER, Stack, play
 
 
@@ -31,7 +31,7 @@ def test_an_interrupted_cancel_requeues_the_job(name: str, fault: Fault) -> None
 
     async def scenario(stack: Stack) -> None:
         job_id = await stack.submit_job()
-        stack.fail(failing(name, fault=fault, principal="gateway"))
+        stack.fail(fail_calls(name, fault=fault, principal="gateway"))
         before = len(stack.exchanges)
         with pytest.raises(Failure) as failed:
             await stack.cancel(job_id)

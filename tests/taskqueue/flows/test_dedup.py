@@ -7,7 +7,7 @@ import pytest
 from generated.taskqueue.errors import RequestKeyReused
 from generated.taskqueue.messages import JobSpec
 from runtime.call.conditions import Failure
-from tests.support.taskqueue.fault_plans import failing
+from tests.support.taskqueue.fault_plans import fail_calls
 from tests.support.taskqueue.stack import NO_WORKER, SPEC, Stack, play
 
 
@@ -150,7 +150,7 @@ def test_the_key_of_a_compensated_submit_is_not_counted() -> None:
 
     async def scenario(stack: Stack) -> None:
         first = await stack.submit_job(key="a")
-        stack.fail(failing("EnqueueJob"))
+        stack.fail(fail_calls("EnqueueJob"))
         with pytest.raises(Failure):
             await stack.submit(key="b")
         stack.heal()

@@ -18,7 +18,7 @@ from generated.taskqueue.messages import (
     TransitionJobStatusResponse,
 )
 from runtime.simulation import Exchange, Fault
-from tests.support.taskqueue.fault_plans import failing, once
+from tests.support.taskqueue.fault_plans import fail_calls, once
 from tests.support.taskqueue.stack import NO_WORKER, SPEC, Stack, play
 
 
@@ -146,7 +146,7 @@ def test_a_failed_read_requeues_the_job() -> None:
     async def scenario(stack: Stack) -> None:
         job_id = await stack.submit_job()
         await stack.beat()
-        stack.fail(failing("GetJobRecord", principal="coordinator"))
+        stack.fail(fail_calls("GetJobRecord", principal="coordinator"))
         assert not (await stack.fetch()).assigned
         assert "TransitionJobStatus" not in list_steps(stack)
         assert list_steps(stack)[-1] == "EnqueueJob"
@@ -164,7 +164,7 @@ def test_a_job_whose_state_cannot_be_read_is_requeued_all_the_same() -> None:
     async def scenario(stack: Stack) -> None:
         job_id = await stack.submit_job()
         await stack.beat()
-        lost = failing("TransitionJobStatus", principal="coordinator")
+        lost = fail_calls("TransitionJobStatus", principal="coordinator")
 
         def plan(exchange: Exchange) -> Any:
             swapped = any(each.name == "TransitionJobStatus" for each in stack.exchanges[:-1])
@@ -189,7 +189,7 @@ def test_a_failed_requeue_is_logged_and_not_repeated(fate: Any) -> None:
         job_id = await stack.submit_job()
         await stack.beat()
         swap, requeue = (
-            failing("TransitionJobStatus", principal="coordinator"),
+            fail_calls("TransitionJobStatus", principal="coordinator"),
             once("EnqueueJob", fate, times=9),
         )
         stack.fail(lambda exchange: swap(exchange) or requeue(exchange))

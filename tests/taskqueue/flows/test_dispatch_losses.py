@@ -20,7 +20,7 @@ from generated.taskqueue.messages import (
 from runtime.call.conditions import Failure
 from runtime.model.text import sha256_hex
 from runtime.simulation import Fault
-from tests.support.taskqueue.fault_plans import before, failing, notify_at, once
+from tests.support.taskqueue.fault_plans import before, fail_calls, notify_at, once
 from tests.support.taskqueue.stack import NO_WORKER, Stack, play
 
 
@@ -83,7 +83,7 @@ def test_a_pop_without_an_answer_is_not_repeated(fault: Fault) -> None:
     async def scenario(stack: Stack) -> None:
         job_id = await stack.submit_job()
         await stack.beat()
-        stack.fail(failing("DequeueJob", fault=fault))
+        stack.fail(fail_calls("DequeueJob", fault=fault))
         with pytest.raises(Failure) as failed:
             await stack.fetch()
         assert failed.value.grpc == "UNAVAILABLE"
@@ -104,7 +104,7 @@ def test_an_outage_of_the_queue_is_logged_at_its_beginning_and_end(fault: Fault)
     async def scenario(stack: Stack) -> None:
         await stack.world.sleep(2)
         before = len(stack.exchanges)
-        stack.fail(failing("DequeueJob", fault=fault))
+        stack.fail(fail_calls("DequeueJob", fault=fault))
         await stack.world.sleep(30)
         lost = stack.calls("coordinator", before).count("DequeueJob")
         assert lost > 20
@@ -158,7 +158,7 @@ def test_an_interrupted_cancel_at_dispatch_is_ended_by_the_sweep() -> None:
         await stack.cancel(job_id)
         await enqueue(stack, job_id)
         await stack.beat()
-        stack.fail(failing("StoreResult", principal="coordinator"))
+        stack.fail(fail_calls("StoreResult", principal="coordinator"))
         await stack.fetch()
         assert (await stack.status(job_id)).status == RUNNING
         assert any("could not be ended" in message for message in stack.anomalies(job_id))

@@ -25,7 +25,7 @@ from generated.taskqueue.messages import (
 )
 from generated.taskqueue.system import SYSTEM
 from runtime.simulation import Exchange, Fault
-from tests.support.taskqueue.fault_plans import failing, once
+from tests.support.taskqueue.fault_plans import fail_calls, once
 from tests.support.taskqueue.stack import Stack, play
 
 REPEATABLE = [
@@ -46,7 +46,7 @@ async def play_everything(stack: Stack) -> None:
     await stack.cancel(waiting)
     await stack.cancel(running)
     for name in ("EnqueueJob", "StoreResult"):
-        stack.fail(failing(name, principal="gateway"))
+        stack.fail(fail_calls(name, principal="gateway"))
         await asyncio.gather(stack.submit(), stack.cancel(failed), return_exceptions=True)
         stack.heal()
     await stack.wait_until_idle(20)

@@ -22,7 +22,7 @@ from generated.taskqueue.messages import (
 from generated.taskqueue.system import SYSTEM
 from runtime.call import Call
 from runtime.simulation import SimulatedDeployment, SimulatedNode, SimulatedWorld, simulate
-from tests.support.taskqueue.fault_plans import failing
+from tests.support.taskqueue.fault_plans import fail_calls
 from tests.support.taskqueue.stack import NO_WORKER, SPEC, Stack, play
 
 TWO_LOOKS = 2 * (4.0 + 5.0)
@@ -181,7 +181,7 @@ def test_a_failed_scan_is_repeated() -> None:
     async def scenario(stack: Stack) -> None:
         job_id = await stack.submit_job()
         restart(stack, "queue")
-        stack.fail(failing("ListJobRecords", principal="coordinator"))
+        stack.fail(fail_calls("ListJobRecords", principal="coordinator"))
         stack.deployment.start("worker")
         await stack.world.sleep(2 * TWO_LOOKS)
         assert (await stack.status(job_id)).status == QUEUED

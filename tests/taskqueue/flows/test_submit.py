@@ -21,7 +21,7 @@ from generated.taskqueue.messages import (
 from runtime.call.conditions import Failure
 from runtime.model.text import is_uuid4
 from runtime.simulation import Exchange, Fault
-from tests.support.taskqueue.fault_plans import failing
+from tests.support.taskqueue.fault_plans import fail_calls
 from tests.support.taskqueue.stack import NO_WORKER, SPEC, Stack, play
 
 
@@ -51,7 +51,7 @@ def test_a_failed_create_goes_no_further(fault: Fault) -> None:
     """Nothing is enqueued, a create without a key is not repeated, and a possible leak is logged."""
 
     async def scenario(stack: Stack) -> None:
-        stack.fail(failing("CreateJob", fault=fault))
+        stack.fail(fail_calls("CreateJob", fault=fault))
         assert (await expect_failure(stack)).grpc == "UNAVAILABLE"
         assert stack.calls("gateway") == ["CreateJob"]
         (anomaly,) = stack.log("consistency_anomaly")
@@ -65,7 +65,7 @@ def test_a_failed_create_under_a_key_is_repeated() -> None:
     """With a key the create is tried four times, and it is no anomaly: a repeat finds the record."""
 
     async def scenario(stack: Stack) -> None:
-        stack.fail(failing("CreateJob"))
+        stack.fail(fail_calls("CreateJob"))
         call = stack.call(seconds=2.9)
         with pytest.raises(Failure):
             await stack.public.submit_job(SubmitJobRequest(spec=SPEC, client_request_id="k"), call)
@@ -81,7 +81,7 @@ def test_a_failed_enqueue_deletes_the_record() -> None:
     """The record is deleted if it is still QUEUED, its entry in the queue is removed, and nothing remains."""
 
     async def scenario(stack: Stack) -> None:
-        stack.fail(failing("EnqueueJob"))
+        stack.fail(fail_calls("EnqueueJob"))
         failure = await expect_failure(stack)
         assert (failure.grpc, type(failure)) == ("UNAVAILABLE", SubmitNotAccepted)
         calls = [each for each in stack.exchanges if each.principal == "gateway"]
@@ -117,7 +117,7 @@ def test_a_failed_compensation_is_logged() -> None:
     """When the delete fails as well, the client gets the same error and the log has the job's id."""
 
     async def scenario(stack: Stack) -> None:
-        stack.fail(failing("EnqueueJob", "DeleteJobIfStatus"))
+        stack.fail(fail_calls("EnqueueJob", "DeleteJobIfStatus"))
         assert isinstance(await expect_failure(stack), SubmitNotAccepted)
         stack.heal()
         (job,) = await stack.list()
@@ -153,7 +153,7 @@ def test_an_enqueue_that_applied_without_an_answer_is_removed() -> None:
     """If the answer of the enqueue was lost, the id is removed from the queue again, and logged."""
 
     async def scenario(stack: Stack) -> None:
-        stack.fail(failing("EnqueueJob", fault=Fault.AFTER))
+        stack.fail(fail_calls("EnqueueJob", fault=Fault.AFTER))
         await expect_failure(stack)
         (anomaly,) = stack.log("consistency_anomaly")
         assert anomaly["message"] == "a failed enqueue had taken effect; removed"
@@ -172,7 +172,7 @@ def test_a_compensation_does_not_end_with_the_client() -> None:
     """If a client gives up while the enqueue hangs, the submit is undone completely."""
 
     async def scenario(stack: Stack) -> None:
-        stack.fail(failing("EnqueueJob", fault=Fault.TIMEOUT))
+        stack.fail(fail_calls("EnqueueJob", fault=Fault.TIMEOUT))
         with pytest.raises(Failure):
             await stack.public.submit_job(SubmitJobRequest(spec=SPEC), stack.call(seconds=0.5))
         await stack.world.sleep(3)
@@ -216,7 +216,7 @@ def test_a_replay_repairs_a_lost_enqueue() -> None:
     """If an earlier submit ended with the job outside the queue, its repeat enqueues it."""
 
     async def scenario(stack: Stack) -> None:
-        stack.fail(failing("EnqueueJob", "DeleteJobIfStatus"))
+        stack.fail(fail_calls("EnqueueJob", "DeleteJobIfStatus"))
         await expect_failure(stack, "k")
         stack.heal()
         (job,) = await stack.list()
@@ -233,7 +233,7 @@ def test_a_replay_never_deletes_an_accepted_job() -> None:
 
     async def scenario(stack: Stack) -> None:
         job_id = await stack.submit_job(key="k")
-        stack.fail(failing("EnqueueJob"))
+        stack.fail(fail_calls("EnqueueJob"))
         assert (await expect_failure(stack, "k")).grpc == "UNAVAILABLE"
         assert "DeleteJobIfStatus" not in stack.calls("gateway")
         assert stack.anomalies(job_id) != []
@@ -248,7 +248,7 @@ def test_the_key_of_a_compensated_submit_is_free() -> None:
     """After a submit was undone, its key creates a new job, also with another spec."""
 
     async def scenario(stack: Stack) -> None:
-        stack.fail(failing("EnqueueJob"))
+        stack.fail(fail_calls("EnqueueJob"))
         await expect_failure(stack, "k")
         stack.heal()
         job_id = await stack.submit_job(JobSpec(job_type="other"), "k")

@@ -23,7 +23,7 @@ from generated.taskqueue.messages import (
 from runtime.call.conditions import Failure
 from runtime.model.text import sha256_hex
 from runtime.simulation import Fault
-from tests.support.taskqueue.fault_plans import before, failing, notify_at, once
+from tests.support.taskqueue.fault_plans import before, fail_calls, notify_at, once
 from tests.support.taskqueue.stack import NO_WORKER, Stack, play
 
 EMPTY = sha256_hex(b"")
@@ -196,7 +196,7 @@ def test_an_interrupted_report_can_be_repeated(name: str) -> None:
 
     async def scenario(stack: Stack) -> None:
         job_id = await stack.submit_and_fetch()
-        stack.fail(failing(name, principal="coordinator"))
+        stack.fail(fail_calls(name, principal="coordinator"))
         with pytest.raises(Failure) as failed:
             await stack.report(job_id, output_bytes=b"x")
         assert failed.value.grpc == "UNAVAILABLE"

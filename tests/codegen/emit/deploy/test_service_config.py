@@ -30,7 +30,7 @@ def find_method(name: str) -> Any:
 def test_every_method_is_in_the_config_once() -> None:
     """Each method of the spec has its deadline, under its full name."""
     names = [
-        f"{row['name'][0]['service']}/{row['name'][0]['find_method']}"
+        f"{row['name'][0]['service']}/{row['name'][0]['method']}"
         for row in json.loads(read_text())["methodConfig"]
     ]
     assert len(names) == len(set(names)) == len(spec("spec/taskqueue").methods)

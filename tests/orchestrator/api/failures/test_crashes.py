@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.support.deep import DEEP
-from tests.support.orchestrator.lock_gate import count_at_the_gate, gated
+from tests.support.orchestrator.lock_gate import close_gate, count_at_the_gate
 from tests.support.orchestrator.sql_session import Sql
 from tests.support.orchestrator.stack import (
     Node,
@@ -29,7 +29,7 @@ def crash_after_insert(stack: Stack, api: Node) -> tuple[str, str]:
     """Kill an API after it has stored a job and before it has queued it; return the key and the id."""
     key = new_key()
     queueing = "OLD.state = 'CREATED' AND NEW.state = 'QUEUED'"
-    with gated(stack, "BEFORE UPDATE", queueing) as keeper, ThreadPoolExecutor(1) as pool:
+    with close_gate(stack, "BEFORE UPDATE", queueing) as keeper, ThreadPoolExecutor(1) as pool:
         answer = pool.submit(_post_alone, api, key)
         wait_until(lambda: count_at_the_gate(stack.sql), "the API is about to queue the job")
         api.kill()

@@ -15,7 +15,7 @@ import pytest
 
 from tests.orchestrator.conftest import NewDatabase
 from tests.support.deep import DEEP
-from tests.support.orchestrator.lock_gate import count_at_the_gate, gated
+from tests.support.orchestrator.lock_gate import close_gate, count_at_the_gate
 from tests.support.orchestrator.sql_session import Sql
 from tests.support.orchestrator.stack import Node, Stack, new_key, post, submit, wait_until
 
@@ -83,7 +83,7 @@ def test_two_processes_that_insert_at_the_same_moment(several_apis: Stack) -> No
     """Both are blocked right before the row is written, so that no earlier lookup can have helped them."""
     key = new_key()
     with ThreadPoolExecutor(2) as pool:
-        with gated(several_apis, "BEFORE INSERT", f"NEW.idempotency_key = '{key}'"):
+        with close_gate(several_apis, "BEFORE INSERT", f"NEW.idempotency_key = '{key}'"):
             clients = [pool.submit(post, node.http, "echo", {}, key) for node in several_apis.nodes[:2]]
             wait_until(lambda: count_at_the_gate(several_apis.sql) == 2, "both are at the gate")
         answers = [client.result() for client in clients]
