@@ -46,6 +46,15 @@ def redis_server() -> Iterator[EmbeddedRedis]:
             server.stop()
 
 
+@pytest.fixture
+def own_redis(tmp_path: Path) -> Iterator[EmbeddedRedis]:
+    """A Redis that a test may stop, kill or fill; every write is on disk before it answers."""
+    server = EmbeddedRedis(tmp_path / "redis", settings={"appendfsync": "always"})
+    server.start()
+    yield server
+    server.remove()
+
+
 @pytest.fixture(scope="session")
 def new_servers(redis_server: EmbeddedRedis, postgres: EmbeddedPostgres) -> NewServers:
     """Creates an empty database of each server."""

@@ -14,15 +14,6 @@ from tests.support.priority.stack import Servers, Stack
 
 
 @pytest.fixture
-def own_redis(tmp_path: Path) -> Iterator[EmbeddedRedis]:
-    """A Redis that has every write on disk before it answers."""
-    server = EmbeddedRedis(tmp_path / "redis", settings={"appendfsync": "always"})
-    server.start()
-    yield server
-    server.remove()
-
-
-@pytest.fixture
 def stack_on_own_redis(own_redis: EmbeddedRedis, postgres: EmbeddedPostgres, logs: Path) -> Iterator[Stack]:
     """A stack on a Redis that may be killed; no process yet."""
     with Stack(Servers(own_redis.url, make_database(postgres)), logs) as stack:

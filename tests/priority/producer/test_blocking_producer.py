@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,19 +37,10 @@ def tasks(shared_stack: Stack) -> Iterator[BlockingProducer]:
 
 
 @pytest.fixture
-def own_server(tmp_path: Path) -> Iterator[EmbeddedRedis]:
-    """A Redis that a test may stop or fill; acknowledged writes are on disk."""
-    server = EmbeddedRedis(tmp_path / "own", settings={"appendfsync": "always"})
-    server.start()
-    yield server
-    server.remove()
-
-
-@pytest.fixture
-def own_producer(own_server: EmbeddedRedis) -> Iterator[BlockingProducer]:
+def own_producer(own_redis: EmbeddedRedis) -> Iterator[BlockingProducer]:
     """A producer on that server; it never reads the history."""
     with BlockingProducer(
-        environ(Servers(own_server.url, "postgresql://nobody@127.0.0.1:9/none"))
+        environ(Servers(own_redis.url, "postgresql://nobody@127.0.0.1:9/none"))
     ) as producer:
         yield producer
 
@@ -163,67 +153,67 @@ def test_a_task_that_expired_in_redis_is_found_in_the_history(
         tasks.submit(task("other", idempotency_key="kept"))
 
 
-def test_scripts_that_the_server_lost_are_sent_again(own_server: EmbeddedRedis, own_producer: Any) -> None:
+def test_scripts_that_the_server_lost_are_sent_again(own_redis: EmbeddedRedis, own_producer: Any) -> None:
     first = own_producer.submit(task("t"))
-    with Redis.from_url(own_server.url) as there:
+    with Redis.from_url(own_redis.url) as there:
         there.script_flush()
     second = own_producer.submit(task("t"))
-    assert list_waiting(own_server) == {first, second}
+    assert list_waiting(own_redis) == {first, second}
 
 
-def test_a_restarted_server_is_reconnected(own_server: EmbeddedRedis, own_producer: Any) -> None:
+def test_a_restarted_server_is_reconnected(own_redis: EmbeddedRedis, own_producer: Any) -> None:
     """Between two submits, of which neither is lost and neither is stored twice."""
     first = own_producer.submit(task("t"))
-    own_server.kill()
-    own_server.start()
+    own_redis.kill()
+    own_redis.start()
     second = own_producer.submit(task("t"))
-    assert list_waiting(own_server) == {first, second}
+    assert list_waiting(own_redis) == {first, second}
 
 
-def test_an_unreachable_server_is_an_error(own_server: EmbeddedRedis, own_producer: Any) -> None:
+def test_an_unreachable_server_is_an_error(own_redis: EmbeddedRedis, own_producer: Any) -> None:
     """By the condition of the API; once it is back submits succeed."""
-    own_server.kill()
+    own_redis.kill()
     for _ in range(2):
         with pytest.raises(errors.ServiceUnavailable):
             own_producer.submit(task("t"))
-    own_server.start()
+    own_redis.start()
     found = own_producer.submit(task("t"))
-    assert list_waiting(own_server) == {found}
+    assert list_waiting(own_redis) == {found}
 
 
 def test_a_submit_whose_answer_was_lost_is_repeated(
-    own_server: EmbeddedRedis, own_producer: Any, monkeypatch: pytest.MonkeyPatch
+    own_redis: EmbeddedRedis, own_producer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The script has run when the connection breaks: the caller gets its task, and there is one."""
     own_producer.submit(task("first"))
     lose_next_answer(monkeypatch, ConnectionResetError("reset"))
     second = own_producer.submit(task("second"))
-    assert len(list_waiting(own_server)) == 2 and second in list_waiting(own_server)
+    assert len(list_waiting(own_redis)) == 2 and second in list_waiting(own_redis)
 
 
 def test_an_interrupted_submit_does_not_affect_the_next(
-    own_server: EmbeddedRedis, own_producer: Any, monkeypatch: pytest.MonkeyPatch
+    own_redis: EmbeddedRedis, own_producer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own_producer.submit(task("first"))
     lose_next_answer(monkeypatch, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         own_producer.submit(task("second"))
     third = own_producer.submit(task("third"))
-    with Redis.from_url(own_server.url, decode_responses=True) as there:
+    with Redis.from_url(own_redis.url, decode_responses=True) as there:
         assert unpacked(there.hgetall(f"tasks:{third}"))["task_type"] == "third"
-    assert len(list_waiting(own_server)) == 3
+    assert len(list_waiting(own_redis)) == 3
 
 
 def test_a_fork_has_a_connection_of_its_own(
-    own_server: EmbeddedRedis, own_producer: Any, monkeypatch: pytest.MonkeyPatch
+    own_redis: EmbeddedRedis, own_producer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In another process the producer does not use the socket of the first one."""
     own_producer.submit(task("parent"))
-    before = own_producer._tasks._channel._stores._servers[own_server.url]._lines["main"]
+    before = own_producer._tasks._channel._stores._servers[own_redis.url]._lines["main"]
     monkeypatch.setattr("runtime.stores.redis.connection.blocking.os.getpid", lambda: -1)
     own_producer.submit(task("child"))
-    assert own_producer._tasks._channel._stores._servers[own_server.url]._lines["main"] is not before
-    assert len(list_waiting(own_server)) == 2
+    assert own_producer._tasks._channel._stores._servers[own_redis.url]._lines["main"] is not before
+    assert len(list_waiting(own_redis)) == 2
 
 
 def lose_next_answer(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:

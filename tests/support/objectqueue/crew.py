@@ -24,6 +24,7 @@ from runtime.stores.object_store import ObjectStore
 from runtime.world import RealWorld
 from tests.support import forked_nodes
 from tests.support.eventually import eventually
+from tests.support.log_events import read_events
 from tests.support.s3.fixtures import Bucket
 
 MODULE = "tests.support.objectqueue.functions"
@@ -89,11 +90,7 @@ class Process:
 
     def events(self, name: str) -> list[dict[str, Any]]:
         """The lines of an event."""
-        with self._log.open("rb") as log:
-            log.seek(self._start)
-            complete = log.read().split(b"\n")[:-1]
-        lines = [json.loads(line) for line in complete if line.startswith(b"{")]
-        return [line for line in lines if line.get("event") == name]
+        return read_events(self._log, self._start, name)
 
     def text(self) -> str:
         """Its whole log."""

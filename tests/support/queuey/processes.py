@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from pathlib import Path
@@ -14,6 +13,7 @@ import httpx
 from handlers.queuey.samples import binary
 from tests.support import forked_nodes
 from tests.support.eventually import wait_until
+from tests.support.log_events import read_events
 from tests.support.plain_http import NO_TLS
 
 Seen = TypeVar("Seen")
@@ -59,11 +59,7 @@ class Process:
 
     def events(self, name: str) -> list[dict[str, Any]]:
         """The lines of an event since it was started last."""
-        with self._log.open("rb") as log:
-            log.seek(self._start)
-            complete = log.read().split(b"\n")[:-1]
-        lines = [json.loads(line) for line in complete if line.startswith(b"{")]
-        return [line for line in lines if line.get("event") == name]
+        return read_events(self._log, self._start, name)
 
     def kill(self) -> None:
         """Kill it."""
