@@ -13,7 +13,7 @@ from tests.support.eventually import eventually, wait_until
 TESTS = Path(__file__).parent
 ABOUT_TIME = {
     "test_a_process_that_was_suspended_blames_no_function": "nothing runs for a while, which is the subject",
-    "test_a_worker_outlives_an_outage": "how often and how much it works is measured over the outage",
+    "test_a_worker_survives_an_outage": "how often and how much it works is measured over the outage",
 }
 """Tests that sleep because they are about a duration."""
 

@@ -15,9 +15,9 @@ from tests.support.generated.descriptors import (
     PUBLIC,
     enums,
     fields,
+    format_type,
     messages,
     methods,
-    type_of,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -135,8 +135,8 @@ def expected_type(field: FieldDescriptor) -> str | None:
 def test_the_same_kind_of_thing_has_the_same_type_everywhere() -> None:
     """Ids are text, times are 64-bit, durations unsigned 32-bit, and only outputs are bytes."""
     for field in fields(*FILES):
-        assert type_of(field) == (expected_type(field) or type_of(field)), field.full_name
-        assert (type_of(field) == "bytes") == (field.name == "output_bytes"), field.full_name
+        assert format_type(field) == (expected_type(field) or format_type(field)), field.full_name
+        assert (format_type(field) == "bytes") == (field.name == "output_bytes"), field.full_name
 
 
 @pytest.mark.req("TQ-051")

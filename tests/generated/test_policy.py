@@ -16,7 +16,7 @@ from runtime.call.call_policy import apply_call_policy, backoff_seconds
 from runtime.call.conditions import CallFailed
 from runtime.model.system import CallMode, Method
 from runtime.transport.grpc.direct_carrier import limits_of
-from tests.support.generated.still_world import StillWorld, call
+from tests.support.generated.still_world import StillWorld, make_call
 
 METHODS = {method.name: method for service in SYSTEM.services.values() for method in service.methods}
 POLICIES = {ref.partition(".")[2]: policy for ref, policy in CALLS.items()}
@@ -43,7 +43,7 @@ async def record_attempts(
 
     with pytest.raises(CallFailed):
         await apply_call_policy(method, attempt, "gateway", mode)(
-            method.request(**fields), call(world, deadline=deadline)
+            method.request(**fields), make_call(world, deadline=deadline)
         )
     return patience, world
 

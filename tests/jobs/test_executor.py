@@ -21,9 +21,9 @@ from handlers.jobs.runner import FailureReasons, RunResult, run
 from runtime.call import Call
 from runtime.observe.log import Log
 from runtime.world import RealWorld
-from tests.objectqueue.worker.test_functions import is_running
 from tests.runtime.hand_world import HandWorld, Lines
 from tests.support.eventually import eventually
+from tests.support.jobs.pids import is_running
 
 MODULE = "tests.support.jobs.functions"
 FUNCTIONS = load(MODULE)

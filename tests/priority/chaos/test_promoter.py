@@ -1,4 +1,4 @@
-"""A promoter that is killed in the middle of its work."""
+"""A promoter that is killed during a promotion."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.deep import DEEP
-from tests.support.priority.stack import Stack, told, wait_until
+from tests.support.priority.stack import Stack, expect_success, wait_until
 
 ROUNDS = 50 if DEEP else 3
 TASKS = 400
-PACE = {
+INTERVALS = {
     "PROMOTION_INTERVAL_SECONDS": "0.05",
     "PROMOTION_BATCH_SIZE": "5",
     "LOW_TO_MEDIUM_SECONDS": "0.1",
@@ -23,17 +23,17 @@ PACE = {
 
 @pytest.mark.req("PQ-028")
 def test_a_killed_promoter_loses_and_doubles_nothing(fresh: Stack) -> None:
-    """Each task is in exactly one queue after every kill, and another promoter ends what was begun."""
+    """Each task is in exactly one queue after every kill, and another promoter ends the rest."""
     fresh.add("api", deployment="compose")
     queue = fresh.queue()
     many = [{"task_type": "echo", "priority": "low"}] * TASKS
-    answer = told(queue.client.post("/api/v1/tasks/batch", json={"tasks": many}))
+    answer = expect_success(queue.client.post("/api/v1/tasks/batch", json={"tasks": many}))
     tasks = sorted(each["task_id"] for each in answer["tasks"])
-    promoter = fresh.node("scheduler", deployment="compose", pace=PACE)
+    promoter = fresh.node("scheduler", deployment="compose", intervals=INTERVALS)
     chance = random.Random(28)
-    seen: list[int] = []
+    counts: list[int] = []
 
-    def waiting() -> list[str]:
+    def list_waiting() -> list[str]:
         with fresh.redis.pipeline() as pipe:
             for priority in ("high", "medium", "low"):
                 pipe.zrange(f"queue:{priority}", 0, -1)
@@ -42,16 +42,16 @@ def test_a_killed_promoter_loses_and_doubles_nothing(fresh: Stack) -> None:
     for _ in range(ROUNDS):
         before = fresh.redis.zcard("queue:high")
         promoter.begin()
-        wait_until(lambda: fresh.redis.zcard("queue:high"), "it has begun", _moved_on(before))
+        wait_until(lambda: fresh.redis.zcard("queue:high"), "it has begun", _has_progressed(before))
         time.sleep(chance.uniform(0, 0.05))
         promoter.kill()
-        assert sorted(waiting()) == tasks
-        seen.append(fresh.redis.zcard("queue:high"))
+        assert sorted(list_waiting()) == tasks
+        counts.append(fresh.redis.zcard("queue:high"))
     promoter.begin()
     wait_until(lambda: fresh.redis.zcard("queue:high"), "all are raised", lambda high: high == TASKS)
-    assert sorted(waiting()) == tasks
-    print(f"{ROUNDS} kills after {seen} of {TASKS} tasks were raised: each task is where it belongs, once")
+    assert sorted(list_waiting()) == tasks
+    print(f"{ROUNDS} kills after {counts} of {TASKS} tasks were raised: each task is where it belongs, once")
 
 
-def _moved_on(before: int) -> Callable[[int], bool]:
+def _has_progressed(before: int) -> Callable[[int], bool]:
     return lambda high: high != before or high == TASKS

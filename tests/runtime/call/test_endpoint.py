@@ -22,7 +22,7 @@ from runtime.observe.log import Log
 from runtime.observe.metrics import Metrics
 from runtime.stores.store import GuardBreach
 from tests.runtime.hand_world import HandWorld, Lines
-from tests.support.taskqueue.log_check import problems
+from tests.support.taskqueue.log_check import find_problems
 
 METHODS = {method.name: method for service in SYSTEM.services.values() for method in service.methods}
 PASSED_ON = {"INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION"}
@@ -53,7 +53,7 @@ class Served:
     async def refused(self, **asked: Any) -> Failure:
         with pytest.raises(Failure) as refused:
             await self.ask(**asked)
-        assert problems(self.lines.getvalue().splitlines()) == []
+        assert find_problems(self.lines.getvalue().splitlines()) == []
         return refused.value
 
     def counted(self, code: str, caller: str = "gateway") -> float | None:

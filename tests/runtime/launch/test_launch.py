@@ -34,7 +34,7 @@ from runtime.launch import Launched, NodeDied, launched
 from runtime.launch.status_view import StatusView
 from tests.runtime.launch.up import PATIENCE, answered, run, up
 from tests.support.eventually import eventually
-from tests.support.taskqueue.logs import told
+from tests.support.taskqueue.logs import wait_for_line
 
 MICROSERVICES = "taskqueue.microservices"
 NODES = ["gateway", "job", "queue", "coordinator", "worker", "result"]
@@ -111,7 +111,7 @@ async def test_nobody_inside_answers_without_proof(deployment: Launched) -> None
 async def test_each_node_has_a_log_of_json_lines(deployment: Launched) -> None:
     """Every node writes to a file of its own, and says there that it is ready."""
     for process in deployment.processes.values():
-        assert await told(process, "service_ready")
+        assert await wait_for_line(process, "service_ready")
 
 
 @together
@@ -120,7 +120,7 @@ async def test_a_node_that_dies_is_named_with_its_last_lines(deployment: Launche
     process = deployment.processes["queue"]
     pid = process.pid
     assert pid is not None
-    await told(process, "service_ready")
+    await wait_for_line(process, "service_ready")
 
     os.kill(pid, signal.SIGKILL)
     async with asyncio.timeout(PATIENCE):

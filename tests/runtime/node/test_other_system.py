@@ -23,7 +23,7 @@ from runtime.client import Client
 from runtime.launch import Launched, launched
 from runtime.node.systems import system_names
 from tests.support.eventually import eventually
-from tests.support.specs.patient_spec import patient
+from tests.support.specs.patient_spec import extend_timeouts
 from tests.support.taskqueue.logs import lines
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -40,7 +40,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     root = tmp_path_factory.mktemp("locker")
     shutil.copytree(SPECS / "locker", root / "spec/locker")
     services = root / "spec/locker/services.yaml"
-    services.write_text(patient(services.read_text(encoding="utf-8")), encoding="utf-8")
+    services.write_text(extend_timeouts(services.read_text(encoding="utf-8")), encoding="utf-8")
     assert codegen(["generate", "--root", str(root)]) == 0
     shutil.copytree(SPECS / "locker_handlers", root / "handlers/locker")
     (root / "handlers/__init__.py").touch()

@@ -13,8 +13,10 @@ from tests.support import quick_yaml
 
 
 @contextmanager
-def widened(spec: Path, root: Path, name: str, record: str, more: Collection[str]) -> Iterator[list[str]]:
-    """Generates the spec with further optional texts in a record; those that it did not have before."""
+def generate_widened(
+    spec: Path, root: Path, name: str, record: str, more: Collection[str]
+) -> Iterator[list[str]]:
+    """Generate the spec with further optional texts in a record; return those that it did not have before."""
     folder, added = root / "spec" / name, list[str]()
     folder.mkdir(parents=True)
     for path in spec.glob("*.yaml"):

@@ -1,4 +1,4 @@
-"""YAML by a few lines of our own: the same text as the library's, and the same data when read back."""
+"""Our YAML writer: the same text as the library's, and the same data when read back."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 
 
 class Library(yaml.SafeDumper):
-    """The library's emitter, told to write as we want it."""
+    """The library's emitter, configured to write as we want it."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, False)
@@ -50,8 +50,8 @@ class Library(yaml.SafeDumper):
 
 
 @given(st.lists(st.dictionaries(LINES, VALUES, min_size=1, max_size=4), min_size=1, max_size=3))
-def test_what_is_written_can_be_read(data: list[dict[str, Any]]) -> None:
-    """A reader finds in the documents what was put there."""
+def test_written_documents_can_be_read(data: list[dict[str, Any]]) -> None:
+    """A reader gets the data that was written."""
     assert list(yaml.safe_load_all(dump_documents(data))) == data
 
 
