@@ -16,7 +16,7 @@ from runtime.embedded.postgres import EmbeddedPostgres
 from tests.support.postgres_clusters import SHARED, Clusters
 from tests.support.scheduling import ByUnits, turns, unit_of
 
-pytest_plugins = ["tests.support.s3.fixtures"]
+pytest_plugins = ["tests.support.chaos", "tests.support.s3.fixtures"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -37,8 +37,8 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`nox -s test -- --deep` tries more of what is tried by chance, and stays longer."""
-    parser.addoption("--deep", action="store_true", help="many more random sequences, kills and rounds")
+    """`nox -s test -- --deep` tries more of what is made up; `nox -s chaos` kills and races for longer."""
+    parser.addoption("--deep", action="store_true", help="many more examples, sequences and repetitions")
 
 
 def pytest_configure(config: pytest.Config) -> None:

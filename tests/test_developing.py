@@ -57,7 +57,7 @@ def test_every_recipe_is_a_session() -> None:
         capture_output=True,
         text=True,
     )
-    assert {"bench", "demo", "fix", "generate", "lint", "test", "up"} <= set(listed.stdout.split())
+    assert {"bench", "chaos", "demo", "fix", "generate", "lint", "test", "up"} <= set(listed.stdout.split())
     named = set(re.findall(r"nox -s (\w+)", (ROOT / "justfile").read_text(encoding="utf-8")))
     assert named and named <= SESSIONS
 

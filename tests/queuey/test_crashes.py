@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import resource
 import sqlite3
 import threading
@@ -15,13 +14,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.deep import DEEP
+from tests.support.chaos import Chaos
 from tests.support.eventually import wait_until
 from tests.support.plain_http import NO_TLS
 from tests.support.queuey.processes import Process
-
-KILLS = 200 if DEEP else 3
-CLAIMERS, JOBS = (50, 5000) if DEEP else (20, 300)
 
 
 class Alone:
@@ -108,17 +104,18 @@ class Burst:
             self.told[job["job_id"]] = max(known, job["status"], key=order.index)
 
 
+@pytest.mark.chaos
 @pytest.mark.req("QQ-019", "QQ-020", "QQ-021")
-def test_what_was_acknowledged_outlives_kill_9(alone: Alone) -> None:
+def test_what_was_acknowledged_outlives_kill_9(alone: Alone, chaos: Chaos) -> None:
     """Whoever was told of a change finds it, or a later one, however the queue ended; nothing is reset."""
     order = ("pending", "active", "completed")
     told: dict[str, str] = {}
-    for round_ in range(KILLS):
-        if round_:
+    for chance in chaos.rounds(2):
+        if chaos.counted:
             alone.start()
         burst = Burst(alone)
         wait_until(lambda burst=burst: burst.told)  # type: ignore[misc]
-        time.sleep(random.Random(round_).uniform(0.05, 0.6))
+        time.sleep(chance.uniform(0.05, 0.6))
         alone.process.kill()
         told |= burst.over()
         alone.check()
@@ -133,6 +130,7 @@ def test_what_was_acknowledged_outlives_kill_9(alone: Alone) -> None:
     before = alone.sql("SELECT * FROM jobs ORDER BY number")
     alone.start()
     assert alone.sql("SELECT * FROM jobs ORDER BY number") == before
+    chaos.count(kills=chaos.counted["rounds"], jobs=len(told), lost=0)
     assert told
 
 
@@ -191,11 +189,13 @@ def test_a_clean_stop_leaves_one_file(alone: Alone) -> None:
     alone.start()
 
 
+@pytest.mark.chaos
 @pytest.mark.req("QQ-042", "QQ-068", "QQ-083", "QQ-107")
-def test_many_claimers_take_each_job_once(alone: Alone) -> None:
+def test_many_claimers_take_each_job_once(alone: Alone, chaos: Chaos) -> None:
     """Among processes, and with an end for each job: no job twice, none left."""
-    with ThreadPoolExecutor(CLAIMERS) as pool:
-        made = list(pool.map(lambda _: alone.create(), range(JOBS)))
+    claimers, jobs = chaos.size(20, 50), chaos.size(200, 5000)
+    with ThreadPoolExecutor(claimers) as pool:
+        made = list(pool.map(lambda _: alone.create(), range(jobs)))
 
         def work(name: str) -> list[str]:
             taken = []
@@ -207,11 +207,12 @@ def test_many_claimers_take_each_job_once(alone: Alone) -> None:
             assert answer.status_code == 204
             return taken
 
-        taken = [each for part in pool.map(work, (f"r{n}" for n in range(CLAIMERS))) for each in part]
+        taken = [each for part in pool.map(work, (f"r{n}" for n in range(claimers))) for each in part]
     assert sorted(taken) == sorted(made)
     assert set(alone.statuses().values()) == {"completed", "failed"}
     changes = alone.sql("SELECT count(*) FROM job_changes GROUP BY job_id")
-    assert changes == [(3,)] * JOBS
+    assert changes == [(3,)] * jobs
+    chaos.count(jobs=jobs, claimers=claimers, claimed_twice=0)
     alone.check()
 
 

@@ -1,11 +1,7 @@
-"""Everything at once: many workers, and processes and the database that die at random moments.
-
-A run is had again, as far as chance allows, by its seed: `CHARTER_SEED=… pytest tests/orchestrator/worker`.
-"""
+"""Everything at once: many workers, and processes and the database that die at random moments."""
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +11,7 @@ import pytest
 
 from runtime.embedded.postgres import EmbeddedPostgres
 from tests.orchestrator.conftest import make_database
-from tests.support.deep import DEEP
+from tests.support.chaos import Chaos
 from tests.support.orchestrator.stack import SERVE, Node, wait_until
 from tests.support.orchestrator.stage import BEGUN
 from tests.support.orchestrator.verdict import verdict
@@ -23,10 +19,7 @@ from tests.support.orchestrator.worker_processes import CALM, Crew
 from tests.support.random_kills import Fate
 from tests.support.submitters import Submitter
 
-WORKERS, JOBS = (20, 2000) if DEEP else (4, 300)
-KILLS = 300 if DEEP else 9
 VICTIMS = ["worker"] * 5 + ["api"] * 2 + ["postgres"] * 2
-SEED = int(os.environ.get("CHARTER_SEED") or random.SystemRandom().randrange(1 << 32))
 
 
 @pytest.fixture
@@ -36,20 +29,22 @@ def shaken(own_server: EmbeddedPostgres, tmp_path: Path) -> Iterator[Crew]:
         yield made
 
 
+@pytest.mark.chaos
 @pytest.mark.req("ORC-119", "ORC-156", "ORC-120", "ORC-003", "ORC-144", "ORC-160")
-def test_when_nothing_fails_each_job_is_run_once(lone: Crew, server: EmbeddedPostgres) -> None:
+def test_when_nothing_fails_each_job_is_run_once(lone: Crew, server: EmbeddedPostgres, chaos: Chaos) -> None:
     """Many workers compete for many jobs: one run for each job, and that is its first attempt."""
+    workers, count_of_jobs = chaos.size(4, 20), chaos.size(300, 2000)
     logged = server.log.stat().st_size
-    lone.work(*(f"worker-{number}" for number in range(WORKERS)), **CALM, WORKER_CONCURRENCY="3")
-    jobs = lone.put(count=JOBS, seconds=0.002)
-    assert lone.ended() == {"SUCCESS": JOBS}
+    lone.work(*(f"worker-{number}" for number in range(workers)), **CALM, WORKER_CONCURRENCY="3")
+    jobs = lone.put(count=count_of_jobs, seconds=0.002)
+    assert lone.ended() == {"SUCCESS": count_of_jobs}
     runs = lone.stage.runs(BEGUN)
     assert sorted(run.job_id for run in runs) == sorted(jobs)
     assert {run.attempt for run in runs} == {1}
     count = verdict(lone)
-    assert (count.runs, count.repeated, count.leases_lost) == (JOBS, 0, 0)
+    assert (count.runs, count.repeated, count.leases_lost) == (count_of_jobs, 0, 0)
     assert b"deadlock detected" not in server.log.read_bytes()[logged:]
-    print(f"{WORKERS} workers, {len({run.worker for run in runs})} of which ran something: {count}")
+    chaos.count(jobs=count.runs, workers=workers, run_twice=count.repeated)
 
 
 class Client(Submitter):
@@ -62,21 +57,23 @@ class Client(Submitter):
         return {"jobType": "act", "payload": payload, "idempotencyKey": key}
 
 
+@pytest.mark.chaos
 @pytest.mark.req(
     "ORC-001", "ORC-003", "ORC-010", "ORC-145", "ORC-155", "ORC-156", "ORC-157", "ORC-072", "ORC-X12"
 )
-def test_whatever_is_killed_nothing_acknowledged_is_lost(shaken: Crew, own_server: EmbeddedPostgres) -> None:
+def test_whatever_is_killed_nothing_acknowledged_is_lost(
+    shaken: Crew, own_server: EmbeddedPostgres, chaos: Chaos
+) -> None:
     """Workers, the API and PostgreSQL die at random: every job ends, and is run again only for a reason."""
-    print(f"CHARTER_SEED={SEED}")
-    chance = random.Random(SEED)
     api = shaken.add("api", program=SERVE)
     shaken.work("a", "b", "c", WORKER_CONCURRENCY="3", LEASE_SECONDS="1", MAX_RETRIES="1000")
-    clients = [Client(name, api.url, chance) for name in ("one", "another")]
+    clients = [Client(name, api.url, chaos.chance) for name in ("one", "another")]
     for client in clients:
         client.start()
-    fate = Fate(shaken.nodes, "postgres", own_server, chance)
+    fate = Fate(shaken.nodes, "postgres", own_server)
     try:
-        fate.strike_all(VICTIMS, KILLS)
+        for chance in chaos.rounds(1):
+            fate.strike_all(VICTIMS, chance)
     finally:
         fate.revive()
         for client in clients:
@@ -89,7 +86,9 @@ def test_whatever_is_killed_nothing_acknowledged_is_lost(shaken: Crew, own_serve
     wait_until(lambda: not shaken.states()["RUNNING"], "nothing runs")
     assert _alive(shaken.nodes)
     refused = sum(client.refused for client in clients)
-    print(f"killed {dict(fate.killed)}, {refused} submits repeated: {verdict(shaken)}")
+    count = verdict(shaken)
+    chaos.count(**{f"kills_of_{name}": number for name, number in sorted(fate.killed.items())})
+    chaos.count(jobs=len(acknowledged), lost=0, submits_repeated=refused, run_twice=count.repeated)
 
 
 def _alive(nodes: list[Node]) -> bool:

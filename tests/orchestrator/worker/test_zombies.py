@@ -6,22 +6,21 @@ import signal
 
 import pytest
 
-from tests.support.deep import DEEP
+from tests.support.chaos import Chaos
 from tests.support.orchestrator.stack import submit, wait_until
 from tests.support.orchestrator.stage import BEGUN, ENDED, STOPPED
 from tests.support.orchestrator.staged_node import SHIFT
 from tests.support.orchestrator.worker_processes import Crew, counted, lines, measured, ready, told
 
-ROUNDS = 100 if DEEP else 3
 
-
+@pytest.mark.chaos
 @pytest.mark.req("ORC-123", "ORC-153", "ORC-155", "ORC-106", "ORC-108")
-def test_a_worker_that_was_stopped_past_its_lease_writes_nothing(lone: Crew) -> None:
+def test_a_worker_that_was_stopped_past_its_lease_writes_nothing(lone: Crew, chaos: Chaos) -> None:
     """Another has run its jobs meanwhile. Whether its own runs ended or not, nothing of theirs is stored."""
     (zombie,) = lone.work("zombie", WORKER_CONCURRENCY="2")
     (other,) = lone.work("other", WORKER_CONCURRENCY="2")
     lost = 0
-    for number in range(ROUNDS):
+    for number, _ in enumerate(chaos.rounds(2)):
         other.signal(signal.SIGSTOP)
         jobs = lone.put(count=2, gate=f"round {number}")
         for job in jobs:
@@ -48,7 +47,7 @@ def test_a_worker_that_was_stopped_past_its_lease_writes_nothing(lone: Crew) -> 
         lambda seen: seen >= lost,
     )
     counted(other, lost, "charter_leases_expired_total", entity="job")
-    print(f"{ROUNDS} rounds, {lost} leases lost, nothing written")
+    chaos.count(leases_lost=lost, written_without_lease=0)
 
 
 @pytest.mark.req("ORC-136", "ORC-016", "ORC-017", "ORC-X10")

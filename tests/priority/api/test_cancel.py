@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.support.deep import DEEP
+from tests.support.chaos import Chaos
 from tests.support.priority.stack import Queue, refused, told
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
@@ -81,12 +81,13 @@ def test_a_task_that_is_not_there(queue: Queue) -> None:
     assert queue.stored() == []
 
 
+@pytest.mark.chaos
 @pytest.mark.req("PQ-111", "PQ-088")
-def test_cancel_against_claim(queue: Queue) -> None:
+def test_cancel_against_claim(queue: Queue, chaos: Chaos) -> None:
     """One of them wins: what was cancelled before it started is never handed out."""
     worker = queue.register(capacity=1000)
     with ThreadPoolExecutor(8) as pool:
-        for _ in range(1000 if DEEP else 40):
+        for _ in chaos.rounds(20):
             task = queue.submit()
             polling = pool.submit(queue.poll, worker, 1)
             cancelling = pool.submit(queue.cancel, task)

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.support.deep import DEEP
+from tests.support.chaos import Chaos
 from tests.support.priority.metrics_scrape import scrape
 from tests.support.priority.stack import Queue, Stack, refused, told, wait_until
 
@@ -71,12 +71,13 @@ def test_what_is_no_dead_letter_is_not_replayed(queue: Queue) -> None:
     refused(queue.admin.delete(f"/api/v1/admin/dlq/{NOBODY}"), 404, "TASK_NOT_FOUND")
 
 
+@pytest.mark.chaos
 @pytest.mark.req("PQ-217")
-def test_two_replays_at_once(queue: Queue) -> None:
+def test_two_replays_at_once(queue: Queue, chaos: Chaos) -> None:
     """One of them requeues it, the other finds that it is no dead letter any more."""
     worker = queue.register(capacity=100)
     with ThreadPoolExecutor(2) as pool:
-        for _ in range(500 if DEEP else 15):
+        for _ in chaos.rounds(10):
             task = queue.bury(worker)
             answers = list(pool.map(lambda _, task=task: replay(queue, task).status_code, range(2)))
             assert sorted(answers) == [200, 409]

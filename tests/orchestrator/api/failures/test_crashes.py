@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,7 +10,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from tests.support.deep import DEEP
+from tests.support.chaos import Chaos
 from tests.support.orchestrator.sql_session import Sql
 from tests.support.orchestrator.stack import (
     Node,
@@ -166,13 +165,12 @@ def test_any_api_goes_on_where_another_was_killed(fresh: Stack) -> None:
     assert len(fresh.sql.jobs(key)) == 1
 
 
+@pytest.mark.chaos
 @pytest.mark.req("ORC-072")
-def test_clients_that_repeat_through_crashes_never_make_two_jobs(fresh: Stack) -> None:
+def test_clients_that_repeat_through_crashes_never_make_two_jobs(fresh: Stack, chaos: Chaos) -> None:
     """Many keys by many clients while the API is killed at random moments: as many rows as keys."""
-    keys, kills = (500, 10) if DEEP else (100, 2)
-    seed = random.randrange(10**6)
-    print(f"seed {seed}")
-    api, chance, over = fresh.add("api"), random.Random(seed), threading.Event()
+    keys, kills = chaos.size(100, 1000), chaos.size(2, 20)
+    api, chance, over = fresh.add("api"), chaos.chance, threading.Event()
     left = iter([f"key-{n}" for n in range(keys)])
     taking = threading.Lock()
 
@@ -210,3 +208,4 @@ def test_clients_that_repeat_through_crashes_never_make_two_jobs(fresh: Stack) -
     assert {row["idempotency_key"]: row["job_id"] for row in stored} == answered
     waiting = "SELECT count(*) FROM jobs WHERE state <> 'QUEUED'"
     wait_until(lambda: fresh.sql.value(waiting) == 0, "every job is queued")
+    chaos.count(kills=kills, keys=keys, made_twice=0)
