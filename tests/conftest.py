@@ -34,6 +34,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByUnits
 def pytest_collection_finish() -> None:
     """Has the collector leave alone what is there for good: six thousand tests and all that they import."""
     gc.freeze()
+    # Most of what a test makes is gone with it, so that looking for circles seldom finds any.
+    gc.set_threshold(20_000, 10, 50)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["CHARTER_DEEP"] = "1"
     settings.register_profile(
         "charter",
-        max_examples=1000 if config.getoption("--deep") else 50,
+        max_examples=1000 if config.getoption("--deep") else 25,
         # What was green stays green; `--deep` is for looking around.
         derandomize=not config.getoption("--deep"),
         # These judge the machine, which has much else to do.

@@ -19,6 +19,8 @@ from tests.support.eventually import wait_until
 from tests.support.plain_http import NO_TLS
 from tests.support.queuey.processes import Process
 
+CLAIMERS, JOBS = 20, 200
+
 
 class Alone:
     """A queue without runners, and what it has acknowledged."""
@@ -193,26 +195,28 @@ def test_a_clean_stop_leaves_one_file(alone: Alone) -> None:
 @pytest.mark.req("QQ-042", "QQ-068", "QQ-083", "QQ-107")
 def test_many_claimers_take_each_job_once(alone: Alone, chaos: Chaos) -> None:
     """Among processes, and with an end for each job: no job twice, none left."""
-    claimers, jobs = chaos.size(20, 50), chaos.size(200, 5000)
-    with ThreadPoolExecutor(claimers) as pool:
-        made = list(pool.map(lambda _: alone.create(), range(jobs)))
+    made, taken = list[str](), list[str]()
+    with ThreadPoolExecutor(CLAIMERS) as pool:
 
         def work(name: str) -> list[str]:
-            taken = []
+            own = []
             while (answer := alone.post("/jobs/claim", runner_id=name)).status_code == 200:
-                taken.append(answer.json()["job_id"])
+                own.append(answer.json()["job_id"])
                 ends = ({"status": "completed", "output_addr": name}, {"status": "failed"})
-                for end in ends if len(taken) % 2 else ends[::-1]:
-                    alone.post(f"/jobs/{taken[-1]}/complete", runner_id=name, **end)
+                for end in ends if len(own) % 2 else ends[::-1]:
+                    alone.post(f"/jobs/{own[-1]}/complete", runner_id=name, **end)
             assert answer.status_code == 204
-            return taken
+            return own
 
-        taken = [each for part in pool.map(work, (f"r{n}" for n in range(claimers))) for each in part]
+        for _ in chaos.rounds(1):
+            made += pool.map(lambda _: alone.create(), range(JOBS))
+            for own in pool.map(work, (f"r{n}" for n in range(CLAIMERS))):
+                taken += own
     assert sorted(taken) == sorted(made)
     assert set(alone.statuses().values()) == {"completed", "failed"}
     changes = alone.sql("SELECT count(*) FROM job_changes GROUP BY job_id")
-    assert changes == [(3,)] * jobs
-    chaos.count(jobs=jobs, claimers=claimers, claimed_twice=0)
+    assert changes == [(3,)] * len(made)
+    chaos.count(jobs=len(made), claimed_twice=0)
     alone.check()
 
 

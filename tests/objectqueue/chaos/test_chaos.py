@@ -27,7 +27,7 @@ async def test_whatever_is_killed_every_task_ends(
     own_s3: EmbeddedSeaweedfs, tmp_path: Path, chaos: Chaos
 ) -> None:
     """Workers are killed at random and the store once; the versions of all tasks form legal chains."""
-    tasks, crews, kills = chaos.size(24, 1000), 3, 3
+    tasks, crews, kills = chaos.size(24, 200), 3, 3
     raw = raw_client(own_s3)
     raw.create_bucket(Bucket="chaos")
     raw.put_bucket_versioning(Bucket="chaos", VersioningConfiguration={"Status": "Enabled"})
@@ -92,7 +92,7 @@ def _task(crew: Crew, key: str) -> dict[str, Any]:
 @pytest.mark.req("OQ-253", "OQ-113", "OQ-109", "OQ-256")
 async def test_many_workers_race_for_tasks(crew: Crew, chaos: Chaos) -> None:
     """Each task is claimed once, by one of them; as many versions as winners."""
-    workers, tasks = chaos.size(5, 16), chaos.size(40, 1000)
+    workers, tasks = chaos.size(5, 8), chaos.size(40, 200)
     keys = await crew.submit_all("noop", tasks)
     async with AsyncExitStack() as stack:
         for number in range(workers):

@@ -169,7 +169,7 @@ def test_any_api_goes_on_where_another_was_killed(fresh: Stack) -> None:
 @pytest.mark.req("ORC-072")
 def test_clients_that_repeat_through_crashes_never_make_two_jobs(fresh: Stack, chaos: Chaos) -> None:
     """Many keys by many clients while the API is killed at random moments: as many rows as keys."""
-    keys, kills = chaos.size(100, 1000), chaos.size(2, 20)
+    keys, kills = chaos.size(100, 300), chaos.size(2, 6)
     api, chance, over = fresh.add("api"), chaos.chance, threading.Event()
     left = iter([f"key-{n}" for n in range(keys)])
     taking = threading.Lock()

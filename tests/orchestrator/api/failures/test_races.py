@@ -41,7 +41,7 @@ def several(new_database: NewDatabase, logs: Path) -> Iterator[Stack]:
 async def test_shared_keys_of_many_clients_are_one_job_each(several: Stack, chaos: Chaos) -> None:
     """Every client submits every key, in an order of its own, at any process: as many jobs as keys."""
     before = await asyncio.to_thread(several.sql.count)
-    clients, count_of_keys = chaos.size(20, 100), chaos.size(50, 1000)
+    clients, count_of_keys = chaos.size(20, 40), chaos.size(50, 200)
     keys = [new_key("shared") for _ in range(count_of_keys)]
 
     async def client(number: int) -> list[tuple[str, int, str]]:

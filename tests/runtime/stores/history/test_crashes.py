@@ -37,7 +37,7 @@ async def test_killed_writers_lose_nothing_and_double_nothing(
 ) -> None:
     """Writers are killed one after the other with entries in hand, and another finishes their work."""
     tasks = kills = attempts = 0
-    wanted = chaos.size(2, 30)
+    wanted = chaos.size(2, 10)
     while kills < wanted:
         attempts += 1
         assert attempts <= 10 * wanted, "no writer could be killed in the middle of its work"
@@ -66,7 +66,7 @@ async def test_a_killed_database_has_what_it_confirmed(
     own_kit: Kit, own_postgres: EmbeddedPostgres, chaos: Chaos
 ) -> None:
     """The database is killed in the middle of batches, and what was not confirmed is written again."""
-    outages = chaos.size(1, 5)
+    outages = chaos.size(1, 3)
     own_kit.begin()
     filling = asyncio.create_task(_fill(own_kit, 0, 4 * AT_ONCE))
     for _ in range(outages):

@@ -122,7 +122,7 @@ async def test_promoters_and_a_hundred_pollers_deliver_each_task_once(
     kit = kits[0]
     made = [
         each.record.task_id
-        for _ in range(chaos.size(2, 20))
+        for _ in range(chaos.size(2, 6))
         for each in await kit.create(*(kit.intent(priority=LOW) for _ in range(500)))
     ]
     pipeline, old = kit.redis.pipeline(transaction=False), await kit.now() - 700_000_000
