@@ -18,13 +18,13 @@ def test_the_quick_form_is_the_same_every_time() -> None:
 
 
 def test_the_long_form_goes_on_until_its_time_is_over() -> None:
-    """Whatever the quick form has; one round at least; and it begins like any other with its seed."""
+    """It has the rounds of the quick form at least, and begins like any other with its seed."""
     clock = count()
     long = Chaos("a", seed=5, until=10, now=lambda: next(clock))
     drawn = [chance.random() for chance in long.rounds(2)]
-    assert len(drawn) == long.counted["rounds"] == 11
+    assert len(drawn) == long.counted["rounds"] > 2
     late = Chaos("a", seed=5, until=-1, now=lambda: 0)
-    assert [chance.random() for chance in late.rounds(2)] == drawn[:1]
+    assert [chance.random() for chance in late.rounds(2)] == drawn[:2]
     assert long.size(2, 100) == 100
     assert Chaos("a", seed=6).chance.random() != Chaos("a", seed=5).chance.random()
 

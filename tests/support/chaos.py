@@ -42,9 +42,9 @@ class Chaos:
         return random.Random(f"{self.seed}/{self.test}")
 
     def rounds(self, quick: int) -> Iterator[random.Random]:
-        """Yield the chance of each round: as many as the quick form has, or as there is time for."""
+        """Yield the chance of each round: as many as the quick form has, and then as there is time for."""
         done = 0
-        while done < quick if self.until is None else not done or self.now() < self.until:
+        while done < quick or (self.until is not None and self.now() < self.until):
             yield random.Random(f"{self.seed}/{self.test}/{done}")
             done += 1
             self.count(rounds=1)

@@ -72,7 +72,8 @@ async def test_whatever_is_killed_every_task_ends(
         await eventually(still_open, wanted=lambda seen: seen is None, patience=300)
         for each in workers:
             each.kill()
-        count = verdict(crew, keys, ledger, unacknowledged=crews * int(settings["QO_CONCURRENCY"]))
+        at_once = crews * int(settings["QO_CONCURRENCY"])
+        count = verdict(crew, keys, ledger, unacknowledged=chaos.counted["kills_of_store"] * at_once)
     finally:
         await crew.close()
         raw.close()

@@ -11,10 +11,11 @@ from runtime.stores.s3.client.errors import Gone, NotMatched, Unsure
 from runtime.stores.s3.client.kinds import _of_ending
 from runtime.stores.s3.client.objects import Objects, Place, Written
 from tests.support.chaos import Chaos
+from tests.support.deep import DEEP
 from tests.support.s3.fixtures import Bucket
 from tests.support.s3.proxy import S3Proxy
 
-WRITES = 50
+WRITES = 1000 if DEEP else 100
 RACES = 20
 """How many objects are raced for at a time, so that no store has to do them one after the other."""
 
